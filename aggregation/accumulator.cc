@@ -49,9 +49,9 @@ Result<void> Accumulator::admit(SampleCount weight, double factor, std::uint64_t
     return invalid("its factor is " + number_text(factor) + "; it must be above 0 and at most " +
                    number_text(kMaxFactor));
   if (load_of(weight, factor) > room - held)
-    return Error{ErrorCode::kResource, std::to_string(load_of(weight, factor)) + " samples in addition to " +
-                                           std::to_string(held) + " exceed the capacity of the sums, " +
-                                           std::to_string(room) +
+    return Error{ErrorCode::kResource, "its " + std::to_string(load_of(weight, factor)) +
+                                           " samples do not fit into the sums, which hold " +
+                                           std::to_string(held) + " of at most " + std::to_string(room) +
                                            " samples; lower strategy.fraction_bits or strategy.max_abs"};
   return {};
 }
@@ -117,8 +117,9 @@ Result<void> Accumulator::add(const ExactSum& sum) {
   for (const std::uint64_t weight : sum.weights) heaviest = std::max(heaviest, weight);
   const std::uint64_t room = format_.max_total_weight().value();
   if (heaviest > room - held_)
-    return invalid("a sum with weight " + std::to_string(heaviest) + " in addition to " +
-                   std::to_string(held_) + " exceeds the capacity of the sums, " + std::to_string(room));
+    return invalid("a sum with weight " + std::to_string(heaviest) +
+                   " does not fit into the sums, which hold a weight of " + std::to_string(held_) +
+                   " of at most " + std::to_string(room));
   const std::int64_t* values = sum.sums.data();
   for (std::size_t c = 0; c < sum.cells.size(); ++c) {
     const Range& cell = sum.cells[c];
@@ -130,7 +131,7 @@ Result<void> Accumulator::add(const ExactSum& sum) {
     for (std::size_t i = 0; i < cell.size(); ++i)
       if (values[i] > most || values[i] < -most)
         return invalid("the sum of parameter " + std::to_string(cell.begin + i) +
-                       " is larger than updates of its weight can add up to");
+                       " is too large for the declared weight of the sum");
     values += cell.size();
   }
   require_sums();

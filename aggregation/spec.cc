@@ -147,9 +147,9 @@ SamplingSpec read_sampling(config::Reader& root) {
       "clients_per_round", static_cast<std::int64_t>(defaults.clients_per_round), {1, 1'000'000},
       "Number of updates that complete a round. More than data.partition.clients count as that many."));
   spec.sized = section.has("clients_per_round");
-  spec.over_selection = section.number(
-      "over_selection", defaults.over_selection, {1.0, 10.0},
-      "Factor on the number of clients that are selected. The round does not wait for the slowest of them.");
+  spec.over_selection = section.number("over_selection", defaults.over_selection, {1.0, 10.0},
+                                       "A round selects clients_per_round times this number of clients. It "
+                                       "does not wait for the slowest of them.");
   spec.min_available = static_cast<std::size_t>(
       section.integer("min_available", static_cast<std::int64_t>(defaults.min_available), {1, 1'000'000},
                       "Minimum number of connected clients for a round to start."));
@@ -167,8 +167,8 @@ StrategySpec read_strategy(config::Reader& root) {
   spec.fixed_point = read_fixed_point(section);
   spec.max_weight = SampleCount(
       static_cast<std::uint64_t>(section.integer("max_weight", 0, {0, 100'000'000},
-                                                 "Maximum number of samples that a client counts for. 0: the "
-                                                 "number that data.partition gives the client.")));
+                                                 "Maximum number of samples for which an update counts. 0: "
+                                                 "the number that data.partition gives the client.")));
 
   config::Reader planner = section.section("planner");
   const auto& plan = choose(planner, planner_kinds(), spec.kind, recipe.planner,

@@ -18,8 +18,8 @@ Result<void> check_values(const ParameterLayout& layout, const FixedPoint& forma
   });
   const std::size_t position = piece.first + static_cast<std::size_t>(bad - piece.values.begin());
   return invalid("parameter " + layout.describe(piece.coverage->parameter_at(position)) + " is " +
-                 number_text(*bad) + "; an update may hold finite values up to " +
-                 number_text(format.max_abs) + " in size (strategy.max_abs)");
+                 number_text(*bad) + "; the values of an update must be finite and at most " +
+                 number_text(format.max_abs) + " in absolute value (strategy.max_abs)");
 }
 
 double sum_of_squares(std::span<const float> values) {

@@ -157,7 +157,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
     return false;
   }
   bool fail(const std::string& what) {
-    problem = "says that tensor " + shown(entries.back().name) + " " + what;
+    problem = "is invalid: tensor " + shown(entries.back().name) + " " + what;
     return false;
   }
 

@@ -37,7 +37,7 @@ Result<void> check_base(const Safetensors& base, const Model& model, const DataS
   if (described == base.metadata.end()) return {};
   FEDGE_TRY(had, read_task_text(described->second, path + " (task)"));
   const auto another = [&](const char* key) {
-    return invalid(path + " was trained with a different " + key);
+    return invalid(path + " was trained with a different " + key + " than the run has");
   };
   const TokenizerSpec& tokenizer = had.data.tokenizer;
   if (is_text(data) && (tokenizer.kind != data.tokenizer.kind || tokenizer.table != data.tokenizer.table))
@@ -95,7 +95,7 @@ Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& d
     return fail(
         invalid("is not the base model that the run started with: its hash is " + hash +
                 ", but model.base_hash is " + wanted +
-                "; restore the original file, or remove model.base_hash to start a new run with this one"),
+                "; restore the original file, or remove model.base_hash to start a new run with this file"),
         path + " ");
   if (const auto same = check_base(*base, model, data, path); !same) return fail(same.error(), "");
   const ParameterLayout& have = base->values.layout();

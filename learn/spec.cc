@@ -94,9 +94,10 @@ PartitionSpec read_partition(config::Reader& reader) {
   require_beside(reader, "min_size", spec.samples_per_client == 0,
                  "has no effect with samples_per_client, which gives every client the same number of samples",
                  "data.partition.samples_per_client");
-  spec.min_size = to_size(reader.integer("min_size", 1, {0, kMaxSamples},
-                                         "dirichlet, without samples_per_client: minimum samples of a "
-                                         "client. The draw is repeated until every client has them."));
+  spec.min_size =
+      to_size(reader.integer("min_size", 1, {0, kMaxSamples},
+                             "dirichlet, without samples_per_client: minimum number of samples of a client. "
+                             "The draw is repeated until every client has at least this number."));
   require_kind(reader, "classes_per_client", spec.kind == PartitionKind::kPathological,
                of_kind + "pathological");
   spec.classes_per_client = to_size(reader.integer(
@@ -130,9 +131,9 @@ DataSpec read_data(config::Reader& reader) {
   DataSpec spec;
   spec.dataset =
       kDatasetNames[reader.choice("dataset", kDatasetNames, 0, "Data set for training and testing.")];
-  spec.directory = reader.text(
-      "directory", "",
-      "Directory of the data set's files. Empty: the default directory of the data set; `text` has none.");
+  spec.directory = reader.text("directory", "",
+                               "Directory of the data set's files. Empty: the default directory of the data "
+                               "set; `text` has no default directory.");
   const std::string no_text = "has no effect on a data set that is not a text";
   require_beside(reader, "context", is_text(spec), no_text, "data.dataset");
   spec.context =
@@ -331,7 +332,7 @@ TrainingSpec read_training(config::Reader& reader) {
       to_size(reader.integer("local_epochs", static_cast<std::int64_t>(spec.local_epochs), {1, 10'000},
                              "Number of passes of a client over its samples in one round."));
   if (reader.has("local_steps") && reader.has("local_epochs"))
-    reader.fail("local_steps", "excludes local_epochs; remove one of the two keys");
+    reader.fail("local_steps", "cannot be set together with local_epochs; remove one of the two keys");
   spec.local_steps = to_size(reader.integer("local_steps", 0, {0, 1'000'000'000},
                                             "Number of optimizer steps of a client in one round, whatever "
                                             "its number of samples. 0: local_epochs applies."));

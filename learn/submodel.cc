@@ -110,8 +110,9 @@ Result<Widths> slice_widths(const Model& whole, const Coverage& slice) {
       const Coverage wrong = missing.empty() ? given.subtract(expected) : missing;
       return invalid(
           "the coverage is not a slice of the model: " + layout.describe(wrong.ranges().front().begin) +
-          (missing.empty() ? " is covered, but its unit or the unit that it reads is not"
-                           : " is not covered, but its unit and the unit that it reads are"));
+          (missing.empty()
+               ? " is covered, but the unit that it belongs to or the unit that it reads is not"
+               : " is not covered, but the unit that it belongs to and the unit that it reads are"));
     }
     widths.push_back(count(units));
     groups = std::move(units);

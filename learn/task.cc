@@ -41,8 +41,8 @@ Result<void> check_training(const TrainingSpec& training, const Model& model) {
     return invalid("training.local_model: \"prefix\" requires a model with adapters; set model.adapter.rank");
   if (training.local_model == LocalModel::kNested && training.optimizer == OptimizerKind::kAdamW)
     return invalid(
-        "training.optimizer: adamw does not work with local_model = \"nested\", because it counts steps of "
-        "untrained parameters");
+        "training.optimizer: adamw does not work with local_model = \"nested\", because adamw also counts "
+        "the steps in which a parameter is not trained");
   if (training.objective.kind == ObjectiveKind::kRankPruning && training.local_model != LocalModel::kPrefix)
     return invalid("training.objective: rank_pruning requires local_model = \"prefix\"");
   return {};
@@ -162,7 +162,7 @@ Result<TrainingResult> Task::train_prefix(const Assignment& assignment, std::spa
   Assignment part = assignment;
   if (part.coverage == nullptr) part.coverage = &all;
   if (part.coverage->empty() || part.coverage->ranges().front().begin < shape.offset)
-    return invalid("the coverage of the task does not consist of first ranks of the adapters");
+    return invalid("the coverage of the task must consist of the first ranks of the adapters");
   const std::size_t ranks = shape.ranks_of(*part.coverage);
   std::vector<std::size_t> truncations = spec_.training.ranks;
   std::erase_if(truncations, [&](std::size_t rank) { return rank >= ranks; });

@@ -26,9 +26,10 @@ Result<std::set<StatusField>> read_status_fields(const std::vector<std::string>&
 StatusSpec read_status(config::Reader& root) {
   StatusSpec spec;
   config::Reader section = root.section("status");
-  spec.every = seconds(section.number("every_seconds", 0, {0, 1e6},
-                                      "Seconds between two status records of a client, which samplers use. "
-                                      "0: none. The default with sampling.kind = \"aw_psp\" is 10."));
+  spec.every =
+      seconds(section.number("every_seconds", 0, {0, 1e6},
+                             "Seconds between two status records of a client. Samplers use these records. 0: "
+                             "no records. With sampling.kind = \"aw_psp\" the default is 10."));
   spec.via = static_cast<StatusSpec::Via>(
       section.choice("via", {"link", "directory"}, 0,
                      "How status records reach the coordinator.\nlink: over the connection of the "
@@ -60,8 +61,8 @@ StatusSpec read_status(config::Reader& root) {
   if (spec.via == StatusSpec::Via::kDirectory && spec.every != Duration{} &&
       (spec.every < kLeastInDirectory || spec.every > kMostInDirectory))
     section.fail("every_seconds",
-                 "must be 1 to 28800 with via = \"directory\", because a record expires after three periods "
-                 "and at most one day",
+                 "must be 1 to 28800 with via = \"directory\", because a record expires after three periods, "
+                 "and no record may live longer than one day",
                  {"status.via"});
   root.adopt(section);
   return spec;

@@ -18,29 +18,31 @@ std::optional<swarm::WarmupConfig> read_warmup(config::Reader& dissemination, bo
   for (const swarm::SchedulerEntry& entry : swarm::schedulers()) names.emplace_back(entry.name);
   const std::size_t scheduler =
       section.choice("scheduler", names, 0,
-                     "serverless: how clients exchange chunks in the warm-up, which hides the client behind "
-                     "each update. none: no warm-up.");
+                     "serverless: how clients exchange chunks in the warm-up of a round. The warm-up hides "
+                     "which client made an update. none: no warm-up.");
   warmup.scheduler = names[scheduler];
-  warmup.degree = static_cast<std::size_t>(section.integer(
-      "degree", 10, {2, 200},
-      "Minimum number of neighbours of a client. In a small round, half of the other clients."));
-  warmup.spray_ratio = section.number("spray_ratio", 0.2, {0, 1},
-                                      "Fraction of its chunks that a client first sends to clients that are "
-                                      "not neighbours, through a relay that cannot read them.");
+  warmup.degree =
+      static_cast<std::size_t>(section.integer("degree", 10, {2, 200},
+                                               "Minimum number of neighbours of a client. In a small round, "
+                                               "the minimum is half of the other clients."));
+  warmup.spray_ratio =
+      section.number("spray_ratio", 0.2, {0, 1},
+                     "Fraction of its chunks that a client first sends to clients other than its neighbours. "
+                     "A relay forwards these chunks and cannot read them.");
   warmup.lag = static_cast<std::size_t>(section.integer(
       "lag", 3, {1, 1000},
-      "Upper bound on the random delay before a client sends, in slots. The delay is below this number."));
+      "A client waits a random number of slots before it sends. The number is below this value."));
   warmup.kappa = static_cast<std::size_t>(section.integer(
       "kappa", 1, {0, 1000}, "Number of its own chunks that a client may send in the warm-up."));
-  warmup.threshold = section.number(
-      "threshold", 0.1, {0, 1},
-      "Fraction of the chunks, counted as k_mode says, that each client must hold from others.");
-  const std::size_t mode =
-      section.choice("k_mode", {"per_update", "per_universe", "split"}, 1,
-                     "Which chunks threshold is a fraction of. It limits when a client may send its own "
-                     "chunks and when the warm-up ends.\nper_update: the chunks of one update, for both "
-                     "limits.\nper_universe: the chunks of all updates, for both limits.\nsplit: the chunks "
-                     "of one update for the first limit, and of all updates for the second.");
+  warmup.threshold = section.number("threshold", 0.1, {0, 1},
+                                    "Number of chunks of other clients that each client must hold, as a "
+                                    "fraction of the chunks that k_mode names.");
+  const std::size_t mode = section.choice(
+      "k_mode", {"per_update", "per_universe", "split"}, 1,
+      "The key threshold decides twice: when a client may start to send its own chunks, and when the warm-up "
+      "ends. k_mode names the chunks of which threshold is a fraction.\nper_update: in both decisions, the "
+      "chunks of one update.\nper_universe: in both decisions, the chunks of all updates.\nsplit: for the "
+      "start of sending, the chunks of one update; for the end of the warm-up, the chunks of all updates.");
   warmup.k_mode = static_cast<swarm::KMode>(mode);
   const std::size_t order = section.choice("order", {"random", "rarest_first"}, 0,
                                            "Which missing chunk a client gets first. rarest_first sends the "
@@ -69,9 +71,10 @@ DisseminationSpec read_dissemination(config::Reader& root) {
                      "too, and each client aggregates them itself.");
   spec.swarm = kind > 0;
   spec.serverless = kind == 2;
-  spec.copies = section.number("copies", 2, {1, 1e6},
-                               "swarm, serverless: copies of the model that the coordinator sends. It sends "
-                               "more only to clients that get nothing from others.");
+  spec.copies =
+      section.number("copies", 2, {1, 1e6},
+                     "swarm, serverless: number of copies of the model that the coordinator sends. It sends "
+                     "further copies only to clients that receive nothing from other clients.");
   spec.neighbours = static_cast<std::size_t>(
       section.integer("neighbours", 20, {1, 200},
                       "swarm, serverless: number of clients with which a client starts to exchange chunks."));

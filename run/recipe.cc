@@ -50,7 +50,7 @@ void check_scaffold(const RunConfig& run, config::Reader& root) {
   if (run.sampling.make()->traits().weighs)
     root.fail("sampling",
               needs + "clients with equal weights, but kind = \"" + run.sampling.kind +
-                  "\" as configured weights them; use \"uniform\"",
+                  "\" as configured gives them different weights; use \"uniform\"",
               {"training.objective", "sampling"});
 }
 
@@ -120,23 +120,23 @@ void check_schedule(const RunConfig& run, config::Reader& root) {
               {"strategy.schedule", "sampling.over_selection"});
   const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
   if (schedule.buffered && (sampler.draw != aggregation::Draw::kNever || sampler.weighs))
-    root.fail(
-        "sampling",
-        "kind = \"" + run.sampling.kind +
-            "\" weights the updates of one round, but strategy.schedule.kind = \"buffered\" has no rounds",
-        {"strategy.schedule", "sampling"});
+    root.fail("sampling",
+              "kind = \"" + run.sampling.kind +
+                  "\" sets weights for the updates of a round, but strategy.schedule.kind = \"buffered\" has "
+                  "no rounds",
+              {"strategy.schedule", "sampling"});
   else if (schedule.buffered && !sampler.substitutes)
     root.fail("sampling",
               "kind = \"" + run.sampling.kind +
-                  "\" needs the update of every drawn client, but strategy.schedule.kind = \"buffered\" "
-                  "waits for none",
+                  "\" needs the update of every drawn client, but strategy.schedule.kind = \"buffered\" does "
+                  "not wait for it",
               {"strategy.schedule", "sampling"});
   if (schedule.buffered && !aggregation::Barrier(schedule.barrier).never_waits() &&
       (run.sampling.kind == "aw_psp" || run.sampling.kind == "availability"))
     root.fail("sampling",
               "kind = \"" + run.sampling.kind +
-                  "\" takes a client that waits at strategy.schedule.barrier for a client that went offline; "
-                  "use barrier = \"asp\"",
+                  "\" would count a client that waits at strategy.schedule.barrier as offline; use barrier = "
+                  "\"asp\"",
               {"strategy.schedule", "sampling.kind"});
   const std::size_t updates = schedule.buffered ? schedule.buffer_size : run.sampling.clients_per_round;
   const std::size_t needed = run.strategy.aggregator.min_updates;
@@ -201,10 +201,11 @@ void check_serverless(const RunConfig& run, config::Reader& root) {
                   "its round",
               {"dissemination.kind", "tracks"});
   if (run.sampling.make()->traits().draw != aggregation::Draw::kNever)
-    root.fail("dissemination",
-              kind + "sampling.kind = \"" + run.sampling.kind +
-                  "\" saves uploads to a server, and there are none; use \"uniform\"",
-              {"dissemination.kind", "sampling"});
+    root.fail(
+        "dissemination",
+        kind + "sampling.kind = \"" + run.sampling.kind +
+            "\" saves uploads to the coordinator, but clients exchange updates directly; use \"uniform\"",
+        {"dissemination.kind", "sampling"});
   if (run.sampling.make()->traits().weighs)
     root.fail("dissemination",
               kind + "sampling.kind = \"" + run.sampling.kind +
@@ -215,8 +216,8 @@ void check_serverless(const RunConfig& run, config::Reader& root) {
   if (std::ranges::any_of(optimizer->memory(), [](const auto span) { return !span.empty(); }))
     root.fail("dissemination",
               kind +
-                  "the server optimizer keeps state that clients which join later lack; use the server "
-                  "optimizer sgd",
+                  "the state of this server optimizer is not available to clients that join later; use the "
+                  "server optimizer sgd",
               {"dissemination.kind", "strategy.server_optimizer"});
   if (!run.strategy.traits.linear)
     root.fail("dissemination",
@@ -233,15 +234,14 @@ void check_serverless(const RunConfig& run, config::Reader& root) {
 void check_warmup(const RunConfig& run, config::Reader& root) {
   if (!run.dissemination.warmup) return;
   const std::string all_alike =
-      "warmup: all updates must have the same size, because the size would reveal the client: ";
-  if (run.compression.format.zstd || run.compression.format.codec == protocol::Codec::kSparse)
-    root.fail("dissemination",
-              all_alike + "compression.kind gives sizes that vary; use a codec of fixed size, without zstd",
+      "warmup: all updates must have the same size, because a different size reveals the client; ";
+  if (run.compression.format.zstd)
+    root.fail("dissemination", all_alike + "set compression.zstd = false", {"dissemination", "compression"});
+  if (run.compression.format.codec == protocol::Codec::kSparse)
+    root.fail("dissemination", all_alike + "use a compression.kind other than top_k and rand_k",
               {"dissemination", "compression"});
   if (run.strategy.planner_kind != "full")
-    root.fail("dissemination",
-              all_alike + "the planner " + run.strategy.planner_kind +
-                  " makes clients train different parts of the model; use the planner full",
+    root.fail("dissemination", all_alike + "use the planner full instead of " + run.strategy.planner_kind,
               {"dissemination", "strategy.planner"});
   if (run.chunk_size > protocol::kMaxWarmupChunkSize)
     root.fail("run",
@@ -318,13 +318,14 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
               {"strategy.aggregator", "sampling"});
   if (run.strategy.aggregator_kind == "fednova" && run.sampling.make()->traits().weighs)
     root.fail("sampling",
-              "fednova weights updates by their local steps, but kind = \"" + run.sampling.kind +
-                  "\" as configured also weights them; use \"uniform\"",
+              "fednova sets the weights of updates by their local steps, but kind = \"" + run.sampling.kind +
+                  "\" as configured also sets weights; use \"uniform\"",
               {"strategy.aggregator", "sampling"});
   const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
   if ((run.sampling.kind == "optimal" || sampler.weighs) && !run.strategy.traits.linear)
     root.fail("sampling",
-              "kind = \"" + run.sampling.kind + "\" weights updates for a mean, but the aggregator " +
+              "kind = \"" + run.sampling.kind +
+                  "\" sets weights for a mean of the updates, but the aggregator " +
                   run.strategy.aggregator_kind + " is not a mean",
               {"strategy.aggregator", "sampling"});
   check_schedule(run, root);

@@ -20,36 +20,46 @@ constexpr std::uint64_t kMaxSamplesPerClient = 100'000'000;  // as in runs witho
 void check_secure_parts(const RunConfig& run, config::Reader& root) {
   const auto refuse = [&](const std::string& why, std::vector<std::string> rests_on) {
     rests_on.emplace_back("secure_aggregation.kind");
-    root.fail(kSecureSection, "the coordinator cannot see single updates: " + why, std::move(rests_on));
+    root.fail(kSecureSection, why, std::move(rests_on));
   };
   if (!run.strategy.traits.takes_sums)
-    refuse("the aggregator " + run.strategy.aggregator_kind + " needs them; use mean or uniform_mean",
+    refuse("the aggregator " + run.strategy.aggregator_kind +
+               " needs single updates, which the coordinator cannot see; use mean or uniform_mean",
            {"strategy.aggregator"});
   if (run.strategy.schedule.buffered)
-    refuse("sums need rounds; use strategy.schedule.kind = \"synchronous\"", {"strategy.schedule"});
+    refuse("secure aggregation needs rounds; use strategy.schedule.kind = \"synchronous\"",
+           {"strategy.schedule"});
   if (run.control_variates)
-    refuse("scaffold computes its control variate from them; use another strategy", {"training.objective"});
+    refuse("scaffold needs single updates, which the coordinator cannot see; use another strategy",
+           {"training.objective"});
   if (run.compression.format.codec != protocol::Codec::kFloat32 || run.compression.format.zstd)
     refuse("masked updates cannot be compressed; remove [compression], or use kind = \"compact\"",
            {"compression"});
   if (run.dissemination.serverless)
-    refuse("with dissemination.kind = \"serverless\" every client sees them; use \"direct\" or \"swarm\"",
-           {"dissemination.kind"});
+    refuse(
+        "with dissemination.kind = \"serverless\" every client sees single updates; use \"direct\" or "
+        "\"swarm\"",
+        {"dissemination.kind"});
   if (!samples_blindly(run.sampling))
     refuse("sampling.kind = \"" + run.sampling.kind +
-               "\" as configured needs their sample counts, losses or norms, or weights them; use uniform, "
-               "psp or poisson",
+               "\" as configured needs to see or to weight single updates, which secure aggregation "
+               "prevents; use uniform, psp or poisson",
            {"sampling"});
   if (run.sampling.make()->traits().labels != protocol::LabelReport::kNone)
-    refuse("clients must not publish the labels of their samples either; set sampling.labels = \"none\"",
-           {"sampling"});
+    refuse(
+        "with secure aggregation, clients must not publish the labels of their samples; set sampling.labels "
+        "= \"none\"",
+        {"sampling"});
   if (!run.privacy.by_clients() && !run.tracks.policy.disagreements.empty())
     refuse(
         "the difference between the sums of two tracks reveals the updates of the clients that one track "
         "excludes; use differential_privacy.kind = \"distributed\" or \"local\", or remove [tracks]",
         {"tracks", "differential_privacy"});
   if (run.tracks.lifting_rounds > 0)
-    refuse("tracks.lifting_rounds weights them; remove it", {"tracks.lifting_rounds"});
+    refuse(
+        "tracks.lifting_rounds changes the weights of single updates, which the coordinator cannot see; "
+        "remove lifting_rounds",
+        {"tracks.lifting_rounds"});
 }
 
 // Whether so many can agree on masks at all.
@@ -93,14 +103,15 @@ SecureAggregationSpec read_secure_aggregation(config::Reader& root) {
   privacy::SecureRules& rules = masking.rules;
   rules.assumptions.corrupt = section.number("corrupt", rules.assumptions.corrupt, {0, 0.33},
                                              "Fraction of a round's clients that the coordinator may "
-                                             "control. It applies to rounds with a sparse mask graph.");
-  rules.assumptions.dropout = section.number("dropout", rules.assumptions.dropout, {0, 0.6},
-                                             "Fraction of a round's clients that may drop out without a "
-                                             "failed round. It applies to rounds with a sparse mask graph.");
+                                             "control. It applies only to rounds with a sparse mask graph.");
+  rules.assumptions.dropout = section.number(
+      "dropout", rules.assumptions.dropout, {0, 0.6},
+      "Fraction of a round's clients that may drop out of a round that still succeeds. It applies "
+      "only to rounds with a sparse mask graph.");
   rules.complete_below = static_cast<std::uint32_t>(
       section.integer("complete_below", rules.complete_below, {2, protocol::kMaxSecurePeers + 1},
-                      "Rounds with fewer clients use a complete mask graph (all pairs); others a sparse one "
-                      "(random neighbours)."));
+                      "A round with fewer clients uses a complete mask graph (all pairs of clients). A "
+                      "larger round uses a sparse mask graph (random neighbours)."));
   rules.min_survivors = static_cast<std::uint32_t>(section.integer(
       "min_clients", rules.min_survivors, {2, protocol::kMaxSecureMembers},
       "Minimum number of updates in a sum. The sum of any parameter over fewer updates is never revealed."));
@@ -149,9 +160,9 @@ void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
     const auto bits = privacy::fraction_bits_of(updates, masking.max_weight, masking.max_abs);
     if (!bits)
       return root.fail(kSecureSection,
-                       "kind = \"compact\": " + std::to_string(updates) + " updates with weights up to " +
-                           std::to_string(masking.max_weight) +
-                           " and values up to strategy.max_abs are too coarse in 32 bits; lower "
+                       "kind = \"compact\": sums of " + std::to_string(updates) +
+                           " updates with weights up to " + std::to_string(masking.max_weight) +
+                           " and values up to strategy.max_abs would be too coarse in 32 bits; lower "
                            "strategy.max_abs or max_weight, or use kind = \"exact\"",
                        {"secure_aggregation", "sampling", "data.partition.clients", "strategy.schedule",
                         "strategy.max_abs", "differential_privacy", "strategy.aggregator"});

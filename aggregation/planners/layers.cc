@@ -11,9 +11,9 @@ Result<PlanLayer> read_layer(const std::vector<const TensorInfo*>& tensors) {
   PlanLayer layer;
   for (const TensorInfo* tensor : tensors) {
     if (!tensor->trainable || tensor->order != TensorOrder::kRowMajor)
-      return invalid("tensor " + tensor->name + " is " +
-                     (tensor->trainable ? "rank-major" : "not trainable") +
-                     "; this planner cannot divide it; use the planner full");
+      return invalid("tensor " + tensor->name + " " +
+                     (tensor->trainable ? "belongs to adapters" : "is not trainable") +
+                     ", so this planner cannot divide it; use the planner full");
     if (tensor->shape.size() < 2) continue;
     if (layer.units != 0)
       return invalid("layer " + std::to_string(tensor->layer) + " has two weights, " + layer.name + " and " +

@@ -28,9 +28,10 @@ std::string text(double value) {
 
 void read_population(config::Reader& section, const std::string& key, const std::vector<double>& even,
                      Levels& levels) {
-  levels.declared = section.choice("capability", {"drawn", "declared"}, 0,
-                                   "How clients get a level: drawn from the run's seed (drawn), or the "
-                                   "largest level up to `fedge-client run --capability` (declared).") == 1;
+  levels.declared =
+      section.choice("capability", {"drawn", "declared"}, 0,
+                     "How a client gets its level.\ndrawn: at random, from the run's seed.\ndeclared: the "
+                     "largest level up to the value of `fedge-client run --capability`.") == 1;
   if (levels.declared && section.has("fractions"))
     section.fail("fractions",
                  "has no effect with capability = \"declared\", because each client declares its capability",
@@ -52,9 +53,9 @@ void read_population(config::Reader& section, const std::string& key, const std:
 Levels read_levels(config::Reader& section) {
   const Levels defaults;
   Levels levels;
-  levels.shares =
-      section.numbers("shares", defaults.shares, {kMinShare, 1.0},
-                      "Levels, as fractions of each layer (or of the width) that a client trains.");
+  levels.shares = section.numbers("shares", defaults.shares, {kMinShare, 1.0},
+                                  "The levels. Each is the fraction of every layer (or of the width) that a "
+                                  "client of this level trains.");
   if (levels.shares.empty() || levels.shares.size() > kMaxLevels)
     section.fail("shares", "lists " + std::to_string(levels.shares.size()) + " levels, expected 1 to " +
                                std::to_string(kMaxLevels));
@@ -64,8 +65,8 @@ Levels read_levels(config::Reader& section) {
 
 bool read_split_output(config::Reader& section) {
   return section.boolean("split_output", false,
-                         "Whether the last layer is also divided. If not, every client trains all of it. The "
-                         "paper's code divides it only in dense models.");
+                         "Whether the last layer is also divided. If not, every client trains the whole last "
+                         "layer. The paper's code divides the last layer only in dense models.");
 }
 
 std::vector<std::size_t> level_counts(const std::vector<double>& fractions, std::size_t clients) {

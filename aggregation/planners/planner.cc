@@ -40,7 +40,7 @@ constexpr std::array kPlanners = {
                 "Every client trains the whole model.", LocalModel::kWhole, read_full},
     PlannerKind{"fedplt", "Dabaja and El-Azouzi 2026, arXiv:2605.02337",
                 "Every client runs the whole model and trains a fixed set of equal groups of rows in each "
-                "layer. All groups have equally many clients.",
+                "layer. Every group has the same number of clients.",
                 LocalModel::kWhole, read_fedplt},
     PlannerKind{"random_mask", "the baseline of fedplt without its assignment",
                 "As fedplt, but every client trains random rows, drawn again in every round.",
@@ -49,7 +49,7 @@ constexpr std::array kPlanners = {
                 "A client trains the network that consists of the first units of each hidden layer.",
                 LocalModel::kSlice, read_heterofl},
     PlannerKind{"fjord", "Horvath et al., NeurIPS 2021, arXiv:2102.13451",
-                "As heterofl, but every local step uses a random width up to the client's own.",
+                "As heterofl, but every local step uses a random width up to the width of the client.",
                 LocalModel::kNested, read_fjord},
     PlannerKind{"fedrolex", "Alam et al., NeurIPS 2022, arXiv:2212.01548",
                 "A client trains a window of units of each hidden layer. The window moves by one unit in "

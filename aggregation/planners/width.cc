@@ -15,10 +15,11 @@ PlannerFactory factory(const WidthOptions& options) {
 PlannerFactory read_width(config::Reader& section, WidthOptions options) {
   options.levels = read_levels(section);
   options.match_parameters =
-      section.choice("match", {"width", "parameters"}, 0,
-                     "What a level is a fraction of.\nwidth: the units of each hidden layer, as in the "
-                     "papers.\nparameters: all parameters of the model; the width with the closest number of "
-                     "parameters is used.") == 1;
+      section.choice(
+          "match", {"width", "parameters"}, 0,
+          "Quantity of which the levels are fractions.\nwidth: the units of each hidden layer, as in the "
+          "papers.\nparameters: all parameters of the model; the width with the closest number of "
+          "parameters is used.") == 1;
   return factory(options);
 }
 

@@ -152,33 +152,34 @@ void OortSampler::pace(RoundNumber round) {
 
 SamplerFactory read_oort(config::Reader& section) {
   OortSampler::Options o;
-  o.exploration =
-      section.number("exploration", o.exploration, {0.0, 1.0},
-                     "Fraction of a round for clients that were never selected, in the first round.");
+  o.exploration = section.number("exploration", o.exploration, {0.0, 1.0},
+                                 "Fraction of a round's clients that are chosen among those never selected "
+                                 "before. This is the value in the first round.");
   o.exploration_decay = section.number("exploration_decay", o.exploration_decay, {0.0, 1.0},
-                                       "Factor on exploration after every round.");
+                                       "After every round, exploration is multiplied by this factor.");
   o.exploration_min =
-      section.number("exploration_min", o.exploration_min, {0.0, 1.0}, "Minimum of exploration.");
-  o.clip = section.number("clip", o.clip, {0.0, 1.0},
-                          "Quantile of the statistical utilities at which higher utilities are clipped.");
+      section.number("exploration_min", o.exploration_min, {0.0, 1.0}, "Lower bound of exploration.");
+  o.clip = section.number(
+      "clip", o.clip, {0.0, 1.0},
+      "Quantile of the statistical utilities. Utilities above this quantile are clipped to it.");
   o.cut_off = section.number("cut_off", o.cut_off, {0.0, 1.0},
-                             "Clients are drawn from those with at least this fraction of the lowest utility "
-                             "of a greedy selection.");
-  o.penalty = section.number(
-      "penalty", o.penalty, {0.0, 100.0},
-      "Exponent alpha. The utility of a client slower than T is multiplied by (T / time)^penalty.");
-  o.time_quantile =
-      section.number("time_quantile", o.time_quantile, {0.0, 1.0},
-                     "Initial T, as a quantile of the clients' times. 1: no client is too slow.");
+                             "A client can be drawn if its utility is at least this fraction of the lowest "
+                             "utility in a greedy selection.");
+  o.penalty = section.number("penalty", o.penalty, {0.0, 100.0},
+                             "Exponent alpha. The utility of a client that is slower than the preferred time "
+                             "T is multiplied by (T / time)^penalty.");
+  o.time_quantile = section.number(
+      "time_quantile", o.time_quantile, {0.0, 1.0},
+      "Initial preferred time T, as a quantile of the clients' times. 1: no client is too slow.");
   o.pacer_step = section.number(
       "pacer_step", o.pacer_step, {0.0, 1.0},
-      "Added to time_quantile when a window of rounds yields less utility than the previous window.");
-  o.pacer_rounds = static_cast<std::uint32_t>(section.integer("pacer_rounds", o.pacer_rounds, {1, 1'000'000},
-                                                              "Number of rounds in a window of the pacer."));
+      "Amount added to time_quantile when a window of rounds yields less utility than the previous window.");
+  o.pacer_rounds = static_cast<std::uint32_t>(section.integer(
+      "pacer_rounds", o.pacer_rounds, {1, 1'000'000}, "Number of rounds in a window, for pacer_step."));
   o.range = section.choice("utility", {"paper", "range"}, 0,
                            "How the utility of a client is computed.\npaper: number of samples times root "
-                           "mean square loss.\nrange: the same, scaled to 0 to 1 before the staleness bonus "
-                           "is added, as in the authors' code.") == 1;
+                           "mean square loss.\nrange: the same, scaled to the range 0 to 1 before the "
+                           "staleness bonus is added, as in the authors' code.") == 1;
   return [o]() -> std::unique_ptr<Sampler> { return std::make_unique<OortSampler>(o); };
 }
 

@@ -69,19 +69,22 @@ SamplerFactory read_optimal(config::Reader& section) {
   options.budget =
       section.number("budget", options.budget, {1e-3, 1e7}, "Expected upload of a round, in whole models.");
   options.remembered =
-      section.choice("norms", {"reported", "remembered"}, 0,
-                     "Which norms decide.\nreported: all selected clients train and report the norms of "
-                     "their updates; then the drawn clients upload.\nremembered: clients are drawn by the "
-                     "norms of their earlier updates, and only the drawn clients train.") == 1;
+      section.choice(
+          "norms", {"reported", "remembered"}, 0,
+          "Which norms decide who uploads.\nreported: all selected clients train and report the norms of "
+          "their updates; then the drawn clients upload.\nremembered: clients are drawn by the "
+          "norms of their earlier updates, and only the drawn clients train.") == 1;
   options.method = static_cast<OptimalSampler::Method>(section.choice(
       "method", {"exact", "aocs", "paper_set_rule", "uniform"}, 0,
       "How the probabilities are computed.\nexact: water-filling by norm and cost.\naocs: repeated "
       "rescaling; every client has the same cost.\npaper_set_rule: the rule as printed in the FedPLT paper, "
       "for comparison; it spends less than the budget.\nuniform: the same probability for every client."));
   options.unbiased =
-      section.choice("estimator", {"ht", "self_norm"}, 0,
-                     "How the aggregate is estimated.\nht: an upload has the weight 1 / p, and the mean is "
-                     "over all selected clients.\nself_norm: the mean of the uploads.") == 0;
+      section.choice(
+          "estimator", {"ht", "self_norm"}, 0,
+          "How the aggregate is estimated.\nht: Horvitz-Thompson; an upload has the weight 1 / (its "
+          "probability), and the mean is over all selected clients.\nself_norm: the mean of the uploads.") ==
+      0;
   return [options]() -> std::unique_ptr<Sampler> { return std::make_unique<OptimalSampler>(options); };
 }
 

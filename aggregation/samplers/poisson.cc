@@ -72,7 +72,7 @@ SamplerFactory read_poisson(config::Reader& section) {
   PoissonSampler::Options options;
   options.rate = section.number("rate", options.rate, {0.0, 1.0},
                                 "Probability that a client takes part. 0: clients_per_round times "
-                                "over_selection, divided by the connected clients.");
+                                "over_selection, divided by the number of connected clients.");
   options.weights = static_cast<PoissonSampler::Weights>(
       section.choice("weights", {"samples", "ipw"}, 0,
                      "Weight of an update.\nsamples: its number of samples.\nipw: its fraction of the "

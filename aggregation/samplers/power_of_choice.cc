@@ -49,8 +49,8 @@ SamplerFactory read_power_of_choice(config::Reader& section) {
   PowerOfChoiceSampler::Options options;
   options.candidates = static_cast<std::size_t>(
       section.integer("candidates", 0, {0, 1'000'000},
-                      "Number of clients drawn first, in proportion to samples. Those with the highest loss "
-                      "are selected. 0: twice the number selected."));
+                      "Number of clients drawn first, in proportion to their samples. Of these, the clients "
+                      "with the highest loss are selected. 0: twice the number of selected clients."));
   return [options]() -> std::unique_ptr<Sampler> { return std::make_unique<PowerOfChoiceSampler>(options); };
 }
 

@@ -45,16 +45,16 @@ std::vector<SamplerKind>& sampler_table() {
       SamplerKind{"md", "Li et al. 2020 (FedProx); Li et al. 2020 (FedAvg on non-IID data), scheme I",
                   "draws with replacement, in proportion to samples; every draw has the same weight",
                   read_md},
-      SamplerKind{
-          "power_of_choice", "Cho, Wang, Joshi 2020 (rpow-d)",
-          "the clients with the highest last known loss, out of a larger draw in proportion to samples",
-          read_power_of_choice},
+      SamplerKind{"power_of_choice", "Cho, Wang, Joshi 2020 (rpow-d)",
+                  "a larger draw in proportion to samples, of which the clients with the highest last known "
+                  "loss are selected",
+                  read_power_of_choice},
       SamplerKind{"oort", "Lai et al. 2021",
                   "clients with a high loss that are fast enough, and some clients that were never selected",
                   read_oort},
       SamplerKind{"psp", "Wang, Catterall, Mortier 2017",
-                  "probabilistic synchronous parallel, in rounds the same as uniform; its barriers are "
-                  "options of the schedule",
+                  "probabilistic synchronous parallel; it selects clients as uniform does, and its barriers "
+                  "are options of the schedule",
                   read_uniform},
   };
   return kinds;

@@ -135,9 +135,9 @@ void belongs(Reader& reader, const std::string& key, DisagreementKind kind, cons
 void read_rounds(Reader& reader, Disagreement& out) {
   out.from_round = RoundNumber(static_cast<std::uint32_t>(
       reader.integer("from_round", 1, {1, kMaxRound}, "First round in which the disagreement applies.")));
-  const std::int64_t until =
-      reader.integer("until_round", 0, {1, kMaxRound},
-                     "Last round in which the disagreement applies. If not set, it never ends.");
+  const std::int64_t until = reader.integer(
+      "until_round", 0, {1, kMaxRound},
+      "Last round in which the disagreement applies. If not set, the disagreement never ends.");
   if (until == 0) return;
   out.until_round = RoundNumber(static_cast<std::uint32_t>(until));
   if (*out.until_round < out.from_round)
@@ -147,10 +147,11 @@ void read_rounds(Reader& reader, Disagreement& out) {
 
 Disagreement read_disagreement(Reader& reader, Directory& directory) {
   Disagreement out;
-  out.kind = static_cast<DisagreementKind>(reader.choice(
-      "kind", kKinds, std::nullopt,
-      "Kind of disagreement: full takes no part; partial_data withholds samples; inbound must not be "
-      "influenced by against; outbound must not influence against; bidirectional is both."));
+  out.kind = static_cast<DisagreementKind>(
+      reader.choice("kind", kKinds, std::nullopt,
+                    "What the clients want: to take no part (full), to withhold samples (partial_data), not "
+                    "to be influenced by the clients in against (inbound), not to influence the clients in "
+                    "against (outbound), or inbound and outbound together (bidirectional)."));
   out.clients = directory.read(reader, "clients",
                                reader.texts("clients", std::nullopt, "Names of the clients that disagree."));
   const bool edges = out.kind != DisagreementKind::kFull && out.kind != DisagreementKind::kPartialData;
@@ -181,15 +182,15 @@ Disagreement read_disagreement(Reader& reader, Directory& directory) {
 Policy read(Reader& reader, std::optional<std::size_t> in_run) {
   Policy policy;
   read_clients(reader, policy, in_run);
-  policy.strict = reader.boolean("strict", false,
-                                 "Whether a client trains for a track only if the track excludes every "
-                                 "client that this client excludes.");
+  policy.strict = reader.boolean(
+      "strict", false,
+      "Whether a client trains only for tracks that exclude every client that it excludes itself.");
   policy.keep_orphan_global =
       reader.boolean("keep_orphan_global", false,
                      "Whether the track that excludes no client is trained even if no client uses it.");
-  std::vector<Reader> tables = reader.tables(
-      "disagreement",
-      "Disagreements, each with the clients that must not share a model and the rounds in which it applies.");
+  std::vector<Reader> tables = reader.tables("disagreement",
+                                             "The disagreements. Each names clients that must not share a "
+                                             "model, and the rounds in which it applies.");
   if (tables.size() > kMaxDisagreements) {
     reader.fail("disagreement", "lists " + std::to_string(tables.size()) + " disagreements, but at most " +
                                     std::to_string(kMaxDisagreements) + " are allowed");
@@ -202,10 +203,10 @@ Policy read(Reader& reader, std::optional<std::size_t> in_run) {
     const Disagreement& last = policy.disagreements.back();
     pairs += last.clients.size() * std::max<std::size_t>(last.against.size(), 1);
     if (pairs > kMaxDisagreementPairs)
-      table.fail(
-          "clients",
-          "the disagreements up to this one list too many pairs of clients and against; the limit is " +
-              std::to_string(kMaxDisagreementPairs));
+      table.fail("clients",
+                 "this disagreement and the earlier ones name too many pairs of a client and a client that "
+                 "it excludes; the limit is " +
+                     std::to_string(kMaxDisagreementPairs));
     reader.adopt(table);
   }
   return policy;

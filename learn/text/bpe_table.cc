@@ -109,9 +109,9 @@ class Parser {
   Result<void> read_merge(std::size_t merges) {
     const auto line = next_line();
     if (!line)
-      return corrupt_table(line_ + 1, "the table is truncated: it has " +
-                                          std::to_string(table_.merges.size()) + " complete lines of " +
-                                          std::to_string(merges) + " declared merges");
+      return corrupt_table(line_ + 1, "the table is truncated: it declares " + std::to_string(merges) +
+                                          " merges, but has only " + std::to_string(table_.merges.size()) +
+                                          " complete lines of merges");
     const std::size_t space = line->find(' ');
     if (space == std::string_view::npos)
       return corrupt_table(line_,
@@ -137,7 +137,8 @@ class Parser {
                                       " is malformed: write printable ASCII as is, and write the space, the "
                                       "backslash and all other bytes as \\xNN in lower case");
     const auto found = known_.find(*bytes);
-    if (found == known_.end()) return corrupt_table(line_, quoted(text) + " is not a token at this point");
+    if (found == known_.end())
+      return corrupt_table(line_, quoted(text) + " is neither a single byte nor a token of an earlier line");
     return found->second;
   }
 

@@ -199,7 +199,7 @@ Result<std::vector<TextGroup>> load_corpus(const std::string& name, const std::s
     return corpus.load(place);
   }
   return Error{ErrorCode::kNotFound,
-               "data.dataset: \"" + name + "\" is not a text; expected one of " + known};
+               "data.dataset: \"" + name + "\" is not a known text data set; expected one of " + known};
 }
 
 }  // namespace fedge::learn

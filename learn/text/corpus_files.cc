@@ -67,7 +67,7 @@ Result<std::vector<std::string>> list_files(const CorpusPlace& place, bool (*wan
   if (failure) return system_error("cannot list", place.directory, failure.value());
   if (names.empty())
     return Error{ErrorCode::kNotFound,
-                 place.directory.string() + " contains no file of this text: " + place.remedy};
+                 place.directory.string() + " contains no file of this data set: " + place.remedy};
   std::sort(names.begin(), names.end());
   return names;
 }

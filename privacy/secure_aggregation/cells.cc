@@ -101,9 +101,10 @@ Result<void> check_fits(const CoveragePlan& plan) {
   std::size_t bytes = 0;
   for (const Coverage& coverage : plan.coverages) bytes += coverage.encode().size();
   if (bytes > protocol::kMaxCoverageBytes)
-    return Error{ErrorCode::kResource, "the coverages of the parts of the model that clients train take " +
+    return Error{ErrorCode::kResource, "the description of the model parts that clients train takes " +
                                            std::to_string(bytes) + " bytes; at most " +
-                                           std::to_string(protocol::kMaxCoverageBytes) + " are possible"};
+                                           std::to_string(protocol::kMaxCoverageBytes) +
+                                           " are possible with secure aggregation"};
   return {};
 }
 
@@ -112,10 +113,10 @@ Result<void> check_cells(std::span<const Range> cells, std::size_t parameters) {
   for (const Range& cell : cells) {
     if (cell.begin < end || cell.end <= cell.begin || cell.end > parameters)
       return invalid(
-          "the ranges of the model to sum overlap, are empty or reach beyond the end of the model");
+          "a range of parameters to sum is empty, overlaps another range or ends beyond the model");
     end = cell.end;
   }
-  if (cells.empty()) return invalid("the session sums no part of the model");
+  if (cells.empty()) return invalid("the list of parameter ranges to sum is empty");
   return {};
 }
 
@@ -124,7 +125,7 @@ Result<void> check_made_of(const Coverage& coverage, std::span<const Range> cell
   for (const Range& cell : cells)
     if (has_cell(coverage, cell) && coverage.contains(Coverage::of({cell}))) covered += cell.size();
   if (covered != coverage.count())
-    return invalid("the coverage that a client masks does not consist of whole ranges to sum");
+    return invalid("the coverage of a client must consist of complete ranges from the list of ranges to sum");
   return {};
 }
 

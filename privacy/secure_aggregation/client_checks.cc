@@ -25,7 +25,7 @@ bool ascending_below(std::span<const std::uint32_t> numbers, std::uint32_t bound
 Result<void> SecureClient::check_roster(const protocol::SecureRoster& roster) const {
   const std::uint32_t least = terms_.rules.enough(roster.members);
   if (roster.members < least)
-    return refused("the session sums the updates of " + std::to_string(roster.members) +
+    return refused("the coordinator sums the updates of only " + std::to_string(roster.members) +
                    " clients; this client requires at least " + std::to_string(least));
   if (roster.number >= roster.members)
     return invalid("the coordinator assigned this client a number outside the list of members");
@@ -74,7 +74,7 @@ Result<void> SecureClient::check_pinned_keys(const protocol::SecureRoster& roste
 Result<void> SecureClient::check_coverages(const protocol::SecureRoster& roster) const {
   FEDGE_TRY_VOID(check_cells(roster.cells, terms_.parameters));
   if (roster.cells.size() > protocol::kMaxSecureCells)
-    return invalid("the session sums too many ranges of the model");
+    return invalid("the coordinator sums too many separate ranges of the model");
   for (const Coverage& coverage : roster.coverages) FEDGE_TRY_VOID(check_made_of(coverage, roster.cells));
   const std::size_t kinds = roster.coverages.size();
   const bool indexed =
@@ -98,7 +98,8 @@ Result<void> SecureClient::check_survivors(std::span<const std::uint32_t> surviv
   if (!masked_) return refused("the coordinator counts an update that this client has not sent");
   const std::uint32_t least = terms_.rules.enough(roster_.members);
   if (survivors.size() < least || (roster_.complete && survivors.size() < roster_.threshold))
-    return refused("the sum would contain only " + std::to_string(survivors.size()) + " updates");
+    return refused("the sum would contain only " + std::to_string(survivors.size()) +
+                   " updates; this client requires more");
   std::size_t near = roster_.complete ? 1 : 0;
   for (const std::uint32_t number : survivors) {
     const Peer* survivor = peer(number);
@@ -114,7 +115,7 @@ Result<void> SecureClient::check_survivors(std::span<const std::uint32_t> surviv
        contributors(roster_.cells, roster_.coverages, roster_.coverage_of, survivors))
     if (count < least)
       return refused("the sum of a part of the model would contain only " + std::to_string(count) +
-                     " updates");
+                     " updates; this client requires at least " + std::to_string(least));
   return {};
 }
 

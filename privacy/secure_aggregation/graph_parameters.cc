@@ -109,18 +109,18 @@ Result<void> check_secure(std::uint32_t members, const GraphParameters& graph,
   if (graph.complete) {
     const std::uint32_t least = complete_graph(members).threshold;
     if (graph.degree != members - 1)
-      return refused("the complete mask graph does not make all clients neighbours");
+      return refused("the mask graph is declared complete, but not all clients are neighbours in it");
     if (graph.threshold < least || graph.threshold > members)
       return refused("the mask graph has a threshold of " + std::to_string(graph.threshold) + " among " +
                      std::to_string(members) + " clients; at least " + std::to_string(least) + " are needed");
     return {};
   }
   if (graph.degree % 2 != 0 || graph.degree < 2 || graph.degree + 1 > members)
-    return refused("the mask graph has an impossible number of neighbours, " + std::to_string(graph.degree) +
-                   ", for " + std::to_string(members) + " clients");
+    return refused("a client cannot have " + std::to_string(graph.degree) +
+                   " neighbours in a mask graph of " + std::to_string(members) + " clients");
   if (log_disconnected(members, graph.degree, assumptions) >= kLogInsecure)
-    return refused("the mask graph has too few neighbours, " + std::to_string(graph.degree) + ", for " +
-                   std::to_string(members) + " clients");
+    return refused("a client has only " + std::to_string(graph.degree) +
+                   " neighbours in the mask graph, too few for " + std::to_string(members) + " clients");
   const std::uint32_t least = std::max(least_threshold(members, graph.degree, assumptions), 2U);
   if (graph.threshold < least || graph.threshold > graph.degree)
     return refused("the mask graph has a threshold of " + std::to_string(graph.threshold) + " of " +

@@ -178,9 +178,9 @@ class Unmasking::Recovering {
     const std::size_t threshold = roster_.threshold;
     const std::string whose = "client " + std::to_string(owner.client.value());
     if (shares.size() < threshold)
-      return Error{ErrorCode::kUnavailable, "only " + std::to_string(shares.size()) + " of " +
-                                                std::to_string(threshold) + " secret shares of " + whose +
-                                                " were revealed"};
+      return Error{ErrorCode::kUnavailable, "only " + std::to_string(shares.size()) + " secret shares of " +
+                                                whose + " were revealed; " + std::to_string(threshold) +
+                                                " are needed"};
     std::vector<Held> chosen(shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(threshold));
     if (auto secret = combined(owner, kind, chosen)) return std::move(*secret);
     for (std::size_t i = 0; i < threshold && shares.size() > threshold; ++i) {

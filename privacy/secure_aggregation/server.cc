@@ -223,9 +223,9 @@ void SecureServer::end_sharing(std::vector<Effect>& effects) {
   exclude_lonely(effects);
   const auto left = std::ranges::count_if(by_number_, [&](const Party* party) { return takes_part(*party); });
   if (static_cast<std::uint32_t>(left) < enough_)
-    return fail({ErrorCode::kUnavailable, "only " + std::to_string(left) + " of " +
-                                              std::to_string(by_number_.size()) +
-                                              " clients have sent their secret shares"},
+    return fail({ErrorCode::kUnavailable,
+                 "only " + std::to_string(left) + " of " + std::to_string(by_number_.size()) +
+                     " clients have sent their secret shares; " + std::to_string(enough_) + " are needed"},
                 effects);
   stage_ = Stage::kSumming;
   deadline_.reset();
@@ -272,12 +272,12 @@ void SecureServer::summed(std::span<const ClientId> survivors, Time now, std::ve
   const auto contributing = contributors(roster_.cells, roster_.coverages, roster_.coverage_of, survivors_);
   const std::uint32_t least = *std::ranges::min_element(contributing);
   if (least < enough_ || (graph_.complete && survivors_.size() < graph_.threshold))
-    return fail(
-        {ErrorCode::kUnavailable,
-         "only " + std::to_string(survivors_.size()) + " masked updates arrived" +
-             (least < survivors_.size() ? ", and for a part of the model only " + std::to_string(least)
-                                        : std::string())},
-        effects);
+    return fail({ErrorCode::kUnavailable,
+                 "only " + std::to_string(survivors_.size()) + " masked updates arrived" +
+                     (least < survivors_.size()
+                          ? ", and only " + std::to_string(least) + " of them cover one part of the model"
+                          : std::string())},
+                effects);
   stage_ = Stage::kConsenting;
   wait_from(now);
   for (const std::uint32_t number : survivors_)

@@ -37,7 +37,7 @@ Result<void> check_codec(const Manifest& manifest) {
   } else if (is_masked(manifest.codec) && manifest.raw_size != 0) {
     return invalid("masked values cannot be compressed with zstd");
   } else if (manifest.levels != 0) {
-    return invalid("levels is " + number(manifest.levels) + " for a codec that has none; it must be 0");
+    return invalid("levels is " + number(manifest.levels) + ", but must be 0 for a codec without levels");
   }
   return {};
 }

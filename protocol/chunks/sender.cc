@@ -85,7 +85,7 @@ Result<std::optional<ChunkRefused>> ChunkSender::request(const ChunkRequest& req
   for (std::uint32_t i = 0; object->exchanged && i < request.count; ++i)
     if (!object->waiting.insert(request.first + i).second)
       return invalid("chunk_request asks for chunk " + std::to_string(request.first + i) +
-                     ", which it has already requested");
+                     ", which the peer has already requested");
   pending_.bytes += bytes;
   pending_.chunks += request.count;
   if (!object->exchanged) queue_.push_back({request, object});

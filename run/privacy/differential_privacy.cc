@@ -78,13 +78,14 @@ void check_participation(const RunConfig& run, config::Reader& root) {
               {"differential_privacy.kind", "differential_privacy.clipping"});
   if (wanted * run.rounds > clients * spec.max_participations)
     root.fail(kPrivacySection,
-              "the clients cannot fill run.rounds rounds of sampling.clients_per_round clients; raise "
-              "max_participations",
+              number_text(run.rounds) + " rounds of " + number_text(wanted) + " clients are more than " +
+                  number_text(clients) + " clients with max_participations = " +
+                  number_text(spec.max_participations) + " can fill; raise max_participations",
               {"differential_privacy", "sampling", "data.partition.clients", "run.rounds"});
   if (wanted * (spec.min_separation + 1.0) > clients)
     root.fail(kPrivacySection,
-              "min_separation leaves too few clients for some rounds; lower min_separation or "
-              "sampling.clients_per_round",
+              "with min_separation = " + number_text(spec.min_separation) +
+                  ", some rounds have too few clients; lower min_separation or sampling.clients_per_round",
               {"differential_privacy", "sampling", "data.partition.clients"});
 }
 
@@ -93,9 +94,9 @@ void check_hidden_draws(const RunConfig& run, config::Reader& root) {
   const auto refuse = [&](const std::string& what, const char* rests_on) {
     root.fail(kPrivacySection,
               what +
-                  " reveals which clients were drawn, but the guarantee of sampling.kind = \"poisson\" "
-                  "requires that nobody knows; remove it, or use sampling.kind = \"uniform\", which is "
-                  "accounted for as if all clients took part",
+                  " reveals which clients were drawn, but with sampling.kind = \"poisson\" the guarantee "
+                  "requires that this stays secret; change this key, or use sampling.kind = \"uniform\", "
+                  "whose guarantee does not need it",
               {"sampling.kind", "differential_privacy.kind", rests_on});
   };
   if (run.dissemination.swarm) refuse("dissemination.kind = \"swarm\"", "dissemination.kind");
@@ -122,7 +123,7 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
             run.strategy.aggregator_kind,
         {"strategy.aggregator"});
   if (run.strategy.schedule.buffered)
-    refuse("privacy is accounted for by rounds; use strategy.schedule.kind = \"synchronous\"",
+    refuse("the privacy loss is computed per round; use strategy.schedule.kind = \"synchronous\"",
            {"strategy.schedule"});
   if (run.control_variates)
     refuse("scaffold sends its control variate to all clients without noise; use another strategy",
@@ -142,20 +143,19 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
   if (run.privacy.bounds_participation()) check_participation(run, root);
   if (!run.privacy.of_sums() && run.strategy.aggregator_kind == "fednova")
     refuse(
-        "fednova weights updates by their local steps, which reveal the size of a client's data; use another "
+        "fednova uses local steps as weights, which reveal the size of a client's data; use another "
         "aggregator",
         {"strategy.aggregator"});
   // Labels that clients publish have no noise that is accounted for here.
   const bool by_labels = run.sampling.make()->traits().labels != protocol::LabelReport::kNone;
   if (!samples_blindly(run.sampling) || by_labels)
-    refuse("sampling.kind = \"" + run.sampling.kind +
-               "\" as configured depends on the updates or weights them; use poisson, or use uniform or psp, "
-               "which are accounted for as if all clients took part",
+    refuse("the guarantee does not cover sampling.kind = \"" + run.sampling.kind +
+               "\" as configured; use poisson, uniform or psp",
            {"sampling"});
   if (run.sampling.kind == "poisson" && run.sampling.over_selection > 1)
     refuse(
-        "sampling.over_selection has no effect, because with poisson the round waits for exactly the drawn "
-        "clients; remove it",
+        "with sampling.kind = \"poisson\" and differential privacy, sampling.over_selection has no effect; "
+        "remove over_selection",
         {"sampling"});
   if (run.sampling.kind == "poisson" && run.privacy.kind == Spec::Kind::kCentral)
     check_hidden_draws(run, root);

@@ -29,7 +29,7 @@ Result<std::vector<double>> FactorRule::factors_of(const Update& update,
                       count % a.row == 0 && count / a.row <= a.rank;
   if (!prefix)
     return invalid("the update of client " + std::to_string(update.client.value()) +
-                   " does not cover exactly the first ranks of every adapter");
+                   " must cover the first ranks of every adapter and nothing else");
   std::vector<float> difference(count);
   if (update.values) FEDGE_TRY_VOID(update.values->read(0, difference));
   std::vector<double> rows(count);

@@ -59,8 +59,8 @@ AggregatorPart read_centered_clip(config::Reader& section) {
   const double radius = section.number("radius", 10.0, {1e-12, 1e12},
                                        "Maximum norm of the difference between an update and the last "
                                        "aggregate. Larger differences are clipped.");
-  const auto iterations = static_cast<std::size_t>(
-      section.integer("iterations", 1, {1, 10'000}, "Number of iterations. Each reads every update once."));
+  const auto iterations = static_cast<std::size_t>(section.integer(
+      "iterations", 1, {1, 10'000}, "Number of iterations. Each iteration reads every update once."));
   return on_rows(
       {.name = "centered_clip", .options = read_row_options(section)},
       [=](const AggregatorContext&) { return std::make_unique<CenteredClip>(radius, iterations); });

@@ -32,7 +32,8 @@ class WeightedMean final : public RowRule {
 AggregatorPart read_clipped_mean(config::Reader& section) {
   const RowOptions options = read_row_options(section, true);
   if (options.clip_norm == 0 && !options.clip_to_median)
-    section.fail("clip_to_median", "clipped_mean requires clip_norm if clip_to_median is false");
+    section.fail("clip_to_median",
+                 "is false and clip_norm is 0, so clipped_mean would not clip; set one of the two keys");
   return on_rows({.name = "clipped_mean", .options = options},
                  [](const AggregatorContext&) { return std::make_unique<WeightedMean>(); });
 }

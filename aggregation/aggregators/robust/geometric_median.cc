@@ -59,10 +59,10 @@ class GeometricMedian final : public RowRule {
 AggregatorPart read_geometric_median(config::Reader& section) {
   Weiszfeld options{};
   options.iterations = static_cast<std::size_t>(section.integer(
-      "iterations", 3, {1, 10'000}, "Maximum number of iterations. Each reads every update once."));
-  options.tolerance = section.number(
-      "tolerance", 1e-6, {0.0, 1.0},
-      "The iteration ends when the sum of distances falls by less than this fraction. 0: never early.");
+      "iterations", 3, {1, 10'000}, "Maximum number of iterations. Each iteration reads every update once."));
+  options.tolerance = section.number("tolerance", 1e-6, {0.0, 1.0},
+                                     "The iterations end early when one lowers the sum of distances by less "
+                                     "than this fraction. 0: never early.");
   options.smoothing = section.number("smoothing", 1e-6, {1e-30, 1e6},
                                      "Minimum distance. A closer update counts as if it had this distance.");
   return on_rows({.name = "geometric_median", .options = read_row_options(section)},

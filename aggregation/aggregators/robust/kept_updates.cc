@@ -38,16 +38,17 @@ RowOptions read_row_options(config::Reader& section, bool clip_to_median) {
   options.memory_bytes =
       static_cast<std::size_t>(section.integer(
           "memory_mb", 256, {1, 1'048'576},
-          "Maximum memory for reading stored updates, in MiB. Updates are read in blocks of columns."))
+          "Maximum memory for reading stored updates, in MiB. Updates are read in blocks of parameters."))
       << 20;
   options.clip_norm =
       section.number("clip_norm", 0.0, {0.0, 1e30},
                      "Maximum Euclidean norm of an update; longer updates are clipped. 0: no clipping.");
   options.clip_to_median = section.boolean("clip_to_median", clip_to_median && options.clip_norm == 0,
                                            "Whether updates are clipped to the median norm of the round.");
-  options.bucket_size = static_cast<std::size_t>(section.integer(
-      "bucket_size", 1, {1, 1'000'000},
-      "Number of updates that are averaged at random before the rule is applied. 1: no averaging."));
+  options.bucket_size = static_cast<std::size_t>(
+      section.integer("bucket_size", 1, {1, 1'000'000},
+                      "Number of updates in a bucket. Updates are divided into buckets at random, and the "
+                      "rule compares the means of the buckets. 1: no buckets."));
   if (options.clip_to_median && options.clip_norm > 0)
     section.fail("clip_norm", "clip_norm and clip_to_median exclude each other; remove one of them",
                  {section.path() + ".clip_to_median"});
@@ -126,17 +127,18 @@ Result<void> KeptUpdates::require_rows(std::size_t needed, const std::string& wh
   if (rows() >= needed) return {};
   std::string what = std::to_string(needed) + " updates";
   if (options_.bucket_size > 1)
-    what = std::to_string(needed) + " buckets of " + std::to_string(options_.bucket_size) + ", " +
-           std::to_string(updates_for_rows(needed, options_)) + " updates";
+    what = std::to_string(updates_for_rows(needed, options_)) + " updates, which make " +
+           std::to_string(needed) + " buckets of up to " + std::to_string(options_.bucket_size);
   return Error{ErrorCode::kUnavailable,
                who + " requires at least " + what + "; this round has " + std::to_string(updates())};
 }
 
 Result<void> KeptUpdates::limit_rows(std::size_t most) const {
   if (rows() <= most) return {};
-  return Error{ErrorCode::kUnavailable, rule_ + " compares at most " + std::to_string(most) +
-                                            " updates, but this round has " + std::to_string(rows()) +
-                                            "; average some of them with strategy.aggregator.bucket_size"};
+  const std::string what = options_.bucket_size > 1 ? " buckets of updates" : " updates";
+  return Error{ErrorCode::kUnavailable, rule_ + " compares at most " + std::to_string(most) + what +
+                                            ", but this round has " + std::to_string(rows()) +
+                                            "; raise strategy.aggregator.bucket_size"};
 }
 
 const float* KeptUpdates::in_place(std::size_t row) const {
@@ -179,7 +181,7 @@ Result<std::size_t> KeptUpdates::block_width(const BlockRequest& request) const 
   return Error{ErrorCode::kResource,
                rule_ + " reads " + std::to_string(request.multiple) + " parameters of " +
                    std::to_string(request.rows.size()) +
-                   " updates at a time; strategy.aggregator.memory_mb must be at least " +
+                   " updates at once; for that, strategy.aggregator.memory_mb must be at least " +
                    std::to_string((needed >> 20) + 1)};
 }
 

@@ -171,9 +171,10 @@ AggregatorPart read_krum(config::Reader& section) {
 
 AggregatorPart read_multi_krum(config::Reader& section) {
   const Byzantine byzantine = Byzantine::read(section, kByzantineDoc);
-  const auto select = static_cast<std::size_t>(section.integer(
-      "select", 0, {0, 1'000'000},
-      "Number of updates with the lowest scores that are averaged. 0: all except byzantine."));
+  const auto select =
+      static_cast<std::size_t>(section.integer("select", 0, {0, 1'000'000},
+                                               "Number of updates that are averaged: those with the lowest "
+                                               "scores. 0: the number of updates minus byzantine."));
   return on_rows(
       {.name = "multi_krum",
        .options = read_row_options(section),
@@ -184,8 +185,8 @@ AggregatorPart read_multi_krum(config::Reader& section) {
 AggregatorPart read_bulyan(config::Reader& section) {
   const Byzantine byzantine =
       Byzantine::read(section,
-                      "Number of hostile updates that the rule must tolerate. -1: a "
-                      "fifth of the round's updates, but at most as many as it can tolerate.");
+                      "Number of hostile updates that the rule must tolerate. -1: a fifth of the round's "
+                      "updates, but at most as many as the rule can tolerate.");
   return on_rows({.name = "bulyan",
                   .options = read_row_options(section),
                   .min_rows = 4 * byzantine.number.value_or(0) + 3},

@@ -52,9 +52,10 @@ AggregatorPart read_median(config::Reader& section) {
 }
 
 AggregatorPart read_trimmed_mean(config::Reader& section) {
-  const std::int64_t number = section.integer("trim", -1, {-1, 1'000'000},
-                                              "Number of the lowest and of the highest values of a parameter "
-                                              "that are dropped. -1: a fifth of the updates each.");
+  const std::int64_t number =
+      section.integer("trim", -1, {-1, 1'000'000},
+                      "Number of values of a parameter that are dropped at each end: this many of the lowest "
+                      "and as many of the highest. -1: a fifth of the updates at each end.");
   const Trim how = number < 0 ? Trim::kFifth : Trim::kNumber;
   const auto trim = static_cast<std::size_t>(number < 0 ? 0 : number);
   return on_rows(

@@ -9,21 +9,22 @@ SamplerFactory made_with(const AwPspOptions& options) {
 }
 
 void read_predictor(config::Reader& section, AwPspOptions& options) {
-  options.epsilon = section.number("epsilon", options.epsilon, {1e-6, 1},
-                                   "Minimum of the predicted availability in the weight.");
+  options.epsilon = section.number(
+      "epsilon", options.epsilon, {1e-6, 1},
+      "Lower bound of the predicted availability from which the weight of a client is computed.");
   options.predictor.kind = static_cast<PredictorOptions::Kind>(section.choice(
       "predictor", {"markov", "window"}, 0,
       "How availability is predicted.\nmarkov: from the counted transitions between up and down.\nwindow: "
       "from means over the last five rounds and tasks, as in the authors' code."));
-  options.predictor.forgetting =
-      section.number("forgetting", options.predictor.forgetting, {0.01, 1},
-                     "markov: factor on the weight of a counted transition after every round.");
+  options.predictor.forgetting = section.number(
+      "forgetting", options.predictor.forgetting, {0.01, 1},
+      "markov: after every round, the weight of each counted transition is multiplied by this factor.");
   options.predictor.horizon = static_cast<int>(section.integer(
       "horizon", options.predictor.horizon, {1, 1000}, "markov: number of rounds to predict ahead."));
-  options.chronic =
-      section.boolean("chronic", options.chronic,
-                      "Whether a client is excluded if it was down for longer than its transitions explain. "
-                      "When it is up again, it is probed with probability 1 / (rounds down) in each round.");
+  options.chronic = section.boolean(
+      "chronic", options.chronic,
+      "Whether a client is excluded after it was down for longer than its transitions explain. Once it is up "
+      "again, each round readmits it with probability 1 / (rounds that it was down).");
 }
 
 void read_weights(config::Reader& section, AwPspOptions& options) {
@@ -46,49 +47,51 @@ void read_weights(config::Reader& section, AwPspOptions& options) {
 }
 
 void read_exponents(config::Reader& section, AwPspOptions& options) {
-  options.a = section.number("a", options.a, {0, 10}, "weighted: exponent of the predicted availability.");
+  options.a = section.number("a", options.a, {0, 10},
+                             "weighted: exponent of the predicted availability in the weight of a client.");
   options.b = section.number("b", options.b, {0, 10},
-                             "weighted: exponent of 1 + the rounds since the client was last selected.");
+                             "weighted: exponent of (1 + rounds since the client was last selected).");
   options.c = section.number("c", options.c, {0, 10},
-                             "weighted: exponent of 1 + the number of its labels that no update of the last "
-                             "round covered. It requires labels.");
-  options.d =
-      section.number("d", options.d, {0, 10},
-                     "weighted: exponent of its samples times root mean square loss, relative to the mean.");
+                             "weighted: exponent of (1 + number of the client's labels that no update of the "
+                             "last round covered). It requires the key labels.");
+  options.d = section.number("d", options.d, {0, 10},
+                             "weighted: exponent of the client's utility relative to the mean. The utility "
+                             "is the number of samples times root mean square loss.");
 }
 
 void read_correlation(config::Reader& section, AwPspOptions& options) {
   const bool greedy = options.selector != AwPspOptions::Selector::kWeighted;
   options.risk = static_cast<AwPspOptions::Risk>(section.choice(
       "risk", {"soft", "hard", "none"}, greedy ? 1 : 0,
-      "How the risk of correlated failures is used. The default of the greedy selectors is hard.\nsoft: the "
+      "How the risk of correlated failures is used. With a greedy selector, the default is hard.\nsoft: the "
       "weight is multiplied by 1 - risk.\nhard: a client with a risk of at least correlation_threshold is "
       "selected only if there are too few others.\nnone: the risk is ignored."));
   CorrelationOptions& correlation = options.correlation;
-  correlation.threshold =
-      section.number("correlation_threshold", correlation.threshold, {0.01, 1},
-                     "Score of correlated failures from which two clients belong to the same cluster.");
-  correlation.neighbours = static_cast<std::size_t>(section.integer(
-      "neighbours", static_cast<std::int64_t>(correlation.neighbours), {1, 64},
-      "Number of clients with the nearest latency with which the failures of a client are compared."));
+  correlation.threshold = section.number(
+      "correlation_threshold", correlation.threshold, {0.01, 1},
+      "Two clients belong to the same cluster if their score of correlated failures is at least this value.");
+  correlation.neighbours = static_cast<std::size_t>(
+      section.integer("neighbours", static_cast<std::int64_t>(correlation.neighbours), {1, 64},
+                      "The failures of a client are compared with the failures of this many clients: those "
+                      "with the most similar latency."));
   correlation.noise =
       section.number("correlation_noise", correlation.noise, {0, 1},
                      "Fraction of random pairs whose score s is replaced by 1 - s, for experiments.");
   options.diversity = section.boolean("diversity", options.diversity,
-                                      "Whether at most half of a round, rounded up, comes from one cluster "
-                                      "if there are enough other clients.");
+                                      "Whether one cluster provides at most half of a round (rounded up), if "
+                                      "there are enough other clients.");
 }
 
 }  // namespace
 
 SamplerFactory read_aw_psp(config::Reader& section) {
   AwPspOptions options;
-  options.selector = static_cast<AwPspOptions::Selector>(
-      section.choice("selector", {"weighted", "greedy", "greedy_coverage"}, 0,
-                     "How clients are selected.\nweighted: drawn with probabilities proportional to their "
-                     "weights.\ngreedy: the clients with the largest product of availability and freshness, "
-                     "as in the authors' code.\ngreedy_coverage: the clients with the most new labels, then "
-                     "by freshness; the mode of the authors' code for many clients."));
+  options.selector = static_cast<AwPspOptions::Selector>(section.choice(
+      "selector", {"weighted", "greedy", "greedy_coverage"}, 0,
+      "How clients are selected.\nweighted: drawn with probabilities proportional to their "
+      "weights.\ngreedy: the clients with the largest product of availability and freshness, "
+      "as in the authors' code.\ngreedy_coverage: the clients with the most new labels and, among equals, "
+      "the highest freshness; the authors' code uses this mode for many clients."));
   read_exponents(section, options);
   read_predictor(section, options);
   read_correlation(section, options);
@@ -97,9 +100,10 @@ SamplerFactory read_aw_psp(config::Reader& section) {
                      "What clients publish about their labels. Only the first 128 labels are used.\nnone: "
                      "nothing, and labels are not used.\nsets: which labels they have.\ndp_histogram: the "
                      "noisy number of samples of each label."));
-  options.probation = static_cast<int>(section.integer(
-      "probation", options.probation, {0, 60},
-      "greedy: rounds after a failure during which a client is selected only if there are too few others."));
+  options.probation =
+      static_cast<int>(section.integer("probation", options.probation, {0, 60},
+                                       "greedy: number of rounds after its failure in which a client is "
+                                       "selected only if there are too few others."));
   read_weights(section, options);
   return made_with(options);
 }

@@ -99,19 +99,19 @@ TreeBlock join(const TreeBlock& left, const TreeBlock& right, const Participatio
 Result<double> tree_squared_sensitivity(const Participation& participation) {
   const std::uint32_t steps = participation.steps;
   if (steps == 0 || steps > kMostTreeSteps)
-    return invalid("steps: must be from 1 to " + std::to_string(kMostTreeSteps) + ", not " +
+    return invalid("number of rounds: must be from 1 to " + std::to_string(kMostTreeSteps) + ", not " +
                    std::to_string(steps));
-  if (participation.max_times == 0) return invalid("max participations: must be at least 1");
+  if (participation.max_times == 0) return invalid("max_participations: must be at least 1");
   // Separations beyond the number of steps all mean the same: once.
   Participation effective = participation;
   effective.min_separation = std::min(participation.min_separation, steps);
   effective.max_times = std::min(participation.max_times, (steps - 1) / (effective.min_separation + 1) + 1);
   if (effective.max_times > kMostTimes)
-    return invalid("max participations: a client may take part " + std::to_string(effective.max_times) +
+    return invalid("max_participations: a client may take part " + std::to_string(effective.max_times) +
                    " times, but at most " + std::to_string(kMostTimes) +
-                   " are supported; lower max participations or raise min separation");
+                   " are supported; lower max_participations or raise min_separation");
   if (std::uint64_t{effective.max_times} * effective.min_separation > kMostSpread)
-    return invalid("min separation: multiplied by max participations, must be at most " +
+    return invalid("min_separation: max_participations times min_separation must be at most " +
                    std::to_string(kMostSpread));
   std::vector<TreeBlock> trees = {{1, {{Pattern{0, 0, 1}}}}};  // [d]: 2^d leaves
   while (trees.back().leaves <= steps / 2) trees.push_back(join(trees.back(), trees.back(), effective, true));

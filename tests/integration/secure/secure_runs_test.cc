@@ -146,7 +146,7 @@ TEST_CASE("secure runs: an update that is no masked update spoils the round, nev
   };
   scene.federation.run_to_the_end();
   CHECK(scene.federation.reported("round.not_aggregated round=1"));
-  CHECK(scene.federation.reported("is larger than updates of its weight can add up to"));
+  CHECK(scene.federation.reported("is too large for the declared weight of the sum"));
 }
 
 TEST_CASE("secure runs: what a member says that does not fit excludes that member, and nobody else") {

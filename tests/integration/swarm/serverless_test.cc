@@ -100,7 +100,8 @@ TEST_CASE("serverless, A2: an update with values that may not be there is refuse
   answer_all(scene.hostile);
   scene.f.run_until([&] { return scene.hostile.verdict.has_value(); });
   CHECK_FALSE(scene.hostile.verdict->accepted);
-  CHECK(scene.hostile.verdict->reason.find("is inf; an update may hold finite values") != std::string::npos);
+  CHECK(scene.hostile.verdict->reason.find("is inf; the values of an update must be finite") !=
+        std::string::npos);
   scene.f.run_to_the_end();
   CHECK(
       scene.f.reported("round.updates_exchanged round=1 reconstructable=5 participants=5 refused=1 lost=0"));

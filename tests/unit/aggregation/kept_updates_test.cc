@@ -200,7 +200,8 @@ TEST_CASE("kept updates: memory for less than one block is an error that says ho
   CHECK(visited.error().code == ErrorCode::kResource);
   // (64 + 16) * 4 * 10,000 = 3.05 MiB.
   CHECK(visited.error().message ==
-        "krum reads 64 parameters of 10000 updates at a time; strategy.aggregator.memory_mb must be at least "
+        "krum reads 64 parameters of 10000 updates at once; for that, strategy.aggregator.memory_mb must be "
+        "at least "
         "4");
   CHECK(ledger.bytes.empty());
 }

@@ -154,7 +154,7 @@ TEST_CASE("planners: a model that is not made of layers is refused by its tensor
                  "tensor a.weight is not trainable"));
   CHECK(contains(
       error(std::move(ParameterLayout().add("a.weight", {5, 2}, {.order = TensorOrder::kRankMajor}))),
-      "tensor a.weight is rank-major"));
+      "tensor a.weight belongs to adapters"));
   CHECK(contains(error(std::move(ParameterLayout().add("a.weight", {5, 2}).add("b.weight", {5, 2}))),
                  "layer 0 has two weights, a and b.weight"));
   CHECK(contains(error(std::move(ParameterLayout().add("a.weight", {5, 2}).add("a.bias", {4}))),

@@ -183,13 +183,16 @@ TEST_CASE("robust rules: too few updates are told what is needed, after bucketin
   CHECK(refusal("trimmed_mean", 4, "trim = 2").message ==
         "trimmed_mean with trim = 2 requires at least 5 updates; this round has 4");
   CHECK(refusal("krum", 6, "byzantine = 1\nbucket_size = 2").message ==
-        "krum with byzantine = 1 requires at least 5 buckets of 2, 9 updates; this round has 6");
+        "krum with byzantine = 1 requires at least 9 updates, which make 5 buckets of up to 2; this round "
+        "has 6");
   CHECK(refusal("krum", 6, "byzantine = 2").code == ErrorCode::kUnavailable);
 }
 
 TEST_CASE("robust rules: more updates than can be compared are refused before memory is taken for them") {
   CHECK(refusal("krum", 8193).message ==
-        "krum compares at most 8192 updates, but this round has 8193; average some of them with "
+        "krum compares at most 8192 updates, but this round has 8193; raise strategy.aggregator.bucket_size");
+  CHECK(refusal("krum", 2 * 8193, "bucket_size = 2").message ==
+        "krum compares at most 8192 buckets of updates, but this round has 8193; raise "
         "strategy.aggregator.bucket_size");
   CHECK(refusal("bulyan", 8193).code == ErrorCode::kUnavailable);
   CHECK(refusal("median", 65'537).code == ErrorCode::kUnavailable);
@@ -261,7 +264,7 @@ TEST_CASE("robust rules: options out of range or at odds are refused by name") {
            {"median", "clip_norm = 1.0\nclip_to_median = true",
             "clip_norm and clip_to_median exclude each other"},
            {"clipped_mean", "clip_to_median = false",
-            "clipped_mean requires clip_norm if clip_to_median is false"}}) {
+            "is false and clip_norm is 0, so clipped_mean would not clip; set one of the two keys"}}) {
     CAPTURE(options);
     const std::string message = config_error(rule, options);
     CAPTURE(message);

@@ -128,9 +128,10 @@ TEST_CASE("policy: what is wrong with the clients is said with file, line and ke
 
 TEST_CASE("policy: what is wrong with a disagreement is said with file, line and key") {
   CHECK(error_in("clients = [\"0\"]\n") ==
-        "p.toml:2: disagreement[0].kind is required but missing: Kind of disagreement: full takes no part; "
-        "partial_data withholds samples; inbound must not be influenced by against; outbound must not "
-        "influence against; bidirectional is both.");
+        "p.toml:2: disagreement[0].kind is required but missing: What the clients want: to take no part "
+        "(full), to withhold samples (partial_data), not to be influenced by the clients in against "
+        "(inbound), not to influence the clients in against (outbound), or inbound and outbound together "
+        "(bidirectional).");
   CHECK(
       contains(error_in("kind = \"inbond\"\nclients = [\"0\"]\nagainst = [\"1\"]\n"),
                "p.toml:3: disagreement[0].kind: \"inbond\" is not a known value, did you mean \"inbound\"?"));
@@ -220,12 +221,12 @@ TEST_CASE("policy: pairs of clients and disagreements are bounded") {
   const std::string head = "clients = 10000\n";
   CHECK(policy_error(head + crossed(2000, 2500)).empty());
   CHECK(policy_error(head + crossed(2000, 2501)) ==
-        "p.toml:4: disagreement[0].clients: the disagreements up to this one list too many pairs of clients "
-        "and against; the limit is 5000000");
+        "p.toml:4: disagreement[0].clients: this disagreement and the earlier ones name too many pairs of a "
+        "client and a client that it excludes; the limit is 5000000");
   const std::string one = "[[disagreement]]\nkind = \"full\"\nclients = [\"0\"]\n";
   CHECK(policy_error(head + crossed(2000, 2500) + one) ==
-        "p.toml:8: disagreement[1].clients: the disagreements up to this one list too many pairs of clients "
-        "and against; the limit is 5000000");
+        "p.toml:8: disagreement[1].clients: this disagreement and the earlier ones name too many pairs of a "
+        "client and a client that it excludes; the limit is 5000000");
   std::string many = "clients = 2\ndisagreement = [{}";
   for (int i = 1; i < 100'001; ++i) many += ",{}";
   CHECK(policy_error(many + "]\n") ==

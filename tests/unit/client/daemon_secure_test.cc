@@ -581,7 +581,8 @@ TEST_CASE("daemon: a device that asks for more clients, or for secure sums alone
     site.secure.rules.min_survivors = 4;
     begin_secure(site);
     MaskedTurn turn(site, 1, 1);
-    CHECK(why_not(site) == "the session sums the updates of 3 clients; this client requires at least 4");
+    CHECK(why_not(site) ==
+          "the coordinator sums the updates of only 3 clients; this client requires at least 4");
   }
   SUBCASE("secure sums alone") {
     site.secure.required = true;

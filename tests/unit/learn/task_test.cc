@@ -218,5 +218,5 @@ TEST_CASE("R3 task: what no run file asks for, but a coordinator's text may, is 
   spec.training.local_model = LocalModel::kNested;
   CHECK(refusal(spec).empty());
   spec.training.optimizer = OptimizerKind::kAdamW;
-  CHECK(refusal(spec).find("because it counts steps") != std::string::npos);
+  CHECK(refusal(spec).find("because adamw also counts the steps") != std::string::npos);
 }

@@ -132,7 +132,7 @@ TEST_CASE("hostile coordinator: too small a group, threshold or graph is refused
         roster.degree = 1;
         roster.threshold = 2;
       },
-      "the session sums the updates of 2 clients; this client requires at least 3");
+      "the coordinator sums the updates of only 2 clients; this client requires at least 3");
   check_refused<SecureRoster>([](SecureRoster& roster) { roster.threshold = 4; },
                               "the mask graph has a threshold of 4 among 6 clients; at least 5");
   check_refused<SecureRoster>([](SecureRoster& roster) { roster.threshold = 7; },
@@ -179,7 +179,7 @@ TEST_CASE(
   CHECK(session.server().left_out() == 10);
   REQUIRE(outcome.stopped.contains(TestSession::id(0)));
   CHECK(outcome.stopped.at(TestSession::id(0)).message ==
-        "the sum of a part of the model would contain only 14 updates");
+        "the sum of a part of the model would contain only 14 updates; this client requires at least 16");
 }
 
 TEST_CASE("hostile coordinator: members who are told different thresholds notice") {
@@ -243,14 +243,14 @@ TEST_CASE("hostile coordinator: what members train is told to all alike, or thei
       [](SecureRoster& roster) {
         roster.coverages[0] = Coverage::of({{0, 40}});
       },
-      "does not consist", {.trained = trained});
+      "must consist of complete ranges", {.trained = trained});
   check_refused<SecureRoster>(
       [](SecureRoster& roster) {
         roster.cells[0].end = 40;
         roster.coverages[0] = Coverage::of({{0, 50}});
       },
-      "does not consist", {.trained = trained});
-  check_refused<SecureRoster>([](SecureRoster& roster) { roster.cells[0].end = 51; }, "reach beyond",
+      "must consist of complete ranges", {.trained = trained});
+  check_refused<SecureRoster>([](SecureRoster& roster) { roster.cells[0].end = 51; }, "ends beyond",
                               {.trained = trained});
   check_refused<SecureRoster>(
       [](SecureRoster& roster) {
@@ -269,7 +269,7 @@ TEST_CASE("hostile coordinator: what members train is told to all alike, or thei
       {.trained = trained});
   // Nobody can read its shares, it believes nobody's consent, and its own mask cannot be taken away.
   REQUIRE(told.outcome.failure);
-  CHECK(told.outcome.failure->message == "only 0 of 5 secret shares of client 10 were revealed");
+  CHECK(told.outcome.failure->message == "only 0 secret shares of client 10 were revealed; 5 are needed");
 }
 
 TEST_CASE("hostile coordinator: shares of strangers, twice, or before there are members are refused") {

@@ -35,8 +35,7 @@ TEST_CASE("run problems: cross-checks of every section are reported beside wrong
        {"run.toml:2: run.rounds: 0 is out of range", "run.toml:3: run.wait_for_clients: must be at most",
         "run.toml:5: training.optimizer.learning_rate: -1 is out of range",
         "run.toml:4: training: scaffold requires SGD without momentum",
-        "secure_aggregation: the coordinator cannot see single updates: scaffold computes its control "
-        "variate",
+        "secure_aggregation: scaffold needs single updates, which the coordinator cannot see",
         "differential_privacy: scaffold sends its control variate",
         "run.toml:14: compression.levels: has no effect",
         "run.toml:15: dissemination: kind = \"serverless\": not possible with scaffold",

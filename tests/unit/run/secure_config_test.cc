@@ -81,16 +81,17 @@ TEST_CASE("secure run: words of 32 bits set the fixed point, as fine as so many 
 }
 
 TEST_CASE("secure run: what needs to see single updates is refused, and why is said") {
-  check_secure_refused(kExact + "[strategy]\nkind = \"fednova\"\n", "the aggregator fednova needs them");
+  check_secure_refused(kExact + "[strategy]\nkind = \"fednova\"\n",
+                       "the aggregator fednova needs single updates");
   check_secure_refused(kExact + "[strategy]\naggregator = { kind = \"median\" }\n",
-                       "needs them; use mean or uniform_mean");
-  check_secure_refused(kExact + "[strategy]\nkind = \"fedbuff\"\n", "sums need rounds");
-  check_secure_refused(kExact + "[strategy]\nkind = \"scaffold\"\n", "control variate");
+                       "needs single updates, which the coordinator cannot see; use mean or uniform_mean");
+  check_secure_refused(kExact + "[strategy]\nkind = \"fedbuff\"\n", "secure aggregation needs rounds");
+  check_secure_refused(kExact + "[strategy]\nkind = \"scaffold\"\n", "scaffold needs single updates");
   check_secure_refused(kExact + "[compression]\nkind = \"int8\"\n", "cannot be compressed");
-  check_secure_refused(kExact + "[dissemination]\nkind = \"serverless\"\n", "every client sees them");
-  check_secure_refused(kExact + "[sampling]\nkind = \"oort\"\n",
-                       "needs their sample counts, losses or norms");
-  check_secure_refused(kExact + "[sampling]\nkind = \"md\"\n", "needs their sample counts, losses or norms");
+  check_secure_refused(kExact + "[dissemination]\nkind = \"serverless\"\n",
+                       "every client sees single updates");
+  check_secure_refused(kExact + "[sampling]\nkind = \"oort\"\n", "needs to see or to weight single updates");
+  check_secure_refused(kExact + "[sampling]\nkind = \"md\"\n", "needs to see or to weight single updates");
   check_secure_refused(kExact + "[tracks]\nlifting_rounds = 3\n", "lifting_rounds");
   check_secure_refused(kExact +
                            "[[tracks.disagreement]]\nkind = \"inbound\"\nclients = [\"0\"]\n"

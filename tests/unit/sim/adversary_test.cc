@@ -155,7 +155,7 @@ TEST_CASE("attacks: an update with values that none may have is refused by name,
       settings = settings + Settings{"strategy.planner.ranks=[2, 4]"};
     const Outcome outcome = SimulatedRun(data.path(), settings).run();
     REQUIRE(outcome.rounds.size() == 2);
-    CHECK(outcome.count("an update may hold finite values up to 256 in size") >= 4);
+    CHECK(outcome.count("the values of an update must be finite and at most 256 in absolute value") >= 4);
     for (const auto& round : outcome.rounds) CHECK(round.clients_completed == 8);
     CHECK(outcome.models[2] != outcome.models[0]);
     CHECK(std::all_of(outcome.models[2].begin(), outcome.models[2].end(),

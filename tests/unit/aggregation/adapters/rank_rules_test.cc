@@ -261,7 +261,7 @@ TEST_CASE("ranks: an update that is no prefix of ranks is refused by its client"
   const auto prepared = rule->prepare(sequential);
   REQUIRE_FALSE(prepared);
   CHECK(prepared.error().message ==
-        "the update of client 4 does not cover exactly the first ranks of every adapter");
+        "the update of client 4 must cover the first ranks of every adapter and nothing else");
 }
 
 namespace {

@@ -73,14 +73,13 @@ TEST_CASE("exact sums: what updates of these weights cannot come to is refused, 
   const auto refused = accumulator.add(sums.view(2));
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kInvalid);
-  CHECK(refused.error().message ==
-        "the sum of parameter 2 is larger than updates of its weight can add up to");
+  CHECK(refused.error().message == "the sum of parameter 2 is too large for the declared weight of the sum");
   CHECK(accumulator.updates() == 0);
   sums.sums[2] = std::numeric_limits<std::int64_t>::min();
   CHECK_FALSE(accumulator.add(sums.view(2)));
   sums.sums[2] = 0;
   sums.weights[0] = std::uint64_t{1} << 40;
-  CHECK(accumulator.add(sums.view(2)).error().message.find("exceeds the capacity of the sums") !=
+  CHECK(accumulator.add(sums.view(2)).error().message.find("does not fit into the sums") !=
         std::string::npos);
 }
 

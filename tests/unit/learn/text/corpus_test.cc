@@ -118,7 +118,8 @@ TEST_CASE("corpus: an unknown name is refused with those that are known") {
   const auto result = load_corpus("shakespeare", "");
   REQUIRE_FALSE(result.has_value());
   CHECK(result.error().message ==
-        "data.dataset: \"shakespeare\" is not a text; expected one of sotu, moby-dick, sotu+moby-dick, "
+        "data.dataset: \"shakespeare\" is not a known text data set; expected one of sotu, moby-dick, "
+        "sotu+moby-dick, "
         "wordnet, fortunes, text");
 }
 

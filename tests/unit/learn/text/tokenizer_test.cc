@@ -207,15 +207,19 @@ TEST_CASE("tokenizer: a table that could not have been written is refused with i
   check_table_refused("fedge-bpe 1 -1\n", "line 1: \"-1\" is not a number");
   check_table_refused("fedge-bpe 1 65280\n", "line 1: 65280 merges are too many; at most 65279");
   check_table_refused("fedge-bpe 1 99999999999999999999999\n", "is not a number");
-  check_table_refused("fedge-bpe 1 2\na b\n", "line 3: the table is truncated: it has 1 complete lines of 2");
+  check_table_refused(
+      "fedge-bpe 1 2\na b\n",
+      "line 3: the table is truncated: it declares 2 merges, but has only 1 complete lines of merges");
   check_table_refused("fedge-bpe 1 2\na b\nc d", "line 3: the table is truncated");
   check_table_refused("fedge-bpe 1 1\na b\nc d\n", "line 3: an extra line");
   check_table_refused("fedge-bpe 1 1\nab\n", "line 2: \"ab\" is not a merge");
   check_table_refused("fedge-bpe 1 2\na b\na b\n", "line 3: \"a b\" duplicates token 256");
   check_table_refused("fedge-bpe 1 4\na b\nb c\nab c\na bc\n", "line 5: \"a bc\" duplicates token 258");
-  check_table_refused("fedge-bpe 1 1\nab c\n", "line 2: \"ab\" is not a token at this point");
+  check_table_refused("fedge-bpe 1 1\nab c\n",
+                      "line 2: \"ab\" is neither a single byte nor a token of an earlier line");
   check_table_refused("fedge-bpe 1 1\na  b\n", "line 2: \" b\" is malformed");
-  check_table_refused("fedge-bpe 1 1\n b\n", "line 2: \"\" is not a token at this point");
+  check_table_refused("fedge-bpe 1 1\n b\n",
+                      "line 2: \"\" is neither a single byte nor a token of an earlier line");
   check_table_refused("fedge-bpe 1 1\na b\r\n", "line 2: \"b?\" is malformed");
   for (const char* token : {"\\", "\\x", "\\x0", "\\xg0", "\\x0G", "\\xE9", "\\x41", "\\n", "\\\\"})
     check_table_refused("fedge-bpe 1 1\n" + std::string(token) + " b\n", "is malformed");

@@ -170,7 +170,7 @@ TEST_CASE("accountant: what is out of range is refused by name") {
   CHECK(refusal(SkellamMechanism{1, 1, {-1, 1, 1}}).starts_with("L2 sensitivity"));
   CHECK(refusal(DistributedGaussianMechanism{1, {1, 0}, {}}).starts_with("clients"));
   CHECK(refusal(DistributedGaussianMechanism{1, {1, 5}, {1, 1, 0}}).starts_with("dimension"));
-  CHECK(refusal(TreeMechanism{1, {0, 1, 0}}).starts_with("steps"));
+  CHECK(refusal(TreeMechanism{1, {0, 1, 0}}).starts_with("number of rounds"));
   const Accountant accountant(AccountantKind::kPld);
   for (const double delta : {0.0, 1.0, -1.0, 2.0, static_cast<double>(NAN)})
     CHECK(accountant.epsilon(delta).error().message.starts_with("delta"));

@@ -84,11 +84,11 @@ TEST_CASE(
 }
 
 TEST_CASE("tree: what cannot be is refused by name") {
-  CHECK(tree_squared_sensitivity({0, 1, 0}).error().message.starts_with("steps"));
-  CHECK(tree_squared_sensitivity({2'000'000, 1, 0}).error().message.starts_with("steps"));
-  CHECK(tree_squared_sensitivity({10, 0, 0}).error().message.starts_with("max participations"));
-  CHECK(tree_squared_sensitivity({10'000, 5000, 0}).error().message.starts_with("max participations"));
-  CHECK(tree_squared_sensitivity({1'000'000, 500, 1999}).error().message.starts_with("min separation"));
+  CHECK(tree_squared_sensitivity({0, 1, 0}).error().message.starts_with("number of rounds"));
+  CHECK(tree_squared_sensitivity({2'000'000, 1, 0}).error().message.starts_with("number of rounds"));
+  CHECK(tree_squared_sensitivity({10, 0, 0}).error().message.starts_with("max_participations"));
+  CHECK(tree_squared_sensitivity({10'000, 5000, 0}).error().message.starts_with("max_participations"));
+  CHECK(tree_squared_sensitivity({1'000'000, 500, 1999}).error().message.starts_with("min_separation"));
 }
 
 TEST_CASE("tree: reference values") {

@@ -288,7 +288,7 @@ TEST_CASE("private run: what no guarantee is known for is refused, and why is sa
   check_private_refused("[dissemination]\nkind = \"serverless\"\n" + noise, "every client sees every update");
   check_private_refused("[sampling]\nkind = \"oort\"\n" + noise, "use poisson");
   check_private_refused("[sampling]\nkind = \"aw_psp\"\nlabels = \"sets\"\n" + noise, "use poisson");
-  check_private_refused("[sampling]\nover_selection = 1.5\n" + noise, "exactly the drawn clients");
+  check_private_refused("[sampling]\nover_selection = 1.5\n" + noise, "over_selection has no effect");
   check_private_refused(
       "[differential_privacy]\nkind = \"distributed\"\nnoise_multiplier = 1.0\nmax_participations = 10\n",
       "set secure_aggregation.kind");
