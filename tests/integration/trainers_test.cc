@@ -187,7 +187,7 @@ TEST_CASE("data: each client's file holds its part of the data, and every sample
   test::write_tiny_dataset(data);
   const std::string options =
       " " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=" + data.path().string() +
-      " --set 'data.partition={kind=\"shards\",clients=4}'";
+      " --set 'data.partition={kind=\"shards\",clients=4}' --set sampling.clients_per_round=4";
   const auto written = run("fedge data partition" + options + " --out " + out.path().string());
   REQUIRE_MESSAGE(written.code == 0, written.output);
   std::vector<int> seen(40, 0);

@@ -122,9 +122,9 @@ TEST_CASE("warm-up: a member that does nothing is left out of it, and the others
 
 TEST_CASE(
     "warm-up: where too few clients are left for one, updates are exchanged all the same, and it is said") {
-  Federation f(
-      2, kServerless + kWarmup + std::vector<std::string>{"run.rounds=1", "sampling.clients_per_round=4",
-                                                           "data.partition.clients=4", "run.wait_for_clients=2"});
+  Federation f(2, kServerless + kWarmup +
+                      std::vector<std::string>{"run.rounds=1", "sampling.clients_per_round=4",
+                                               "data.partition.clients=4", "run.wait_for_clients=2"});
   add_listening_clients(f, 2);
   f.run_to_the_end();
   CHECK(f.count(f.events, "failed_open=\"dissemination.warmup: nodes must be 3 to 5000\"") == 1);
