@@ -1,9 +1,10 @@
 """Tests of the documents: links, command lines, and the commands themselves.
 
-    docs_test.py SOURCE_DIRECTORY BIN_DIRECTORY links|options|PAGE
+    docs_test.py SOURCE_DIRECTORY BIN_DIRECTORY links|options|messages|PAGE
 
 links    Every relative link leads to a file and, with a '#', to a heading. Every page is reachable from README.md.
 options  Every command line of a Fedge program names a command and options that the program has.
+messages Every message that docs/operate/troubleshoot.md quotes is one that a program or the system can print.
 PAGE     Runs the page's blocks that are marked "sh", in order, in one shell that stops at the first failure, in a copy of
          the source tree. A block marked "text" after it is what the commands print: "..." stands for any text,
          numbers may differ by 2 %, hashes only in their digits. A block marked "sh example" is not run.
@@ -174,6 +175,29 @@ def options(root, bin_directory):
     return faults
 
 
+def messages(root):
+    """Quoted messages of the page for troubleshooting whose words are in no string of the sources."""
+    texts = [os.strerror(number) for number in range(1, 132)] + ["Error while parsing"]
+    literal = r'"(?:[^"\\\n]|\\.)*"'
+    for path in root.rglob("*.cc"):
+        if path.relative_to(root).parts[0] in ("tests", "build", "bench"):
+            continue
+        for group in re.findall(rf"{literal}(?:\s*{literal})*", path.read_text()):
+            texts.append("".join(part[1:-1] for part in re.findall(literal, group)).replace('\\"', '"'))
+    everything = "\n".join(texts)
+    page = (root / "docs/operate/troubleshoot.md").read_text()
+    quoted = sorted(set(re.findall(r'"([^"\n]{6,})"', FENCE.sub("", page))))
+    faults = []
+    for quote in quoted:
+        # Names, numbers and "..." stand for what a program fills in.
+        parts = [part.strip(" ,.;:()") for part in re.split(r"\.\.\.|[\w.]+\.(?:db|key|json)|\d+|\bFILE\b|run\.\w+", quote)]
+        missing = [part for part in parts if len(part) > 5 and part not in everything]
+        if missing:
+            faults.append(f"docs/operate/troubleshoot.md quotes \"{quote}\"; no program prints \"{missing[0]}\"")
+    print(f"{len(quoted)} quoted messages")
+    return faults
+
+
 def same_word(expected, printed):
     if expected == printed or expected == "...":
         return True
@@ -269,6 +293,8 @@ def main():
     root, bin_directory, case = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3]
     if case == "links":
         faults = links(root)
+    elif case == "messages":
+        faults = messages(root)
     elif case == "options":
         faults = options(root, bin_directory)
     else:

@@ -301,8 +301,8 @@ caught_by unit_client 'local work: of a run that masks'
 
 mutant secure-resumed-in-the-clear 'an update without masks of an earlier process leaves a client that insists on them'
 file client/daemon.cc
-old '    const char* insists = options_.secure.required ?'
-new '    const char* insists = options_.secure.required && !options_.secure.required ?'
+old '            ? "the saved update is not masked, but this client was started with --only-secure"'
+new '            ? nullptr'
 caught_by unit_client 'daemon: an update without masks'
 
 mutant secure-believes-assumptions 'a member takes the coordinator'\''s word for how few are in league with it'
