@@ -39,8 +39,8 @@ std::optional<swarm::WarmupConfig> read_warmup(config::Reader& dissemination, bo
                                     "fraction of the chunks that k_mode names.");
   const std::size_t mode = section.choice(
       "k_mode", {"per_update", "per_universe", "split"}, 1,
-      "The key threshold decides twice: when a client may start to send its own chunks, and when the warm-up "
-      "ends. k_mode names the chunks of which threshold is a fraction.\nper_update: in both decisions, the "
+      "The key threshold decides when a client may start to send its own chunks, and when the warm-up ends. "
+      "k_mode sets which chunks threshold is a fraction of.\nper_update: in both decisions, the "
       "chunks of one update.\nper_universe: in both decisions, the chunks of all updates.\nsplit: for the "
       "start of sending, the chunks of one update; for the end of the warm-up, the chunks of all updates.");
   warmup.k_mode = static_cast<swarm::KMode>(mode);

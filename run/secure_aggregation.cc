@@ -104,10 +104,10 @@ SecureAggregationSpec read_secure_aggregation(config::Reader& root) {
   rules.assumptions.corrupt = section.number("corrupt", rules.assumptions.corrupt, {0, 0.33},
                                              "Fraction of a round's clients that the coordinator may "
                                              "control. It applies only to rounds with a sparse mask graph.");
-  rules.assumptions.dropout = section.number(
-      "dropout", rules.assumptions.dropout, {0, 0.6},
-      "Fraction of a round's clients that may drop out of a round that still succeeds. It applies "
-      "only to rounds with a sparse mask graph.");
+  rules.assumptions.dropout =
+      section.number("dropout", rules.assumptions.dropout, {0, 0.6},
+                     "Maximum fraction of a round's clients that may drop out without making the round fail. "
+                     "It applies only to rounds with a sparse mask graph.");
   rules.complete_below = static_cast<std::uint32_t>(
       section.integer("complete_below", rules.complete_below, {2, protocol::kMaxSecurePeers + 1},
                       "A round with fewer clients uses a complete mask graph (all pairs of clients). A "
