@@ -50,8 +50,8 @@ void add_swarm_options(CLI::App& run, ClientOptions& options) {
 void add_directory_options(CLI::App& command, ClientOptions& options) {
   command
       .add_option("--bootstrap", options.bootstrap,
-                  "A node of the distributed directory (DHT), in which this client looks up the "
-                  "coordinator's address")
+                  "A node of the distributed directory (DHT); this client finds the coordinator's "
+                  "address there")
       ->type_name("HOST:PORT");
   command
       .add_option("--directory-listen", options.directory_listen,

@@ -65,7 +65,8 @@ std::vector<std::string> conditions_of(const CLI::Option& option) {
                                     : "required unless " + option.get_envname() + " is set");
   if (!option.get_positional() && repeats(option)) facts.emplace_back("may be repeated");
   for (const CLI::Option* needed : option.get_needs()) facts.push_back("needs " + needed->get_name());
-  for (const CLI::Option* other : option.get_excludes()) facts.push_back("not with " + other->get_name());
+  for (const CLI::Option* other : option.get_excludes())
+    facts.push_back("cannot be combined with " + other->get_name());
   return facts;
 }
 

@@ -197,8 +197,8 @@ void ModelCommands::add_evaluation() {
   evaluate_
       ->add_option(
           "--rouge", evaluation_.rouge,
-          "Add ROUGE-L of this many held-out lines of each group: the model completes each line after "
-          "its first \": \"")
+          "Also report ROUGE-L on this many held-out lines of each group: the model gets each line up to "
+          "its first \": \" and must produce the rest")
       ->check(between(1, 1'000'000));
   add_threads(*evaluate_, evaluation_.threads, "Number of threads; does not affect the result");
   add_format(*evaluate_, format_);

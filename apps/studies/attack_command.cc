@@ -72,7 +72,7 @@ CLI::App* add_attack(CLI::App& app, AttackCommand& command) {
   sub->add_option("ATTACK", command.attack, "Attack to simulate; see below")
       ->capture_default_str()
       ->check(one_of({"crowd", "eclipse", "poison", "reflect"}));
-  sub->add_option("--protect", command.protections, "Set of protections, joined by commas; see below")
+  sub->add_option("--protect", command.protections, "Comma-separated list of protections; see below")
       ->type_name("NAME,...")
       ->capture_default_str()
       ->take_all();

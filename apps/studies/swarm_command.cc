@@ -164,7 +164,7 @@ void add_warmup(CLI::App& app, SwarmCommand& command) {
   add("--scheduler", warmup.scheduler, "Scheduler of the warm-up")
       ->type_name("NAME")
       ->check(one_of(scheduler_names()));
-  add("--warmup", command.mechanisms, "Mechanisms, joined by commas; see below")
+  add("--warmup", command.mechanisms, "Comma-separated list of mechanisms; see below")
       ->type_name("NAME,...")
       ->delimiter(',');
   add("--threshold", warmup.threshold,
@@ -202,14 +202,15 @@ void add_measures(CLI::App& app, SwarmCommand& command) {
   };
   std::vector<std::string> attacks = {"all", "none"};
   for (const auto& entry : swarm::attacks()) attacks.emplace_back(entry.name);
-  add("--attack", command.attacks, "Attacks that try to find the owners, joined by commas")
+  add("--attack", command.attacks, "Comma-separated list of attacks that try to find the owners")
       ->type_name("NAME,...")
       ->delimiter(',')
       ->check(one_of(attacks));
   add("--early", command.study.early,
       "Number of first chunks of each sender that the attack \"count\" looks at");
   add("--coalition", command.study.coalitions,
-      "Numbers of observers that pool their observations, joined by commas")
+      "Coalition sizes to measure, as a comma-separated list; the observers of a coalition pool what they "
+      "see")
       ->type_name("NUMBER,...")
       ->delimiter(',');
   add("--watch", command.study.round.watch,

@@ -34,7 +34,7 @@ done > docs/reference/command-line.md
 
 std::vector<CommandDoc> data_docs() {
   return {
-      {"data", kModelGroup, "Show and export the samples that each client of a run file gets", {}},
+      {"data", kModelGroup, "Show and export how a run file divides the data over its clients", {}},
       {"data ls",
        "",
        "List the number of samples of each client, by class",

@@ -52,13 +52,16 @@ constexpr NumberDoc kNumbers[] = {
      "Standard deviation of the noise in the sum, divided by the clipping norm (fixed cohort: by twice the "
      "norm)"},
     {"scale", "laplace: scale b of the noise, divided by one client's L1 sensitivity"},
-    {"variance", "skellam: variance of the noise in the sum, in grid units"},
+    {"variance", "skellam: variance of the noise in the sum, in squared units of the rounding grid"},
     {"local-sigma",
-     "distributed-discrete-gaussian: standard deviation of each client's noise, in grid units"},
+     "distributed-discrete-gaussian: standard deviation of each client's noise, in units of the rounding "
+     "grid"},
     {"clients", "distributed-discrete-gaussian: number of clients whose noise is in the sum"},
-    {"l2", "skellam, distributed-discrete-gaussian: clipping norm in grid units, before rounding"},
+    {"l2",
+     "skellam, distributed-discrete-gaussian: clipping norm before rounding, in units of the rounding grid"},
     {"l1",
-     "skellam, distributed-discrete-gaussian: L1 norm in grid units; if given, --l1 and --l2 are the norms "
+     "skellam, distributed-discrete-gaussian: L1 norm in units of the rounding grid; if given, --l1 and --l2 "
+     "are the norms "
      "after rounding"},
     {"dimension", "skellam, distributed-discrete-gaussian: number of parameters in an update; default: 1"},
     {"beta",
@@ -275,7 +278,7 @@ PrivacyCommands::PrivacyCommands(CLI::App& app) {
   rounds_ = parent->add_subcommand("rounds");
   for (auto* command : {epsilon_, noise_, rounds_}) add_options(*command, options_);
   for (auto* command : {epsilon_, noise_})
-    command->add_option("--steps", options_.steps, "Number of rounds; for a tree, number of its leaves")
+    command->add_option("--steps", options_.steps, "Number of rounds; tree: number of leaves")
         ->capture_default_str()
         ->check(between(0, privacy::kMostRounds));
   for (auto* command : {noise_, rounds_})
