@@ -229,7 +229,7 @@ void AccessCommands::Impl::add_client(CLI::App& app) {
   auto* approve = add(client, "approve", approve_client);
   auto* revoke = add(client, "revoke", revoke_client);
   revoke->add_flag("--keep-token", options.keep_token,
-                   "Do not revoke the client's token, if other clients can still join with it");
+                   "Keep the client's join token valid for other clients; by default it is revoked too");
   for (CLI::App* command : {show, approve, revoke})
     add_number(command, "The client's number, as listed by 'fedge client ls'");
 }

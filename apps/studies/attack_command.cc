@@ -88,7 +88,8 @@ CLI::App* add_attack(CLI::App& app, AttackCommand& command) {
       "Number of address groups (such as /24 networks) of the hostile nodes")
       ->check(between(1, 100'000));
   add("--ground-bits", command.options.ground_bits,
-      "crowd with ids: leading bits of an id that the attacker chooses by creating 2^bits keys for each node")
+      "Attack crowd with --protect ids: number of leading id bits that the attacker can choose, by creating "
+      "2^BITS keys for each hostile node")
       ->type_name("BITS")
       ->check(between(0, 40));
   add("--replication", command.options.replication, "Number of nodes that store a record")

@@ -15,8 +15,8 @@ Result<Value> range_from_wire(const Wire& wire, const char* name) {
   auto object = digest_from_wire(wire.object());
   if (!object) return object.error().with_prefix(std::string(name) + ": object: ");
   if (wire.count() == 0 || wire.count() > kMaxChunks || wire.first() > kMaxChunks - wire.count())
-    return invalid(std::string(name) + ": first " + std::to_string(wire.first()) + " and count " +
-                   std::to_string(wire.count()) + " are not a range of chunks");
+    return invalid(std::string(name) + ": invalid range of chunks: first = " + std::to_string(wire.first()) +
+                   ", count = " + std::to_string(wire.count()));
   value.object = *object;
   value.first = wire.first();
   value.count = wire.count();

@@ -26,7 +26,7 @@ Result<HttpRequest> parse_head(std::string_view head) {
   if (error == http::error::bad_version)
     return Error{ErrorCode::kUnsupported, "this server supports only HTTP/1.0 and HTTP/1.1"};
   if (error) return invalid("this is not an HTTP request: " + error.message());
-  if (!parser.is_header_done()) return invalid("this is not an HTTP request: a line has no end");
+  if (!parser.is_header_done()) return invalid("this is not an HTTP request: the header is incomplete");
   if (parser.chunked() || parser.content_length().value_or(0) > 0)
     return invalid("the request must not have a body");
   const auto& fields = parser.get();

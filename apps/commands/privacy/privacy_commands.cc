@@ -68,7 +68,9 @@ constexpr NumberDoc kNumbers[] = {
      "skellam, distributed-discrete-gaussian: the beta of conditional rounding; 0: unconditional; default: "
      "0.6065"},
     {"max-participations", "tree: largest number of rounds in which a client takes part; default: 1"},
-    {"min-separation", "tree: smallest number of steps between two rounds of the same client; default: 0"},
+    {"min-separation",
+     "tree: smallest number of rounds that a client skips between two rounds in which it takes part; "
+     "default: 0"},
 };
 
 std::string plain(double value) {
@@ -107,8 +109,7 @@ Result<void> check_numbers(const PrivacyOptions& options, bool needs_noise) {
     const bool known = std::ranges::find(needed, name) != needed.end() ||
                        std::ranges::find(doc.optional, name) != doc.optional.end();
     if (value && !known)
-      return invalid("--" + name + " cannot be used with " +
-                     (name == doc.noise ? "this command" : "--mechanism " + options.mechanism));
+      return invalid("--" + name + " cannot be used with --mechanism " + options.mechanism);
   }
   return {};
 }
@@ -249,15 +250,21 @@ Result<std::string> say_rounds(const PrivacyOptions& options) {
       false);
 }
 
-void add_options(CLI::App& command, PrivacyOptions& options) {
+// `noise`: whether the command takes the amount of noise, which `fedge privacy noise` computes.
+void add_options(CLI::App& command, PrivacyOptions& options, bool noise) {
   std::vector<std::string> names;
   for (const MechanismDoc& doc : mechanisms()) names.emplace_back(doc.name);
   command.add_option("--mechanism", options.mechanism, "Noise and sampling of the training")
       ->type_name("MECHANISM")
       ->capture_default_str()
       ->check(one_of(names));
+  const auto is_noise = [](const char* name) {
+    return std::ranges::any_of(mechanisms(),
+                               [&](const MechanismDoc& doc) { return std::string(name) == doc.noise; });
+  };
   for (const NumberDoc& number : kNumbers)
-    command.add_option(std::string("--") + number.name, options.numbers[number.name], number.doc);
+    if (noise || !is_noise(number.name))
+      command.add_option(std::string("--") + number.name, options.numbers[number.name], number.doc);
   command
       .add_option("--delta", options.delta,
                   "Probability that the guarantee does not hold; choose it below 1 / number of clients")
@@ -276,7 +283,8 @@ PrivacyCommands::PrivacyCommands(CLI::App& app) {
   epsilon_ = parent->add_subcommand("epsilon");
   noise_ = parent->add_subcommand("noise");
   rounds_ = parent->add_subcommand("rounds");
-  for (auto* command : {epsilon_, noise_, rounds_}) add_options(*command, options_);
+  for (auto* command : {epsilon_, rounds_}) add_options(*command, options_, true);
+  add_options(*noise_, options_, false);
   for (auto* command : {epsilon_, noise_})
     command->add_option("--steps", options_.steps, "Number of rounds; tree: number of leaves")
         ->capture_default_str()
