@@ -64,4 +64,11 @@ protocol::UpdateOffer with_bounded_weight(const RoundRules& rules, SampleCount m
   return offer;
 }
 
+Error not_collecting(RoundNumber offered, RoundNumber current) {
+  const std::string now = "; the current round is " + std::to_string(current.value());
+  return {ErrorCode::kStale, "round " + std::to_string(offered.value()) +
+                                 (current < offered ? " has not started" : " is closed") +
+                                 (offered == current ? "" : now)};
+}
+
 }  // namespace fedge::server

@@ -18,6 +18,8 @@ struct Asked {
 // Why it cannot be taken (kStale if it belongs to another run, else kInvalid), or nothing.
 std::optional<Error> check_offer(const RoundRules& rules, const Asked& asked,
                                  const protocol::UpdateOffer& offer);
+// Why no update is taken for the round `offered` while the engine is in round `current`.
+Error not_collecting(RoundNumber offered, RoundNumber current);
 // The offer with the weight of so many samples at most, and the steps that these make.
 protocol::UpdateOffer with_bounded_weight(const RoundRules& rules, SampleCount most,
                                           protocol::UpdateOffer offer);

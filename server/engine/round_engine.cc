@@ -78,9 +78,7 @@ std::optional<Error> RoundEngine::objection(ClientId client, const protocol::Upd
   if (offer.task() != current() && offer.round == round_ && phase_ == Phase::kCollecting)
     return Error{ErrorCode::kStale, "round " + round + " is not training track " +
                                         std::to_string(offer.track.value()) + " at present"};
-  if (offer.round != round_ || phase_ != Phase::kCollecting)
-    return Error{ErrorCode::kStale,
-                 "round " + round + " is closed; the current round is " + std::to_string(round_.value())};
+  if (offer.round != round_ || phase_ != Phase::kCollecting) return not_collecting(offer.round, round_);
   const auto task = tasks_.find(client);
   if (task == tasks_.end() || !at_work(task->second.state))
     return Error{ErrorCode::kRefused, "this client has no task in round " + round};

@@ -52,8 +52,6 @@ caught_by integration_liars 'the model is the mean'
 
 mutant skip-stale-check 'N4: an update of an earlier round counts in this one'
 file server/engine/round_engine.cc
-old '  if (offer.round != round_ || phase_ != Phase::kCollecting)
-    return'
-new '  if (phase_ != Phase::kCollecting)
-    return'
+old '  if (offer.round != round_ || phase_ != Phase::kCollecting) return'
+new '  if (phase_ != Phase::kCollecting) return'
 caught_by unit_server 'round: an update of an earlier round'
