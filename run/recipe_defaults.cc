@@ -1,4 +1,4 @@
-// What a strategy, a sampler or a privacy guarantee implies for keys that are left out.
+// Fills in keys that are left out from the strategy, the sampler and the privacy guarantee.
 #include <array>
 #include <string>
 
@@ -72,7 +72,7 @@ void resolve_status(config::Table& root) {
     status->try_emplace("labels", labels->second);
 }
 
-// What a guarantee is known for.
+// Fills in the aggregator and sampler for which the guarantee is known.
 void resolve_privacy(config::Table& root) {
   const config::Table* privacy = find_table(root, "differential_privacy");
   if (privacy == nullptr) return;

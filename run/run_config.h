@@ -56,8 +56,8 @@ struct RunConfig {
   // file where they aggregate themselves.
   std::string task_text;
   std::string canonical;  // canonical TOML of the whole file
-  // What a user should know about keys whose value is not used as it stands, a sentence each: keys that --set
-  // has left without effect (core/config/former_keys.h), and more clients_per_round than clients.
+  // One sentence for each key whose value is not used as it stands: keys that --set has left without effect
+  // (core/config/former_keys.h), and more clients_per_round than clients.
   std::vector<std::string> notes;
   // What was read: for errors that are found later (config::at_key).
   std::shared_ptr<const config::Document> source;

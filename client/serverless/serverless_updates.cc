@@ -76,7 +76,7 @@ void ServerlessUpdates::place(const protocol::ObjectId& id, std::shared_ptr<prot
 void ServerlessUpdates::open_all() {
   const auto has_place = [&](const protocol::ObjectId& id) { return updates_.at(id).object != nullptr; };
   if (warming() && (planned_.size() < plan_->members || !std::ranges::all_of(planned_, has_place))) return;
-  // Of an earlier plan there may be others.
+  // Updates of an earlier plan stay closed.
   for (const auto& [id, entry] : updates_)
     if (entry.object && (!warming() || planned_.contains(id))) open(id);
 }

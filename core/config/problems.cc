@@ -82,7 +82,7 @@ bool Problems::follows(const Problem& problem) const {
 std::vector<Problem> Problems::reported() const {
   std::vector<Problem> out;
   for (const Problem& problem : problems_) {
-    // Of one value one thing is said, of a table as many as there are.
+    // Reports one error for a value, and all errors for a table.
     const bool again = std::ranges::any_of(out, [&](const Problem& earlier) {
       return earlier.key == problem.key &&
              (problem.kind != Problem::Kind::kJudgement || earlier.kind == Problem::Kind::kWrong ||

@@ -78,7 +78,7 @@ class ServerlessRound {
 
   void fold(const RunEngine::Fold& fold) { folds_.push_back(fold); }
   // --- once the round is closed ---
-  // Whoever is here or expected back now decides on the model, whoever goes later.
+  // Fixes the voters on the model: the participants that are connected or expected back at this moment.
   void close();
   const std::vector<RunEngine::Fold>& folds() const { return folds_; }
   // What the participants are to do.
@@ -126,7 +126,7 @@ class ServerlessRound {
   std::set<ClientId> participants_;
   std::set<ClientId> expected_;
   std::map<ClientId, Offer> offers_;
-  // Of participants, about all that has been offered in the round: what is lost may be offered again.
+  // The participants' answers about every update offered in the round; a lost one may be offered again.
   std::map<protocol::ObjectId, std::map<ClientId, Answer>> answers_;
   std::vector<RunEngine::Fold> folds_;
   std::optional<std::size_t> voters_;  // who decide on the model: so many

@@ -27,7 +27,7 @@ class ServerlessRounds : public std::enable_shared_from_this<ServerlessRounds> {
  public:
   struct Callbacks {
     std::function<void(const RunEngine::Input&)> on_outcome;  // Stored, Damaged or ClientLeft
-    // Of aggregate(): the model is in the store; or why there is none.
+    // Ends aggregate(): with the model in the store, or with the reason why there is none.
     std::function<void(Result<std::shared_ptr<protocol::StoredObject>>)> on_made;
     std::function<void(ClientId, const protocol::Message&)> send;
     std::function<void(const Event&)> on_event;
@@ -64,9 +64,9 @@ class ServerlessRounds : public std::enable_shared_from_this<ServerlessRounds> {
   // The round is closed: has the participants aggregate what has been folded, and fetches what they make of
   // it.
   void aggregate(TaskId task);
-  // Whose updates were folded.
+  // The clients whose updates are in the aggregate.
   std::vector<ClientId> contributors() const;
-  // Of models, on the wire.
+  // Bytes of models that have come over the wire.
   Bytes received() const { return *received_; }
   // The round is durable: what was kept is said; without a model, that nothing has come of the updates.
   void finish(bool made);

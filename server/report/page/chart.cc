@@ -312,7 +312,7 @@ Chart visible(const Chart& chart) {
   return out;
 }
 
-// What a reader who does not see the picture is told.
+// Describes the figure in words, for readers who do not see it.
 std::string description(const Chart& chart) {
   std::string out = chart.y_title + " over " + chart.x_title;
   for (const Series& series : chart.series) {

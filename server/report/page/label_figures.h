@@ -14,7 +14,7 @@ struct LabelFigures {
   double covered = std::numeric_limits<double>::quiet_NaN();     // labels with k_l > 0
   double divergence = std::numeric_limits<double>::quiet_NaN();  // sum_l p_l ln(p_l K), nats: 0 is even
   double variance = std::numeric_limits<double>::quiet_NaN();    // of k_l, over all K
-  // Of the round's model on the test samples of covered labels; NaN if the round was not evaluated.
+  // Accuracy of the round's model on the test samples of covered labels; NaN if the round was not evaluated.
   double accuracy = std::numeric_limits<double>::quiet_NaN();
 };
 

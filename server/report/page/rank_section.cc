@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "server/report/page/chart.h"
+#include "server/report/page/round_chart.h"
 
 namespace fedge::server {
 namespace {
@@ -38,15 +38,7 @@ std::vector<std::uint64_t> drawn(const std::vector<std::uint64_t>& ranks) {
 
 std::string ranks_over_rounds(std::span<const RoundMetrics> rounds, const std::vector<std::uint64_t>& ranks,
                               const char* title, const char* y_title, Unit unit, RankFigure what) {
-  Chart chart;
-  chart.title = title;
-  chart.x_title = "round";
-  chart.y_title = y_title;
-  chart.y_unit = unit;
-  for (const RoundMetrics& round : rounds) {
-    chart.x.push_back(static_cast<double>(round.round));
-    chart.rounds.push_back(round.round);
-  }
+  Chart chart = chart_over_rounds(rounds, title, y_title, unit);
   for (const std::uint64_t rank : drawn(ranks)) {
     Series series{"rank " + std::to_string(rank), {}, kColours.at(chart.series.size())};
     for (const RoundMetrics& round : rounds) series.y.push_back(at_rank(round, rank, what));

@@ -4,8 +4,8 @@
 #include <map>
 #include <vector>
 
-#include "server/report/page/chart.h"
 #include "server/report/page/html.h"
+#include "server/report/page/round_chart.h"
 
 namespace fedge::server {
 namespace {
@@ -69,15 +69,8 @@ std::vector<const Lives::value_type*> largest(const Lives& lives) {
 // A metric of the largest tracks over rounds.
 std::string chart_of(std::span<const RoundMetrics> rounds, const Lives& lives, const std::string& title,
                      const std::string& y_title, Unit unit, double TrackMetrics::*figure_of) {
-  Chart chart;
-  chart.title = title + (lives.size() > kLines ? " of the three largest tracks" : " per track");
-  chart.x_title = "round";
-  chart.y_title = y_title;
-  chart.y_unit = unit;
-  for (const RoundMetrics& round : rounds) {
-    chart.x.push_back(static_cast<double>(round.round));
-    chart.rounds.push_back(round.round);
-  }
+  Chart chart = chart_over_rounds(
+      rounds, title + (lives.size() > kLines ? " of the three largest tracks" : " per track"), y_title, unit);
   for (const auto* life : largest(lives)) {
     Series series{short_name(life->second.last->track), {}, 1 + static_cast<int>(chart.series.size())};
     for (const RoundMetrics& round : rounds) {
