@@ -260,7 +260,8 @@ def run_page(root, bin_directory, page):
         script = re.sub(rf"127\.0\.0\.1:{port}\b", f"127.0.0.1:{free_port()}", script)
     with tempfile.TemporaryDirectory() as directory:
         for entry in root.iterdir():
-            if entry.name not in ("build", ".git") and not entry.name.startswith("demo-out"):
+            # What a reader who followed the pages here has left behind is not a part of the source tree.
+            if entry.name not in ("build", ".git", "out") and not entry.name.startswith(("demo-out", "fedge-out")):
                 os.symlink(entry, os.path.join(directory, entry.name))
         environment = {**os.environ, "PATH": bin_directory + ":" + os.environ["PATH"], "HOME": directory, "COLUMNS": "100"}
         for name in ("XDG_STATE_HOME", "FEDGE_DATA_DIR"):
