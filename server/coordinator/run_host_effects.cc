@@ -203,10 +203,12 @@ void RunHost::closed_round(const std::shared_ptr<Closing>& closing, const Result
     report(Event{Severity::kWarning, "round.not_aggregated", {}}
                .with("round", std::int64_t{closing->close.round.value()})
                .with("reason", closing->not_aggregated->message));
-  if (outcome && closing->checkpoint)
-    return journal_->keep(std::move(*closing->checkpoint), [this, closing] {
-      if (!finished_) committed(closing);
-    });
+  const auto durable = [this, closing] {
+    if (!finished_) committed(closing);
+  };
+  if (outcome && closing->checkpoint) return journal_->keep(std::move(*closing->checkpoint), durable);
+  // The sum of a turn that does not end its round is kept in the journal, and its members are told then.
+  if (outcome && closing->summed) return journal_->drain(durable);
   if (outcome) return committed(closing);
   if (outcome.error().code != ErrorCode::kResource) return fail(outcome.error());
   if (!std::exchange(closing->waits_for_room, true))

@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "server/store/input_codec.h"
 #include "tests/integration/secure/secure_member.h"
 #include "tests/support/settings.h"
 
@@ -13,6 +15,31 @@ namespace {
 using fedge::test::operator+;
 
 const Settings kExact = {"secure_aggregation.kind=exact"};
+
+const Settings kTwoTracks =
+    kExact + Settings{"run.rounds=2",
+                      "differential_privacy.kind=distributed",
+                      "differential_privacy.noise_multiplier=0.5",
+                      "differential_privacy.max_participations=4",
+                      "secure_aggregation.min_clients=2",
+                      "tracks.disagreement=[{ kind = \"inbound\", clients = [\"0\", \"1\", \"2\", "
+                      "\"4\"], against = [\"3\"] }]"};
+
+// How many sums the run's journal holds, as another process reads it.
+std::size_t sums_on_disk(const Federation& federation) {
+  const auto store =
+      server::open_sqlite_store(server::run_store_path(federation.directory.path() / "coordinator"));
+  REQUIRE_MESSAGE(store, store.error().message);
+  std::size_t sums = 0;
+  const auto read =
+      (*store)->read_journal(federation.number, [&](const server::JournalEntry& entry) -> Result<void> {
+        FEDGE_TRY(record, server::decode_record(entry.input));
+        if (std::holds_alternative<server::SummedTurn>(record)) ++sums;
+        return {};
+      });
+  REQUIRE_MESSAGE(read, read.error().message);
+  return sums;
+}
 
 // The hashes of a run with so many honest clients.
 struct Run {
@@ -84,17 +111,19 @@ TEST_CASE("secure runs: updates of parts of the model come to the same models") 
 }
 
 TEST_CASE("secure runs: several tracks sum apart, each over TLS, where clients noise their updates") {
-  const Run secret(
-      8, Settings{"run.rounds=2", "differential_privacy.kind=distributed",
-                  "differential_privacy.noise_multiplier=0.5", "differential_privacy.max_participations=4",
-                  "secure_aggregation.min_clients=2",
-                  "tracks.disagreement=[{ kind = \"inbound\", clients = [\"0\", \"1\", \"2\", "
-                  "\"4\"], against = [\"3\"] }]"} +
-             kExact);
+  const Run secret(8, kTwoTracks);
   CHECK_FALSE(secret.federation.reported("round.not_aggregated"));
   CHECK(secret.federation.count(secret.federation.events, "secure.keys_exchanged") == 4);
   REQUIRE(secret.federation.rounds.size() == 2);
   for (const auto& round : secret.federation.rounds) CHECK(round.tracks.size() == 2);
+}
+
+TEST_CASE("secure runs: the sum of each track phase is on the disk before a member is told, N1") {
+  Federation f(8, kTwoTracks);
+  for (int i = 0; i < 8; ++i) f.add_client();
+  f.run_until([&] { return f.count(f.client_events, "update.accepted") > 0; });
+  REQUIRE(f.rounds.empty());
+  CHECK(sums_on_disk(f) == 1);
 }
 
 TEST_CASE("secure runs: a member that vanishes at any stage costs its own update at most") {

@@ -78,11 +78,16 @@ caught_by faults_coordinator 'before it says accepted'
 
 mutant early-model 'N2: the next round begins while the checkpoint of this one is being written'
 file server/coordinator/run_host_effects.cc
-old '    return journal_->keep(std::move(*closing->checkpoint), [this, closing] {
-      if (!finished_) committed(closing);
-    });'
-new '    journal_->keep(std::move(*closing->checkpoint), [] {});'
+old '  if (outcome && closing->checkpoint) return journal_->keep(std::move(*closing->checkpoint), durable);'
+new '  if (outcome && closing->checkpoint) journal_->keep(std::move(*closing->checkpoint), [] {});'
 caught_by faults_coordinator 'before the next round'
+
+mutant early-secure-verdict 'N1: members of a track phase are told before its sum is on the disk'
+file server/coordinator/run_host_effects.cc
+old '  if (outcome && closing->summed) return journal_->drain(durable);
+'
+new ''
+caught_by integration_federation 'the sum of each track phase is on the disk'
 
 mutant early-offer 'N1: a client offers an update that may still be lost'
 file client/task_files.cc
