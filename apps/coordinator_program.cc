@@ -122,7 +122,7 @@ class Daemon {
       FEDGE_TRY(loaded, fedge::run::read_run_config(document));
       for (const std::string& note : loaded.notes)
         fedge::apps::log_event(
-            fedge::Event{fedge::Severity::kInfo, "run.key_ignored", {}}.with("reason", note));
+            fedge::Event{fedge::Severity::kWarning, "run.adjusted", {}}.with("reason", note));
       config = std::move(loaded);
     }
     FEDGE_TRY(coordinator, fedge::server::Coordinator::create(

@@ -26,7 +26,7 @@ Result<std::optional<std::string>> run_going_on(const std::filesystem::path& dat
   FEDGE_TRY(store, server::open_sqlite_store(server::run_store_path(data_directory)));
   FEDGE_TRY(runs, store->runs());
   for (const server::RunRecord& run : runs)
-    if (run.started != 0 && !run.is_over() && run.document == config.canonical)
+    if (run.started != 0 && !server::has_ended(run.status) && run.document == config.canonical)
       return std::optional(config.canonical);
   return std::optional<std::string>();
 }

@@ -75,9 +75,8 @@ Result<ModelFile> read_model_file(const std::filesystem::path& path) {
 }
 
 Result<std::string> base_hash(const std::filesystem::path& path) {
-  const auto base = read_safetensors(path, kMaxBytes);
-  if (!base) return base.error().with_prefix("model.base: ");
-  return to_hex(model_hash(base->values.values()));
+  FEDGE_TRY(base, read_safetensors(path, kMaxBytes));
+  return to_hex(model_hash(base.values.values()));
 }
 
 Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& data, const Rng& rng) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "core/config/former_keys.h"
 #include "core/crypto/sha256.h"
@@ -111,14 +112,18 @@ const std::string* named_file(const config::Table& table, const char* name) {
   return text == nullptr || text->empty() ? nullptr : text;
 }
 
+// Hashes of the base models that a run file names, by path: each file is read once.
+using BaseHashes = std::map<std::string, Result<std::string>>;
+
 // A run begins with the base that was there when it was read first, whoever goes on with it later.
-Result<void> add_base_hash(config::Table& root) {
+Result<void> add_base_hash(config::Table& root, BaseHashes& known) {
   config::Table* model = table_at(root, "model");
   const std::string* base = model == nullptr ? nullptr : named_file(*model, "base");
   if (base == nullptr || model->contains("base_hash")) return {};
-  auto hash = learn::base_hash(*base);
+  if (!known.contains(*base)) known.emplace(*base, learn::base_hash(*base));
+  const Result<std::string>& hash = known.at(*base);
   if (!hash) return hash.error().with_prefix("model.base: ");
-  model->emplace("base_hash", config::Value{std::move(*hash), "model.base"});
+  model->emplace("base_hash", config::Value{*hash, "model.base"});
   return {};
 }
 
@@ -140,10 +145,11 @@ struct CompleteFile {
   std::vector<Error> errors = {};
 };
 
-CompleteFile complete(const config::Document& document) {
+CompleteFile complete(const config::Document& document, BaseHashes& known) {
   CompleteFile file{{.name = document.name, .root = document.root}};
-  for (const auto& add : {add_tokenizer_table, add_base_hash})
-    if (const auto added = add(file.document.root); !added) file.errors.push_back(added.error());
+  config::Table& root = file.document.root;
+  for (const auto& added : {add_tokenizer_table(root), add_base_hash(root, known)})
+    if (!added) file.errors.push_back(added.error());
   return file;
 }
 
@@ -211,9 +217,11 @@ Result<RunConfig> finish_run(const CompleteFile& file, const ReadMore& more) {
 }  // namespace
 
 Result<RunConfig> read_run_config(const config::Document& document, const ReadMore& more) {
-  auto kept = config::drop_former_keys(
-      document, [&](const config::Document& tried) { return read_complete(complete(tried), more).problems; });
-  auto run = finish_run(complete(kept.document), more);
+  BaseHashes bases;
+  auto kept = config::drop_former_keys(document, [&](const config::Document& tried) {
+    return read_complete(complete(tried, bases), more).problems;
+  });
+  auto run = finish_run(complete(kept.document, bases), more);
   if (!run) return run;
   for (std::string& note : run->notes) note = config::at_key(kept.document, invalid(std::move(note))).message;
   run->notes.insert(run->notes.begin(), kept.notes.begin(), kept.notes.end());

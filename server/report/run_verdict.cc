@@ -19,9 +19,19 @@ std::string reason_of(const Event& event) {
   return "no reason is known";
 }
 
-// As the coordinator says it; a simulated client says the same of its own update.
-bool names_client(const Event& event) {
-  return std::ranges::any_of(event.fields, [](const auto& field) { return field.first == "client"; });
+bool has_field(const Event& event, const std::string& key, const std::string& text) {
+  return std::ranges::any_of(event.fields, [&](const auto& field) {
+    const auto* value = std::get_if<std::string>(&field.second);
+    return field.first == key && value != nullptr && *value == text;
+  });
+}
+
+// Whether an update was refused for what it holds: one that comes too late or twice may be sound. The
+// coordinator names the client; a simulated client reports the refusal of its own update without a name.
+bool is_refusal(const Event& event) {
+  return event.name == "update.refused" && !has_field(event, "code", to_string(ErrorCode::kStale)) &&
+         !has_field(event, "code", to_string(ErrorCode::kRefused)) &&
+         std::ranges::any_of(event.fields, [](const auto& field) { return field.first == "client"; });
 }
 
 std::string counted(std::uint64_t count, const char* one, const char* many) {
@@ -31,7 +41,7 @@ std::string counted(std::uint64_t count, const char* one, const char* many) {
 }  // namespace
 
 void RunVerdict::add(const Event& event) {
-  if (event.name == "update.refused" && names_client(event)) {
+  if (is_refusal(event)) {
     ++now_.refused;
     now_.refusal = reason_of(event);
   } else if (event.name == "client.dropped") {
@@ -50,6 +60,8 @@ void RunVerdict::add(const RoundMetrics& metrics) {
   if (metrics.clients_completed > 0 && aggregated) {
     idle_ = {};
   } else {
+    const bool all_refused = metrics.clients_selected > 0 && causes.refused >= metrics.clients_selected;
+    idle_.refused_rounds = all_refused ? idle_.refused_rounds + 1 : 0;
     if (idle_.rounds++ == 0) idle_.since = metrics.round;
     idle_.selected += metrics.clients_selected;
     idle_.causes.refused += causes.refused;
@@ -73,7 +85,7 @@ std::string RunVerdict::failure() const {
   if (not_finite_since_)
     return "the model has diverged: its test loss has not been finite since round " +
            std::to_string(*not_finite_since_) + "; try a lower training.optimizer.learning_rate";
-  if (idle_.rounds >= kRefusedRounds && idle_.selected > 0 && idle_.causes.refused >= idle_.selected)
+  if (idle_.refused_rounds >= kRefusedRounds)
     return "the model has not changed since round " + std::to_string(idle_.since) + ": " + cause();
   return {};
 }

@@ -19,7 +19,8 @@ class RunVerdict {
 
   // Why the run has failed, since which round, and what to try, in one sentence; empty if it has not: no
   // round has contributed anything, the last evaluation's loss is not finite, or every update of the last
-  // rounds, at least kRefusedRounds, was refused.
+  // kRefusedRounds rounds was refused for what it holds. The events of a round before a coordinator's
+  // restart are not known, and so such a round is not one of those.
   std::string failure() const;
 
   static constexpr std::uint64_t kRefusedRounds = 3;
@@ -37,6 +38,7 @@ class RunVerdict {
     std::uint64_t since = 0;  // the first round without any update, up to the last
     std::uint64_t rounds = 0;
     std::uint64_t selected = 0;
+    std::uint64_t refused_rounds = 0;  // the last ones, in which every selected client's update was refused
     Causes causes = {};
   };
   std::string cause() const;

@@ -253,11 +253,12 @@ def run_page(root, bin_directory, page):
             pathlib.Path("/usr/share").glob("**/train-images-idx3-ubyte*")):
         print("skipped: the data set Fashion-MNIST is not installed (package dataset-fashion-mnist)")
         sys.exit(SKIPPED)
-    script = "set -e\n"
+    script = "set -e -o pipefail\n"
     for number, (commands, _) in enumerate(blocks):
         script += f"printf '\\n@@ {number}\\n'\n{commands}"
-    for port in sorted(set(re.findall(r"127\.0\.0\.1:(\d{4,5})\b", script))):
-        script = re.sub(rf"127\.0\.0\.1:{port}\b", f"127.0.0.1:{free_port()}", script)
+    address = r"127\.0\.0\.1:(\d{4,5})\b"
+    free = {port: free_port() for port in set(re.findall(address, script))}
+    script = re.sub(address, lambda match: f"127.0.0.1:{free[match.group(1)]}", script)
     with tempfile.TemporaryDirectory() as directory:
         for entry in root.iterdir():
             # What a reader who followed the pages here has left behind is not a part of the source tree.

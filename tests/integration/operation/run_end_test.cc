@@ -111,20 +111,25 @@ TEST_CASE("results: a directory that holds some is refused without --force, and 
 
 TEST_CASE("results: a coordinator that is started again goes on with its run without --force") {
   const ShortRun run;
-  const auto options = [&](const std::string& directory) {
-    return test::CoordinatorProcess::Options{
-        .directory = run.file(directory),
-        .results = run.file("out"),
-        .settings = {"data.directory=" + run.data.path().string(), "data.partition.clients=4",
-                     "sampling.clients_per_round=4", "run.rounds=3"}};
-  };
-  {
-    test::CoordinatorProcess first(options("c"));
-    REQUIRE_MESSAGE(first.wait_for("run.started"), first.log());
+  const test::CoordinatorProcess::Options options{
+      .directory = run.file("c"),
+      .results = run.file("out"),
+      .settings = {"data.directory=" + run.data.path().string(), "data.partition.clients=4",
+                   "sampling.clients_per_round=4", "run.rounds=3"}};
+  for (int start = 0; start < 2; ++start) {
+    const test::CoordinatorProcess coordinator(options);
+    REQUIRE_MESSAGE(coordinator.wait_for("run.started"), coordinator.log());
     REQUIRE(write_file_atomic(run.file("out/metrics.jsonl"), "what it had written\n"));
   }
-  test::CoordinatorProcess second(options("c"));
-  CHECK_MESSAGE(second.wait_for("run.started"), second.log());
+  // After a stop the same command would begin another run.
+  REQUIRE(test::run("fedge run stop 1 --data-dir " + run.file("c")).code == 0);
+  std::string same = "fedge-coordinator --listen 127.0.0.1:0 --data-dir " + run.file("c") + " --run " +
+                     options.run_file.string() + " --out " + run.file("out");
+  for (const std::string& setting : options.settings) same += " --set " + setting;
+  const Outcome refused = test::run(same);
+  CHECK(refused.code == 1);
+  CHECK_MESSAGE(contains(refused.output, "holds the results of a run"), refused.output);
+  CHECK(*read_file(run.file("out/metrics.jsonl"), 1 << 20) == "what it had written\n");
 }
 
 TEST_CASE("run end: a model that diverges is said to be useless, and the exit code is 1") {

@@ -176,6 +176,18 @@ caught_by unit_server "results place: a directory with another run"
 
 mutant refused-round-fails 'a run fails for one last round whose updates are refused'
 file server/report/run_verdict.cc
-old '  if (idle_.rounds >= kRefusedRounds && idle_.selected > 0'
-new '  if (idle_.rounds >= 1 && idle_.selected > 0'
+old '  if (idle_.refused_rounds >= kRefusedRounds)'
+new '  if (idle_.refused_rounds >= 1)'
 caught_by unit_server 'verdict: a run whose clients contributed'
+
+mutant late-updates-fail 'a run fails for honest updates that come too late'
+file server/report/run_verdict.cc
+old '!has_field(event, "code", to_string(ErrorCode::kStale)) &&'
+new ''
+caught_by unit_server 'verdict: updates that come too late'
+
+mutant stopped-run-overwritten 'results of a stopped run are overwritten by the run after it'
+file apps/run_results.cc
+old '!server::has_ended(run.status)'
+new '!run.is_over()'
+caught_by integration_programs 'results: a coordinator that is started again'

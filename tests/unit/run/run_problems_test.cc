@@ -67,6 +67,12 @@ TEST_CASE("run problems: an unknown kind is one error, whatever goes with it") {
   CHECK(contains(one("[run]\nwait_for_clients = 20\n[data]\npartition = { clinets = 30 }\n"), "clinets"));
 }
 
+TEST_CASE("run problems: a base model that cannot be opened names its key once") {
+  const std::string text = problems_of("[model]\nkind = \"transformer\"\nbase = \"/nowhere.safetensors\"\n");
+  CHECK_MESSAGE(contains(text, "model.base: cannot open"), text);
+  CHECK_MESSAGE(text.find("model.base") == text.rfind("model.base"), text);
+}
+
 TEST_CASE("run problems: --set of a kind drops what the file has for its own kind, and only that") {
   const std::string file =
       "[model]\nkind = \"mlp\"\nhidden = [8]\n[data]\npartition = { kind = \"dirichlet\", alpha = 0.3 }\n"

@@ -109,3 +109,29 @@ TEST_CASE("verdict: a run all of whose last updates were refused names the round
   }
   CHECK(partly.failure().empty());
 }
+
+TEST_CASE("verdict: updates that come too late are no refusals of what they hold") {
+  RunVerdict verdict;
+  verdict.add(verdict_round(1, 2));
+  for (std::uint64_t round = 2; round <= 5; ++round) {
+    for (const char* code : {"stale", "refused"}) {
+      Event late = because("update.refused", "round 1 is closed");
+      verdict.add(late.with("code", code));
+    }
+    verdict.add(verdict_round(round, 0));
+  }
+  CHECK(verdict.failure().empty());
+}
+
+TEST_CASE("verdict: rounds without any client do not hide that all later updates were refused") {
+  RunVerdict verdict;
+  verdict.add(verdict_round(1, 2));
+  for (std::uint64_t round = 2; round <= 9; ++round) verdict.add(verdict_round(round, 0));
+  for (std::uint64_t round = 10; round <= 11; ++round) add_refused_round(verdict, round);
+  CHECK(verdict.failure().empty());
+  add_refused_round(verdict, 12);
+  CHECK(verdict.failure().starts_with("the model has not changed since round 2: 6 updates were refused"));
+  // Nor does an earlier refusal count for a later round in which the clients only vanished.
+  verdict.add(verdict_round(13, 0));
+  CHECK(verdict.failure().empty());
+}
