@@ -124,6 +124,11 @@ TEST_CASE("secure runs: the sum of each track phase is on the disk before a memb
   f.run_until([&] { return f.count(f.client_events, "update.accepted") > 0; });
   REQUIRE(f.rounds.empty());
   CHECK(sums_on_disk(f) == 1);
+  // A coordinator that is started again goes on with that sum.
+  f.restart_coordinator();
+  f.run_to_the_end();
+  CHECK_FALSE(f.reported("round.not_aggregated"));
+  CHECK(sums_on_disk(f) == 4);
 }
 
 TEST_CASE("secure runs: a member that vanishes at any stage costs its own update at most") {
