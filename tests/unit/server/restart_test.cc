@@ -118,6 +118,10 @@ TEST_CASE("restart: between two rounds, the next one waits for everybody who was
     h.feed(Expired{});
     CHECK(h.all<RoundEngine::Assign>().size() == 3);
   }
+  SUBCASE("one is revoked") {
+    h.feed(RunEngine::ClientLeft{ClientId(3), true});
+    CHECK(h.all<RoundEngine::Assign>().size() == 3);
+  }
 }
 
 TEST_CASE("restart: who does not come back leaves the round to those who answered") {
