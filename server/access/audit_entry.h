@@ -1,11 +1,12 @@
-// One line of the audit log: who did what to whom, chained by hash to the line before. Pure text work.
+// AuditEntry: one line of the audit log. It records who did what to whom, and is chained by hash to the
+// previous line. Pure functions on text.
 //
 //   {"seq":2,"time":"2026-11-21T22:40:00Z","actor":"uid 1000","action":"client.revoked",
 //    "subject":"client 3","details":{},"previous":"<64 hex digits>","hash":"<64 hex digits>"}
 //
-// on one line, in this order and without blanks: there is one text for one entry. `hash` is the SHA-256 of
-// `previous`, as its 64 digits, followed by the line's bytes before `,"hash"`. The first line's `previous` is
-// 64 zeros.
+// The entry is on one line, in this order and without blanks, so each entry has exactly one text. `hash` is
+// the SHA-256 of the 64 digits of `previous` followed by the line's bytes before `,"hash"`. The first
+// line's `previous` is 64 zeros.
 #pragma once
 
 #include <cstdint>
@@ -31,17 +32,17 @@ struct AuditEntry {
   std::uint64_t sequence = 0;  // from 1
   std::string time;            // calendar_text()
   AuditEvent event;
-  std::string previous;  // the hash of the entry before
+  std::string previous;  // hash of the previous entry
   std::string hash;
 };
 
 std::string first_audit_hash();  // 64 zeros
 
-// The line, line feed included. Texts are cut to 512 bytes and made printable; `hash` is worked out, the
-// entry's own is not looked at. kResource above kMaxAuditLine.
+// Returns the line, line feed included. Cuts strings to 512 bytes and makes them printable. Computes `hash`
+// and ignores the entry's own. kResource if the line would exceed kMaxAuditLine.
 Result<std::string> format_audit_entry(const AuditEntry& entry);
-// Of a line without its line feed. The error, kCorrupt, says what is wrong with the line by itself; that
-// it continues the line before is the caller's to check.
+// Parses a line given without its line feed. kCorrupt says what is wrong with this line. The caller must
+// check that the line continues the previous one.
 Result<AuditEntry> parse_audit_entry(std::string_view line);
 
 }  // namespace fedge::server

@@ -1,5 +1,5 @@
-// Calendar time, for what outlives processes: when a token expires, when something was done. Never for
-// waiting or limits: it jumps.
+// Calendar time, for facts that outlive a process: when a token expires, when an action happened. Never use
+// it for waiting or limits: the calendar clock jumps.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ using UnixSeconds = std::int64_t;  // since 1970
 UnixSeconds calendar_now();
 // "2026-11-21T22:40:00Z".
 std::string calendar_text(UnixSeconds time);
-// The time that such a text says; nothing for any other text.
+// Parses text in the format of calendar_text(); returns nothing for any other text.
 std::optional<UnixSeconds> parse_calendar_text(const std::string& text);
 
 }  // namespace fedge::server

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kStates[] = {"enrolled", "pending", "revoked"};
 
-// Reads a field of the wanted type and range, or says that it is not there.
+// Reads a field of type T; returns false if it is missing, of another type or out of range.
 template <class T>
 bool take_field(const nlohmann::json& object, const char* key, T& out) {
   const auto it = object.find(key);

@@ -1,5 +1,5 @@
-// EnrolmentBook: what is known of join tokens and clients. It holds no secret, only hashes of them. Values;
-// the database's owner is Enrolment.
+// EnrolmentBook holds the records of join tokens and clients. It contains no secrets, only their hashes.
+// Plain values; Enrolment owns the database.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 namespace fedge::server {
 
 struct TokenRecord {
-  std::uint32_t id = 0;            // from 1, for people: fedge token revoke 3
-  std::optional<ClientId> client;  // of a token for one use: the number its user will get
+  std::uint32_t id = 0;            // from 1; operators use it: fedge token revoke 3
+  std::optional<ClientId> client;  // single-use token: number that its client will get
   std::string secret_hash;         // hexadecimal SHA-256
   UnixSeconds created = 0;
   UnixSeconds expires = 0;
-  std::uint32_t uses = 1;  // allowed in all
+  std::uint32_t uses = 1;  // maximum number of uses
   std::uint32_t used = 0;
-  bool approve = false;  // whoever uses it must be approved before it is let in
+  bool approve = false;  // clients that join with it need an operator's approval
   bool revoked = false;
 };
 
@@ -36,12 +36,12 @@ struct ClientRecord {
   ClientId client;
   PublicKey key;
   UnixSeconds enrolled = 0;
-  std::uint32_t token = 0;  // that it came with; 0: none, an operator has added it
+  std::uint32_t token = 0;  // id of its join token; 0: an operator added the client
   ClientState state = ClientState::kEnrolled;
-  std::string household = {};  // of the address that it joined from; empty: not known
+  std::string household = {};  // IPv4 address or IPv6 /64 that it joined from; empty: unknown
 };
 
-// A client that has joined with a token, for the rates of enrolments.
+// A client that joined with a token, counted for the enrolment rates.
 struct RecentEnrolment {
   std::string household;
   std::string token_hash;  // hexadecimal SHA-256 of the secret
@@ -55,7 +55,7 @@ struct EnrolmentBook {
   const ClientRecord* find_client(ClientId client) const;
 };
 
-// Of enrolment.json, which was the book before there was enrolment.db. kCorrupt for anything else.
+// Parses enrolment.json, the book's format before enrolment.db. kCorrupt if the text is anything else.
 Result<EnrolmentBook> parse_enrolment_book(const std::string& text);
 
 }  // namespace fedge::server

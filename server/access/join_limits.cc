@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::chrono::minutes kMinute{1};
 constexpr std::chrono::hours kHour = JoinLimits::kLongest;
-const std::string kAll;  // the one key of what is counted in all
+const std::string kAll;  // the single key of the limit over all clients
 
 }  // namespace
 

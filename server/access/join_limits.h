@@ -1,7 +1,6 @@
-// JoinLimits: how often somebody may try to join, and how many may. Wrong tokens are counted for each
-// address; an address that has shown too many is not listened to for a while, whatever it shows. Enrolments
-// are counted for each address, for each token and in all. Pure: told the time, on a clock that never jumps;
-// memory bounded by RateLimiter.
+// JoinLimits bounds wrong join tokens and enrolments. Wrong tokens are counted per address; an address
+// above the limit is refused for a minute, even with a valid token. Enrolments are counted per address, per
+// token and in total. Pure: the caller passes a monotonic time. RateLimiter bounds the memory.
 #pragma once
 
 #include <chrono>
@@ -21,7 +20,7 @@ struct JoinRates {
   std::size_t enrolments_per_hour_per_token = 1'000;
 };
 
-// Who tries to join with what: an address as Admission counts it, and a hash of the token.
+// One join attempt: the address as Admission counts it, and the hash of the token.
 struct JoinAttempt {
   std::string address;
   std::string token_hash;
@@ -29,13 +28,14 @@ struct JoinAttempt {
 
 class JoinLimits {
  public:
-  static constexpr std::chrono::hours kLongest{1};  // that a rate looks back
+  static constexpr std::chrono::hours kLongest{1};  // longest window of a rate
 
   explicit JoinLimits(const JoinRates& rates);
 
-  // Why this attempt is not even looked at; kResource, so that an honest client comes again later.
+  // Returns kResource if the attempt must be refused without checking its token; an honest client retries
+  // later.
   std::optional<Error> objection(const JoinAttempt& attempt, Time now);
-  // The token was wrong; true if this address will not be listened to for a while.
+  // Counts a wrong token. Returns true if the address is refused from this attempt on.
   bool wrong(const JoinAttempt& attempt, Time now);
   void enrolled(const JoinAttempt& attempt, Time now);
 

@@ -1,8 +1,8 @@
-// MessageAllowance: how many messages of a client's reach the engine, and with it the journal on the disk and
-// the log. An honest client speaks when it is asked: it answers a run's description, and offers or gives up a
-// task. So each connection and each task gives it a few messages, of which so many can be saved up; records
-// come at a rate that the run sets. Whoever says more is told so and cut off, and ConnectRate bounds how
-// soon it is back. Pure; holds about 100 bytes a client that has ever come, and those are enrolled.
+// MessageAllowance bounds how many messages of a client reach the engine, and so the journal and the log.
+// An honest client only reacts: it answers a run's description, and offers or fails a task. So each
+// connection and each task grants a few messages, of which at most kSaved accumulate. Records are limited
+// by the run's record interval. A client above its allowance is told so and disconnected; ConnectRate
+// bounds how soon it returns. Pure; about 100 bytes for each client that ever connected.
 #pragma once
 
 #include <algorithm>
@@ -16,18 +16,18 @@ namespace fedge::server {
 
 class MessageAllowance {
  public:
-  // An honest client needs one or two of them each time.
+  // Messages granted per connection and per task; an honest client needs one or two.
   static constexpr int kForConnection = 4;
   static constexpr int kForTask = 4;
   static constexpr int kSaved = 16;
   static constexpr int kRecordsAtOnce = 16;
 
-  // `record_every`: how often a client is to publish a record; it may do so twice as often.
+  // `record_every` is a client's record interval; it may publish twice as often.
   explicit MessageAllowance(Duration record_every) : records_(kRecordsAtOnce, record_every / 2) {}
 
   void connected(ClientId client) { grant(client, kForConnection); }
   void asked(ClientId client) { grant(client, kForTask); }
-  // Whether it may say this; counts it if so.
+  // Returns whether the client may send this message, and counts it if so.
   bool answer(ClientId client) {
     int& left = left_[client];
     if (left == 0) return false;

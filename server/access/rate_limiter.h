@@ -1,6 +1,6 @@
-// RateLimiter: at most so many events in any stretch of time, for each key (an address, a token). Pure: it
-// is told the time, on a clock that never jumps. It remembers at most so many keys, each at most `limit`
-// times; when there is one too many, the key that has been quiet for longest is forgotten.
+// RateLimiter allows at most `limit` events per key (an address, a token) in any window of time. Pure: the
+// caller passes a monotonic time. It remembers at most `max_keys` keys and `limit` times for each; if there
+// are too many keys, it forgets the least recently counted one.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ namespace fedge::server {
 
 class RateLimiter {
  public:
-  // Limits of at least 1.
+  // `limit` and `max_keys` must be at least 1.
   RateLimiter(std::size_t limit, Duration window, std::size_t max_keys = 4096)
       : limit_(limit), window_(window), max_keys_(max_keys) {}
 
-  // Whether this key has had its share within the window that ends now.
+  // Returns whether this key has reached the limit within the window that ends now.
   bool full(const std::string& key, Time now);
-  // One more of this key; true if that was the last one it may have.
+  // Counts an event; returns true if the key has now reached the limit.
   bool count(const std::string& key, Time now);
   std::size_t keys() const { return entries_.size(); }
 
@@ -35,7 +35,7 @@ class RateLimiter {
   std::size_t limit_;
   Duration window_;
   std::size_t max_keys_;
-  std::list<Entry> entries_;  // the one counted last in front
+  std::list<Entry> entries_;  // most recently counted first
   std::unordered_map<std::string, std::list<Entry>::iterator> by_key_;
 };
 

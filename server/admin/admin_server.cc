@@ -18,7 +18,8 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using ErrorValue = boost::system::error_code;
 
-// What a peer may still send after its last answer; closing at once could take the answer from it.
+// Bytes that a peer may still send after its last answer: closing the socket at once could discard the
+// answer.
 constexpr std::size_t kMaxLeftOver = 256 << 10;
 
 HttpResponse refusal(const Error& error) {
@@ -51,7 +52,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     timer_.async_wait([weak = weak_from_this()](const ErrorValue& error) {
       const auto self = weak.lock();
       if (!self || error) return;
-      // One that has been armed again since may still be on its way.
+      // A wait that was already queued when the timer was armed again must not close the connection.
       if (self->timer_.expiry() <= std::chrono::steady_clock::now()) self->close();
     });
   }
@@ -111,7 +112,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now();
   RequestReader reader_;
   std::array<char, 4096> piece_{};
-  std::string pending_;  // what has come and is not yet a request
+  std::string pending_;  // bytes received that are not yet a whole request
   std::string out_;
   std::size_t left_over_ = 0;
 };
@@ -174,7 +175,8 @@ class AdminServer::Impl : public std::enable_shared_from_this<AdminServer::Impl>
     });
   }
 
-  // Out of descriptors or memory: trying again at once would only keep the processor busy.
+  // Waits after accept() failed for lack of descriptors or memory: an immediate retry would only use the
+  // CPU.
   void rest() {
     pause_.expires_after(std::chrono::milliseconds(100));
     pause_.async_wait([self = shared_from_this()](const ErrorValue& error) {
@@ -205,7 +207,7 @@ class AdminServer::Impl : public std::enable_shared_from_this<AdminServer::Impl>
   HttpPages pages_;
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;
-  std::list<std::weak_ptr<Connection>> connections_;  // each lives while one of its handlers waits
+  std::list<std::weak_ptr<Connection>> connections_;  // each lives while one of its handlers is pending
   bool stopped_ = false;
 };
 

@@ -1,7 +1,7 @@
-// AdminServer: a small HTTP server for an operator's pages, on an address of its own. It knows no users and
-// speaks no TLS: the address is for the machine itself or a network of its operators. Everything happens on
-// the io_context's thread, so a page is also the word that the thread is alive. A connection holds at most
-// one request's head and one answer; above the limit whoever has been silent longest gives way.
+// AdminServer: a small HTTP server for the operator's pages, on a separate address. It has no users and no
+// TLS, so the address must be reachable only from this machine or the operators' network. Everything runs
+// on the io_context's thread, so an answer also proves that the thread is alive. A connection holds at most
+// one request head and one answer. Above max_connections, the connection silent for longest is closed.
 #pragma once
 
 #include <chrono>
@@ -20,23 +20,23 @@ namespace fedge::server {
 
 struct AdminOptions {
   protocol::Address listen;
-  // For a request's head to come, for an answer to be taken, and between two requests.
+  // Longest time to receive a request's head, to send an answer, or to wait between two requests.
   std::chrono::milliseconds timeout{10'000};
   std::size_t max_connections = 64;
 };
 
 class AdminServer {
  public:
-  // kUnavailable if the address cannot be listened on.
+  // kUnavailable if it cannot listen on the address.
   static Result<std::unique_ptr<AdminServer>> listen(boost::asio::io_context& io, const AdminOptions& options,
                                                      HttpPages pages);
   ~AdminServer();
   AdminServer(const AdminServer&) = delete;
   AdminServer& operator=(const AdminServer&) = delete;
 
-  protocol::Address address() const;  // where it listens, with the real port
-  std::size_t connections() const;    // that are open
-  // Closes everything, so that the io_context can run out of work.
+  protocol::Address address() const;  // listening address, with the actual port
+  std::size_t connections() const;    // open connections
+  // Closes the listener and all connections, so that the io_context can run out of work.
   void stop();
 
  private:

@@ -15,7 +15,7 @@
 namespace fedge::server {
 namespace {
 
-// Below this the next update, record or policy may not find room.
+// Minimum free disk space: below it the next update, record or policy may not fit.
 constexpr std::uint64_t kLeastFreeBytes = 16 << 20;
 
 using enum MetricType;

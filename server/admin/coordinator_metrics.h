@@ -1,6 +1,6 @@
-// CoordinatorMetrics: a coordinator's figures for /metrics, counted from what it reports anyway: its events
-// and the metrics of its rounds. Counters begin at 0 with the process. One thread: the coordinator's
-// callbacks' and the admin pages'. docs/reference/metrics.md lists the families.
+// CoordinatorMetrics computes the coordinator's metrics for /metrics from its events and round metrics.
+// Counters start at 0 with the process. Use it on one thread, that of the coordinator's callbacks and the
+// admin pages. docs/reference/metrics.md lists the families.
 #pragma once
 
 #include <cstddef>
@@ -22,32 +22,32 @@
 
 namespace fedge::server {
 
-// Every family that /metrics may hold, in its order.
+// All families that /metrics may contain, in order of output.
 std::span<const MetricFamily> coordinator_families();
 
 class CoordinatorMetrics {
  public:
   struct Sources {
     std::filesystem::path data_directory;
-    std::string version;                           // of this program
-    std::function<std::size_t()> clients;          // connected now; with the next, null if nobody can say
-    std::function<std::size_t()> tasks;            // in clients' hands now
-    std::function<std::vector<RunRecord>()> runs;  // those that are not over; may be null, too
-    std::function<Result<std::size_t>()> enrolled = {};  // how many clients may connect; may be null
-    std::function<Result<void>()> check = {};  // why the coordinator cannot do its work; may be null
+    std::string version;                                 // of this program
+    std::function<std::size_t()> clients;                // connected; may be null
+    std::function<std::size_t()> tasks;                  // assigned and not answered; may be null
+    std::function<std::vector<RunRecord>()> runs;        // not ended; may be null
+    std::function<Result<std::size_t>()> enrolled = {};  // clients that may connect; may be null
+    std::function<Result<void>()> check = {};            // error if the coordinator cannot work; may be null
     std::function<std::optional<DirectoryFigures>()> directory =
-        {};  // nothing if it takes no part in one; or null
+        {};  // nullopt without a directory; may be null
   };
   explicit CoordinatorMetrics(Sources sources);
 
   void add(const Event& event);
   void add(RunNumber run, const RoundMetrics& round);
-  // It is led no more.
+  // Removes the metrics of a run that is no longer executed.
   void forget(RunNumber run) { latest_.erase(run); }
-  // Why no client should come now, or nothing: the data directory is gone or full, the enrolment book or
-  // the list of runs cannot be read, or the last update that came could not be stored.
+  // Returns why clients should not connect: the data directory is missing or full, the enrolment book or
+  // run list is unreadable, or the last update received could not be stored.
   Result<void> check_ready() const;
-  // The whole page.
+  // Returns the whole page.
   std::string text();
 
  private:
@@ -61,15 +61,15 @@ class CoordinatorMetrics {
   Histogram durations_;
   struct Latest {
     std::uint64_t round = 0;
-    double seconds = 0;  // since the run began
-    // Of the last model that was evaluated, and the last round that somebody trained in.
+    double seconds = 0;  // from the start of the run to this round's end
+    // Values of the last evaluated model and of the last round in which a client completed training.
     std::optional<double> accuracy;
     std::optional<double> loss;
     std::optional<double> train_loss;
     std::optional<double> epsilon;
     std::optional<double> left_out;
   };
-  std::map<RunNumber, Latest> latest_;  // of the runs that are led
+  std::map<RunNumber, Latest> latest_;  // of the runs being executed
   std::uint64_t accepted_ = 0;
   LabelledCounts refused_;  // by code
   double bytes_up_ = 0;

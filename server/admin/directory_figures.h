@@ -1,4 +1,4 @@
-// A coordinator's part in the directory, for /metrics.
+// Metrics of the coordinator's node in the directory, for /metrics.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace fedge::server {
 
-// Its part in the directory, as of now.
+// Current state of the coordinator's node.
 struct DirectoryFigures {
   dht::NetworkStatus status;
   dht::FlawCounts ignored;

@@ -21,7 +21,8 @@ const char* type_name(MetricType type) {
   }
 }
 
-// Whole numbers without an exponent, for people; others as short as they read back exactly.
+// Writes integers without an exponent, for readability, and other values in the shortest form that reads
+// back exactly.
 std::string sample_text(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
@@ -32,7 +33,7 @@ std::string sample_text(double value) {
   return {text, end.ptr};
 }
 
-// Quotation marks stand for themselves in a help text, but not in a label.
+// Escapes backslashes and line feeds; quotation marks only in a label.
 std::string escaped(std::string_view text, bool label) {
   std::string out;
   for (const char c : text) {

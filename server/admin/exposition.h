@@ -1,5 +1,5 @@
-// Prometheus' text exposition format, version 0.0.4: families of metrics with what they mean, and their
-// samples. https://prometheus.io/docs/instrumenting/exposition_formats/. No thread rule.
+// Writer of the Prometheus text exposition format, version 0.0.4: metric families with their help texts and
+// samples. https://prometheus.io/docs/instrumenting/exposition_formats/. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,17 +18,17 @@ struct MetricFamily {
   std::string_view name;
   MetricType type;
   std::string_view help;
-  std::string_view label = {};  // of its samples; empty: it has one sample, without a label
+  std::string_view label = {};  // label name of its samples; empty: one sample without a label
 };
 
-// Series of one family; what a peer says must not make more.
+// Maximum number of series in a family, so that input from peers cannot grow it without bound.
 inline constexpr std::size_t kMaxSeries = 1000;
 inline constexpr std::size_t kMaxLabelBytes = 128;
 
-// Counts by the values of one label. From the thousandth value on, what is new is counted as "other".
+// Counts by the value of one label. Once there are kMaxSeries - 1 values, new ones are counted as "other".
 class LabelledCounts {
  public:
-  // A value is cut to kMaxLabelBytes and cleaned (core/text.h).
+  // Cuts the value to kMaxLabelBytes and cleans it (core/text.h).
   void add(std::string_view value, std::uint64_t count = 1);
   const std::map<std::string, std::uint64_t>& series() const { return series_; }
 
@@ -36,14 +36,14 @@ class LabelledCounts {
   std::map<std::string, std::uint64_t> series_;
 };
 
-// How many observations there were up to each bound.
+// Counts of observations in buckets.
 class Histogram {
  public:
-  // Ascending.
+  // `bounds` must be ascending.
   explicit Histogram(std::vector<double> bounds) : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
   void observe(double value);
   const std::vector<double>& bounds() const { return bounds_; }
-  // Of observations in (bound before, bound], and last above all bounds.
+  // Observations in (previous bound, bound]; the last count is for values above all bounds.
   const std::vector<std::uint64_t>& counts() const { return counts_; }
   double sum() const { return sum_; }
 
@@ -53,13 +53,13 @@ class Histogram {
   double sum_ = 0;
 };
 
-// Writes families one after the other.
+// Writes one family after another. The single-label overload writes the family's only sample.
 class Exposition {
  public:
   void add(const MetricFamily& family, double value);
-  void add(const MetricFamily& family, const std::string& label, double value);  // its only sample
+  void add(const MetricFamily& family, const std::string& label, double value);
   void add(const MetricFamily& family, const LabelledCounts& counts);
-  using Samples = std::vector<std::pair<std::string, double>>;  // by the label's values
+  using Samples = std::vector<std::pair<std::string, double>>;  // label value, sample
   void add(const MetricFamily& family, const Samples& samples);
   void add(const MetricFamily& family, const Histogram& histogram);
   const std::string& text() const { return text_; }

@@ -1,5 +1,5 @@
-// HTTP as the admin pages need it: what a handler is asked, what it answers, and the bytes of that. Plain
-// data and pure functions, no thread rule.
+// HTTP requests and responses of the admin pages, and the bytes of a response. Plain data and pure
+// functions.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,11 @@
 namespace fedge::server {
 
 struct HttpRequest {
-  std::string method;  // "GET", or whatever else the peer wrote
-  std::string target;  // "/metrics?x=1", as it came
+  std::string method;  // as received, for example "GET"
+  std::string target;  // as received, for example "/metrics?x=1"
   bool keep_alive = false;
 
-  // Without what follows a question mark.
+  // Returns the target without its query string.
   std::string path() const { return target.substr(0, target.find('?')); }
 };
 
@@ -21,17 +21,16 @@ struct HttpResponse {
   int status = 200;
   std::string body = {};
   std::string content_type = "text/plain; charset=utf-8";
-  std::string allow = {};  // methods, if this one is not allowed
+  std::string allow = {};  // allowed methods, for status 405
 };
 
 using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
 using HttpPages = std::map<std::string, HttpHandler>;  // by path
 
-// What the page answers: 404 if there is none, 405 for another method than GET and HEAD.
+// Returns the page's answer, 404 if there is no such page, or 405 for a method other than GET and HEAD.
 HttpResponse answer(const HttpPages& pages, const HttpRequest& request);
 
-// The response's bytes. Nobody may keep it or take it for another type than it has; of a HEAD's answer the
-// body stays away.
+// Options of to_bytes(). Its output forbids caching and content sniffing; an answer to HEAD has no body.
 struct ResponseForm {
   bool head = false;
   bool keep_alive = false;

@@ -9,7 +9,7 @@ HttpPages coordinator_pages(CoordinatorMetrics& metrics) {
   pages["/metrics"] = [&metrics](const HttpRequest&) {
     return HttpResponse{.body = metrics.text(), .content_type = "text/plain; version=0.0.4; charset=utf-8"};
   };
-  // That it is answered is what it says: the thread that drives the run is the one that answers.
+  // Answering is the check: the same thread drives the runs.
   pages["/healthz"] = [](const HttpRequest&) { return HttpResponse{.body = "alive\n"}; };
   pages["/readyz"] = [&metrics](const HttpRequest&) {
     const auto fit = metrics.check_ready();

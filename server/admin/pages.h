@@ -1,5 +1,5 @@
-// The coordinator's admin pages: /metrics for Prometheus, /healthz and /readyz for whoever restarts it or
-// sends clients to it.
+// The coordinator's admin pages: /metrics for Prometheus, /healthz for supervisors, /readyz for load
+// balancers.
 #pragma once
 
 #include "server/admin/coordinator_metrics.h"
@@ -7,7 +7,7 @@
 
 namespace fedge::server {
 
-// For a coordinator that listens already. `metrics` must outlive the pages.
+// The coordinator must already listen. `metrics` must outlive the pages.
 HttpPages coordinator_pages(CoordinatorMetrics& metrics);
 
 }  // namespace fedge::server

@@ -14,7 +14,7 @@ double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
-// The listing has a descriptor of its own, which is not counted.
+// Starts at -1 because the listing itself opens a descriptor, which must not be counted.
 std::optional<double> count_open_files() {
   std::error_code error;
   double count = -1;

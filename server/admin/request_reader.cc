@@ -11,7 +11,8 @@ namespace http = boost::beast::http;
 
 constexpr std::string_view kEndOfHead = "\r\n\r\n";
 
-// No head has these: what holds one is TLS, another protocol or worse, and need not be waited for.
+// Bytes that no HTTP head contains. They indicate TLS or another protocol, so the request is refused at
+// once.
 bool is_foreign(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return (byte < 0x20 && c != '\r' && c != '\n' && c != '\t') || byte == 0x7f;
@@ -61,7 +62,7 @@ class RequestReader::Impl {
   }
 
  private:
-  std::size_t searched_ = 0;  // bytes without an end among them
+  std::size_t searched_ = 0;  // bytes searched without finding the end of the head
   HttpRequest request_;
 };
 

@@ -1,6 +1,6 @@
-// RequestReader: takes the head of one HTTP/1.0 or 1.1 request apart as its bytes come, bounded before
-// anything is allocated. It is the only thing that sees a stranger's bytes on the admin address. A request
-// with a body is refused: none of the pages takes one. Not thread-safe; no clock, no socket.
+// RequestReader parses the head of an HTTP/1.0 or 1.1 request from bytes as they arrive. Its size limit
+// applies before anything is allocated. It is the only parser of untrusted bytes on the admin address.
+// Requests with a body are refused: no page accepts one. Not thread-safe; uses no clock and no socket.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace fedge::server {
 
-// Request line and header fields together, in bytes.
+// Maximum bytes of the request line and header fields together.
 inline constexpr std::size_t kMaxRequestHead = 16 << 10;
 
 class RequestReader {
@@ -22,12 +22,11 @@ class RequestReader {
   RequestReader(RequestReader&&) noexcept;
   RequestReader& operator=(RequestReader&&) noexcept;
 
-  // Looks at the bytes that have come since the last request's end, all of them each time, and says how
-  // many of them the request takes: 0 until it is whole. kInvalid for what is no request or has a body,
-  // kResource for a head above kMaxRequestHead, kUnsupported for another version of HTTP; after an error
-  // the reader is of no more use.
+  // Parses all bytes received since the end of the last request. Returns how many of them the request
+  // occupies, or 0 if it is incomplete. kInvalid: not a request, or it has a body; kResource: the head
+  // exceeds kMaxRequestHead; kUnsupported: another HTTP version. The reader is unusable after an error.
   Result<std::size_t> take(std::string_view bytes);
-  // Of the request that take() has found whole; the reader is then ready for the next one.
+  // Returns the request that take() completed and prepares for the next one.
   HttpRequest request();
 
  private:

@@ -12,7 +12,8 @@ Announcer::Announcer(Options options) : options_(std::move(options)) {
 void Announcer::refresh() {
   const Time now = options_.now();
   for (auto& [key, said] : said_)
-    if (now >= said.next || said.next - now > kEvery) publish(said);  // the calendar may have been put back
+    if (now >= said.next || said.next - now > kEvery)
+      publish(said);  // the calendar clock may have been set back
   for (auto& [track, model] : models_) say_latest(model);
 }
 
@@ -52,10 +53,10 @@ void Announcer::say_latest(Model& model) {
   dht::PeerList holders{.object = model.latest.manifest, .peers = {}};
   for (const protocol::Address& address : options_.addresses)
     holders.peers.push_back({address, options_.key.public_key()});
-  say(holders, RunId());  // whoever's model it is
+  say(holders, RunId());  // no run: the holders do not depend on whose model it is
 }
 
-// Who has them is asked for no more.
+// Stops announcing the holders of former models: clients no longer look for them.
 void Announcer::forget_former_models() {
   std::erase_if(said_, [this](const auto& item) {
     const auto* holders = std::get_if<dht::PeerList>(&item.second.content);

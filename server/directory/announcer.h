@@ -1,6 +1,6 @@
-// Announcer: keeps what a coordinator says of itself in the directory: where it is, which runs it leads,
-// where their models are. Each record is signed anew every two minutes and lasts five, so that what it says
-// ends soon after it has. One thread; it is told the time.
+// Announcer publishes the coordinator's records in the directory: its addresses, its runs and the location
+// of their models. It signs each record again every two minutes with a lifetime of five, so records expire
+// soon after the coordinator stops. Use it on one thread; the caller supplies the clock.
 #pragma once
 
 #include <functional>
@@ -25,14 +25,14 @@ class Announcer {
  public:
   static constexpr Duration kEvery = seconds(120);
   static constexpr Duration kLifetime = seconds(300);
-  // A model is said at most this often: rounds may be faster than any reader looks.
+  // Minimum time between two announcements of a track's model: rounds may be faster than readers poll.
   static constexpr Duration kModelEvery = seconds(5);
 
   struct Options {
     dht::Directory& directory;
     SecretKey key;
-    std::vector<protocol::Address> addresses;  // that clients reach the coordinator at, 1 to 4
-    std::function<Time()> now;                 // the calendar
+    std::vector<protocol::Address> addresses;  // 1 to 4, where clients reach the coordinator
+    std::function<Time()> now;                 // calendar time
     std::function<void(const Event&)> on_event;
   };
   struct Run {
@@ -43,12 +43,12 @@ class Announcer {
 
   explicit Announcer(Options options);
 
-  // Says where it is; and what is due, or due again. To be called every few seconds.
+  // Publishes records that are due. Call it every few seconds.
   void refresh();
-  // The runs that clients may ask for; those left out are no longer announced.
+  // Announces the runs that clients may join; runs not listed are no longer announced.
   void set_runs(const std::vector<Run>& runs);
-  // Where the model of a track is now: here. Said at once, or once the former one has been out for
-  // kModelEvery.
+  // Announces this coordinator as holder of a track's model: at once, or kModelEvery after the previous
+  // announcement.
   void set_model(RunId run, TrackId track, std::pair<RoundNumber, const protocol::Manifest&> model);
 
  private:
@@ -61,7 +61,7 @@ class Announcer {
   struct Model {
     dht::ModelPointer latest;
     std::optional<dht::ModelPointer> said;
-    Time when{};  // it was said
+    Time when{};  // of the last announcement
   };
 
   void say(const dht::Content& content, RunId run);
@@ -74,7 +74,7 @@ class Announcer {
   std::vector<Run> runs_;
   std::map<dht::Key, Said> said_;
   std::map<std::pair<RunId, TrackId>, Model> models_;
-  std::string trouble_;  // that was reported last
+  std::string trouble_;  // last problem reported
 };
 
 }  // namespace fedge::server

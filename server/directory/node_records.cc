@@ -44,11 +44,11 @@ Result<void> NodeRecords::follow(ClientId client, const PublicKey& key) {
   const auto former = followed_.find(client);
   if (former != followed_.end() && former->second.key == key) return {};
   if (former != followed_.end())
-    followed_.erase(former);  // another key's records are not the client's any more
+    followed_.erase(former);  // records under the former key are not this client's
   FEDGE_TRY(subscription,
             options_.directory->watch(
                 {{dht::node_key(key, options_.run)}, options_.every}, [this, client](const auto& change) {
-                  if (change.record == nullptr) return;  // who is gone is seen by its link
+                  if (change.record == nullptr) return;  // a disconnect is seen on the client's link
                   const auto* status = std::get_if<dht::NodeStatus>(&change.record->content);
                   if (status != nullptr) on_record_(client, status->record);
                 }));

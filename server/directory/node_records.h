@@ -1,6 +1,6 @@
-// NodeRecords: what a run's clients say about themselves, as their coordinator hears of it: over the clients'
-// own connections, or from the directory, where each client's record lies under its key. One thread; pure but
-// for what the directory does.
+// NodeRecords receives the node records that a run's clients publish. They arrive over the clients'
+// connections, or from the directory, where each client's record is stored under its key. Use it on one
+// thread; its only side effects are those of the directory.
 #pragma once
 
 #include <cstddef>
@@ -24,22 +24,22 @@ class NodeRecords {
   using OnRecord = std::function<void(ClientId, const NodeRecord&)>;
   struct Options {
     RunId run;
-    std::size_t clients = 0;  // 0 to this less 1 are the run's
-    Duration every{};         // between two records of a client; one over a connection lasts three times that
-    dht::Directory* directory = nullptr;  // where records come from; null: connections. Outlives this
+    std::size_t clients = 0;  // the run's clients are 0 to clients - 1
+    Duration every{};         // record interval of a client; records over connections last three intervals
+    dht::Directory* directory = nullptr;  // source of records; null: connections. Must outlive this object
   };
 
-  // `on_record` is called with each record that is later than the client's last.
+  // Calls `on_record` with each record that is later than the client's last.
   NodeRecords(const Options& options, OnRecord on_record);
 
   bool in_directory() const { return options_.directory != nullptr; }
-  // Over the authenticated client's connection. kUnsupported: a node record of another version, or this run's
-  // come from the directory. kInvalid: none at all, of a client that is none of the run's, or with another
-  // round or sequence than its message. kStale: no later one than the last, unless that has expired.
+  // Handles a record received over an authenticated client's connection. kUnsupported: another version of
+  // node record, or this run takes records from the directory. kInvalid: not a record, not a client of the
+  // run, or a round or sequence that differs from the message. kStale: not later than the client's last
+  // record, unless that has expired.
   Result<void> received(ClientId client, const protocol::PublishRecord& message, Time now);
-  // With a directory: from now on what lies there under this key is the client's. Again with another key is
-  // instead of the former. kInvalid: none of the run's clients; kResource: the directory watches no more
-  // keys.
+  // With a directory: treats records stored under `key` as this client's. A later call with another key
+  // replaces the first. kInvalid: not a client of the run; kResource: the directory cannot watch more keys.
   Result<void> follow(ClientId client, const PublicKey& key);
 
  private:
@@ -56,7 +56,7 @@ class NodeRecords {
 
   Options options_;
   OnRecord on_record_;
-  std::map<ClientId, Last> last_;  // over connections
+  std::map<ClientId, Last> last_;  // last record of each client, over connections
   std::map<ClientId, Followed> followed_;
 };
 
