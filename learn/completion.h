@@ -1,5 +1,5 @@
-// How well a language model ends lines that it has never seen: held-out lines are cut behind their first
-// ": ", and what it writes behind the first part is compared with the second (text/rouge.h).
+// Scores how well a language model completes lines that it has not seen. Each held-out line is cut after its
+// first ": "; the model's completion of the prompt is compared with the rest of the line (text/rouge.h).
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,17 @@
 namespace fedge::learn {
 
 struct Completion {
-  std::string prompt;     // with the ": "
+  std::string prompt;     // including the ": "
   std::string reference;  // the rest of the line
 };
 
-// Of each group's held-out text the first `per_group` lines that end within it and have something on both
-// sides of a ": ". Where blocks are held out in place of lines, the first of a block may lack its beginning.
+// The first `per_group` held-out lines of each group that end within the text and have something before and
+// after a ": ". If blocks are held out instead of lines, the first line of a block may lack its beginning.
 std::vector<Completion> completions(std::span<const TextGroup> groups, std::size_t per_group);
 
-// The mean of their scores; there is at least one. The model writes the likeliest token each time, until the
-// line ends, at most as many as its context has. The same numbers whatever parallel.width() is. `ranks`: how
-// many of the model's adapters run. Cost: a forward pass over the context for each token.
+// Returns the mean score of `lines`, which must not be empty. The model writes the likeliest token each time,
+// until the line ends or the context's length is reached. `ranks`: number of ranks of the model's adapters
+// that run. The result does not depend on parallel.width(). Cost: a forward pass over the context per token.
 RougeScore score_completions(const Model& model, std::span<const float> parameters,
                              const Tokenizer& tokenizer, std::span<const Completion> lines,
                              Parallel& parallel, std::size_t ranks = SIZE_MAX);

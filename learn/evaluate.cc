@@ -14,17 +14,17 @@
 namespace fedge::learn {
 namespace {
 
-constexpr std::size_t kBlock = 100;        // samples evaluated at a time, or
-constexpr std::size_t kBlockTokens = 512;  // sequences of about so many tokens
+constexpr std::size_t kBlock = 100;        // samples evaluated together, unless each has several outputs
+constexpr std::size_t kBlockTokens = 512;  // target number of tokens evaluated together
 
-// What is known of one class.
+// Sums over the samples of one class.
 struct ClassSums {
   std::uint64_t predictions = 0;
   std::uint64_t right = 0;
-  double losses = 0;  // of predictions
+  double losses = 0;  // sum over the predictions
   std::uint64_t samples = 0;
-  double means = 0;    // of samples: their predictions' mean losses
-  double squares = 0;  // of those
+  double means = 0;    // sum over the samples of their mean losses
+  double squares = 0;  // sum of the squares of these mean losses
   std::uint64_t bytes = 0;
 
   ClassSums& operator+=(const ClassSums& more) {
@@ -39,8 +39,8 @@ struct ClassSums {
   }
 };
 
-// Sums over one block by class, of the few that it has; blocks are added up in order, so that threads cannot
-// be seen in the result.
+// Sums of one block, stored only for the classes in it. Blocks are added up in order, so that the result does
+// not depend on the threads.
 class BlockSums {
  public:
   ClassSums& of(std::size_t label) {
@@ -61,7 +61,7 @@ std::size_t block_size(const Model& model) {
   return outputs == 1 ? kBlock : std::max<std::size_t>(1, kBlockTokens / outputs);
 }
 
-// What one thread needs for a block.
+// Scratch memory of one thread.
 struct Space {
   Space(const Model& model, const Dataset& data, std::size_t ranks)
       : samples(block_size(model)),
@@ -120,7 +120,7 @@ BlockSums evaluate_block(const Model& model, std::span<const float> parameters, 
   return sums;
 }
 
-// The spread of samples' losses over classes and within them.
+// Sets the variances of the samples' losses between classes and within them.
 void add_spread(std::span<const ClassSums> sums, Evaluation& result) {
   double classes = 0;
   double means = 0;

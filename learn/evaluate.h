@@ -13,20 +13,21 @@ namespace fedge::learn {
 
 struct Evaluation {
   std::uint64_t samples = 0;
-  double loss = 0;                         // mean cross-entropy of what is predicted: of a sample, or a token
-  double accuracy = 0;                     // fraction right, ties to the lower class
-  std::vector<double> per_class_accuracy;  // classes; not a number for one without samples
-  // Over classes with at least two samples; 0 if there are none. The population variance of the classes' mean
-  // losses, and the mean of the variances (of the sample: n - 1) of the losses within each class.
+  double loss = 0;      // mean cross-entropy over predictions: samples, or tokens of a text
+  double accuracy = 0;  // fraction of predictions that are right; ties go to the lower class
+  std::vector<double> per_class_accuracy;  // by class; NaN for a class without samples
+  // Computed over the classes with at least two samples; 0 if there are none. `between` is the population
+  // variance of the classes' mean losses; `within` is the mean of the classes' sample variances (n - 1).
   double between_class_variance = 0;
   double within_class_variance = 0;
-  // Of a text: the whole loss in bits over the bytes that were predicted, and the mean of the same over the
-  // groups that have any. 0 for other data.
+  // Texts: the total loss in bits divided by the number of predicted bytes, and the mean of the same ratio
+  // over the groups with predicted bytes. 0 for other data.
   double bits_per_byte = 0;
   double group_bits_per_byte = 0;
 };
 
-// The same numbers whatever parallel.width() is. `ranks`: how many of the model's adapters run.
+// Evaluates the model on all of `data`. `ranks`: number of ranks of the model's adapters that run. The result
+// does not depend on parallel.width().
 Evaluation evaluate(const Model& model, std::span<const float> parameters, const Dataset& data,
                     Parallel& parallel, std::size_t ranks = SIZE_MAX);
 

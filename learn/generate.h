@@ -1,5 +1,6 @@
-// Text from a language model, token by token: each drawn from softmax(logits / temperature) over the `top`
-// likeliest. The model sees the last `context` tokens. Cost: a forward pass over them for each token.
+// Generates text with a language model, token by token. Each token is drawn from softmax(logits /
+// temperature) over the `top` likeliest. The model sees the last `context` tokens. Cost: a forward pass over
+// them per token.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +15,15 @@
 namespace fedge::learn {
 
 struct GenerateOptions {
-  std::size_t tokens = 200;            // to be written
-  double temperature = 0.8;            // 0: always the likeliest, ties to the lower
-  std::size_t top = 40;                // 0: all
-  std::size_t ranks = SIZE_MAX;        // of the model's adapters
-  std::function<bool(Token)> written;  // called with each; false ends it
+  std::size_t tokens = 200;            // at most this many are generated
+  double temperature = 0.8;            // 0: always the likeliest token; ties go to the lower one
+  std::size_t top = 40;                // number of candidates; 0: all tokens
+  std::size_t ranks = SIZE_MAX;        // number of ranks of the model's adapters that run
+  std::function<bool(Token)> written;  // called with each token; false ends the generation
 };
 
-// `prompt` holds at least one token, each of the vocabulary; the model is a language model. What was written.
+// Returns the tokens after the prompt. `prompt` must hold at least one token, all within the vocabulary;
+// `model` must be a language model.
 std::vector<Token> generate(const Model& model, std::span<const float> parameters,
                             std::span<const Token> prompt, const GenerateOptions& options, Rng rng);
 

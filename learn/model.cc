@@ -14,7 +14,7 @@
 namespace fedge::learn {
 namespace {
 
-// 16 GiB of float32; what a run file asks for by mistake must not take the machine down.
+// 16 GiB of float32: a mistake in a run file must not exhaust the machine's memory.
 constexpr double kMaxCount = 4294967296.0;
 
 Result<void> bounded(double count, const char* key, const char* what = "parameters") {
@@ -33,8 +33,8 @@ Result<std::unique_ptr<Model>> make_cnn_model(const ModelSpec& spec, const Input
   if (spec.channels.size() != 2)
     return invalid("model.channels: a cnn has two convolutions and needs two values, not " +
                    std::to_string(spec.channels.size()));
-  // Places in a convolution's scratch are 32-bit: its weights, each kernel row filled up to 16 floats, and
-  // an image with its border of two pixels.
+  // Offsets in a convolution's scratch are 32-bit. They span its weights, with each kernel row padded to 16
+  // floats, and an image with a border of two pixels.
   const auto first = static_cast<double>(spec.channels[0]);
   const auto second = static_cast<double>(spec.channels[1]);
   const auto border = static_cast<double>((input.height + 4) * (input.width + 4));

@@ -1,6 +1,6 @@
-// Model: a network described by data, with hand-written forward and backward over views of a flat
-// parameter vector. Stateless and shared between threads; scratch memory is the caller's Workspace.
-// Initialisation is PyTorch's default (uniform +-1/sqrt(fan_in), weights and biases), a transformer's its
+// Model: a network built from a ModelSpec, with hand-written forward and backward passes over a flat
+// parameter vector. Thread-safe: it has no state, and scratch memory is in the caller's Workspace.
+// Initialisation is PyTorch's default: weights and biases uniform in +-1/sqrt(fan_in). A transformer has its
 // own.
 #pragma once
 
@@ -22,13 +22,13 @@ class Adapters;
 
 // Cross-entropy of a batch.
 struct BatchLoss {
-  float mean = 0;      // over the samples, or over the targets
-  double squares = 0;  // the sum of the squares of its samples' losses; a sequence's is its targets' mean
+  float mean = 0;  // over the samples, or over the targets of a text
+  double squares =
+      0;  // sum over the samples of the squared loss; a sequence's loss is the mean of its targets'
   bool operator==(const BatchLoss&) const = default;
 };
 
-// Multiply-adds that backward passes have issued, counted where they are. A convolution issues none for
-// gradients that are zero.
+// Multiply-adds that backward passes have executed. A convolution skips those for gradients that are zero.
 struct Products {
   std::uint64_t weights = 0;  // for gradients of weights
   std::uint64_t inputs = 0;   // for gradients of a layer's inputs
@@ -39,17 +39,17 @@ struct Products {
   }
 };
 
-// Scratch of one thread for one model, sized for a largest batch; no allocation inside a step.
+// Scratch of one thread for one model, sized for a maximum batch; a step allocates nothing.
 class Workspace {
  public:
   virtual ~Workspace() = default;
 
-  // What a backward pass computes; every row of the model at first. Rows that are left out cost nothing:
-  // no weight gradient, and no input gradient below the lowest layer of which something is trained.
+  // The rows that a backward pass computes; at first every row of the model. Omitted rows cost nothing: there
+  // is no weight gradient, and no input gradient below the lowest layer with a trained row.
   TrainedRows trained;
-  // How many ranks of the model's adapters run and are trained; more than there are: all of them.
+  // Number of ranks of the model's adapters that run and are trained. A larger value than their rank: all.
   std::size_t ranks = SIZE_MAX;
-  Products products;  // of all backward passes so far
+  Products products;  // sum over all backward passes
 };
 
 class Model {
@@ -57,34 +57,33 @@ class Model {
   virtual ~Model() = default;
 
   const std::shared_ptr<const ParameterLayout>& layout() const { return layout_; }
-  // Of a sample: floats, or tokens.
+  // Size of a sample, in floats or tokens.
   std::size_t input_size() const { return input_size_; }
-  // What is told apart: classes, or tokens of a vocabulary.
+  // Number of classes, or of tokens in the vocabulary.
   std::size_t classes() const { return classes_; }
-  // Predictions for a sample: one, or one a token.
+  // Number of predictions for a sample: one, or one for each token.
   virtual std::size_t outputs_per_sample() const { return 1; }
-  // Null without adapters; with them all else is frozen.
+  // Null for a model without adapters. With adapters, all other parameters are frozen.
   virtual const Adapters* adapters() const { return nullptr; }
-  // What make_model() made it from.
+  // The arguments of make_model().
   const ModelSpec& spec() const { return spec_; }
   const InputShape& input() const { return input_; }
 
-  // Fills all parameters from fork("init", layer) streams of `rng`.
+  // Fills all parameters from the streams rng.fork("init", layer).
   virtual void initialise(std::span<float> parameters, const Rng& rng) const = 0;
   virtual std::unique_ptr<Workspace> make_workspace(std::size_t max_batch) const = 0;
 
-  // The batch's loss; overwrites `gradient` (layout().size() floats) with the derivative of its mean,
-  // in the rows that the workspace says are trained and nowhere else; a transformer's in all that is not
-  // frozen.
+  // Returns the batch's loss and overwrites `gradient` (layout().size() floats) with the derivative of its
+  // mean. Writes only the rows in workspace.trained; a transformer writes all parameters that are not frozen.
   virtual BatchLoss loss_and_gradient(std::span<const float> parameters, const Batch& batch,
                                       std::span<float> gradient, Workspace& workspace) const = 0;
   // Whether sgd_step() may be called.
   virtual bool steps_in_place() const { return false; }
-  // One plain SGD step in place, w <- (1 - learning_rate * weight_decay) w - learning_rate * gradient,
-  // without storing the gradient; returns the loss before the step. Moves the trained rows alone.
+  // Makes one plain SGD step in place, w <- (1 - learning_rate * weight_decay) w - learning_rate * gradient,
+  // without storing the gradient. Moves only the trained rows. Returns the loss before the step.
   virtual BatchLoss sgd_step(std::span<float> parameters, const Batch& batch, float learning_rate,
                              float weight_decay, Workspace& workspace) const;
-  // Scores before softmax, rows x classes(): a row for each of the inputs, or of the tokens.
+  // Writes the scores before softmax, rows x classes(): a row for each sample, or for each token.
   virtual void forward(std::span<const float> parameters, const Batch& batch, std::span<float> logits,
                        Workspace& workspace) const = 0;
 
@@ -100,8 +99,8 @@ class Model {
   InputShape input_;
 };
 
-// Builds the model for these inputs; an impossible one (a CNN over flat inputs, too many
-// parameters) is kInvalid and names the key.
+// Builds the model for these inputs. kInvalid, naming the key, if that is impossible: for example a CNN over
+// flat inputs, or too many parameters.
 Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShape& input,
                                           std::size_t classes);
 

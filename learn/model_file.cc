@@ -20,7 +20,7 @@ Result<TaskSpec> read_task_text(const std::string& text, const std::string& name
   FEDGE_TRY(document, config::parse_toml(text, name));
   config::Reader root(document.root, "", document.name);
   TaskSpec task = read_task(root);
-  // What else a run says to its clients: of a serverless one it is the whole run file.
+  // The other sections of the description; for a serverless run it is the whole run file.
   const std::vector<std::string>& own = task_sections();
   for (const auto& [key, value] : document.root)
     if (std::ranges::find(own, key) == own.end()) root.ignore(key);
@@ -28,8 +28,8 @@ Result<TaskSpec> read_task_text(const std::string& text, const std::string& name
   return task;
 }
 
-// That what the shapes of tensors do not show is the same in a base as in the run: what a token is, how
-// attention is divided, which matrices the adapters are of. A base that does not say is believed.
+// Checks what the tensors' shapes do not show: that the base and the run have the same tokenizer, the same
+// attention heads and the same adapters. A base without a description is accepted.
 Result<void> check_base(const Safetensors& base, const Model& model, const DataSpec& data,
                         const std::string& path) {
   const ModelSpec& spec = model.spec();

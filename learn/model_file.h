@@ -1,5 +1,5 @@
-// A model's .safetensors file that says what it is: its metadata "task" holds the run's [data], [model] and
-// [training] as TOML, so that the model can be built again and a text put into its tokens.
+// A .safetensors file of a model that describes itself: its metadata "task" holds the run's [data], [model]
+// and [training] as TOML. They suffice to rebuild the model and to tokenize a text for it.
 #pragma once
 
 #include <filesystem>
@@ -22,16 +22,15 @@ struct ModelFile {
   ParameterVector values;  // in the order of the model's layout
 };
 
-// kInvalid if the file does not say what it is, or is not that; other errors are read_safetensors'.
+// kInvalid if the file has no description or does not match it; other errors are read_safetensors'.
 Result<ModelFile> read_model_file(const std::filesystem::path& path);
 
-// model_hash() of a base's values in hexadecimal. Errors name model.base.
+// The model_hash() of a base's values, in hexadecimal. Errors are those of read_safetensors().
 Result<std::string> base_hash(const std::filesystem::path& path);
 
-// What a run over `data` begins with: what initialise() gives and, if the model's spec names a base, that
-// file's tensors in place of all but the adapters'; of those too if the file has them. Errors name
-// model.base; a base that says it had another tokenizer, other heads or
-// other adapters is one, and so is one that is not the run's base_hash.
+// Returns the model that a run over `data` starts with. If the model's spec names a base, its tensors replace
+// those of initialise(); the adapters' are replaced only if the base has them. Errors name model.base; among
+// them are a base with another tokenizer, other heads or other adapters, and one with another base_hash.
 Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& data, const Rng& rng);
 
 }  // namespace fedge::learn

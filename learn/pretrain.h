@@ -1,6 +1,6 @@
-// Central training: a model learns from all of a data set in one place, whatever its partition says. It is a
-// round of one client that has everything, so that a learning rate's schedule spans it; what strategies add
-// to a client's training (objective, nested ranks, thinner networks) is left out. Single-threaded.
+// Central training: one model learns from the whole data set, whatever its partition. It runs as a single
+// round of one client with all samples, so that the learning-rate schedule spans it. Options that strategies
+// add to a client's training (objective, nested ranks, sub-models) are switched off. Single-threaded.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@
 namespace fedge::learn {
 
 struct PretrainOptions {
-  // Only samples of these labels; empty: all.
+  // Trains only on samples with these labels; empty: on all.
   std::vector<std::uint8_t> labels;
-  // Called after every step with the loss before it and what has been learned so far.
+  // Called after every step with the loss before the step and the current parameters.
   std::function<void(std::uint64_t steps, float loss, std::span<const float> parameters)> report;
-  std::stop_token finish;  // ends training after the step in hand
+  std::stop_token finish;  // ends training after the current step
 };
 
 struct Pretrained {
@@ -32,9 +32,9 @@ struct Pretrained {
   std::uint64_t steps = 0;
 };
 
-// How many steps it will make.
+// Number of steps that pretrain() makes on this many samples.
 std::uint64_t pretraining_steps(const TaskSpec& spec, std::size_t samples);
-// Errors are make_model's and initial_parameters', and kInvalid if no sample has such a label.
+// Errors are those of make_model() and initial_parameters(), and kInvalid if no sample has a chosen label.
 Result<Pretrained> pretrain(const TaskSpec& spec, std::uint64_t seed, const Dataset& data,
                             const PretrainOptions& options);
 

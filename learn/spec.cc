@@ -51,13 +51,13 @@ std::vector<std::int64_t> to_integers(const std::vector<std::size_t>& values) {
   return {values.begin(), values.end()};
 }
 
-// Every key is read whatever the kind, so that the generated reference lists it; where it has no
-// effect it may not be given.
+// Refuses a key that has no effect with the chosen kind. Callers still read every key, so that the generated
+// reference lists it.
 void require_kind(config::Reader& reader, const std::string& key, bool belongs, const std::string& message) {
   if (!belongs && reader.has(key)) reader.refuse(key, message);
 }
 
-// The same of a key that goes by another key than `kind`.
+// The same for a key whose effect depends on another key than `kind`.
 void require_beside(config::Reader& reader, const std::string& key, bool belongs, const std::string& message,
                     const char* beside) {
   if (!belongs && reader.has(key)) reader.fail(key, message, {beside});

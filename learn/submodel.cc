@@ -10,8 +10,8 @@
 namespace fedge::learn {
 namespace {
 
-// A layer as a slice sees it: units, and for each of them a row of `groups` runs of inputs, one run for
-// each unit of the layer before. The first layer's inputs are one group that is always kept.
+// A layer that can be sliced. Each of its units has a row of `groups` runs of inputs, one run for each unit
+// of the previous layer. The inputs of the first layer are one group, which is always kept.
 struct SliceLayer {
   const TensorInfo* weight;
   const TensorInfo* bias;
@@ -35,9 +35,9 @@ std::vector<SliceLayer> slice_layers(const ParameterLayout& layout) {
   return layers;
 }
 
-using Units = std::vector<Range>;  // of one layer
+using Units = std::vector<Range>;  // ranges of the units of one layer
 
-// The covered part of a tensor, from its begin.
+// The covered ranges of a tensor, counted from its beginning.
 Units within(const TensorInfo& tensor, const Coverage& coverage) {
   const Coverage part = coverage.intersect(Coverage::of({{tensor.offset, tensor.offset + tensor.size}}));
   Units units;
@@ -52,7 +52,7 @@ std::size_t count(const Units& units) {
   return total;
 }
 
-// What a slice covers of a layer's weights.
+// The part of a layer's weights that belongs to a slice.
 Coverage sliced_weights(const SliceLayer& layer, const Units& rows, const Units& groups) {
   const std::size_t row = layer.groups * layer.run;
   std::vector<Range> ranges;
@@ -156,7 +156,7 @@ std::unique_ptr<Model> make_submodel(const Model& whole, const Widths& widths) {
     spec.channels = {widths[0], widths[1]};
     spec.dense = widths[2];
   }
-  // No larger than one that could be made.
+  // Cannot fail: the sub-model is no larger than the model, which could be built.
   return make_model(spec, whole.input(), whole.classes()).value();
 }
 

@@ -13,10 +13,10 @@
 namespace fedge::learn {
 namespace {
 
-// Leaves room for the slice itself among the trainer's sub-models.
+// Limited so that the trainer's sub-models also have room for the slice itself.
 constexpr std::size_t kMaxShares = Submodels::kMost / 2;
 
-// The networks that nested training draws from: those of these shares that fit into the slice, and itself.
+// The networks that nested training draws from: the slice itself, and those of `shares` that fit into it.
 std::vector<Widths> nested_widths(const Model& whole, std::span<const double> shares, const Widths& slice) {
   std::vector<Widths> nested{slice};
   for (const double share : shares) {
@@ -29,7 +29,7 @@ std::vector<Widths> nested_widths(const Model& whole, std::span<const double> sh
   return nested;
 }
 
-// What a run's text may ask for that no run file can: it has come from a coordinator.
+// Refuses combinations that a run file cannot contain, but a message of a coordinator can.
 Result<void> check_training(const TrainingSpec& training, const Model& model) {
   const bool adapters = model.adapters() != nullptr;
   const bool slices =

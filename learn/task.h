@@ -1,7 +1,7 @@
-// Task: what training in a run needs, built from a TaskSpec and the run's seed: the training data,
-// who holds which samples, and the model. Immutable. A simulator shares one between all its clients;
-// a client daemon builds one that holds its own samples alone. Both train through the same function
-// and get the same bits.
+// Task: the immutable inputs of a run's training: the training data, the partition of its samples and the
+// model, built from a TaskSpec and the run's seed. A simulator shares one Task between all its clients; a
+// client daemon builds one with only its own samples. Both train through the same function and get the same
+// bits.
 #pragma once
 
 #include <cstdint>
@@ -23,36 +23,36 @@
 
 namespace fedge::learn {
 
-// One client's work in one round. Everything is lent for the call.
+// One client's work in one round. The caller keeps everything that it points to alive during the call.
 struct Assignment {
   ClientId client;
   RoundNumber round;
-  const Coverage* coverage = nullptr;  // what is trained, and what the update speaks about; null: all
+  const Coverage* coverage = nullptr;  // what is trained and what the update contains; null: everything
   LocalModel local = LocalModel::kWhole;
-  // kNested: shares of the whole model's widths, in (0, 1]; those wider than the client's slice are passed
-  // over, the slice itself is always one of the networks drawn from.
+  // kNested: fractions of the whole model's widths, in (0, 1]. Networks wider than the client's slice are
+  // ignored; the slice itself can always be drawn.
   std::span<const double> shares;
-  // Objective scaffold: c - c_k, of the whole model's size; empty: zero.
+  // Objective scaffold: c - c_k, as long as the whole model; empty: zero.
   std::span<const float> correction;
-  // Trains towards classes - 1 - label: what a poisoned client of a simulation does.
+  // Trains towards the label classes - 1 - label: simulates a poisoned client.
   bool flip_labels = false;
-  double data_share = 1;        // of the client's samples, what is trained on, in (0, 1]: trained_samples()
-  std::uint64_t max_steps = 0;  // optimizer steps after which training ends; 0: no limit but the epochs
-  std::stop_token stop;         // give up: the update is of no use
-  std::stop_token finish;       // end after the step in hand: the update counts
+  double data_share = 1;  // fraction of the client's samples to train on, in (0, 1]; see trained_samples()
+  std::uint64_t max_steps = 0;  // training ends after this many optimizer steps; 0: no limit but the epochs
+  std::stop_token stop;         // abort: the update is discarded
+  std::stop_token finish;       // end after the current step: the update counts
 };
 
-// How many of so many samples a share in (0, 1] of them is: at least one, if there is one.
+// The number of samples in a fraction in (0, 1] of `count`, rounded up.
 SampleCount trained_samples(SampleCount count, double share);
 
 class Task {
  public:
-  // For all clients. Errors name the key or the file at fault.
+  // Builds the task for all clients. Errors name the key or the file at fault.
   static Result<std::shared_ptr<const Task>> build(const TaskSpec& spec, std::uint64_t seed);
-  // For one client: only its samples are in memory.
+  // Builds the task for one client, with only its samples in memory.
   static Result<std::shared_ptr<const Task>> build_for(const TaskSpec& spec, std::uint64_t seed,
                                                        ClientId client);
-  // For one client whose samples are elsewhere: the model and no samples, so there is nothing to train on.
+  // Builds the model without data, for a client whose samples are elsewhere: the task cannot train.
   static Result<std::shared_ptr<const Task>> build_without_data(const TaskSpec& spec, std::uint64_t seed,
                                                                 ClientId client);
 
@@ -60,25 +60,25 @@ class Task {
   const Model& model() const { return *model_; }
   const Dataset& data() const { return *data_; }
   std::size_t clients() const { return spec_.data.partition.clients; }
-  // The numbers in data() of this client's samples; the client must be one of clients(), and the
-  // one that the task was built for.
+  // The indices in data() of this client's samples. The client must be below clients(), and must be the one
+  // that the task was built for, if it was built for one.
   std::span<const std::uint32_t> samples_of(ClientId client) const;
-  // For each class, how many of this client's samples are of it; of those that this share of them trains on.
+  // For each class, the number of this client's samples in the fraction `data_share` that it trains on.
   std::vector<std::uint64_t> label_counts(ClientId client, double data_share = 1) const;
 
-  // Local training of one client in one round, starting at `global` (model size): writes update = trained -
-  // global, packed over the coverage (coverage.count() floats). The result depends on the arguments and
-  // the run's seed alone; without a coverage it is what it was with a coverage of everything.
-  // `trainer` must have been made for this task's model and training spec. kInvalid: a coverage beyond the
-  // model or, for a slice, one that is none; a share or a correction that does not fit.
+  // Trains one client for one round, starting at `global` (the model's size). Writes update = trained -
+  // global, packed over the coverage (coverage.count() floats). The result depends only on the arguments and
+  // the run's seed; no coverage gives the same result as a coverage of everything. `trainer` must have been
+  // made for this task's model and training spec. kInvalid: a coverage beyond the model, a coverage that is
+  // not a slice where one is needed, or a fraction or correction that does not fit.
   Result<TrainingResult> train(const Assignment& assignment, std::span<const float> global,
                                std::span<float> update, Trainer& trainer) const;
-  // The parameters of the global model that training this coverage reads: with adapters, none of ranks
-  // beyond.
+  // The parameters of the global model that a client must have to train this coverage. A client that trains
+  // the first ranks of adapters needs none of the higher ranks.
   Coverage needed(const Coverage& trained) const;
-  // Whether most of a model that is handed out is what it was before, since it is frozen.
+  // Whether most of the model is frozen, and therefore the same in every round.
   bool frozen() const { return model_->adapters() != nullptr; }
-  // A trainer for this task; one a thread.
+  // A trainer for this task; each thread needs its own.
   Trainer make_trainer() const { return Trainer(*model_, spec_.training); }
 
  private:
@@ -89,9 +89,9 @@ class Task {
   Result<TrainingResult> train_prefix(const Assignment& assignment, std::span<const float> global,
                                       std::span<float> update, Trainer& trainer) const;
   Result<void> check(const Assignment& assignment) const;
-  // The same ones in every round.
+  // The samples that the client trains on; the same in every round.
   std::vector<std::uint32_t> trained_on(ClientId client, double data_share) const;
-  // Trains `parameters` on the assigned ones of the client's samples with its stream of random numbers.
+  // Trains `parameters` on the assigned samples with the client's random stream for this round.
   TrainingResult run(const Assignment& assignment, std::span<float> parameters, TrainingOptions options,
                      Trainer& trainer) const;
 
@@ -106,8 +106,8 @@ class Task {
   TaskSpec spec_;
   Rng rng_;
   std::shared_ptr<const Dataset> data_;
-  Partition partition_;           // of all clients, or with one part that is all of data_
-  std::optional<ClientId> only_;  // whom that one part belongs to
+  Partition partition_;           // of all clients, or a single part with all of data_
+  std::optional<ClientId> only_;  // the client that the single part belongs to
   std::unique_ptr<Model> model_;
 };
 

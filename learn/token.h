@@ -1,4 +1,4 @@
-// A token: what a text is made of for a language model, a number below the vocabulary's size.
+// Token: the unit of text for a language model, an integer below the vocabulary's size.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace fedge::learn {
 
 using Token = std::uint16_t;
-// In place of a target: nothing is predicted here. No vocabulary reaches it.
+// Target value where nothing is predicted. Vocabularies are too small to contain it.
 inline constexpr Token kNoToken = std::numeric_limits<Token>::max();
 
 }  // namespace fedge::learn

@@ -11,7 +11,7 @@ struct Touched {
   bool whole = true;
 };
 
-// `range` and its neighbours lie in the order of the parameters; so do the rows.
+// Records the rows of `tensor` that `range` touches. Calls must be in ascending order of the ranges.
 void touch(const TensorInfo& tensor, const Range& range, Touched& touched) {
   const std::size_t row = tensor.size / tensor.shape.front();
   const std::size_t begin = std::max(range.begin, tensor.offset) - tensor.offset;
@@ -40,7 +40,7 @@ TrainedRows trained_rows(const ParameterLayout& layout, const Coverage& coverage
     const std::size_t end = tensor.offset + tensor.size;
     while (range != last && range->begin < end) {
       if (range->end > tensor.offset) touch(tensor, *range, touched);
-      if (range->end > end) break;  // it goes on in the next tensor
+      if (range->end > end) break;  // the range continues in the next tensor
       ++range;
     }
     if (result.layers.size() <= tensor.layer) result.layers.resize(tensor.layer + 1);

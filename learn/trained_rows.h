@@ -1,7 +1,7 @@
-// TrainedRows: what a backward pass computes of each layer when only a coverage of the model is trained.
-// Work is left out by whole rows: a row is one output of a layer, its weights [out, in ...] and its bias
-// [out]. A coverage that holds a part of a row makes that row trained; who applies the gradient then has
-// to stay inside the coverage. Cost: linear in the number of ranges and tensors.
+// TrainedRows: the rows of each layer that a backward pass computes when only a coverage of the model is
+// trained. A row is one output of a layer: its weights [out, in ...] and its bias [out]. A row that is only
+// partly covered is computed as a whole; the caller must then apply the gradient only inside the coverage.
+// Cost: linear in the number of ranges and tensors.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace fedge::learn {
 
-// Of one layer: sorted, disjoint ranges of outputs.
+// Sorted, disjoint ranges of the outputs of one layer.
 struct LayerRows {
   std::vector<Range> weights;  // rows of the weight matrix
   std::vector<Range> biases;
@@ -21,15 +21,14 @@ struct LayerRows {
 
 struct TrainedRows {
   std::vector<LayerRows> layers;  // by TensorInfo::layer
-  bool whole = true;              // the coverage has no part of a row
-  // The first layer of which something is trained; layers.size() if nothing is. No gradient is needed below.
+  bool whole = true;              // no row is partly covered
+  // The first layer with a trained row, or layers.size(). No gradient is needed below it.
   std::size_t lowest() const;
 };
 
-// The rows of which the coverage holds at least one parameter. Tensors of one dimension are biases, all
-// others weights.
+// The rows with at least one covered parameter. Tensors of one dimension are biases, all others weights.
 TrainedRows trained_rows(const ParameterLayout& layout, const Coverage& coverage);
-// Every one of `out` outputs.
+// All `out` outputs of a layer.
 LayerRows all_rows(std::size_t out);
 
 }  // namespace fedge::learn

@@ -129,7 +129,7 @@ BatchLoss Trainer::step(std::span<float> parameters, const Batch& batch, std::sp
   if (!plan.nested.empty()) return nested_step(parameters, batch, correction, plan);
   if (plan.in_place)
     return plan.model->sgd_step(parameters, batch, plan.rate, spec_.weight_decay, *plan.workspace);
-  std::size_t highest = plan.workspace->ranks;  // that take part
+  std::size_t highest = plan.workspace->ranks;  // the highest rank that this step moves
   const BatchLoss loss =
       plan.truncations.empty()
           ? plan.model->loss_and_gradient(parameters, batch, gradient_.span().first(parameters.size()),
@@ -141,7 +141,7 @@ BatchLoss Trainer::step(std::span<float> parameters, const Batch& batch, std::sp
     descend_within({0, parameters.size()}, parameters, correction, plan);
     return loss;
   }
-  // Each segment of ranks has as many steps behind it as it took part in.
+  // Each segment of ranks counts only the steps that it took part in.
   std::size_t from = 0;
   for (std::size_t s = 0; s < plan.truncations.size() && plan.truncations[s] <= highest; ++s) {
     const std::size_t to = plan.model->adapters()->shape().prefix(plan.truncations[s]).end;
@@ -188,7 +188,8 @@ BatchLoss Trainer::nested_ranks_gradient(std::span<const float> parameters, cons
   return loss;
 }
 
-// d(lambda ||B'|| ||A'||) = lambda (||B'|| A' / ||A'||, ||A'|| B' / ||B'||), matrix by matrix.
+// Adds the gradient of the penalty, for each adapted matrix:
+// d(lambda ||B'|| ||A'||) = lambda (||B'|| A' / ||A'||, ||A'|| B' / ||B'||).
 void Trainer::add_pruning_gradient(std::span<const float> parameters, std::size_t ranks,
                                    std::size_t highest) {
   FEDGE_CHECK(model_.adapters() != nullptr && ranks <= model_.adapters()->rank(),
@@ -279,7 +280,7 @@ float Trainer::rate_at(const RoundNumber& round, std::uint64_t step, std::uint64
     return std::min(1.0, over / static_cast<double>(schedule.rounds));
   };
   const auto rate = static_cast<double>(spec_.learning_rate);
-  // A first step at rate 0 would be none: warming up counts the step in hand.
+  // The warm-up counts the current step, so that the first step does not have rate 0.
   if (progress(step + 1) < schedule.warmup)
     return static_cast<float>(rate * progress(step + 1) / schedule.warmup);
   const double fallen =

@@ -1,8 +1,7 @@
-// Trainer: local training of one client, E epochs of mini-batch SGD or AdamW in place on a parameter vector:
+// Trainer: local training of one client. It runs epochs of mini-batch SGD or AdamW in place on the parameters
 // of the whole model, of a coverage of it, or of a sub-model. Single-threaded and deterministic; a simulator
-// keeps one per thread and reuses it for all clients.
-// Memory: scratch of one batch for each network trained; with momentum 8 bytes a parameter, with AdamW 12,
-// with another objective than plain up to 8.
+// reuses one Trainer per thread for all clients. Memory: scratch of one batch for each network trained; with
+// momentum 8 bytes per parameter, with AdamW 12, with another objective than plain up to 8 more.
 #pragma once
 
 #include <cstdint>
@@ -24,42 +23,40 @@
 namespace fedge::learn {
 
 struct TrainingResult {
-  SampleCount samples;  // those that were to be trained on: the update's weight, however many steps were made
+  SampleCount samples;      // samples to train on: the update's weight, whatever the number of steps
   std::uint64_t steps = 0;  // optimizer steps
-  double mean_loss = 0;     // cross-entropy over the steps, each taken before its step
-  // Root of the mean squared loss over the samples of the steps, each with the model as it was before its
-  // step.
+  double mean_loss = 0;     // mean over the steps of the batch's cross-entropy before the step
+  // Root of the mean squared loss over the samples of all steps, each with the model before its step.
   double rms_loss = 0;
   double wanted_share =
-      0;  // of all ranks of the adapters, what the client gives itself from now on; 0: as before
+      0;  // fraction of the adapters' ranks that the client asks for in later rounds; 0: no change
 };
 
-// What one training does beside the run's spec. Everything is lent for the call.
+// Options of one training beside the run's spec. The caller keeps everything pointed to alive.
 struct TrainingOptions {
-  // Whole model: what moves; everything else keeps its bits. Null: all.
+  // Whole model: the parameters that move; all others keep their bits. Null: all.
   const Coverage* coverage = nullptr;
-  // The parameters are those of the sub-model with these widths. Null: the whole model's.
+  // The widths of the sub-model whose parameters are trained. Null: the whole model.
   const Widths* slice = nullptr;
-  // With slice: each step trains the first units of a network drawn evenly from these, none wider than the
-  // slice (ordered dropout; Horvath et al., FjORD, NeurIPS 2021, section 3.1), from rng.fork("width").
-  // Empty: all of the slice.
+  // With slice: each step trains the first units of a network drawn evenly from these (ordered dropout;
+  // Horvath et al., FjORD, NeurIPS 2021, section 3.1), from rng.fork("width"). None may be wider than the
+  // slice. Empty: each step trains the whole slice.
   std::span<const Widths> nested;
-  // Adapters: how many ranks run; more than there are: all.
+  // Number of ranks of the adapters that run; a larger value than their rank: all.
   std::size_t ranks = SIZE_MAX;
-  // Ranks below that at which they are to work cut off, ascending, for the spec's nesting; drawn from
+  // Ranks below `ranks` to which the spec's nesting truncates the adapters, ascending; drawn from
   // rng.fork("nest").
   std::span<const std::size_t> truncations;
-  // Added to each gradient: c - c_k of SCAFFOLD, of the parameters' size; empty: nothing.
+  // Added to each gradient: SCAFFOLD's c - c_k, as long as the parameters; empty: nothing.
   std::span<const float> correction;
-  bool flip_labels = false;            // as if each label were classes - 1 - label
+  bool flip_labels = false;            // trains towards the label classes - 1 - label
   std::uint64_t max_steps = 0;         // 0: no limit but the epochs
-  RoundNumber round = RoundNumber(1);  // of the run: where its schedule stands
-  // Called after every step, with the loss before it.
+  RoundNumber round = RoundNumber(1);  // of the run; it sets the position in the learning-rate schedule
+  // Called after every step with the number of steps and the loss before the step.
   std::function<void(std::uint64_t steps, float loss)> report;
-  // Both end training between two steps, with the steps made so far; finish after the first step at the
-  // earliest.
-  std::stop_token stop;    // give up: nobody wants the result
-  std::stop_token finish;  // that is enough: the result counts (FedProx's partial work)
+  // Both end training between two steps and return the steps made so far. `finish` allows at least one step.
+  std::stop_token stop;    // abort: the result is discarded
+  std::stop_token finish;  // end early: the result counts (FedProx's partial work)
 };
 
 class Trainer {
@@ -67,60 +64,62 @@ class Trainer {
   // `model` must outlive the trainer.
   Trainer(const Model& model, const TrainingSpec& spec);
 
-  // Trains `parameters` in place on these samples, shuffled anew each epoch from rng.fork("epoch", e);
-  // the last batch of an epoch may be smaller. `samples` may be empty: nothing happens. The proximal
-  // objective pulls towards what `parameters` are at the beginning. Without momentum, pull and correction,
-  // and with a coverage of whole rows, a step stores no gradient.
+  // Trains `parameters` in place on these samples, shuffled in each epoch e from rng.fork("epoch", e). The
+  // last batch of an epoch may be smaller. With no samples it does nothing. The proximal objective pulls
+  // towards the initial `parameters`. Plain SGD stores no gradient if the model steps in place, the coverage
+  // has only whole rows, and there is no momentum, proximal term or correction.
   TrainingResult train(std::span<float> parameters, const Dataset& data,
                        std::span<const std::uint32_t> samples, const Rng& rng,
                        const TrainingOptions& options = {});
 
-  // The whole model's size in floats; made at first use, not touched by train().
+  // A buffer of the whole model's size, allocated at first use; train() does not touch it.
   std::span<float> scratch();
-  // Of all training of the whole model so far, sub-models apart.
+  // Products of all training of the whole model; training of sub-models is not counted.
   const Products& products() const { return workspace_->products; }
 
  private:
   struct Nested {
     const Submodels::Entry* network;
-    Coverage slice;  // of `parameters`
+    Coverage slice;  // part of `parameters`
     std::size_t size;
   };
-  // What all steps of one training share.
+  // State of one call of train().
   struct Plan {
-    const Model* model;  // of `parameters`
+    const Model* model;  // the network whose parameters are trained
     Workspace* workspace;
     Coverage moved;
     std::vector<Nested> nested;
     Rng widths;
-    std::vector<std::size_t> truncations;  // with the full rank; empty: no nesting
-    std::vector<std::uint64_t> taken;      // steps that moved the ranks below each of them and above the last
-    Rng draws;                             // of them
-    bool pulled;                           // towards start_
-    bool in_place;                         // no gradient is stored
-    float rate;                            // of the step in hand
-    std::uint64_t step = 0;                // of those begun
-    std::uint64_t moves = 0;               // of those, how many moved what is about to be moved
+    std::vector<std::size_t> truncations;  // including the full rank; empty: no nesting
+    std::vector<std::uint64_t>
+        taken;      // for each truncation, the steps that moved the ranks between the previous one and it
+    Rng draws;      // for drawing truncations
+    bool pulled;    // whether the proximal term pulls towards start_
+    bool in_place;  // whether no gradient is stored
+    float rate;     // learning rate of the current step
+    std::uint64_t step = 0;   // number of steps begun
+    std::uint64_t moves = 0;  // number of steps that moved the parameters to be moved next
   };
 
   Plan make_plan(std::span<const float> parameters, const Rng& rng, const TrainingOptions& options);
-  // Of the step that comes after so many of all this training will make.
+  // Learning rate of step `step`, counted from 0, of the `steps` steps of this training.
   float rate_at(const RoundNumber& round, std::uint64_t step, std::uint64_t steps) const;
-  // One optimizer step; the loss before it.
+  // Makes one optimizer step and returns the loss before it.
   BatchLoss step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
                  Plan& plan);
   BatchLoss nested_step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
                         Plan& plan);
-  // The step's gradient into gradient_, the mean over the ranks that it is cut off at; what moves goes no
-  // further than the highest of them.
+  // Writes the mean gradient over the step's truncations into gradient_. Sets `highest` to the largest of
+  // them: the step must move no rank beyond it.
   BatchLoss nested_ranks_gradient(std::span<const float> parameters, const Batch& batch, Plan& plan,
                                   std::size_t& highest);
-  // Of a client with so many ranks, in a step that moves none beyond `highest`.
+  // Adds the penalty's gradient for a client with `ranks` ranks, in a step that moves no rank beyond
+  // `highest`.
   void add_pruning_gradient(std::span<const float> parameters, std::size_t ranks, std::size_t highest);
-  // Moves what moves of this part along gradient_.
+  // Moves the trained parameters of this part along gradient_.
   void descend_within(const Range& part, std::span<float> parameters, std::span<const float> correction,
                       const Plan& plan);
-  // Moves these parameters along their gradients.
+  // Moves these parameters along `gradient`.
   void descend(const Range& range, float* gradient, std::span<float> parameters,
                std::span<const float> correction, const Plan& plan);
   void adam_step(const Range& range, const float* gradient, std::span<float> parameters, const Plan& plan);
@@ -131,11 +130,11 @@ class Trainer {
   Submodels submodels_;
   BatchBuffer buffer_;
   std::vector<std::uint32_t> order_;
-  AlignedBuffer<float> gradient_;  // those below only as far as they are needed
-  AlignedBuffer<float> velocity_;  // momentum's, or Adam's first moment
+  AlignedBuffer<float> gradient_;  // this buffer and those below are allocated only as needed
+  AlignedBuffer<float> velocity_;  // momentum, or Adam's first moment
   AlignedBuffer<float> squares_;   // Adam's second moment
   AlignedBuffer<float> start_;
-  AlignedBuffer<float> mean_;  // of the gradients of nested ranks
+  AlignedBuffer<float> mean_;  // mean gradient over nested ranks
   AlignedBuffer<float> thin_;  // parameters of a nested network
   AlignedBuffer<float> scratch_;
 };
