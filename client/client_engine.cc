@@ -11,15 +11,16 @@ namespace {
 
 Event event(Severity severity, const char* name) { return Event{severity, name, {}}; }
 
-// The run comes last and, of an earlier process's update, is not known.
+// `run` is the run's name: the event's last field, left out if empty (an earlier process's update has
+// none).
 Event about_run(const std::string& run, Event event, const std::string& reason) {
   if (!reason.empty()) event.with("reason", reason);
   if (!run.empty()) event.with("run", run);
   return event;
 }
 
-// Says whether a Goodbye with this code is final. A key that is not known may be known again tomorrow, when a
-// book has been brought back.
+// Says whether a Goodbye with this code is final. kNotFound is not: an operator may restore the list of
+// clients.
 bool is_final(ErrorCode code) { return code == ErrorCode::kRefused; }
 
 }  // namespace
@@ -140,8 +141,8 @@ void ClientEngine::on(const Disconnected& lost, const StepContext& context, std:
   link_ = LinkState::kOffline;
   for (Run& run : runs_) {
     run.publish_at.reset();
-    // What has been fetched of a model is kept by the shell; training goes on, and a finished update is kept.
-    // For a task that has not been begun the coordinator asks again.
+    // Training and finished updates survive. Another task is abandoned, and the coordinator assigns it
+    // again; the I/O adapter keeps the chunks fetched so far.
     if (run.work == WorkState::kFetching || run.work == WorkState::kWaiting) abandon(run, effects);
   }
   const double delay = backoff_.next(context);
@@ -165,7 +166,7 @@ void ClientEngine::on(const Received& received, const StepContext& context, std:
 void ClientEngine::on_message(const protocol::RunDescription& description, Time now,
                               std::vector<Effect>& effects) {
   Run* run = find(description.run);
-  if (run != nullptr && run->stage == Stage::kPreparing) return;  // told again after a reconnect
+  if (run != nullptr && run->stage == Stage::kPreparing) return;  // described again after a reconnect
   if (run != nullptr && run->stage == Stage::kPrepared) return answer_run(*run, now, effects);
   if (run == nullptr && runs_.size() == kMaxRuns) return refuse_run(description, effects);
   if (run == nullptr) run = &add_run(description.run);
@@ -221,19 +222,19 @@ Result<void> ClientEngine::check_task(const Run& run, const protocol::TrainReque
   return {};
 }
 
-// To another task.
+// Replaces the run's current task with another one.
 void ClientEngine::go_on_from(Run& run, const protocol::TrainRequest& request, std::vector<Effect>& effects) {
   if (run.work != WorkState::kOffered || run.task->track != request.track ||
       run.task->round != request.last_round)
     return drop(run, "the coordinator assigned another task", effects);
-  // Its verdict was lost on the way.
+  // The coordinator accepted the update (request.last_round), but its verdict was lost.
   effects.push_back(about_task(run, Severity::kInfo, "update.accepted", ""));
   abandon(run, effects);
 }
 
 void ClientEngine::answer_run(Run& run, Time now, std::vector<Effect>& effects) {
   if (link_ != LinkState::kOnline) return;
-  // First what may be gone by when it is chosen for work.
+  // Publish first: the coordinator may choose this client for work as soon as it has the answer.
   if (run.status_every > Duration::zero()) publish(run, now, effects);
   effects.push_back(Send{protocol::RunAnswer{run.id, true, run.samples, {}, {}, run.capability}});
 }
@@ -244,7 +245,8 @@ void ClientEngine::publish(Run& run, Time now, std::vector<Effect>& effects) {
   effects.push_back(Publish{run.id, run.seen, freshness, presence_.share(now)});
 }
 
-// The device does one thing at a time; of the tasks that wait the first to come is the first to begin.
+// Begins the oldest waiting task, unless one is being fetched or trained: a device works on one task at a
+// time.
 void ClientEngine::start_next(std::vector<Effect>& effects) {
   if (link_ != LinkState::kOnline) return;
   Run* first = nullptr;
@@ -332,7 +334,7 @@ void ClientEngine::drop(Run& run, const std::string& reason, std::vector<Effect>
   abandon(run, effects);
 }
 
-// The run is over.
+// Ends this client's part in the run.
 void ClientEngine::leave(Run& run, const std::string& reason, std::vector<Effect>& effects) {
   drop(run, reason, effects);
   run.stage = Stage::kUndescribed;
@@ -359,7 +361,7 @@ void ClientEngine::on_message(const protocol::CancelTask& cancel, std::vector<Ef
 void ClientEngine::on_message(const protocol::RunEnded& ended, std::vector<Effect>& effects) {
   Run* run = find(ended.run);
   if (run != nullptr) leave(*run, "the run has ended: " + ended.reason, effects);
-  if (run == nullptr) effects.push_back(ForgetRun{ended.run});  // an earlier process may have kept something
+  if (run == nullptr) effects.push_back(ForgetRun{ended.run});  // an earlier process may have left files
   effects.push_back(about_run(run ? run->name : "", event(Severity::kInfo, "run.ended"), ended.reason));
 }
 

@@ -1,8 +1,8 @@
-// ClientEngine: the client's decisions as a pure state machine (core/node.h): keep a connection, take part in
-// several runs, fetch and train one task at a time over all of them, offer the updates, survive cut links.
-// What was trained before a cut, or by a process that was killed, is offered again, not trained again.
-// Sockets, training and storage are effects; the same engine runs in the daemon and in the simulator. Under 1
-// KiB a client with one run.
+// ClientEngine: the client's decisions as a pure state machine (core/node.h). It keeps a connection, takes
+// part in several runs, fetches and trains one task at a time over all of them, and offers the updates.
+// After a disconnect or a killed process it offers a finished update again instead of training again.
+// Sockets, training and storage are effects; the daemon and the simulator run the same engine. A client
+// with one run takes less than 1 KiB.
 #pragma once
 
 #include <array>
@@ -23,16 +23,16 @@
 
 namespace fedge::client {
 
-// That a client takes part in at once; it refuses further ones.
+// The most runs that a client takes part in at the same time; it refuses further ones.
 inline constexpr std::size_t kMaxRuns = 16;
 
 class ClientEngine {
  public:
   // --- inputs ---
-  // Connect now: at the beginning, and when the network or the device is back, whatever the back-off says.
+  // Connect now, whatever the back-off says: at the beginning, and when the network or the device is back.
   struct Start {};
-  // Before Start, once for each run: an update that an earlier process has trained for this task, and that
-  // has no verdict yet.
+  // An update that an earlier process trained and that has no verdict yet. Comes before Start, at most once
+  // for each run.
   struct Resumed {
     protocol::TrainRequest request;
     protocol::UpdateOffer offer;
@@ -40,8 +40,8 @@ class ClientEngine {
   struct Connected {
     protocol::Welcome welcome;
   };
-  // The link is gone or could not be made. Never final, whatever the error: only a Goodbye that has been
-  // received is the coordinator's word, also one that comes instead of a welcome.
+  // The link was lost or could not be opened. Never final, whatever the error: only a received Goodbye,
+  // also one in place of a Welcome, tells what the coordinator wants.
   struct Disconnected {
     Error error;
   };
@@ -51,9 +51,9 @@ class ClientEngine {
   struct RunPrepared {
     RunId run;
     SampleCount samples;      // of this client's training data, at least 1
-    double capability = 1;    // share of a model that it can train, in (0, 1]
-    Duration status_every{};  // how often it publishes a record of itself; 0: never
-    bool masked = false;      // its updates leave masked or not at all: every task belongs to a session
+    double capability = 1;    // fraction of a model that it can train, in (0, 1]
+    Duration status_every{};  // how often it publishes its status record; 0: never
+    bool masked = false;      // every task belongs to a secure session; no unmasked update may leave
   };
   struct RunRejected {
     RunId run;
@@ -73,7 +73,7 @@ class ClientEngine {
     TaskId task;
     protocol::UpdateOffer offer;
   };
-  // At whatever it was, but for an offer.
+  // The task failed at any stage before its update was offered.
   struct TrainingFailed {
     RunId run;
     TaskId task;
@@ -100,38 +100,38 @@ class ClientEngine {
     RunId run;
     TaskId task;
     protocol::Manifest model;
-    std::optional<protocol::Manifest> control;  // to be fetched as well
+    std::optional<protocol::Manifest> control;  // SCAFFOLD: also fetch this
   };
-  // Train from the fetched model; answer with Trained (the offer's payload is then kept for the peer, also
-  // for a process after this one) or TrainingFailed.
+  // Train from the fetched model; answer with Trained or TrainingFailed. The offer's payload is then kept
+  // for the coordinator, also across a restart of this process.
   struct Train {
     RunId run;
     TaskId task;
     Coverage coverage;
-    Time asked;          // when the task came
-    Duration time_left;  // from then on, until the update is no longer waited for
+    Time asked;          // when the task was assigned
+    Duration time_left;  // from `asked` until the coordinator stops waiting for the update
   };
   // Stop fetching or training for this task and forget its update.
   struct Abandon {
     RunId run;
     TaskId task;
   };
-  // The run is over: nothing that is kept of it will be asked for again.
+  // The run has ended: delete its files.
   struct ForgetRun {
     RunId run;
   };
-  // Publish what there is to say about this client now.
+  // Publish this client's status record.
   struct Publish {
     RunId run;
-    RoundNumber round;                  // of the task it saw last
-    std::optional<Duration> freshness;  // since it last trained for the run; nothing: it never has
+    RoundNumber round;                  // of this client's last task
+    std::optional<Duration> freshness;  // time since it last trained for the run; nothing: never
     double availability = 1;            // Presence::share()
   };
-  // The coordinator has revoked this client's key: there is nothing more to do.
+  // The coordinator has revoked this client's key; the engine stays disconnected.
   struct Revoked {
     std::string reason;
   };
-  struct Finished {};  // the engine has stopped for good; a finished update is kept (Resumed)
+  struct Finished {};  // the engine has stopped; finished updates are kept (Resumed)
   using Effect = std::variant<Connect, Disconnect, Send, PrepareRun, FetchModel, Train, Abandon, ForgetRun,
                               Publish, Revoked, Finished, Event>;
 
@@ -144,31 +144,31 @@ class ClientEngine {
   bool connected() const { return link_ == LinkState::kOnline; }
   bool stopped() const { return link_ == LinkState::kStopped; }
   const char* link_name() const;
-  // What there is of a run, in the order in which this client has heard of them.
+  // The state of one run; parts() lists runs in the order in which this client learned of them.
   struct Part {
     RunId run;
     // "rejected", "preparing", "idle", "waiting" (for another run's task), "fetching", "training" or
     // "offered"
     const char* work;
-    std::optional<TaskId> task;  // in hand
+    std::optional<TaskId> task;  // the current task
   };
   std::vector<Part> parts() const;
   bool knows(RunId run) const { return find(run) != nullptr; }
-  // In a run that it has not had to reject.
+  // Whether any known run has not been rejected.
   bool takes_part() const;
-  // Whether a trained update of the run is kept until there is a verdict.
+  // Whether a trained update of the run is waiting for its verdict.
   bool holds_update(RunId run) const {
     const Run* known = find(run);
     return known != nullptr && known->work == WorkState::kOffered;
   }
-  // The run's task in hand; null without one.
+  // The run's current task; null without one.
   const protocol::TrainRequest* task(RunId run) const;
 
  private:
   enum class LinkState : std::uint8_t { kOffline, kConnecting, kOnline, kRevoked, kStopped };
-  // Of a run's task. kPreparing: it waits for the run's data; kWaiting: for other runs' tasks.
+  // State of a run's task. kPreparing: waits for the run's data; kWaiting: waits for other runs' tasks.
   enum class WorkState : std::uint8_t { kIdle, kPreparing, kWaiting, kFetching, kTraining, kOffered };
-  // Of a run. kUndescribed: all there is is an update of an earlier process.
+  // State of a run. kUndescribed: only an update of an earlier process is known.
   enum class Stage : std::uint8_t { kUndescribed, kPreparing, kPrepared, kRejected };
   struct Run {
     RunId id;
@@ -176,16 +176,16 @@ class ClientEngine {
     Stage stage = Stage::kUndescribed;
     WorkState work = WorkState::kIdle;
     RoundNumber seen;     // the round of its last task
-    SampleCount samples;  // that are prepared
+    SampleCount samples;  // as prepared
     double capability = 1;
     Duration status_every{};
     bool masked = false;
     std::optional<Time> publish_at;  // while online and prepared
-    std::optional<Time> trained_at;  // last
-    Error rejection;                 // why the run cannot be taken part in
+    std::optional<Time> trained_at;  // last time
+    Error rejection;                 // why this client cannot take part in the run
     std::optional<protocol::TrainRequest> task;
-    Time asked{};            // when it came
-    std::uint64_t turn = 0;  // its place among all that came
+    Time asked{};            // when `task` was assigned
+    std::uint64_t turn = 0;  // order of arrival among all tasks
     std::optional<protocol::UpdateOffer> offer;
 
     bool has(TaskId wanted) const { return task && task->task() == wanted; }
@@ -216,20 +216,20 @@ class ClientEngine {
 
   const Run* find(RunId run) const;
   Run* find(RunId run) { return const_cast<Run*>(std::as_const(*this).find(run)); }
-  // The run, if it is at this work for this task.
+  // The run, if its task is this one and in this state; else null.
   Run* at_work(RunId run, TaskId task, WorkState work);
   Run& add_run(RunId run);
-  // Of the run's task in hand; a reason may be empty.
+  // An event about the run's current task; `reason` may be empty.
   static Event about_task(const Run& run, Severity severity, const char* name, const std::string& reason);
   void connect(std::vector<Effect>& effects);
   void answer_run(Run& run, Time now, std::vector<Effect>& effects);
   void refuse_run(const protocol::RunDescription& description, std::vector<Effect>& effects);
   void publish(Run& run, Time now, std::vector<Effect>& effects);
-  // Whether what it asks for fits the run: a masked run's updates leave it in sessions alone.
+  // Checks the task against the run: a masked run needs a secure session, an unmasked run none.
   static Result<void> check_task(const Run& run, const protocol::TrainRequest& request);
   void go_on_from(Run& run, const protocol::TrainRequest& request, std::vector<Effect>& effects);
   void start_next(std::vector<Effect>& effects);
-  // The task in hand gives way; says so of an update that nobody will fetch.
+  // Ends the current task; reports a finished update that nobody will fetch as dropped.
   void drop(Run& run, const std::string& reason, std::vector<Effect>& effects);
   void abandon(Run& run, std::vector<Effect>& effects);
   void fail_task(Run& run, const Error& error, std::vector<Effect>& effects);
@@ -241,7 +241,7 @@ class ClientEngine {
   LinkState link_ = LinkState::kOffline;
   std::optional<Time> retry_at_;
   Presence presence_;
-  std::uint64_t turns_ = 0;  // tasks that have come
+  std::uint64_t turns_ = 0;  // tasks received so far
   std::vector<Run> runs_;    // at most kMaxRuns
 };
 

@@ -14,7 +14,7 @@ namespace fedge::client {
 namespace {
 
 // A memory file: this line, the sizes of control and residual (8 bytes each), control, residual, and the
-// SHA-256 of all that. Numbers little-endian, as the machines are that Fedge runs on.
+// SHA-256 of all that. Numbers are little-endian, as on every machine that Fedge supports.
 constexpr std::string_view kMemoryTag = "fedge client memory 1\n";
 constexpr const char* kPrefix = "task-";
 constexpr const char* kTrackPrefix = "track-";
@@ -28,7 +28,7 @@ std::filesystem::path directory_of(const std::filesystem::path& directory, Track
   return track == TrackId() ? directory : directory / (kTrackPrefix + std::to_string(track.value()));
 }
 
-// All but this one; one too many is no harm.
+// Removes all task files but `kept`. Errors are ignored: a leftover file does no harm.
 void remove_tasks(const std::filesystem::path& directory, const std::filesystem::path& kept) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
@@ -39,7 +39,7 @@ void remove_tasks(const std::filesystem::path& directory, const std::filesystem:
     }
 }
 
-// The whole text as a number.
+// The number that the whole text stands for.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
   Number number = 0;
@@ -48,7 +48,7 @@ std::optional<Number> number_in(std::string_view text) {
   return number;
 }
 
-// The track whose directory has this name.
+// The track whose directory has this name, if it is a track's directory.
 std::optional<TrackId> track_named(std::string_view name) {
   if (!name.starts_with(kTrackPrefix)) return std::nullopt;
   name.remove_prefix(std::string_view(kTrackPrefix).size());
@@ -153,7 +153,7 @@ Result<std::optional<ClientMemory>> FileMemory::load(RoundNumber round) {
   if (!text) return text.error();
   auto memory = parse_memory(*text, round, wanted.string());
   if (memory) return std::optional<ClientMemory>(std::move(*memory));
-  // Named once, it must not stand in the way of every task from now on.
+  // Remove the damaged file: otherwise it would fail every later task.
   std::error_code ignored;
   std::filesystem::remove(wanted, ignored);
   return Error{memory.error().code, memory.error().message + "; it has been removed"};

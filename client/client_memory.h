@@ -1,9 +1,8 @@
-// ClientMemory: what a client keeps of a run from one task to the next: SCAFFOLD's control variate c_k and
-// the error of compressed updates. It never leaves the client. A memory is named by the task it was left
-// by; the coordinator says in each task which of the client's updates it accepted last, and the client
-// goes on from the memory of just that one. At most two are kept: whether the last update was accepted
-// may not be known yet. Where a run has several models (tracks), there is a store for each: what is learnt
-// on one must not reach another.
+// ClientMemory: what a client keeps of a run between tasks: SCAFFOLD's control variate c_k and the error of
+// compressed updates. It never leaves the client. A memory is named after the task that left it. Each task
+// says which of the client's updates the coordinator accepted last, and the client continues from that
+// memory. A store keeps at most two memories, because the verdict on the last update may still be unknown.
+// Each track of a run has its own store: what is learnt on one track must not reach another.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@
 namespace fedge::client {
 
 struct ClientMemory {
-  RoundNumber round;                  // of the task that left it; 0: nothing has happened yet
+  RoundNumber round;                  // of the task that left it; 0: initial memory
   std::vector<std::int64_t> control;  // c_k in aggregation::kControlUnit, model size; empty = zeros
   std::vector<float> residual;        // what compressed updates left out, model size; empty = zeros
 };
@@ -27,13 +26,13 @@ struct ClientMemory {
 class MemoryStore {
  public:
   virtual ~MemoryStore() = default;
-  // The memory that this task left (an empty one for task 0), or nothing if it is not there; the others
-  // are forgotten.
+  // Returns the memory that this task left (an empty one for round 0), or nothing if it is missing; deletes
+  // the others.
   virtual Result<std::optional<ClientMemory>> load(RoundNumber round) = 0;
   virtual Result<void> save(ClientMemory memory) = 0;
 };
 
-// Between tasks in memory alone: for a simulator's clients.
+// Keeps memories in RAM only: for the simulator's clients.
 class VolatileMemory final : public MemoryStore {
  public:
   Result<std::optional<ClientMemory>> load(RoundNumber round) override;
@@ -43,17 +42,17 @@ class VolatileMemory final : public MemoryStore {
   std::vector<ClientMemory> memories_;
 };
 
-// Where a run's memory is: STATE/runs/<its number>.
+// The directory of a run's memory: STATE/runs/<run number>.
 std::filesystem::path memory_of(const std::filesystem::path& state_directory, RunId run);
-// Forgets what is kept of a run; of all but these.
+// Delete the files of this run; of all runs but these.
 void forget_run(const std::filesystem::path& state_directory, RunId run);
 void forget_other_runs(const std::filesystem::path& state_directory, std::span<const RunId> going);
 
-// Forgets the tracks under this directory (below) that are not among these, ascending.
+// Deletes the stores under this directory of tracks that are not in `live`, which is ascending.
 void keep_only(const std::filesystem::path& directory, std::span<const TrackId> live);
 
-// One file for each task of a track under this directory, made on first use; written whole or not at all,
-// with a checksum. A damaged file is kCorrupt, named and removed.
+// Keeps one file for each task of a track in this directory, created on first use. Files are replaced
+// atomically and have a checksum. A damaged file is removed, and the error (kCorrupt) names it.
 class FileMemory final : public MemoryStore {
  public:
   explicit FileMemory(const std::filesystem::path& directory, TrackId track = {});

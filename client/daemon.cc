@@ -13,7 +13,7 @@
 namespace fedge::client {
 namespace {
 
-// A directory that does not answer must not keep a client from where it was yesterday.
+// How long to search the directory before trying the last known addresses.
 constexpr Duration kSearchPatience = seconds(2);
 
 }  // namespace
@@ -44,8 +44,9 @@ Result<void> Daemon::Impl::prepare() {
 void Daemon::Impl::start() {
   status_.write();
   for (auto& kept : files_->take_up([this](const Event& event) { report(event); })) {
-    // An earlier process, which did not insist on masks or noise, may have left a plain one. One that has
-    // noise is made again, and is the same.
+    // An earlier process without these options may have left an update without masks or noise. Forgetting
+    // one that has noise is harmless: the noise is derived from a key, so training it again gives the same
+    // update.
     const char* insists =
         options_.secure.required
             ? "the saved update is not masked, but this client was started with --only-secure"
@@ -82,7 +83,7 @@ void Daemon::Impl::step(const ClientEngine::Input& input) {
   show_status();
 }
 
-// Not for every step: a status that is read by people may be a second old.
+// Writes the status at most once a second: only people read it.
 void Daemon::Impl::show_status() {
   Activity activity{.link = engine_.link_name(), .runs = {}};
   for (const auto& part : engine_.parts())
@@ -129,21 +130,21 @@ void Daemon::Impl::perform(const ClientEngine::Effect& effect) {
 
 void Daemon::Impl::run_ended() {
   if (!options_.stop_after_run) return;
-  // Through the queue: this effect is being carried out inside a step.
+  // Post it: this effect is being executed inside a step.
   protocol::post(io_, [self = shared_from_this()] {
     if (!self->engine_.takes_part()) self->step(ClientEngine::Stop{});
   });
 }
 
-// Ends a daemon that was started for one run alone. Others wait for their owner: a program that ends is
-// started again by whoever watches over it, and asks again.
+// Stops a daemon that was started for one run only. Any other daemon waits for its owner: if it exited, its
+// supervisor would restart it, and it would ask again.
 void Daemon::Impl::revoked(const std::string& reason) {
   const std::string remedy = "stop this daemon, then join with a new token and an empty state directory";
   report(Event{Severity::kError, "client.revoked", {}}.with("reason", reason).with("remedy", remedy));
   if (!options_.stop_after_run) return;
   failure_ = Error{ErrorCode::kRefused, "the coordinator has revoked this client (" + reason +
                                             "): join with a new token and an empty state directory"};
-  // Through the queue: this effect is being carried out inside a step.
+  // Post it: this effect is being executed inside a step.
   protocol::post(io_, [self = shared_from_this()] { self->step(ClientEngine::Stop{}); });
 }
 
@@ -160,7 +161,7 @@ void Daemon::Impl::connect() {
                              });
 }
 
-// Where the coordinator says it is comes first, then where it was.
+// Tries the announced addresses first, then the known ones.
 void Daemon::Impl::prefer(const std::vector<protocol::Address>& announced) {
   std::vector<protocol::Address> all = announced;
   for (const protocol::Address& known : membership_.coordinators)
@@ -171,7 +172,7 @@ void Daemon::Impl::prefer(const std::vector<protocol::Address>& announced) {
   next_address_ = 0;
 }
 
-// For the next time, when the directory may not answer.
+// Moves this address to the front, for a later start at which the directory may not answer.
 void Daemon::Impl::remember(const protocol::Address& address) {
   auto& known = membership_.coordinators;
   if (known.front() == address) return;
@@ -231,7 +232,7 @@ void Daemon::Impl::use(std::shared_ptr<protocol::Link> link, const protocol::Wel
                              for (auto& [run, part] : self->parts_) part.serving.reset();
                              self->disconnected(error);
                            }});
-  // Before anything of a run that begins from now on.
+  // Posted before any job of a run that begins from now on.
   worker_.post([weak = weak_from_this(), going = welcome.runs] {
     if (const auto self = weak.lock()) forget_other_runs(self->options_.state_directory, going);
   });
@@ -244,7 +245,7 @@ void Daemon::Impl::send(const protocol::Message& message) {
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
     if (withhold(*offer)) return;
     Part& part = parts_[offer->run];
-    // Where clients aggregate themselves, others have it from the swarm.
+    // In serverless runs the other clients get the update from the swarm.
     if (!part.prepared || !part.prepared->aggregate) {
       part.serving = offer->update;
       link_->serve(offer->update, part.update);
@@ -253,7 +254,7 @@ void Daemon::Impl::send(const protocol::Message& message) {
   link_->send(message);
 }
 
-// The last of three that see to it (the others: ClientEngine::check_task, OutgoingUpdate).
+// The last of three checks against unmasked updates (the others: ClientEngine::check_task, OutgoingUpdate).
 bool Daemon::Impl::withhold(const protocol::UpdateOffer& offer) {
   const Part& part = parts_[offer.run];
   const bool masks = options_.secure.required || (part.prepared && part.prepared->masking);
@@ -273,7 +274,7 @@ void Daemon::Impl::finish() {
   if (link_) std::exchange(link_, nullptr)->close("client stopped");
   swarm_->shut_down();
   search_ = {};
-  // Not within one of its callbacks.
+  // Post it: the directory must not be destroyed within one of its callbacks.
   protocol::post(io_, [self = shared_from_this()] { self->directory_.reset(); });
   worker_.stop();
   writer_.stop();
@@ -293,7 +294,7 @@ void Daemon::Impl::shut_down() {
   writer_.stop();
   for (auto& [run, part] : parts_) {
     if (part.trainer) part.trainer->leave();
-    if (part.shared) part.shared->end();  // what the worker has done for it is not heeded
+    if (part.shared) part.shared->end();  // ignore pending results of the worker
   }
   worker_.join();
   writer_.join();
@@ -302,12 +303,12 @@ void Daemon::Impl::shut_down() {
     for (auto& [run, part] : parts_)
       if (part.trainer) endings.emplace_back([&trainer = *part.trainer] { trainer.shut_down(); });
   }
-  // The worker may not have come to it.
+  // Forget here what the worker had no time to forget.
   std::vector<RunId> held;
   for (const auto& part : engine_.parts())
     if (engine_.holds_update(part.run)) held.push_back(part.run);
   files_->forget_others(held);
-  // The callbacks of a link that is still open hold this object, which holds the link.
+  // Breaks a cycle: the callbacks of an open link hold this object, which holds the link.
   if (const auto link = std::exchange(link_, nullptr)) link->set_callbacks({});
 }
 

@@ -30,28 +30,28 @@ struct DaemonOptions {
   std::filesystem::path state_directory;
   std::string software;  // "fedge-client 0.1.0", told to the coordinator
   BackoffRules backoff;
-  double capability = 1;                           // share of a model that this device can train, in (0, 1]
+  double capability = 1;  // fraction of a model that this device can train, in (0, 1]
   std::size_t cache_bytes = std::size_t{1} << 30;  // of models and updates kept in the state directory
   learn::DataDirectories data_directories;
-  std::set<protocol::StatusField> withheld;  // what is not said of this device, whoever asks
-  // To find the coordinator when it has moved, and to publish records where runs want that. With a file of
-  // known nodes in the state directory.
+  std::set<protocol::StatusField> withheld;  // status fields that this device never publishes
+  // The directory in which it looks up a coordinator that has moved and publishes records where runs want
+  // that. Known nodes are kept in a file in the state directory.
   std::optional<dht::NodeSettings> directory;
-  SwarmOptions swarm;  // exchanging models with other clients, in runs that do
-  // What it asks of a run's secure aggregation, whatever the run says.
+  SwarmOptions swarm;  // for runs whose clients exchange models
+  // Minimum terms of this device for secure aggregation; they hold whatever the run says.
   struct SecureTerms {
-    bool required = false;  // no part in runs without
-    // Hold for every session in which the run asks for less. The graph of masks may be sparse among any
-    // number of members that it is secure for.
+    bool required = false;  // refuse runs without secure aggregation
+    // Lower limits for every session. The mask graph may be sparse for any number of members for which that
+    // is secure.
     privacy::SecureRules rules = {.complete_below = 0, .min_survivors = 0};
   };
   SecureTerms secure;
-  std::optional<double> max_epsilon;    // of its updates in all runs together; no part in runs that tell more
-  double max_delta = 1e-5;              // the delta that max_epsilon and require_noise are for
-  std::optional<double> require_noise;  // likewise, with the noise of other clients
-  std::optional<std::uint32_t> max_updates_per_day;  // in all runs together
+  std::optional<double> max_epsilon;  // limit on all updates of all runs together; refuse runs that exceed it
+  double max_delta = 1e-5;            // the delta that max_epsilon and require_noise are for
+  std::optional<double> require_noise;  // as max_epsilon, but counts the noise of other clients as well
+  std::optional<std::uint32_t> max_updates_per_day;  // over all runs
   bool stop_after_run = false;                       // end with the run instead of waiting for the next
-  std::optional<TrainerOptions> trainer;  // the user's program trains; its on_event is the daemon's
+  std::optional<TrainerOptions> trainer;  // train with the user's program; the daemon sets on_event
   std::function<void(const Event&)> on_event;
 };
 
@@ -63,10 +63,10 @@ class Daemon {
 
   // Called once when the daemon has ended, whatever the reason.
   void on_finished(std::function<void()> finished);
-  // Connects and works until stop(); run io.run() afterwards. One whose key the coordinator has revoked tries
-  // nothing more and waits for stop(), unless it was to end with the run.
+  // Connects and works until stop(); call io.run() afterwards. After the coordinator has revoked its key
+  // the daemon waits for stop(), unless stop_after_run is set.
   void start();
-  // Leaves the coordinator and lets the io_context run out of work.
+  // Disconnects and lets the io_context run out of work.
   void stop();
   // Why the daemon ended, if it failed.
   const std::optional<Error>& failure() const;
@@ -77,21 +77,21 @@ class Daemon {
   std::shared_ptr<Impl> impl_;
 };
 
-// What a device begins with: a join token, or nothing but its key, if the coordinator's operator has enrolled
-// that already (`fedge client add`).
+// How a device joins: with a join token, or with only its key if an operator has already enrolled that
+// (`fedge client add`).
 struct JoinOrder {
   std::filesystem::path state_directory;
   std::string software;
   std::optional<protocol::JoinToken> token;
-  std::optional<dht::NodeSettings> directory;  // where to look for a coordinator that no address is known of
-  std::string run_name;                        // without a token: one that the coordinator announces
-  std::optional<PublicKey> coordinator;        // without a token: the only one to be trusted
+  std::optional<dht::NodeSettings> directory;  // where to look for a coordinator without a known address
+  std::string run_name;                        // without a token: a run that the coordinator announces
+  std::optional<PublicKey> coordinator;        // without a token: the only coordinator to trust
 };
 
-// Becomes a client and writes the membership: `fedge-client join`. Runs `io` until done.
+// Joins the coordinator and writes the membership: `fedge-client join`. Runs `io` until done.
 struct Joined {
   Membership membership;
-  bool pending = false;  // an operator has yet to approve; until then the daemon is not let in
+  bool pending = false;  // an operator must still approve; until then the daemon is not admitted
 };
 Result<Joined> join(boost::asio::io_context& io, const JoinOrder& order);
 

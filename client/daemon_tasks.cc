@@ -1,4 +1,4 @@
-// What the client daemon does for a run and its tasks.
+// How the client daemon prepares runs and executes their tasks.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +15,7 @@
 namespace fedge::client {
 namespace {
 
-// In days since 1970, UTC.
+// The current day, in days since 1970, UTC.
 std::uint64_t today() {
   return static_cast<std::uint64_t>(
       std::chrono::floor<std::chrono::days>(calendar_time()).time_since_epoch().count());
@@ -27,7 +27,7 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
   Part& part = parts_[description.run];
   part.name = description.name;
   part.described = std::make_shared<const protocol::RunDescription>(description);
-  // Known here before it is started, so that it can be told to leave.
+  // Register the program before it is started, so that it can be told to leave.
   if (options_.trainer) part.trainer = std::make_shared<ExternalTrainer>(trainer_of(description.name));
   worker_.post([weak = weak_from_this(), described = part.described, client = membership_.client,
                 trainer = part.trainer, in_directory = directory_ != nullptr] {
@@ -48,7 +48,7 @@ void Daemon::Impl::prepare(const protocol::RunDescription& description) {
   });
 }
 
-// What a program does is told on the worker's thread, and passed on to the one that all else is told on.
+// Events of the trainer program occur on the worker thread; post them to the thread of all other events.
 TrainerOptions Daemon::Impl::trainer_of(const std::string& run) {
   TrainerOptions options = *options_.trainer;
   options.on_event = [weak = weak_from_this(), run](Event event) {
@@ -64,32 +64,32 @@ void Daemon::Impl::prepared(const std::shared_ptr<const protocol::RunDescription
                             const Result<std::shared_ptr<PreparedRun>>& built) {
   const RunId run = described->run;
   const auto part = parts_.find(run);
-  // It is over, or over and described anew.
+  // The run has ended, or has ended and been described anew.
   if (part == parts_.end() || part->second.described != described) return;
   if (!built) return step(ClientEngine::RunRejected{run, built.error()});
   part->second.prepared = *built;
   const PreparedRun& ready = **built;
   const double capability = ready.capability.value_or(options_.capability);
-  // How many samples it has is not told where only sums are, or noised updates.
+  // Hide the number of samples where only sums or noised updates may be known.
   const bool told = !ready.masking && !ready.local_privacy;
   const SampleCount samples = told ? ready.samples : SampleCount(1);
   step(ClientEngine::RunPrepared{run, samples, capability, ready.status.every, ready.masking.has_value()});
 }
 
-// The run is over.
+// Deletes the run's state.
 void Daemon::Impl::forget(RunId run) {
   end_exchange(run);
   Part part = std::move(parts_[run]);
   parts_.erase(run);
   if (part.trainer) part.trainer->leave();
-  // After whatever the worker does for the run. To end a program takes a while.
+  // Queued after the worker's jobs for the run, because ending a program takes time.
   worker_.post([weak = weak_from_this(), run, trainer = std::move(part.trainer)] {
     if (trainer) trainer->shut_down();
     if (const auto self = weak.lock()) forget_run(self->options_.state_directory, run);
   });
 }
 
-// The round trip of the connection's first exchange stands for the latency.
+// The round trip of the connection's first exchange serves as the latency.
 void Daemon::Impl::publish(const ClientEngine::Publish& publish) {
   const Part& part = parts_[publish.run];
   const protocol::StatusSpec& spec = part.prepared->status;
@@ -124,12 +124,12 @@ void Daemon::Impl::fetch(const ClientEngine::FetchModel& fetch) {
     if (!self || stop.stop_requested()) return;
     const bool aggregates = run->aggregate != nullptr;
     const ParameterLayout& layout = *run->task->model().layout();
-    // Looks through what is there already.
+    // Finds the chunks that are already in the cache.
     auto download = self->files_->download(
         layout,
         {fetch.model, fetch.control, aggregates ? Coverage::all(layout.size()) : run->task->needed(trained),
          run->task->frozen()});
-    // Until the round's updates have moved it.
+    // Hold the model until the round's updates have been applied to it.
     if (download && aggregates)
       if (const auto held = self->files_->hold(fetch.run, fetch.model); !held) download = held.error();
     protocol::post(self->io_, [self, fetch, stop, download = std::move(download)] {
@@ -172,14 +172,14 @@ void Daemon::Impl::fetched(const ClientEngine::FetchModel& fetch, Result<TaskFil
 void Daemon::Impl::exchange_model(RunId run, std::function<void(const Result<void>&)> done) {
   const auto& model = download_.model;
   const protocol::Manifest& manifest = model->manifest();
-  // One that is exchanged already keeps the members that it has been given.
+  // An exchange of the same model that is already running keeps its members.
   if (parts_[run].exchanging != manifest.id()) end_exchange(run);
   swarm::ChunkSet wanted(manifest.chunk_count());
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (download_.wanted.empty() || download_.wanted[i]) wanted.add(i);
   parts_[run].exchanging = manifest.id();
   exchanging_ = true;
-  // Later than this: what is there already may be all of it.
+  // Open the swarm last: if all chunks are cached, it calls back at once.
   swarm_->open(
       {.manifest = manifest, .source = model, .sink = model, .wanted = std::move(wanted), .seeding = {}},
       [weak = weak_from_this(), stop = task_stop_.get_token(),
@@ -194,7 +194,7 @@ void Daemon::Impl::exchange_model(RunId run, std::function<void(const Result<voi
       });
 }
 
-// Others get nothing of it from here any more.
+// Stops serving the run's model to other clients.
 void Daemon::Impl::end_exchange(RunId run) {
   const auto object = std::exchange(parts_[run].exchanging, std::nullopt);
   const bool shared = std::ranges::any_of(
@@ -202,10 +202,10 @@ void Daemon::Impl::end_exchange(RunId run) {
   if (object && !shared) swarm_->close(*object);
 }
 
-// `done` is called once, unless the task is abandoned first.
+// Calls `done` once, unless the task is abandoned first.
 void Daemon::Impl::fetch_object(const protocol::Manifest& manifest, std::shared_ptr<protocol::ChunkSink> sink,
                                 std::function<void(const Result<void>&)> done) {
-  if (!link_) return;  // the engine will hear of the loss next
+  if (!link_) return;  // the engine is about to get Disconnected
   fetching_ = manifest;
   link_->fetch(manifest, std::move(sink),
                [self = shared_from_this(), done = std::move(done)](Result<void> fetched) {
@@ -214,7 +214,7 @@ void Daemon::Impl::fetch_object(const protocol::Manifest& manifest, std::shared_
                });
 }
 
-// On the worker thread. The model is in memory while training lasts, and no longer.
+// Runs on the worker thread. The model is in memory only while training lasts.
 Result<WorkResult> Daemon::Impl::work(PreparedRun& run, TaskFiles::Download download,
                                       const TaskToTrain& order) {
   const auto& layout = run.task->model().layout();
@@ -224,7 +224,7 @@ Result<WorkResult> Daemon::Impl::work(PreparedRun& run, TaskFiles::Download down
     FEDGE_TRY(second, files_->load(download.control, layout));
     control = std::move(second);
   }
-  download = {};  // its room is the update's
+  download = {};  // frees memory for the update
   const protocol::TrainRequest& request = order.request;
   TaskInHand task{membership_.client, request,     model, control ? &*control : nullptr,
                   order.stop,         order.enough};
@@ -251,7 +251,7 @@ Result<WorkResult> Daemon::Impl::work(PreparedRun& run, TaskFiles::Download down
   return Error{result.error().code, "training failed; see this client's log"};
 }
 
-// On the worker. Why may tell of the data, which nobody else is told of in such a run.
+// Runs on the worker thread. Logs the reason here only, because it may reveal data.
 void Daemon::Impl::report_fault(const PreparedRun& run, const protocol::TrainRequest& request,
                                 const Error& fault) {
   protocol::post(io_,
@@ -263,15 +263,15 @@ void Daemon::Impl::report_fault(const PreparedRun& run, const protocol::TrainReq
                  });
 }
 
-// On the worker. Each run has noise of its own: what is noised once more in a run that is begun anew is not
-// noised alike, and nobody can take the difference.
+// Runs on the worker thread. Each run has its own noise. A run that is started again gets new noise:
+// with equal noise, the difference of two updates would be without noise.
 Result<Secret> Daemon::Impl::noise_root(RunId run) const {
   FEDGE_TRY(root, open_noise_key(options_.state_directory));
   FEDGE_TRY(releases, PrivateReleases::read(options_.state_directory));
   return privacy::run_noise_root(root, releases.place(run));
 }
 
-// On the worker.
+// Runs on the worker thread.
 Result<OutgoingUpdate> Daemon::Impl::in_the_clear(const PreparedRun& run,
                                                   const protocol::TrainRequest& request,
                                                   WorkResult result) const {
@@ -280,8 +280,8 @@ Result<OutgoingUpdate> Daemon::Impl::in_the_clear(const PreparedRun& run,
   return update;
 }
 
-// On the worker, before the update is kept for the coordinator: what is counted and never sent is lost, but
-// nothing is sent that is not counted.
+// Runs on the worker thread, before the update is kept for the coordinator. A counted update may fail to be
+// sent, but an update is never sent without being counted.
 Result<void> Daemon::Impl::count_release(const PreparedRun& run, const protocol::TrainRequest& request,
                                          const OutgoingUpdate& update) const {
   if (const auto most = options_.max_updates_per_day) {
@@ -319,7 +319,7 @@ void Daemon::Impl::train(const ClientEngine::Train& train) {
       return self->files_->keep(order.request, update);
     };
     protocol::post(self->io_, [self, order, update = keep()] {
-      // Otherwise given up meanwhile: another task may be in hand.
+      // Ignore the result of an abandoned task: another task may be running.
       if (!order.stop.stop_requested()) self->trained(order, update);
     });
   });
@@ -357,7 +357,7 @@ void Daemon::Impl::abandon(RunId run) {
   stop_serving(run);
   end_sharing(run);
   parts_[run].update.reset();
-  // After whatever the worker is about to keep of this task, and before anything of the next.
+  // Queued after the worker has kept this task's update, and before any job of the next task.
   worker_.post([weak = weak_from_this(), run] {
     if (const auto self = weak.lock()) self->files_->forget(run);
   });

@@ -11,7 +11,7 @@ void greet(const std::shared_ptr<protocol::Link>& link, const std::string& softw
 
 void greet(const std::shared_ptr<protocol::Link>& link, const Greeting& greeting,
            std::function<void(Result<protocol::Welcome>)> done) {
-  // Called once, by whichever comes first: answer, refusal or end of the link.
+  // Calls `done` only for the first event: answer, refusal or end of the link.
   auto finish = [done = std::move(done), called = false](Result<protocol::Welcome> result) mutable {
     if (std::exchange(called, true)) return;
     done(std::move(result));

@@ -1,4 +1,4 @@
-// The first exchange on a fresh link, from the client's side: Hello out, Welcome or Goodbye back.
+// The first exchange on a new link, on the client's side: sends Hello, receives Welcome or Goodbye.
 #pragma once
 
 #include <functional>
@@ -13,15 +13,15 @@ namespace fedge::client {
 
 struct Greeting {
   std::string software;
-  std::string whom = "the coordinator";  // for error texts
+  std::string whom = "the coordinator";  // for error messages
   std::string secret = {};               // of a join token, if any
   std::string listens = {};              // protocol::Hello
-  // Called before done if the coordinator says goodbye; may be empty.
+  // Called before `done` if the coordinator says Goodbye; may be empty.
   std::function<void(const protocol::Goodbye&)> on_goodbye = {};
 };
 
-// Sends Hello and calls done once with the coordinator's answer. On success the link is authorised; its
-// callbacks are the caller's again from then on.
+// Sends Hello and calls `done` once with the coordinator's answer. After success the link is authorised,
+// and the caller sets its callbacks.
 void greet(const std::shared_ptr<protocol::Link>& link, const Greeting& greeting,
            std::function<void(Result<protocol::Welcome>)> done);
 void greet(const std::shared_ptr<protocol::Link>& link, const std::string& software,

@@ -14,8 +14,8 @@ namespace {
 constexpr std::array kPauses = {0.5, 1.0, 2.0};  // seconds between tries of all addresses
 constexpr Duration kJoinSearchPatience = seconds(10);
 
-// Tries the coordinator's addresses in order until one answers, even if it refuses; then a few times again;
-// then, once, those that the directory knows.
+// Tries the coordinator's addresses in order until one answers, even with a refusal. Retries them a few
+// times, then once looks up addresses in the directory.
 class Attempt : public std::enable_shared_from_this<Attempt> {
  public:
   Attempt(boost::asio::io_context& io, const JoinOrder& order,
@@ -26,7 +26,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     coordinator_.addresses = order.token->addresses;
   }
 
-  // Calls `done` when there is an outcome.
+  // Calls `done` when the outcome is known.
   void start(std::function<void()> done) {
     done_ = std::move(done);
     coordinator_.addresses.empty() ? look() : try_next();
@@ -123,7 +123,7 @@ Result<Joined> join(boost::asio::io_context& io, const JoinOrder& order) {
     node = std::move(opened);
   }
   const auto attempt = std::make_shared<Attempt>(io, order, identity, node ? &node->directory() : nullptr);
-  // The node has work for ever; and must not end within one of its callbacks.
+  // The node never runs out of work, so destroy it; but not within one of its callbacks.
   attempt->start([&] { protocol::post(io, [&] { node.reset(); }); });
   io.run();
   if (!attempt->outcome) return attempt->outcome.error();

@@ -13,7 +13,8 @@
 namespace fedge::client {
 namespace {
 
-// Calls visit(parameter, position, count) for each range of the coverage, positions counting what is packed.
+// Calls visit(parameter, position, count) for each range of the coverage; `position` is the place in the
+// packed update.
 template <class Visit>
 void for_each_range(const Coverage& coverage, const Visit& visit) {
   std::size_t position = 0;
@@ -23,7 +24,7 @@ void for_each_range(const Coverage& coverage, const Visit& visit) {
   }
 }
 
-// What is told of the training where an update is all that may be known.
+// The training metrics to report if nothing but the update may be known.
 learn::TrainingResult nothing_told() {
   learn::TrainingResult training;
   training.samples = SampleCount(1);
@@ -31,7 +32,7 @@ learn::TrainingResult nothing_told() {
   return training;
 }
 
-// Why what was trained is no update, if it is none.
+// The reason why this training gives no update, if there is one.
 std::optional<Error> fault_of(const Result<learn::TrainingResult>& training, std::span<const float> values) {
   if (!training) return training.error();
   if (std::isfinite(training->mean_loss) && std::isfinite(training->rms_loss) && protocol::all_finite(values))
@@ -39,7 +40,7 @@ std::optional<Error> fault_of(const Result<learn::TrainingResult>& training, std
   return invalid("the training loss is not finite; lower training.optimizer.learning_rate");
 }
 
-// From now on the result is one that changes no sum.
+// Turns the result into zeros that change no sum.
 void count_for_nothing(WorkResult& result, const Error& fault) {
   std::ranges::fill(result.values.span(), 0.0F);
   result.training = nothing_told();
@@ -85,7 +86,7 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
   if (result.values.size() != order.coverage.count())
     result.values = AlignedBuffer<float>(order.coverage.count());
   const auto training = train(order, model, memory, result.values.span());
-  // A diverged model is this client's failure, not an update.
+  // A diverged model is a failure of this client, not an update.
   if (const auto fault = fault_of(training, result.values.span())) {
     if (!hides(training, *fault)) return *fault;
     count_for_nothing(result, *fault);
@@ -100,8 +101,9 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
   return result;
 }
 
-// Errors of learn/ do not depend on what is trained. Of a trainer program those are told that are about
-// itself, not about what it has sent.
+// Hides failures that may depend on the data. Errors of learn/ other than divergence do not depend on it.
+// Of a trainer program's errors only those about the program itself are reported, not those about what it
+// sent.
 bool LocalWork::hides(const Result<learn::TrainingResult>& training, const Error& fault) const {
   return hides_failures_ && (training || (elsewhere_ && fault.code == ErrorCode::kInvalid));
 }
@@ -130,8 +132,8 @@ Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span
     for (std::size_t i = 0; i < memory.control.size(); ++i)
       correction_[i] = static_cast<float>(static_cast<double>(order.control[i]) -
                                           static_cast<double>(memory.control[i]) * aggregation::kControlUnit);
-    // Zeros correct nothing; left out, training has the very bits of plain training, as it must while no
-    // control variate has moved yet.
+    // Drop a correction of zeros: training without it gives the same bits as plain training, as it must
+    // while no control variate has changed.
     if (std::all_of(correction_.begin(), correction_.end(), [](float value) { return value == 0; }))
       correction_.clear();
   }
@@ -149,8 +151,8 @@ Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span
                      model, update, *trainer_);
 }
 
-// c_k+ = c_k - c - delta / (steps * eta), from the update as the coordinator sees it: both sides compute the
-// same change.
+// c_k+ = c_k - c - delta / (steps * eta), from the update as the coordinator sees it, so that both sides
+// compute the same change.
 void LocalWork::remember_control(const WorkOrder& order, ClientMemory& memory,
                                  const WorkResult& result) const {
   memory.control.resize(order.control.size());

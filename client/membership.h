@@ -1,5 +1,5 @@
-// Membership: what a client remembers between runs: its node key and the coordinator it has joined.
-// Two small files in its state directory, mode 0600, replaced atomically.
+// Membership: what a client remembers across restarts: its node key and the coordinator it has joined. Two
+// small files in its state directory, mode 0600, replaced atomically.
 #pragma once
 
 #include <filesystem>
@@ -15,16 +15,16 @@ namespace fedge::client {
 struct Membership {
   std::vector<protocol::Address> coordinators;  // addresses to try, in order
   PublicKey coordinator_key;                    // pinned
-  ClientId client;                              // the number the coordinator gave us
+  ClientId client;                              // assigned by the coordinator
 };
 
-// kNotFound, with what to do, if the client has not joined yet.
+// kNotFound if the client has not joined yet; the error says how to join.
 Result<Membership> read_membership(const std::filesystem::path& state_directory);
 Result<void> write_membership(const std::filesystem::path& state_directory, const Membership& membership);
 
-// The node's key, made on first use; makes the directory (mode 0700) if it is not there.
+// The node's key, created on first use together with its directory (mode 0700).
 Result<SecretKey> open_node_key(const std::filesystem::path& state_directory);
-// Where the noise comes from that the client adds to its updates: a key file of its own.
+// The secret from which this client's noise is derived: a separate key file.
 Result<Secret> open_noise_key(const std::filesystem::path& state_directory);
 
 }  // namespace fedge::client

@@ -35,7 +35,7 @@ NodeRecord describe_node(const ClientEngine::Publish& publish, Figures figures,
   using Field = protocol::StatusField;
   const auto is_told = [&](Field field) { return spec.publish.contains(field) && !withheld.contains(field); };
   NodeRecord record;
-  // In the directory it is nobody's business; the sequence orders records there.
+  // Omit the round in the directory, where everybody can read it; the sequence number orders records there.
   if (spec.via == protocol::StatusSpec::Via::kLink) record.round = publish.round.value();
   if (is_told(Field::kLatency)) record.latency_ms = figures.latency_ms;
   if (is_told(Field::kFreshness) && publish.freshness) record.freshness = to_seconds(*publish.freshness);

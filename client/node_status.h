@@ -1,4 +1,5 @@
-// What a client publishes about itself (core/node_record.h), as the run asks and the device's owner allows.
+// Builds what a client publishes about itself (core/node_record.h): what the run asks for and the owner
+// allows.
 #pragma once
 
 #include <optional>
@@ -14,18 +15,18 @@
 
 namespace fedge::client {
 
-// For each class of the data what is said of this client's samples of it; empty if nothing is. `noise` must
-// not be known to who reads it, and what came out be used for the whole run: drawn anew it would average out.
+// What is published for each class about this client's number of samples; empty if nothing. Readers must
+// not know `noise`. Draw it once per run and reuse the result: repeated draws would average out.
 std::vector<double> published_labels(const learn::Task& task, ClientId client,
                                      const protocol::StatusSpec& spec, Rng noise);
 
-// What there is to say, whether or not it is said.
+// All available values, whether or not they are published.
 struct Figures {
   double latency_ms = 0;
-  std::optional<double> utility;  // nothing: it has not trained for the run
+  std::optional<double> utility;  // nothing: it has not trained for the run yet
   std::vector<double> labels;     // published_labels()
 };
-// The record but for its sequence: of the figures those that the run asks for and that are not withheld.
+// The record without its sequence number; leaves out what the run does not ask for or the owner withholds.
 NodeRecord describe_node(const ClientEngine::Publish& publish, Figures figures,
                          const protocol::StatusSpec& spec, const std::set<protocol::StatusField>& withheld);
 

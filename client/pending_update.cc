@@ -16,8 +16,8 @@
 namespace fedge::client {
 namespace {
 
-// The file: this line, the lengths of both messages (8 bytes each, little-endian), a TrainRequest and an
-// UpdateOffer as on the wire, and the SHA-256 of all that.
+// File format: this line, the lengths of both messages (8 bytes each, little-endian), a TrainRequest and an
+// UpdateOffer in wire format, and the SHA-256 of all that.
 constexpr std::string_view kPendingTag = "fedge pending update 1\n";
 constexpr std::size_t kMaxPendingFile = 3 * protocol::kMaxHeader;
 

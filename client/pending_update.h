@@ -1,7 +1,7 @@
-// A finished update that has no verdict yet, as one small file in the client's state directory, at most one
-// for each run (STATE/pending/, the run in 16 hexadecimal digits): the task it was trained for and what was
-// offered. Its payload lies in the chunk cache. What is written is there whole or not at all, with a
-// checksum. Blocks on the disk; used by one thread at a time.
+// A finished update without a verdict, as a small file in the client's state directory: the task it was
+// trained for and the offer. At most one file for each run: STATE/pending/<run in 16 hexadecimal digits>.
+// The payload is in the chunk cache. Writes are atomic and have a checksum. Blocks on the disk; use from
+// one thread at a time.
 #pragma once
 
 #include <filesystem>
@@ -17,16 +17,17 @@ struct PendingUpdate {
   protocol::UpdateOffer offer;  // of the request's task
 };
 
-// Whether what was trained for a task is what is asked for now. A coordinator that was killed may have
-// forgotten what it had not promised yet: the same task is another then, unless it says that it knows.
+// Whether the known task is the one that is asked for now. A coordinator that was killed may have lost a
+// task that was not durable. The same task is then a new one, unless the request says that it is a
+// repetition.
 bool same_task(const protocol::TrainRequest& known, const protocol::TrainRequest& asked);
-// In place of the run's one before. Survives a power cut once it returns. Errors name the file.
+// Replaces the run's previous one. Survives a power cut once it returns. Errors name the file.
 Result<void> write_pending_update(const std::filesystem::path& state_directory, const PendingUpdate& pending);
-// The files there are, in the order of the runs.
+// The existing files, in the order of the runs.
 std::vector<std::filesystem::path> pending_updates(const std::filesystem::path& state_directory);
-// One of them; kCorrupt, with the file's name, if it is damaged or another run's.
+// Reads one file; kCorrupt, with the file's name, if it is damaged or belongs to another run.
 Result<PendingUpdate> read_pending_update(const std::filesystem::path& file);
-// Where that of a run is, if there is one.
+// The path of a run's file, whether or not it exists.
 std::filesystem::path pending_file(const std::filesystem::path& state_directory, RunId run);
 
 }  // namespace fedge::client

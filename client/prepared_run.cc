@@ -15,8 +15,8 @@
 namespace fedge::client {
 namespace {
 
-// The noise is drawn once for what is counted and how much noise there is, in whatever run and however often:
-// of several draws the mean would tell. Nobody else has the key that it comes from.
+// Derives the noise from this client's key, the counts and epsilon, so that every run gets the same noise:
+// the mean of several draws would reveal the counts.
 Result<std::vector<double>> labels_of(const learn::Task& task, ClientId client,
                                       const protocol::StatusSpec& status,
                                       const std::filesystem::path& state_directory) {
@@ -38,7 +38,7 @@ struct Outside {
   std::filesystem::path memory;
 };
 
-// With the user's program, which holds the samples.
+// Prepares a run with the user's program, which holds the samples.
 Result<std::shared_ptr<PreparedRun>> prepare_outside(const protocol::RunDescription& description,
                                                      const ClientSide& side, const Outside& outside) {
   if (outside.spec.status.labels != protocol::LabelReport::kNone)
@@ -66,10 +66,10 @@ Result<std::shared_ptr<PreparedRun>> prepare_outside(const protocol::RunDescript
       .capability = ready.capability});
 }
 
-// What a run's description says. Where clients aggregate themselves it is the whole run file.
+// The parsed run description. In serverless runs it is the whole run file.
 struct Described {
   WorkSpec work;
-  std::shared_ptr<const run::RunConfig> whole;  // null elsewhere
+  std::shared_ptr<const run::RunConfig> whole;  // null unless serverless
 };
 
 Result<Described> read_description(const protocol::RunDescription& description) {
@@ -120,7 +120,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
                   .samples = SampleCount(task->samples_of(side.client).size())});
 }
 
-// What hides this client's updates in a run, whoever of its other clients the coordinator is in league with.
+// The noise on this client's updates in a run; counts the noise of the guaranteed honest clients only.
 PrivateReleases::Noise noise_in(const WorkSpec& work, const privacy::SecureRules& own) {
   if (work.local_privacy) return {work.local_privacy->noise_multiplier, work.local_privacy->noise_multiplier};
   if (!work.masking) return {};
@@ -128,7 +128,7 @@ PrivateReleases::Noise noise_in(const WorkSpec& work, const privacy::SecureRules
   return {.own = 0, .in_sums = work.masking->noise_multiplier * std::sqrt(honest)};
 }
 
-// Checks the run against what this client has been told to tell at most, with all that it has told before.
+// Checks that the updates of this run and of all earlier runs together stay below --max-epsilon.
 Result<void> check_privacy(const protocol::RunDescription& description, const ClientSide& side,
                            const std::optional<privacy::LocalPrivacySpec>& spec) {
   if (!side.max_epsilon) return {};
@@ -138,7 +138,7 @@ Result<void> check_privacy(const protocol::RunDescription& description, const Cl
                                           ", but the clients of this run add no noise to their own updates; "
                                           "set differential_privacy.kind = \"local\" in the run file"};
   FEDGE_TRY(releases, PrivateReleases::read(side.state_directory));
-  // At this client's delta: a run that is content with less certainty costs more.
+  // Use this client's delta: a run with a larger delta costs more epsilon here.
   const PrivateReleases::Noise noise = {spec->noise_multiplier, spec->noise_multiplier};
   FEDGE_TRY(epsilon, releases.epsilon({description.run, noise, spec->max_participations}, side.max_delta));
   if (epsilon <= *side.max_epsilon) return {};
@@ -150,8 +150,8 @@ Result<void> check_privacy(const protocol::RunDescription& description, const Cl
           "; use more noise or fewer updates per client in the run file"};
 }
 
-// Checks that noise that clients add hides this one's updates, those of runs before among them, as far as
-// that is asked for.
+// Checks that clients' noise hides this client's updates, also those of earlier runs, as --require-noise
+// demands.
 Result<void> check_noise(const PrivateReleases::Planned& planned, const ClientSide& side) {
   if (!side.require_noise) return {};
   const std::string wanted =
@@ -172,7 +172,7 @@ Result<void> check_noise(const PrivateReleases::Planned& planned, const ClientSi
                    "; use more noise or fewer updates per client in the run file"};
 }
 
-// Refuses runs that hide updates and ask for labels besides: nothing hides how many samples these come to.
+// Refuses runs that protect updates but ask for labels: the published counts are not protected.
 Result<void> check_labels(const WorkSpec& work) {
   if (!(work.local_privacy || work.masking) || work.status.labels == protocol::LabelReport::kNone) return {};
   return Error{ErrorCode::kRefused,
@@ -180,8 +180,8 @@ Result<void> check_labels(const WorkSpec& work) {
                "of their samples; remove status.labels and sampling.labels from the run file"};
 }
 
-// Refuses noise of each client's own that is no more than a name for none: what it leaves of an update is not
-// known again (SummedUpdates), and a second sum would reveal it.
+// Refuses own noise that is too small to hide an update. SummedUpdates does not recognise an update with
+// such noise in a second sum, and two sums would reveal it.
 Result<void> check_second_sums(const WorkSpec& work) {
   if (!work.masking || !work.local_privacy || work.local_privacy->noise_multiplier >= privacy::kHidingNoise)
     return {};

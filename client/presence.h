@@ -1,4 +1,5 @@
-// Presence: for how much of the time since it began a client has been connected. Pure; it is told the time.
+// Presence: the fraction of time since begin() that a client has been connected. Pure; callers pass the
+// time.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace fedge::client {
 
 class Presence {
  public:
-  // The first call counts.
+  // Only the first call has an effect.
   void begin(Time now) {
     if (!begun_) begun_ = now;
   }
@@ -19,7 +20,7 @@ class Presence {
     if (since_) before_ += now - *since_;
     since_.reset();
   }
-  // In [0, 1]; 1 when no time has passed.
+  // In [0, 1]; 1 if no time has passed.
   double share(Time now) const {
     const Duration all = now - begun_.value_or(now);
     const Duration there = before_ + (since_ ? now - *since_ : Duration::zero());

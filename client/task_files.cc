@@ -39,7 +39,7 @@ std::vector<TaskFiles::Update> TaskFiles::take_up(const std::function<void(const
     std::error_code ignored;
     std::filesystem::remove(file, ignored);
   };
-  // A client of before runs went side by side kept its one update in a file of that name.
+  // Earlier versions, limited to one run, kept the update in a file of this name.
   if (const auto old = directory_ / "pending"; std::filesystem::is_regular_file(old))
     drop(old, old.string() + " was written by an earlier version of this program");
   for (const auto& file : pending_updates(directory_)) {
@@ -70,7 +70,7 @@ Result<TaskFiles::Update> TaskFiles::take_up(const std::filesystem::path& file) 
   return Update{std::move(pending), std::move(*payload)};
 }
 
-// In all: what waits for a verdict stays.
+// Checks that the cache has room for `bytes` besides the updates and held objects, which must stay.
 Result<void> TaskFiles::check_room(const char* what, std::uint64_t bytes) const {
   std::uint64_t kept = 0;
   for (const auto& [run, payload] : payloads_) kept += payload->manifest().payload_size;
@@ -114,7 +114,7 @@ Result<TaskFiles::Download> TaskFiles::download(const ParameterLayout& layout, c
   return download_;
 }
 
-// What the former model has of this one need not travel again.
+// Copies the chunks that the former model and this one have in common.
 Result<void> TaskFiles::take_over(const protocol::Manifest& model) {
   const auto former = std::exchange(former_, nullptr);
   if (!former || former->manifest().id() == model.id()) return {};
@@ -125,7 +125,7 @@ Result<void> TaskFiles::take_over(const protocol::Manifest& model) {
       if (had.chunks[i] != model.chunks[i] || download_.model->has(i) || !former->has(i)) continue;
       const auto chunk = buffer.span().first(model.chunk_length(i));
       if (!former->read(i, chunk) || !protocol::verify_chunk(model, i, chunk))
-        continue;  // then it is fetched
+        continue;  // it will be fetched
       FEDGE_TRY_VOID(download_.model->write(i, chunk));
     }
   }
@@ -158,7 +158,7 @@ void TaskFiles::let_go_of_former() {
   former_ = nullptr;
 }
 
-// Beside what waits for a verdict, which check_room() has counted.
+// Removes the former model if it leaves no room for `bytes` more.
 void TaskFiles::make_room(std::uint64_t bytes) {
   if (former_ && !check_room("", bytes + former_->manifest().payload_size)) let_go_of_former();
 }
@@ -201,7 +201,7 @@ Result<TaskFiles::Update> TaskFiles::keep(const protocol::TrainRequest& request,
 void TaskFiles::forget(RunId run) {
   const auto payload = payloads_.find(run);
   if (payload == payloads_.end()) return;
-  // First what names the payload.
+  // First remove the file that names the payload.
   std::error_code ignored;
   std::filesystem::remove(pending_file(directory_, run), ignored);
   store_->remove(payload->second->manifest().id());

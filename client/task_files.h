@@ -1,8 +1,8 @@
-// TaskFiles: what a client keeps on disk of its tasks, so that neither a cut link nor a power cut costs it
-// twice: models on their way (STATE/chunks, a cache whose oldest files give way) and for each run the
-// finished update that waits for its verdict (its payload there, the rest in STATE/pending/). Whatever is
-// read back is believed for its hashes alone. Blocks on the disk: the daemon's worker thread calls it;
-// objects it hands out may be read and written elsewhere.
+// TaskFiles: a client's durable task data, so that a disconnect or a power cut does not repeat a download
+// or a training. It keeps models being fetched (STATE/chunks, a cache that drops its oldest files) and each
+// run's finished update until its verdict (payload in the cache, the rest in STATE/pending/). Data read
+// back is checked against its hashes. Blocks on the disk: the daemon's worker thread calls it. The returned
+// objects may be used on other threads.
 #pragma once
 
 #include <cstddef>
@@ -27,48 +27,48 @@ class TaskFiles {
  public:
   struct Download {
     std::shared_ptr<protocol::StoredObject> model;
-    std::vector<bool> wanted;                         // chunks of it
+    std::vector<bool> wanted;                         // which chunks of it
     std::shared_ptr<protocol::StoredObject> control;  // null without one
   };
-  // What is to be fetched.
+  // What to fetch.
   struct Offer {
     protocol::Manifest model;
     std::optional<protocol::Manifest> control;
-    Coverage needed;      // parameters of the model, and of nothing else
-    bool frozen = false;  // most of the model stays what it is: worth keeping for the next
+    Coverage needed;      // parameters of the model that are needed
+    bool frozen = false;  // most of the model stays constant: keep it for the next one
   };
   struct Update {
     PendingUpdate pending;
     std::shared_ptr<protocol::StoredObject> payload;
   };
 
-  // At most so many bytes of payload under the state directory, which is made if absent.
+  // Keeps at most `max_bytes` of payload under the state directory, which it creates if absent.
   static Result<std::unique_ptr<TaskFiles>> open(const std::filesystem::path& state_directory,
                                                  std::size_t max_bytes);
 
-  // What an earlier process was left with, one update a run and at most kMaxRuns, in the order of the runs.
-  // What is damaged or too many is removed, and `report` has said so.
+  // The updates that an earlier process left: one for each run, at most kMaxRuns, in the order of the runs.
+  // Removes files that are damaged or too many, and reports them.
   std::vector<Update> take_up(const std::function<void(const Event&)>& report);
-  // Where these vectors of the whole layout go, with the chunks that are there already, be it as a part of
-  // the model before. Those of the download before are released, but
-  // for a frozen model's if there is room for three.
+  // Opens the files for these vectors of the whole layout; they contain the chunks already stored, also as
+  // part of the former model. Removes the files of the previous download, except a frozen model if the
+  // cache has room for three.
   Result<Download> download(const ParameterLayout& layout, const Offer& offer);
-  // A float32 object of the whole layout, every wanted chunk (empty: each) checked; the others' values are 0.
-  // A damaged one is kCorrupt and fetched again next time. 4 bytes a parameter.
+  // Reads a float32 object of the whole layout. Checks every wanted chunk (empty: all chunks); other values
+  // are 0. A damaged chunk gives kCorrupt and is fetched again next time. Takes 4 bytes for each parameter.
   Result<ParameterVector> load(const std::shared_ptr<protocol::StoredObject>& object,
                                const std::shared_ptr<const ParameterLayout>& layout,
                                const std::vector<bool>& wanted = {});
-  // Keeps the run's update until forget(), in place of the one before; survives a power cut once it returns.
-  // Releases the download in the same way.
+  // Keeps the run's update until forget(), replacing the previous one; survives a power cut once it
+  // returns. Releases the download as the next download() would.
   Result<Update> keep(const protocol::TrainRequest& request, const OutgoingUpdate& update);
   void forget(RunId run);
-  // Of a round without a server: an object whose chunks come from others, with those that are there already.
-  // Kept until let_go(); kResource where the cache has no room for it.
+  // Serverless rounds: opens an object whose chunks come from other clients, with the chunks already
+  // stored. Keeps it until let_go(). kResource if the cache has no room for it.
   Result<std::shared_ptr<protocol::StoredObject>> hold(RunId run, const protocol::Manifest& manifest);
   void let_go(RunId run);
-  // Where such a round's model is made of them.
+  // The store for models that such a round aggregates.
   protocol::ChunkStore& chunks() { return *store_; }
-  // All but those of these runs.
+  // Forgets the updates of all runs but these.
   void forget_others(std::span<const RunId> held);
 
  private:
@@ -87,18 +87,18 @@ class TaskFiles {
   std::unique_ptr<protocol::ChunkStore> store_;
   std::size_t max_bytes_;
   Download download_;
-  // The model before, as far as it was fetched, where most of the next is the same.
+  // The previous model, as far as it was fetched; kept if the next one is mostly the same.
   std::shared_ptr<protocol::StoredObject> former_;
   bool keeps_former_ = false;
-  // Of the updates that are kept; their space cannot be taken.
+  // Payloads of the kept updates; their space cannot be reused.
   std::map<RunId, std::shared_ptr<protocol::StoredObject>> payloads_;
-  // Nor can that of these.
+  // Held objects; their space cannot be reused either.
   std::map<RunId, std::map<protocol::ObjectId, std::shared_ptr<protocol::StoredObject>>> held_;
 };
 
-// Where the chunks are.
+// The directory of the chunks.
 std::filesystem::path chunk_cache(const std::filesystem::path& state_directory);
-// Bytes that it takes on the disk.
+// Bytes that the cache takes on the disk.
 std::uint64_t chunk_cache_use(const std::filesystem::path& state_directory);
 
 }  // namespace fedge::client

@@ -1,4 +1,4 @@
-// The client daemon's inside: what link, timers, engine and worker share. Not for users of the daemon.
+// The client daemon's implementation: what link, timers, engine and worker share. Internal to client/.
 #pragma once
 
 #include <chrono>
@@ -41,9 +41,9 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
         status_(options_.state_directory),
         unfinished_(io) {}
 
-  // Before start(): TLS, and the directory.
+  // Before start(): reads state files, opens TLS and the directory.
   Result<void> prepare();
-  // Takes up what an earlier process was left with, and connects.
+  // Resumes the updates of an earlier process, and connects.
   void start();
   void step(const ClientEngine::Input& input);
   void shut_down();
@@ -56,11 +56,11 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void connect();
   void connect_to(const protocol::Address& address);
   void prefer(const std::vector<protocol::Address>& announced);
-  // The coordinator answers at this address.
+  // Stores the address at which the coordinator answered.
   void remember(const protocol::Address& address);
   void use(std::shared_ptr<protocol::Link> link, const protocol::Welcome& welcome);
   void send(const protocol::Message& message);
-  // Whether the offer is of an update without masks where none may leave: then it is not sent.
+  // Whether this update must not leave because it is unmasked; then it is not sent.
   bool withhold(const protocol::UpdateOffer& offer);
   void prepare(const protocol::RunDescription& description);
   TrainerOptions trainer_of(const std::string& run);
@@ -69,7 +69,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void forget(RunId run);
   void fetch(const ClientEngine::FetchModel& fetch);
   void fetched(const ClientEngine::FetchModel& fetch, Result<TaskFiles::Download> download);
-  // Likewise, from the members of its swarm.
+  // Fetches the model from the members of its swarm.
   void exchange_model(RunId run, std::function<void(const Result<void>&)> done);
   void end_exchange(RunId run);
   void fetch_object(const protocol::Manifest& manifest, std::shared_ptr<protocol::ChunkSink> sink,
@@ -90,18 +90,18 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void trained_plain(const TaskToTrain& order, Result<WorkResult> result, const Digest& update);
   Result<void> admit_sum(const PreparedRun& prepared, const SummedUpdates::Sum& sum) const;
   void trained(const TaskToTrain& order, const Result<TaskFiles::Update>& update);
-  // What the coordinator says of a round without a server; false: it is something else.
+  // Handles a message about a serverless round; false: the message is about something else.
   bool share(const protocol::Message& message);
-  // The round's updates at this client, if it is the run's task in hand.
+  // The round's updates at this client, if this is the run's current task; else null.
   ServerlessUpdates* serverless_updates(RunId run, TaskId task);
   template <class M>
   bool pass_on(const protocol::Message& message);
   void end_sharing(RunId run);
-  // Of runs whose updates are summed in secret.
+  // Secure aggregation.
   struct Part;
   void sync_sessions();
   void begin_session(RunId run, Part& part, const protocol::TrainRequest& task);
-  // What the coordinator says of a session; false: it is something else.
+  // Handles a message about a secure session; false: the message is about something else.
   bool handle_secure_message(const protocol::Message& message);
   template <class M>
   bool hear(const M& message);
@@ -110,7 +110,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   void stop_session(RunId run, const Error& error);
   void keep_known_clients();
   void kept_known_clients(std::size_t number, const Result<void>& written);
-  // Shares leave once it is on the disk that they have.
+  // Sends shares only after the disk has recorded that they are sent.
   void reveal(RunId run, const protocol::SecureUnmask& answer);
   void say(RunId run, const protocol::Message& message);
   void report_stage(RunId run, Event event);
@@ -131,13 +131,13 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   Time now() const { return Time(std::chrono::steady_clock::now() - started_); }
   void disconnected(const Error& error) { step(ClientEngine::Disconnected{error}); }
 
-  DirectoryLock lock_;  // two daemons with one key would throw each other out
+  DirectoryLock lock_;  // two daemons with one key would disconnect each other
   boost::asio::io_context& io_;
   DaemonOptions options_;
   Membership membership_;
   SecretKey key_;
   std::shared_ptr<protocol::TlsIdentity> identity_;
-  std::unique_ptr<TaskFiles> files_;  // the worker's, once it has begun
+  std::unique_ptr<TaskFiles> files_;  // used by the worker after start()
   ClientEngine engine_;
   Rng rng_;
   protocol::Timer timer_;
@@ -145,59 +145,59 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   protocol::Timer status_timer_;
   StatusFile status_;
   KnownClients known_clients_;
-  std::size_t known_asked_ = 0;          // of them, to be written down
-  std::size_t known_written_ = 0;        // and on the disk
-  std::optional<SummedUpdates> summed_;  // once there is prepare()
+  std::size_t known_asked_ = 0;          // number of known clients whose write has been requested
+  std::size_t known_written_ = 0;        // number of known clients on the disk
+  std::optional<SummedUpdates> summed_;  // set by prepare()
   bool status_due_ = false;
-  // Keeps the io_context running while only the worker has something to do.
+  // Keeps the io_context running while only the worker has work.
   protocol::Unfinished unfinished_;
-  // Its jobs hold this object weakly: one that is never begun would otherwise keep it for ever.
+  // Its jobs hold this object weakly: a job that never begins would otherwise keep it alive.
   protocol::Worker worker_;
-  protocol::Worker writer_;  // likewise, of what cannot wait until a model is trained
+  protocol::Worker writer_;  // a second worker, for writes that must not wait for training
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
-  std::vector<protocol::Address> addresses_;  // of the coordinator, to be tried in this order
+  std::vector<protocol::Address> addresses_;  // of the coordinator, in the order to try
   std::size_t next_address_ = 0;
   std::unique_ptr<dht::DirectoryNode> directory_;
   dht::SequenceNumbers sequences_;
-  dht::Subscription search_;  // for the coordinator, before each connection
+  dht::Subscription search_;  // looks up the coordinator before each connection
   std::shared_ptr<protocol::Link> link_;
   std::shared_ptr<Swarm> swarm_;
-  // A task whose update is summed in secret with others'.
+  // A task whose update goes into a secure sum.
   struct SecureTask {
     struct Trained {
       TaskToTrain order;
       WorkResult result;
     };
     privacy::SecureClient session;
-    // How many known clients have to be on the disk before anything leaves; nothing: none is named yet.
+    // How many known clients must be on the disk before anything is sent; nothing: none is named yet.
     std::optional<std::size_t> rests_on = {};
-    std::vector<privacy::SecureClient::Effect> held = {};  // until they are
-    SummedUpdates::Sum sum = {};                 // once it is admitted; its update once that has been trained
-    std::unique_ptr<Trained> trained = nullptr;  // and not masked yet
-    bool noted = false;                          // that the masks are taken away
-    bool written = false;                        // and that on the disk
+    std::vector<privacy::SecureClient::Effect> held = {};  // effects that wait for that write
+    SummedUpdates::Sum sum = {};                           // once admitted; its `update` once trained
+    std::unique_ptr<Trained> trained = nullptr;            // trained, but not masked yet
+    bool noted = false;                                    // the reveal of the masks is being recorded
+    bool written = false;                                  // the record is on the disk
   };
-  // What there is of a run. Named by the engine: at most kMaxRuns, and what a process before has left.
+  // The state of one run. Keys are the engine's runs: at most kMaxRuns, and those of resumed updates.
   struct Part {
     std::string name;                                           // empty: not described yet
-    std::shared_ptr<const protocol::RunDescription> described;  // what `prepared` is made of
+    std::shared_ptr<const protocol::RunDescription> described;  // `prepared` is built from this
     std::shared_ptr<ExternalTrainer> trainer;        // if the user's program trains; used by the worker
     std::shared_ptr<PreparedRun> prepared;           // used by the worker
     std::shared_ptr<protocol::StoredObject> update;  // trained, kept until the verdict
     std::optional<protocol::Manifest> serving;
-    std::optional<protocol::ObjectId> exchanging;  // the model, with other clients
-    std::shared_ptr<ServerlessUpdates> shared;     // of its task, in a run without a server
-    std::unique_ptr<SecureTask> secure;            // likewise, in a run with secure sums
-    std::shared_ptr<protocol::StoredObject> made;  // by the last one
+    std::optional<protocol::ObjectId> exchanging;  // the model that is exchanged with other clients
+    std::shared_ptr<ServerlessUpdates> shared;     // updates of the current task, in a serverless run
+    std::unique_ptr<SecureTask> secure;            // session of the current task, with secure aggregation
+    std::shared_ptr<protocol::StoredObject> made;  // the model that the last serverless task produced
     std::optional<double> utility;                 // of its last training
   };
   std::map<RunId, Part> parts_;
-  Duration round_trip_{};           // of Hello and Welcome
-  std::optional<RunId> busy_with_;  // whose task is fetched or trained
+  Duration round_trip_{};           // from Hello to Welcome
+  std::optional<RunId> busy_with_;  // run whose task is being fetched or trained
   std::stop_source task_stop_;      // of that task
-  TaskFiles::Download download_;    // on its way, or waiting to be trained from
+  TaskFiles::Download download_;    // being fetched, or waiting for training
   std::optional<protocol::Manifest> fetching_;
-  bool exchanging_ = false;  // the model of that task is on its way through its swarm
+  bool exchanging_ = false;  // whether that task's model is being fetched through its swarm
 };
 
 }  // namespace fedge::client

@@ -84,7 +84,7 @@ Check membership(const std::filesystem::path& directory) {
   return {"membership", Health::kGood, detail};
 }
 
-// A device without a battery for its clock begins in 1970, or when it was built.
+// Without a battery a device's clock starts in 1970, or at the date of its system image.
 Check clock_of(const std::filesystem::path& directory) {
   const std::time_t now = std::time(nullptr);
   struct stat info {};

@@ -1,6 +1,6 @@
-// Doctor: what may keep a client from taking part, checked one by one: its state directory, key, membership,
-// clock and disk, then the way to each coordinator: name, TCP, TLS with the pinned key, Hello, round trip.
-// Blocks, with a time limit for each step; `fedge-client doctor`.
+// Doctor: checks one by one what may keep a client from taking part (`fedge-client doctor`). It checks
+// state directory, key, membership, clock and disk, then the route to each coordinator: name, TCP, TLS with
+// the pinned key, Hello, round trip. Blocks, with a time limit for each step.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ enum class Health { kGood, kWarning, kBad, kSkipped };
 struct Check {
   std::string name;  // "key file"
   Health health = Health::kGood;
-  std::string detail;  // what was found, and what to do about it
+  std::string detail;  // what was found, and how to fix it
 };
 
 struct DoctorOptions {
@@ -24,12 +24,12 @@ struct DoctorOptions {
   std::size_t cache_bytes = std::size_t{1} << 30;
 };
 
-// In the order in which they were made; what cannot be checked because of an earlier failure is kSkipped.
+// In the order of execution; kSkipped if an earlier failure makes a check impossible.
 std::vector<Check> examine(const DoctorOptions& options);
-// Whether it can take part as it is.
+// Whether no check failed.
 bool healthy(const std::vector<Check>& checks);
 
-// The parts, apart from each other.
+// The two halves of examine().
 void examine_files(const DoctorOptions& options, std::vector<Check>& checks);
 void examine_network(const DoctorOptions& options, std::vector<Check>& checks);
 

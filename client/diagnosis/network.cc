@@ -1,4 +1,4 @@
-// The way to each coordinator, step by step. One that answers is enough: others that do not are warnings.
+// Checks the route to each coordinator, step by step. If one answers, failures of the others are warnings.
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -19,7 +19,7 @@ using boost::asio::ip::tcp;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kTcpTimeout{5};
-// The link's own limits end the rest.
+// Limit for TLS and Hello together; the link has limits of its own.
 constexpr std::chrono::seconds kSessionTimeout{15};
 
 std::string milliseconds_text(SteadyClock::duration duration) {
@@ -31,7 +31,7 @@ struct Route {
   const Membership& membership;
   const DoctorOptions& options;
   std::shared_ptr<protocol::TlsIdentity> identity;
-  bool running;  // a daemon holds the membership: a Hello would throw it out
+  bool running;  // a daemon uses this membership: a Hello from here would disconnect it
 };
 
 void skip(std::initializer_list<const char*> names, const std::string& why, std::vector<Check>& checks) {

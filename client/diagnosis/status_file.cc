@@ -37,7 +37,7 @@ std::int64_t number_of(const Event& event, std::string_view key) {
   return 0;
 }
 
-// What an event says became of an update; empty: nothing.
+// The verdict on an update that this event reports; empty for other events.
 std::string_view verdict_of(const Event& event) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kVerdicts = {
       {{"update.accepted", "accepted"},
@@ -49,7 +49,7 @@ std::string_view verdict_of(const Event& event) {
   return {};
 }
 
-// Each field's name in the file, and where it is.
+// Visits each field with its name in the file.
 template <class Status, class Visit>
 void for_each_field(Status& status, const Visit& visit) {
   visit("link", status.activity.link);
@@ -118,8 +118,7 @@ Result<DaemonStatus> read_status(const std::filesystem::path& state_directory) {
   return status;
 }
 
-// The lock is asked for only if there is a process that may hold it: a daemon that is just being started must
-// not find it taken.
+// Tries the lock only if some process may hold it: a daemon that is just starting must not find it taken.
 bool daemon_runs(const std::filesystem::path& state_directory) {
   const auto status = read_status(state_directory);
   if (!status || status->activity.link == "stopped" || status->pid <= 0) return false;
@@ -161,7 +160,7 @@ void StatusFile::write() {
   for (const RunActivity& run : status_.activity.runs) json["runs"].push_back(json_of(run));
   const auto file = status_file(directory_);
   const std::filesystem::path fresh = file.string() + ".new";
-  // A reason may hold a peer's bytes.
+  // json_text escapes invalid UTF-8: a reason may contain bytes of a peer.
   const std::string text = json_text(json, 1) + "\n";
   std::ofstream out(fresh, std::ios::binary);
   out << text;

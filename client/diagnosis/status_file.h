@@ -1,5 +1,6 @@
-// StatusFile: what the daemon is doing, for people: STATE/status.json, replaced whole, read by `fedge-client
-// status`. Nothing depends on it: it is not synced, a damaged one is ignored. Not thread-safe.
+// StatusFile: the daemon's current state for people: STATE/status.json, replaced as a whole, read by
+// `fedge-client status`. The daemon never relies on it: the file is not synced, and a damaged one is
+// ignored. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +16,9 @@
 namespace fedge::client {
 
 struct RunActivity {
-  std::string name;            // empty: it has not been described since the daemon began
+  std::string name;            // empty: not described since the daemon started
   std::string work;            // ClientEngine::Part's
-  std::optional<TaskId> task;  // in hand
+  std::optional<TaskId> task;  // the current task
   bool operator==(const RunActivity&) const = default;
 };
 
@@ -30,32 +31,32 @@ struct Activity {
 struct DaemonStatus {
   Activity activity;
   std::int64_t pid = 0;
-  std::int64_t link_since = 0;  // seconds since 1970, as all times here
+  std::int64_t link_since = 0;  // seconds since 1970, like all times here
   std::int64_t written = 0;
-  std::string link_reason;  // of the last loss
-  // The last update that was judged; empty: none since the daemon began.
+  std::string link_reason;  // of the last disconnect
+  // The last verdict on an update; empty: none since the daemon started.
   std::string verdict;  // "accepted", "refused", "dropped" or "failed"
   std::int64_t verdict_round = 0;
   std::int64_t verdict_at = 0;
   std::string verdict_reason;
-  std::int64_t accepted = 0;  // updates, since the daemon began
+  std::int64_t accepted = 0;  // number of updates since the daemon started
 };
 
 std::filesystem::path status_file(const std::filesystem::path& state_directory);
 // kNotFound if no daemon has run here, kCorrupt if it is damaged.
 Result<DaemonStatus> read_status(const std::filesystem::path& state_directory);
 
-// Whether a daemon is at work in this directory.
+// Whether a daemon is running in this directory.
 bool daemon_runs(const std::filesystem::path& state_directory);
 
 class StatusFile {
  public:
   explicit StatusFile(std::filesystem::path state_directory);
-  // What the engine reports.
+  // Takes an event of the daemon.
   void note(const Event& event);
   void set(Activity activity);
   bool changed() const { return changed_; }
-  // A full disk costs the status, nothing else.
+  // Ignores errors: a full disk must not stop the daemon.
   void write();
 
  private:

@@ -1,5 +1,4 @@
-// Backoff: when a client that has lost its link tries again. Pure: the jitter is drawn from the client's own
-// stream.
+// Backoff: when a client reconnects after a disconnect. Pure: jitter is drawn from the client's own stream.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +15,8 @@ namespace fedge::client {
 struct BackoffRules {
   Duration first = seconds(1);
   Duration longest = seconds(60);
-  Duration unknown = seconds(120);  // while the coordinator does not know the key, or speaks another protocol
+  // if the coordinator does not know the key or speaks another protocol version
+  Duration unknown = seconds(120);
 };
 
 class Backoff {
@@ -24,21 +24,21 @@ class Backoff {
   explicit Backoff(BackoffRules rules) : rules_(rules) {}
 
   void begin() { attempts_ = 0; }
-  // The coordinator is there, and says how far clients must be spread that come back together.
+  // The coordinator answered. `spread` is the time over which reconnecting clients must spread out.
   void connected(Duration spread) {
     attempts_ = 0;
     asked_ = {};
     spread_ = spread;
   }
-  // The coordinator has said goodbye, and asks to be left alone so long; longer where that takes long to
-  // change.
+  // The coordinator said Goodbye and asks for a pause of `window`. The pause is longer for reasons that
+  // take long to change.
   void asked(ErrorCode code, Duration window) {
     const bool takes_long = code == ErrorCode::kNotFound || code == ErrorCode::kUnsupported;
     asked_ = takes_long ? std::max(window, rules_.unknown) : window;
   }
-  // In seconds, until the next try after a link is lost. Of a coordinator that says when it has room: uniform
-  // in [w, 2w]; it was there, so this does not count as a failure. Else full jitter, uniform in (0, cap], so
-  // that clients cut off together do not come back together.
+  // Seconds until the next try. After a Goodbye with a window w: uniform in [w, 2w], and not counted as a
+  // failure, because the coordinator answered. Else full jitter, uniform in (0, cap], so that clients that
+  // were cut off together do not reconnect together.
   double next(const StepContext& context) {
     const Duration window = std::exchange(asked_, Duration::zero());
     const auto ticks = static_cast<std::uint64_t>(context.now.time_since_epoch().count());

@@ -13,7 +13,7 @@ constexpr std::chrono::milliseconds kPause{200};
 
 using Records = std::vector<dht::Record>;
 
-// Asks again until there is an answer with something in it, or patience has ended.
+// Asks the directory repeatedly until it returns records or the patience ends.
 class Asking : public std::enable_shared_from_this<Asking> {
  public:
   Asking(const SearchTerms& search, const dht::Key& key, std::function<void(const Result<Records>&)> done)
@@ -68,8 +68,8 @@ std::vector<FoundCoordinator> coordinators_of(const Records& records) {
   return found;
 }
 
-// Of the records that were ignored since `before`; a wrong clock takes every record for one that has ended,
-// or would last too long.
+// Describes the records ignored since `before`. With a wrong clock every record looks expired or too far in
+// the future.
 std::string ignored_since(const dht::FlawCounts& before, const dht::FlawCounts& now) {
   std::string text;
   for (std::size_t i = 0; i < dht::kFlaws; ++i) {

@@ -1,6 +1,6 @@
-// Where a coordinator is, asked of the directory: by its key, which its clients have pinned; or by a run's
-// name, for who is no client yet. All on the io_context's thread; `done` is called once, within the patience
-// given, unless the search that is returned is destroyed before; it must be before the directory is.
+// Finds a coordinator in the directory: by its key, which its clients have pinned, or by a run's name for a
+// device that is not a client yet. Runs on the io_context's thread. Calls `done` once within the given
+// patience, unless the returned search is destroyed first. Destroy the search before the directory.
 #pragma once
 
 #include <functional>
@@ -21,24 +21,24 @@ namespace fedge::client {
 
 struct FoundCoordinator {
   PublicKey key;
-  std::vector<protocol::Address> addresses;  // to be tried in this order
+  std::vector<protocol::Address> addresses;  // in the order to try
 };
 
 struct SearchTerms {
   boost::asio::io_context& io;
   dht::Directory& directory;
-  Duration patience{};  // how long to ask again while nobody answers, or nothing is there
+  Duration patience{};  // how long to ask again while there is no answer or no record
 };
 
 using CoordinatorFound = std::function<void(const Result<FoundCoordinator>&)>;
 
-// kNotFound: it is not announced, and what was ignored meanwhile; kUnavailable: nobody could be asked.
+// kNotFound: no announcement; the text counts ignored records. kUnavailable: no directory node answered.
 [[nodiscard]] dht::Subscription find_coordinator(const SearchTerms& terms, const PublicKey& key,
                                                  CoordinatorFound done);
 
-// The coordinator that announces the run of this name. Anybody may announce any name: who knows the
-// coordinator's key asks for that. kNotFound, kUnavailable as above; kRefused: several announce it, which are
-// named.
+// Finds the coordinator that announces the run of this name. Any node may announce any name: if you know
+// the coordinator's key, use find_coordinator. kNotFound and kUnavailable as above; kRefused: several
+// coordinators announce the name, and the error lists them.
 [[nodiscard]] dht::Subscription find_run(const SearchTerms& terms, const std::string& run_name,
                                          CoordinatorFound done);
 

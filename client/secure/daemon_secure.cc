@@ -1,4 +1,4 @@
-// What the client daemon does for updates that are summed in secret.
+// Secure aggregation in the client daemon.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -16,7 +16,8 @@ protocol::SecureSession session_of(const protocol::TrainRequest& request) {
 
 }  // namespace
 
-// A session begins as soon as its task is there, whatever the device does just then, and ends with the task.
+// Starts a session as soon as its task is assigned, whatever the device is doing, and ends it with the
+// task.
 void Daemon::Impl::sync_sessions() {
   for (auto& [run, part] : parts_) {
     const protocol::TrainRequest* task = engine_.task(run);
@@ -24,7 +25,8 @@ void Daemon::Impl::sync_sessions() {
       part.secure.reset();
       continue;
     }
-    // Of an update that an earlier process has masked nothing can be revealed any more.
+    // A restarted process cannot reveal the masks of an update that an earlier one masked: start no
+    // session.
     const bool begun = part.secure && part.secure->session.session() == session_of(*task);
     if (begun || !part.prepared || !part.prepared->masking || (!part.secure && engine_.holds_update(run)))
       continue;
@@ -61,17 +63,17 @@ void Daemon::Impl::begin_session(RunId run, Part& part, const protocol::TrainReq
   carry_out(run, effects);
 }
 
-// Noise that a client adds is another for each sum, and counted (PrivateReleases): then its update may be in
-// several. So little noise that it hides nothing changes nothing.
+// With its own noise a client's update may be in several sums: the noise differs for each and is counted
+// (PrivateReleases). Noise too small to hide anything is treated as none.
 Result<void> Daemon::Impl::admit_sum(const PreparedRun& prepared, const SummedUpdates::Sum& sum) const {
   FEDGE_TRY_VOID(summed_->admit_task(sum.run, sum.task));
-  // What hides an update by itself is another for each track and run: tracks may begin from one model.
+  // Own noise differs for each track and run, so an origin may recur: tracks may begin from one model.
   const bool hidden = prepared.local_privacy.has_value();
   if (!hidden && prepared.noise.in_sums >= privacy::kHidingNoise) return {};
   if (!hidden) FEDGE_TRY_VOID(summed_->admit_origin(sum));
   FEDGE_TRY_VOID(summed_->admit_update(sum.update));
-  // Two sums at once could both be revealed: by the clients in league with the coordinator, and half of the
-  // others each.
+  // Two concurrent sums could both be revealed: by the clients that collude with the coordinator and half
+  // of the others each.
   for (const auto& [run, part] : parts_) {
     if (run == sum.run || !part.secure) continue;
     const SummedUpdates::Sum& other = part.secure->sum;
@@ -83,7 +85,7 @@ Result<void> Daemon::Impl::admit_sum(const PreparedRun& prepared, const SummedUp
   return {};
 }
 
-// All that have become known with one message at once: each write waits for the disk.
+// Writes all clients of one message at once, because each write waits for the disk.
 void Daemon::Impl::keep_known_clients() {
   if (known_clients_.size() == known_asked_) return;
   known_asked_ = known_clients_.size();
@@ -103,7 +105,7 @@ void Daemon::Impl::kept_known_clients(std::size_t number, const Result<void>& wr
   event.with("clients", static_cast<std::int64_t>(number));
   report(written ? event : event.with("reason", written.error().message));
   if (written) known_written_ = number;
-  // What has failed is tried again with the next message of any session.
+  // A failed write is retried with the next message of any session.
   known_asked_ = written ? std::max(known_asked_, number) : known_written_;
   for (auto& [run, part] : parts_) {
     if (!part.secure || part.secure->held.empty() || part.secure->rests_on > number) continue;
@@ -160,7 +162,7 @@ bool Daemon::Impl::hear(const M& message) {
   return true;
 }
 
-// Asked for again, perhaps over a new link: the coordinator may not have heard the last word.
+// Repeats the last messages, perhaps over a new link: the coordinator may not have received them.
 void Daemon::Impl::repeat_session(const protocol::TrainRequest& request) {
   const auto part = parts_.find(request.run);
   if (part == parts_.end() || !part->second.secure) return;
@@ -178,7 +180,7 @@ void Daemon::Impl::say(RunId run, const protocol::Message& message) {
       run, Event{Severity::kDebug, "secure.message_sent", {}}.with("message", protocol::name_of(message)));
 }
 
-// How far a session has come can be followed in the log.
+// Adds run, round and track to an event, so that the log shows a session's progress.
 void Daemon::Impl::report_stage(RunId run, Event event) {
   const auto part = parts_.find(run);
   if (part == parts_.end() || !part->second.secure) return;
@@ -188,7 +190,7 @@ void Daemon::Impl::report_stage(RunId run, Event event) {
              .with("track", std::int64_t{session.track.value()}));
 }
 
-// Nothing leaves, and nothing is masked, for clients whose keys could be forgotten.
+// Holds effects back until the known clients are on the disk, so that their keys cannot be forgotten.
 void Daemon::Impl::carry_out(RunId run, const std::vector<privacy::SecureClient::Effect>& effects) {
   using Session = privacy::SecureClient;
   SecureTask& secure = *parts_[run].secure;
@@ -207,13 +209,13 @@ void Daemon::Impl::carry_out(RunId run, const std::vector<privacy::SecureClient:
                effect);
 }
 
-// What the coordinator asks is against the terms, or too few are left: this client has no further part.
+// Ends this client's part: the coordinator's request violates the terms, or too few clients are left.
 void Daemon::Impl::stop_session(RunId run, const Error& error) {
   report(Event{Severity::kWarning, "secure.session_stopped", {}}
              .with("run", parts_[run].name)
              .with("reason", error.message));
   const protocol::TrainRequest* task = engine_.task(run);
-  if (task == nullptr || engine_.holds_update(run)) return;  // it is told what has become of its update
+  if (task == nullptr || engine_.holds_update(run)) return;  // the verdict on its update ends the task
   protocol::post(io_, [self = shared_from_this(), run, task = task->task(), error] {
     self->step(ClientEngine::TrainingFailed{run, task, error});
   });
@@ -233,7 +235,7 @@ void Daemon::Impl::trained_plain(const TaskToTrain& order, Result<WorkResult> re
   mask(order.request.run);
 }
 
-// On the worker.
+// Runs on the worker thread.
 Result<OutgoingUpdate> Daemon::Impl::mask(const PreparedRun& prepared, const protocol::TrainRequest& request,
                                           const privacy::Masking& masking, WorkResult result) const {
   WorkOrder order{.client = membership_.client,
@@ -251,7 +253,7 @@ Result<OutgoingUpdate> Daemon::Impl::mask(const PreparedRun& prepared, const pro
   return update;
 }
 
-// Once the masks are agreed on and the update is there.
+// Masks the update once it is trained and the masks are known.
 void Daemon::Impl::mask(RunId run) {
   Part& part = parts_[run];
   SecureTask& secure = *part.secure;
@@ -262,7 +264,7 @@ void Daemon::Impl::mask(RunId run) {
     const auto self = weak.lock();
     if (!self || work->order.stop.stop_requested()) return;
     const protocol::TrainRequest& request = work->order.request;
-    const bool failed = work->result.fault.has_value();  // and that has been reported
+    const bool failed = work->result.fault.has_value();  // already reported
     const auto masked = self->mask(*prepared, request, *masking, std::move(work->result));
     if (masked && masked->fault() && !failed) self->report_fault(*prepared, request, *masked->fault());
     Result<TaskFiles::Update> kept =

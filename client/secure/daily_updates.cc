@@ -14,7 +14,8 @@ constexpr std::size_t kMaxDailyFile = 1024;
 
 }  // namespace
 
-// One line: day, updates, and what the last was made of; in its place earlier versions had three numbers.
+// Format: one line with day, updates and the work of the last one; earlier versions wrote three numbers for
+// it.
 Result<DailyUpdates> DailyUpdates::read(const std::filesystem::path& state_directory, std::uint64_t day) {
   DailyUpdates daily(state_directory / "updates-today");
   daily.day_ = day;

@@ -1,5 +1,5 @@
-// DailyUpdates: how many updates a client has made today for its coordinator, in its state directory, so that
-// its owner can say how many there may be (fedge-client run --max-updates-per-day). Not thread-safe.
+// DailyUpdates: counts the updates that a client has made today for its coordinator, in its state
+// directory, so that the owner can limit them (fedge-client run --max-updates-per-day). Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@ namespace fedge::client {
 
 class DailyUpdates {
  public:
-  // Days are counted in UTC, and never backwards: a clock that is set back brings no day back. kCorrupt, with
-  // the file's name, if it is damaged.
+  // `day` counts in UTC and never goes back: setting the clock back does not reset the count. kCorrupt,
+  // with the file's name, if it is damaged.
   static Result<DailyUpdates> read(const std::filesystem::path& state_directory, std::uint64_t day);
 
-  // Names what an update is made of: the run's description (by its hash), task, model and part of it. An
-  // update of which any of that is different is another one.
+  // Hashes what determines an update: the run description's hash, run, round, track, model, control
+  // variate, data share and coverage. Updates that differ in any of these count separately.
   static Digest work_of(const Digest& terms, const protocol::TrainRequest& request);
 
-  // kRefused if the update would be one too many; the last one once more counts once.
+  // kRefused if the update would exceed `most`. A repetition of the last one is not counted again.
   Result<void> admit(const Digest& work, std::uint32_t most) const;
-  // Likewise, of one that is about to be sent: on the disk, also after a power cut, once this returns.
+  // Like admit(), for an update that is about to be sent. Durable once it returns.
   Result<void> count(const Digest& work, std::uint32_t most);
 
  private:
@@ -34,7 +34,7 @@ class DailyUpdates {
   std::filesystem::path file_;
   std::uint64_t day_ = 0;
   std::uint32_t made_ = 0;
-  std::string last_;  // what the last was made of, in hexadecimal
+  std::string last_;  // work_of() the last one, in hexadecimal
 };
 
 }  // namespace fedge::client

@@ -9,7 +9,7 @@
 namespace fedge::client {
 namespace {
 
-constexpr std::size_t kMaxKnownFile = std::size_t{64} << 20;  // of some 800,000 clients
+constexpr std::size_t kMaxKnownFile = std::size_t{64} << 20;  // for about 800,000 clients
 
 std::filesystem::path known_clients_file(const std::filesystem::path& directory) {
   return directory / "known-clients";
@@ -17,7 +17,7 @@ std::filesystem::path known_clients_file(const std::filesystem::path& directory)
 
 }  // namespace
 
-// A line for each: number, key in hexadecimal.
+// Format: one line for each client: number, key in hexadecimal.
 Result<KnownClients> KnownClients::read(const std::filesystem::path& state_directory) {
   KnownClients known;
   const auto file = known_clients_file(state_directory);

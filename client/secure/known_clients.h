@@ -1,6 +1,6 @@
-// KnownClients: which node key each of a coordinator's clients was first seen with, in this client's state
-// directory. Nobody can later pass off a key of its own as that client's; who is first seen with a wrong one
-// is not found out here (docs/THREATS.md). Not thread-safe; writes where it is told to.
+// KnownClients: the node key with which each client of a coordinator was first seen, in this client's state
+// directory. A client cannot later be impersonated with another key. A key that is wrong from the beginning
+// is not detected here (docs/THREATS.md). Not thread-safe; write() may run on another thread, on a copy.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ namespace fedge::client {
 
 class KnownClients {
  public:
-  // An empty one if there is no file. kCorrupt, with the file's name, if it is damaged.
+  // Empty if there is no file. kCorrupt, with the file's name, if it is damaged.
   static Result<KnownClients> read(const std::filesystem::path& state_directory);
 
-  // kRefused if the client was seen with another key before. A client that was not is known from now on.
+  // kRefused if the client was first seen with another key. Adds a client that was not seen before.
   Result<void> check_pinned_key(ClientId client, const PublicKey& key);
-  // Never becomes less: nobody is forgotten.
+  // Never decreases: no client is removed.
   std::size_t size() const { return keys_.size(); }
-  // In the place of what was written before; survives a power cut once it returns.
+  // Replaces the file; survives a power cut once it returns.
   Result<void> write(const std::filesystem::path& state_directory) const;
 
  private:

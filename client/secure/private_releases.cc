@@ -13,23 +13,23 @@ namespace fedge::client {
 namespace {
 
 constexpr const char* kFile = "private-releases";
-constexpr std::size_t kMaxReleasesFile = std::size_t{4} << 20;  // some 80,000 runs
+constexpr std::size_t kMaxReleasesFile = std::size_t{4} << 20;  // about 80,000 runs
 
 Error one_too_many(std::uint32_t most) {
   return {ErrorCode::kRefused, "this client has already sent " + std::to_string(most) +
                                    " updates, the limit of differential_privacy.max_participations"};
 }
 
-// Returns the weaker of two noises that hide a run's updates. 0 hides nothing, and takes nothing from what
-// was hidden before.
+// Returns the weaker of two noises that hide a run's updates. 0 means no noise of that kind; then the other
+// counts.
 double weaker(double one, double other) {
   return one == 0 || other == 0 ? std::max(one, other) : std::min(one, other);
 }
 
 }  // namespace
 
-// A line for each run: run, place, updates sent; round, track and id of the last one; noise, its own and in
-// sums. Without the last, which earlier versions did not note, its own.
+// Format, one line for each run: run, ordinal, updates sent; round, track and id of the last one; own
+// noise, noise in sums. Earlier versions wrote no noise in sums; own noise then stands for both.
 Result<PrivateReleases> PrivateReleases::read(const std::filesystem::path& state_directory) {
   PrivateReleases releases(state_directory / kFile);
   const auto text = read_file(releases.file_, kMaxReleasesFile);
@@ -87,7 +87,7 @@ Result<void> PrivateReleases::admit(RunId run, TaskId task, std::uint32_t most) 
 Result<void> PrivateReleases::count(const Update& update, const Limits& limits) {
   const auto known = runs_.find(update.run);
   Run run = known == runs_.end() ? Run{.place = place(update.run), .noise = update.noise} : known->second;
-  // Should a run be described anew with less noise, all of its updates count as with that.
+  // If a run is described anew with less noise, all of its updates count with the lower noise.
   const Noise noise = {weaker(run.noise.own, update.noise.own),
                        weaker(run.noise.in_sums, update.noise.in_sums)};
   const bool once_more = run.sent > 0 && run.task == update.task && run.id == update.id;

@@ -1,6 +1,6 @@
-// PrivateReleases: which updates a client has sent that it noised itself, in its state directory: how many in
-// each run, and with how much noise. Kept also when a run is over: what a coordinator learns from all runs
-// together counts, and one that begins a run anew gets no more of it. Not thread-safe.
+// PrivateReleases: counts the updates to which this client added noise, for each run, with the amount of
+// noise; in its state directory. Records outlive their runs: the coordinator's knowledge from all runs adds
+// up, and restarting a run must not reset it. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,42 +18,42 @@ class PrivateReleases {
   // Empty if there is no file. kCorrupt, with the file's name, if it is damaged.
   static Result<PrivateReleases> read(const std::filesystem::path& state_directory);
 
-  // The run's place among those that this client has noised updates for, from 1: known to nobody else, and
-  // what the noise of its runs goes by (privacy::run_noise_root).
+  // The run's ordinal, from 1, among those that this client has noised updates for. No other party knows
+  // it. It selects the run's noise (privacy::run_noise_root).
   std::uint64_t place(RunId run) const;
-  // Whether the run's work on this task may begin, of whose updates at most so many are sent. One that was
-  // sent before may be made once more; whether it is the same is seen by count().
+  // kRefused if work on this task would exceed `most` updates of the run. The last task may be repeated;
+  // count() checks that the update is the same.
   Result<void> admit(RunId run, TaskId task, std::uint32_t most) const;
-  // What hides an update: standard deviations of noise over what the update can change.
+  // Noise that hides an update: standard deviation divided by the sensitivity.
   struct Noise {
-    double own = 0;      // this client's alone; 0: it hides the update only together with that of others
-    double in_sums = 0;  // with that of the honest clients of each sum; own, if that is enough by itself
+    double own = 0;      // this client's alone; 0: hidden only together with others' noise
+    double in_sums = 0;  // including the honest clients of each sum; = own if that suffices alone
     bool operator==(const Noise&) const = default;
   };
-  // An update that is about to be sent; the last one once more counts once. kRefused if it would be one too
-  // many. On the disk, also after a power cut, once this returns.
+  // Counts an update that is about to be sent; a repetition of the last one counts once. kRefused if it
+  // would exceed a limit. Durable once it returns.
   struct Update {
     RunId run;
     TaskId task;
-    std::uint64_t id = 0;  // what its noise is known by (privacy::release_id)
+    std::uint64_t id = 0;  // identifies its noise (privacy::release_id)
     Noise noise;
   };
   struct Limits {
-    std::uint32_t most = 0;               // of the run's updates
-    std::optional<double> max_epsilon;    // of all runs' together, as epsilon() has it
-    std::optional<double> require_noise;  // likewise, as epsilon_in_sums() has it
+    std::uint32_t most = 0;               // on the run's updates
+    std::optional<double> max_epsilon;    // on epsilon() of all runs together
+    std::optional<double> require_noise;  // on epsilon_in_sums() of all runs together
     double delta = 1e-5;
   };
   Result<void> count(const Update& update, const Limits& limits);
-  // What all updates that were hidden by this client's noise alone tell together, at this delta, if of this
-  // run so many are sent in all with this noise. Errors: see Accountant.
+  // The total epsilon, at this delta, of all updates hidden by this client's own noise, if the planned run
+  // sends that many updates in all with this noise. Errors: see Accountant.
   struct Planned {
     RunId run;
     Noise noise;
     std::uint32_t updates = 0;
   };
   Result<double> epsilon(const Planned& planned, double delta) const;
-  // Likewise of all updates that were hidden by noise, its own or that of others besides.
+  // Likewise for all updates hidden by noise, its own or that of others.
   Result<double> epsilon_in_sums(const Planned& planned, double delta) const;
 
  private:
@@ -65,7 +65,7 @@ class PrivateReleases {
   struct Run {
     std::uint64_t place = 0;
     std::uint32_t sent = 0;
-    TaskId task;  // of the last one
+    TaskId task;  // of the last update
     std::uint64_t id = 0;
     Noise noise;
   };

@@ -11,11 +11,11 @@ namespace fedge::client {
 namespace {
 
 constexpr std::size_t kSumRecord = 64;
-// A million sums: one every ten minutes for twenty years.
+// Enough for a million sums: one every ten minutes for twenty years.
 constexpr std::size_t kMaxSumsFile = std::size_t{64} << 20;
 
-// The layout of a record: origin, update (16 bytes each), run (8), round, track (4 each, little-endian), and
-// the beginning of a hash of all that.
+// Record layout: origin, update (16 bytes each), run (8), round, track (4 each, little-endian), and the
+// first bytes of a hash of all that.
 constexpr std::size_t kRunAt = 32;
 constexpr std::size_t kRoundAt = 40;
 constexpr std::size_t kTrackAt = 44;
@@ -76,7 +76,7 @@ Result<SummedUpdates> SummedUpdates::read(const std::filesystem::path& state_dir
   const auto bytes = std::as_bytes(std::span(*text));
   for (std::size_t at = 0; at + kSumRecord <= bytes.size(); at += kSumRecord) {
     const auto record = bytes.subspan(at, kSumRecord);
-    // The last one may be of a power cut, before anything was revealed.
+    // A power cut may have left the last record incomplete; nothing was revealed for it yet.
     if (!is_whole(record) && at + 2 * kSumRecord > bytes.size()) break;
     if (!is_whole(record))
       return Error{ErrorCode::kCorrupt, summed.file_.string() +

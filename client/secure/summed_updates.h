@@ -1,8 +1,8 @@
-// SummedUpdates: which sums a client has helped to take the masks away from, in its state directory, whatever
-// becomes of the run: of two sums of the same updates but one, that one would be known. So for a task it does
-// that once, and where it adds no noise of its own an update is in one sum only, whatever run or round asks
-// for it. A file of records, 64 bytes for each sum (STATE/summed-updates); an unfinished last one is
-// overwritten. Not thread-safe. About 150 bytes of memory for each sum.
+// SummedUpdates: the secure sums for which a client has revealed masks, in its state directory. Two sums
+// that differ in one update reveal that update. So a client reveals at most one sum for a task. Without its
+// own noise, its update is in one sum only, whatever run or round asks for it. Records outlive their runs.
+// A file of records, 64 bytes for each sum (STATE/summed-updates); an unfinished last one is overwritten.
+// Not thread-safe. About 150 bytes of memory for each sum.
 #pragma once
 
 #include <array>
@@ -28,8 +28,8 @@ class SummedUpdates {
     Digest origin{};  // origin_of()
     Digest update{};  // update_of()
   };
-  // An update's origin is all that it is trained from: the coordinator's key, the hashes of model and run
-  // description, and the run's seed.
+  // An update's origin is everything that it is trained from: the coordinator's key, the hashes of model
+  // and run description, and the run's seed.
   struct Origin {
     const PublicKey& coordinator;
     const Digest& model;
@@ -37,8 +37,8 @@ class SummedUpdates {
     std::uint64_t seed = 0;
   };
   static Digest origin_of(const Origin& origin);
-  // Hashes an update as it is before it is noised or masked. One of zeros has no hash and may be in several
-  // sums: it changes none, and to refuse it would tell that it is of zeros.
+  // Hashes an update before noise and masks. An update of zeros has no hash and may be in several sums: it
+  // changes none, and a refusal would reveal that it is zero.
   static Digest update_of(std::span<const float> values);
 
   // Empty if there is no file. kCorrupt, with the file's name, if it is damaged.
@@ -46,18 +46,17 @@ class SummedUpdates {
 
   // kRefused if this task, or a later one of its run and track, has been summed.
   Result<void> admit_task(RunId run, TaskId task) const;
-  // kRefused if an update of this origin has been summed: but in the same run's earlier round, where the sum
-  // may have come to nothing.
+  // kRefused if an update of this origin has been summed, except in an earlier round of the same run: that
+  // sum may have failed.
   Result<void> admit_origin(const Sum& sum) const;
-  // kRefused if this very update has been summed.
+  // kRefused if this same update has been summed.
   Result<void> admit_update(const Digest& update) const;
 
-  // A sum that is about to be revealed is known from now on, and on the disk, also after a power cut, once
-  // write() of what this gives returns. Of what cannot be written the next one takes the place. kResource
-  // when the file is full.
+  // Adds a sum that is about to be revealed. It is durable once write() of the returned record returns. If
+  // that fails, the next record takes its place in the file. kResource when the file is full.
   struct Record {
     std::filesystem::path file;
-    std::shared_ptr<std::uint64_t> end;  // of what is written; used by the thread that writes
+    std::shared_ptr<std::uint64_t> end;  // end of the written records; used by the writing thread
     std::array<std::byte, 64> bytes{};
     Result<void> write() const;
   };
@@ -72,7 +71,7 @@ class SummedUpdates {
   std::uint64_t sums_ = 0;
   std::shared_ptr<std::uint64_t> end_ = std::make_shared<std::uint64_t>(0);
   std::map<std::pair<RunId, TrackId>, RoundNumber> last_;
-  std::map<Tag, std::pair<RunId, TaskId>> origins_;  // of the last one
+  std::map<Tag, std::pair<RunId, TaskId>> origins_;  // last task of each origin
   std::set<Tag> updates_;
 };
 

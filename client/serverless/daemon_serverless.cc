@@ -1,4 +1,4 @@
-// What the client daemon does for rounds without a server.
+// Serverless rounds in the client daemon.
 #include <utility>
 
 #include "client/detail/daemon_impl.h"
@@ -60,7 +60,7 @@ ServerlessUpdates* Daemon::Impl::serverless_updates(RunId run, TaskId task) {
                        name = part.name](const Event& event) { report(Event(event).with("run", name)); },
           .swarm = swarm_},
       run, task, part.prepared->aggregate);
-  // Otherwise it begins once the model is there.
+  // Without a finished update the round begins when the model has been fetched.
   if (engine_.holds_update(run)) {
     end_exchange(run);
     part.exchanging = in_hand->model.id();
@@ -69,7 +69,7 @@ ServerlessUpdates* Daemon::Impl::serverless_updates(RunId run, TaskId task) {
   return part.shared.get();
 }
 
-// What it has made of the round is given to others until the next model is there.
+// Keeps serving the aggregated model to other clients until the next model arrives.
 void Daemon::Impl::end_sharing(RunId run) {
   Part& part = parts_[run];
   const auto shared = std::exchange(part.shared, nullptr);

@@ -16,7 +16,7 @@ Result<std::shared_ptr<protocol::StoredObject>> OwnAggregate::make(
     protocol::ChunkStore& store) const {
   Sequential sequential;
   FEDGE_TRY(track, run::TrackModel::at(config_, task_->model(), store, sequential, model));
-  std::uint32_t place = 0;  // nobody says whose they are
+  std::uint32_t place = 0;  // a placeholder: the message does not name the clients
   for (const protocol::AggregateUpdates::Part& part : parts) {
     const run::StoredUpdate& stored = updates.at(part.object);
     const aggregation::Update update{.client = ClientId(place++),

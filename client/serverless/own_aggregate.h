@@ -1,6 +1,6 @@
-// OwnAggregate: what a client works out in a run without a server: whether a shared update can be aggregated,
-// and the model that a round's updates make, with the coordinator's own code (run/track_model.h). Computation
-// and the chunk store only; for the worker thread. Memory: what TrackModel takes, while a model is made.
+// OwnAggregate: a client's computations in a serverless run: it checks whether an update can be aggregated
+// and computes the round's model, with the coordinator's own code (run/track_model.h). Uses only the chunk
+// store; for the worker thread. Memory: that of TrackModel while it aggregates.
 #pragma once
 
 #include <map>
@@ -21,11 +21,12 @@ class OwnAggregate {
   OwnAggregate(std::shared_ptr<const run::RunConfig> config, std::shared_ptr<const learn::Task> task)
       : config_(std::move(config)), task_(std::move(task)) {}
 
-  // An update of which every chunk is here. kInvalid, kCorrupt: its client's fault; others are the disk's.
+  // Checks an update whose chunks are all stored. kInvalid, kCorrupt: its client's fault; others: the
+  // disk's.
   Result<run::StoredUpdate> examine(const std::shared_ptr<protocol::StoredObject>& arrived,
                                     protocol::ChunkStore& store) const;
-  // The model that these parts, all of them among `updates`, make of `model`; in `store`. kUnavailable if
-  // they are too few for the run's rule.
+  // Aggregates these parts, which must all be among `updates`, into a new model in `store`. kUnavailable if
+  // there are too few for the run's rule.
   using Updates = std::map<protocol::ObjectId, run::StoredUpdate>;
   Result<std::shared_ptr<protocol::StoredObject>> make(
       const std::shared_ptr<protocol::StoredObject>& model,

@@ -38,7 +38,8 @@ void ServerlessUpdates::fetch_model(const protocol::Manifest& model) {
                          const auto alive = weak.lock();
                          if (!alive || alive->over_) return;
                          if (!outcome) return alive->give_up(outcome.error());
-                         // Later than this: it may be here already.
+                         // Post it: the object may already be complete, so that this is called within
+                         // open().
                          alive->owner_.compute([](TaskFiles&) {}, [alive, object] { alive->begin(object); });
                        });
                  });
@@ -47,10 +48,11 @@ void ServerlessUpdates::fetch_model(const protocol::Manifest& model) {
 void ServerlessUpdates::take(const protocol::ServerlessUpdate& update,
                              std::shared_ptr<protocol::StoredObject> own) {
   const protocol::ObjectId id = update.update.id();
-  if (updates_.size() == protocol::kMaxAggregated && !updates_.contains(id)) return;  // more than can count
+  // more than a round can aggregate
+  if (updates_.size() == protocol::kMaxAggregated && !updates_.contains(id)) return;
   const auto [known, fresh] = updates_.try_emplace(id);
   if (warming() && planned_.insert(id).second) open_all();
-  // Told again by a coordinator that has been away.
+  // A coordinator that was restarted sends the message again.
   if (!fresh && known->second.examined) return answer(id, known->second);
   if (!fresh) return;
   if (own) return place(id, std::move(own));
@@ -76,7 +78,7 @@ void ServerlessUpdates::place(const protocol::ObjectId& id, std::shared_ptr<prot
 void ServerlessUpdates::open_all() {
   const auto has_place = [&](const protocol::ObjectId& id) { return updates_.at(id).object != nullptr; };
   if (warming() && (planned_.size() < plan_->members || !std::ranges::all_of(planned_, has_place))) return;
-  // Updates of an earlier plan stay closed.
+  // Skips updates that belong only to an earlier plan.
   for (const auto& [id, entry] : updates_)
     if (entry.object && (!warming() || planned_.contains(id))) open(id);
 }
@@ -87,7 +89,7 @@ void ServerlessUpdates::take(const protocol::WarmupPlan& plan, const protocol::O
   planned_.clear();
   plan_ = plan;
   owner_.swarm->begin_warmup(plan, own);
-  open_all();  // anew, if they were for another warm-up
+  open_all();  // again, if they were opened for an earlier warm-up
 }
 
 void ServerlessUpdates::take(const protocol::WarmupSlot& slot) {
@@ -101,7 +103,7 @@ void ServerlessUpdates::take(const protocol::WarmupOver& over) {
   event.with("round", std::int64_t{task_.round.value()});
   if (!over.failure.empty()) event.with("failed_open", over.failure);
   owner_.on_event(event);
-  // Nothing can be said of one that has failed, and nothing is claimed.
+  // After a failed warm-up there is nothing to audit.
   if (over.failure.empty()) audit(over.seed);
   owner_.swarm->end_warmup(plan_->swarm, model_ ? model_->manifest().id() : plan_->swarm);
   open_all();
@@ -122,7 +124,7 @@ void ServerlessUpdates::open(const protocol::ObjectId& id) {
   Entry& entry = updates_.at(id);
   if (!model_ || over_) return;
   const protocol::ObjectId as = warming() ? plan_->swarm : model_->manifest().id();
-  // What was opened for a warm-up stays when that is over.
+  // An object that was opened for a warm-up stays open after it.
   if (entry.opened_as && (!warming() || entry.opened_as == as)) return;
   entry.opened_as = as;
   swarm::Exchange::Object exchanged = whole(entry.object);
@@ -174,7 +176,7 @@ void ServerlessUpdates::aggregate_if_ready() {
   OwnAggregate::Updates updates;
   for (const protocol::AggregateUpdates::Part& part : order_->parts) {
     const auto entry = updates_.find(part.object);
-    if (entry == updates_.end() || !entry->second.examined) return;  // it may still come
+    if (entry == updates_.end() || !entry->second.examined) return;  // it may still arrive
     if (!*entry->second.examined) return give_up(entry->second.examined->error());
     updates.emplace(part.object, **entry->second.examined);
   }
@@ -198,14 +200,14 @@ void ServerlessUpdates::aggregate_if_ready() {
       });
 }
 
-// The others make it; the next round's model comes from them.
+// Gives up aggregating here: the other clients do it, and the next round's model comes from them.
 void ServerlessUpdates::give_up(const Error& error) {
   owner_.on_event(Event{Severity::kWarning, "model.not_aggregated", {}}
                       .with("round", std::int64_t{task_.round.value()})
                       .with("reason", error.message));
 }
 
-// Updates first: what is still open when its warm-up ends is shown to everybody.
+// Close updates first: an update that is still open when its warm-up ends becomes visible to all members.
 void ServerlessUpdates::close_all() {
   for (const auto& [id, entry] : updates_)
     if (entry.object) owner_.swarm->close(id);

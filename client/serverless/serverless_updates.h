@@ -1,8 +1,7 @@
-// ServerlessUpdates: the updates of a round without a server at one of its clients: exchanged with the
-// others, looked at as they come, aggregated when the coordinator says which, and the model that they make
-// exchanged in turn. One object for each round of a run, on the io thread, owned by shared_ptr; what it has
-// computed is computed by the daemon's worker. The round's model and all updates stay on the disk until it is
-// let go of.
+// ServerlessUpdates: the updates of a serverless round at one of its clients. Exchanges them with the other
+// clients, checks each on arrival, aggregates those that the coordinator names, and exchanges the resulting
+// model. One object for each round of a run, on the io thread, owned by shared_ptr; the daemon's worker
+// does the computing. The round's model and updates stay on the disk until end().
 #pragma once
 
 #include <functional>
@@ -22,7 +21,7 @@ namespace fedge::client {
 class ServerlessUpdates : public std::enable_shared_from_this<ServerlessUpdates> {
  public:
   struct Owner {
-    // Runs work(files) on the worker's thread, then done() on this one.
+    // Runs work(files) on the worker's thread, then done() on the io thread.
     std::function<void(std::function<void(TaskFiles&)> work, std::function<void()> done)> compute;
     std::function<void(const protocol::Message&)> send;
     std::function<void(const Event&)> on_event;
@@ -32,28 +31,28 @@ class ServerlessUpdates : public std::enable_shared_from_this<ServerlessUpdates>
       : owner_(std::move(owner)), run_(run), task_(task), aggregate_(std::move(aggregate)) {}
 
   TaskId task() const { return task_; }
-  // The model that the round begins as, complete; whose swarm exchanges the updates as well.
+  // Begins with the round's initial model, which must be complete; its swarm also exchanges the updates.
   void begin(std::shared_ptr<protocol::StoredObject> model);
-  // The same after an update was trained by a process before this one: the model is fetched anew.
+  // Begins after a restart with a finished update: the model is fetched again.
   void fetch_model(const protocol::Manifest& model);
-  // An update of the round; `own`, if it is this client's.
+  // An update of the round; `own` is set if it is this client's.
   void take(const protocol::ServerlessUpdate& update, std::shared_ptr<protocol::StoredObject> own);
   void take(const protocol::AggregateUpdates& order);
-  // The round's warm-up; `own` is this client's update. Updates are opened when all are known, so that nobody
-  // can tell by the order which one was here before.
+  // The round's warm-up; `own` is this client's update. Updates are opened only when all are known, so that
+  // the order does not reveal which one was here first.
   void take(const protocol::WarmupPlan& plan, const protocol::ObjectId& own);
   void take(const protocol::WarmupSlot& slot);
   void take(const protocol::WarmupOver& over);
-  // What it has made, which is exchanged until somebody closes it; null before.
+  // The aggregated model, null before; it is exchanged until the owner closes it.
   const std::shared_ptr<protocol::StoredObject>& made() const { return made_; }
-  // Nothing of the round is exchanged any more but what was made of it.
+  // Stops exchanging everything of the round except the aggregated model.
   void end();
 
  private:
   struct Entry {
-    std::shared_ptr<protocol::StoredObject> object;     // once there is a place for it
-    std::optional<protocol::ObjectId> opened_as;        // of whose members it is exchanged with
-    std::optional<Result<run::StoredUpdate>> examined;  // once it has come
+    std::shared_ptr<protocol::StoredObject> object;     // once its place in the store exists
+    std::optional<protocol::ObjectId> opened_as;        // the object whose members exchange it
+    std::optional<Result<run::StoredUpdate>> examined;  // once it has arrived
   };
   void open(const protocol::ObjectId& id);
   void open_all();
@@ -74,8 +73,8 @@ class ServerlessUpdates : public std::enable_shared_from_this<ServerlessUpdates>
   std::map<protocol::ObjectId, Entry> updates_;
   std::optional<protocol::AggregateUpdates> order_;
   std::optional<protocol::WarmupPlan> plan_;
-  std::set<protocol::ObjectId> planned_;  // updates that were told of after it
-  bool warm_ = false;                     // updates are exchanged freely, and no warm-up can change that
+  std::set<protocol::ObjectId> planned_;  // updates announced after plan_
+  bool warm_ = false;                     // warm-up is over: updates are exchanged freely from then on
   bool making_ = false;
   std::shared_ptr<protocol::StoredObject> made_;
   bool over_ = false;

@@ -25,7 +25,8 @@ bool begins_with(const ip::address_v6& address, std::uint64_t prefix, int bits) 
   return (head_of(address) ^ prefix) >> (64 - bits) == 0;
 }
 
-// What leads to an IPv4 address in it: 6to4 (RFC 3056), NAT64 (RFC 6052), and those that are written as IPv6.
+// The IPv4 address that this IPv6 address leads to: 6to4 (RFC 3056), NAT64 (RFC 6052), IPv4-compatible or
+// IPv4-mapped.
 std::optional<ip::address_v4> inside(const ip::address_v6& address) {
   const auto bytes = address.to_bytes();
   const auto at = [&](std::size_t i) {
@@ -38,8 +39,8 @@ std::optional<ip::address_v4> inside(const ip::address_v6& address) {
   return std::nullopt;
 }
 
-// Nothing for what is not the number of one host: a name, or a scope where none counts, which would give a
-// host any number of names.
+// Parses a host's numeric address. Rejects names, and a scope outside link-local addresses, where it is
+// meaningless: it would give one host many names.
 std::optional<ip::address> number_of_host(const std::string& host) {
   boost::system::error_code error;
   const ip::address address = ip::make_address(host, error);
@@ -133,7 +134,7 @@ void DialLimits::refill(Time now) {
   refilled_ = now;
 }
 
-// Forgets the host that may be dialled again the soonest.
+// Forgets the idle host whose pause ends first.
 void DialLimits::make_room() {
   if (hosts_.size() < kMaxHosts) return;
   auto soonest = hosts_.end();

@@ -1,6 +1,6 @@
-// Which clients the coordinator has named as members of which object's swarm, and which objects are exchanged
-// with the members of another. Of more objects than kMax the oldest that is not in hand is forgotten. Owned
-// by the swarm, on its thread.
+// NamedObjects: which clients the coordinator has named as members of each object's swarm, and which
+// objects are exchanged with the members of another object. Beyond kMax objects the oldest one that is not
+// open is forgotten. Owned by the swarm, on its thread.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class NamedObjects {
 
   explicit NamedObjects(IsOpen is_open) : is_open_(std::move(is_open)) {}
 
-  // The members of an object that is named, which they may join and leave.
+  // The members of this object, which becomes a named one; the caller adds and removes members.
   std::set<ClientId>& name(const ObjectId& object) {
     const auto [named, added] = members_.try_emplace(object);
     if (added) order_.push_back(object);
@@ -36,7 +36,7 @@ class NamedObjects {
     return named == members_.end() ? nobody : named->second;
   }
   void exchange_like(const ObjectId& object, const ObjectId& other) { like_[object] = other; }
-  // The named one, and those that its members exchange besides.
+  // The object, and those that are exchanged with its members.
   std::vector<ObjectId> all_like(const ObjectId& named) const {
     std::vector<ObjectId> objects = {named};
     for (const auto& [object, other] : like_)
@@ -47,7 +47,7 @@ class NamedObjects {
   bool names(ClientId client) const {
     return std::ranges::any_of(members_, [&](const auto& named) { return named.second.contains(client); });
   }
-  // As a member of what is in hand here.
+  // Whether the client is a member of an object that is open here.
   bool names_for_work(ClientId client) const {
     return std::ranges::any_of(members_, [&](const auto& named) {
       return named.second.contains(client) && std::ranges::any_of(all_like(named.first), is_open_);
@@ -71,8 +71,8 @@ class NamedObjects {
  private:
   IsOpen is_open_;
   std::map<ObjectId, std::set<ClientId>> members_;
-  std::deque<ObjectId> order_;         // of naming
-  std::map<ObjectId, ObjectId> like_;  // objects that another's members exchange
+  std::deque<ObjectId> order_;         // objects in the order of naming
+  std::map<ObjectId, ObjectId> like_;  // object, and the object whose members exchange it
 };
 
 }  // namespace fedge::client

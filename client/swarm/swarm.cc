@@ -22,11 +22,11 @@ using protocol::ObjectId;
 constexpr Duration kTick = std::chrono::milliseconds(200);
 constexpr Duration kFirstRetry = std::chrono::milliseconds(400);
 constexpr Duration kLongestRetry = seconds(30);
-// The one with the lower number connects. If it cannot, the other tries after this.
+// Of two clients the one with the lower number connects; the other one tries after this delay.
 constexpr Duration kOtherWay = seconds(3);
-// A link that nothing is exchanged over waits so long for the next object.
+// Idle links are closed after this time.
 constexpr Duration kIdle = seconds(60);
-// Clients that it has named; of more nothing is heard until others are forgotten.
+// The most clients to remember; further ones are ignored until some are forgotten.
 constexpr std::size_t kMaxContacts = 4096;
 
 class SwarmImpl final : public Swarm, public std::enable_shared_from_this<SwarmImpl> {
@@ -50,16 +50,16 @@ class SwarmImpl final : public Swarm, public std::enable_shared_from_this<SwarmI
   void shut_down() override;
 
  private:
-  // Another client, as the coordinator names it.
+  // Another client, as the coordinator described it.
   struct Contact {
     protocol::SwarmMember member;
-    std::shared_ptr<Link> link;  // once both have greeted
+    std::shared_ptr<Link> link;  // once the handshake is done
     bool dialling = false;
     bool banned = false;
     Time known_since{};
     Time next_try{};
     Duration retry = kFirstRetry;
-    Time busy{};  // when there was last something to exchange
+    Time busy{};  // last time that there was something to exchange
   };
   using Contacts = std::map<ClientId, Contact>;
 
@@ -89,7 +89,7 @@ class SwarmImpl final : public Swarm, public std::enable_shared_from_this<SwarmI
   Contacts contacts_;
   DialLimits limits_;
   NamedObjects named_{[this](const ObjectId& object) { return exchange_->is_open(object); }};
-  protocol::Timer timer_;  // the exchange's
+  protocol::Timer timer_;  // for the exchange's deadlines
   protocol::Timer ticker_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   bool ticking_ = false;
@@ -212,7 +212,7 @@ void SwarmImpl::take(const protocol::SwarmMembers& members) {
     if (contacts_.size() >= kMaxContacts && !contacts_.contains(member.client)) continue;
     const auto [contact, fresh] = contacts_.try_emplace(member.client);
     if (fresh) contact->second.known_since = now();
-    if (!fresh && contact->second.member.key != member.key) continue;  // a number has one key for ever
+    if (!fresh && contact->second.member.key != member.key) continue;  // a client's key never changes
     const bool moved = contact->second.member.address != member.address;
     contact->second.member = member;
     if (named.insert(member.client).second || moved) {
@@ -299,7 +299,7 @@ void SwarmImpl::dialled(ClientId client, const std::shared_ptr<Link>& link,
 
 void SwarmImpl::accepted(const std::shared_ptr<Link>& link) {
   const std::weak_ptr<Link> weak = link;
-  // The link keeps itself alive until it is closed, at the latest when no Hello comes.
+  // The link keeps itself alive until it is closed, at the latest by the timeout for Hello.
   link->set_callbacks({.on_message =
                            [self = weak_from_this(), weak](const protocol::Message& message) {
                              const auto alive = self.lock();
@@ -322,7 +322,7 @@ void SwarmImpl::greeted(const std::shared_ptr<Link>& link, const protocol::Messa
   });
   if (known == contacts_.end() || known->second.banned)
     return refuse(link, ErrorCode::kUnavailable, "this client exchanges no data with your key at present");
-  // Both may have called each other: the lower number's call counts.
+  // If both clients connect at the same time, the connection of the lower number is kept.
   if (known->second.link || (known->second.dialling && self_.client < known->first))
     return refuse(link, ErrorCode::kStale, "there is already a connection between these clients");
   link->authorise();
@@ -364,7 +364,8 @@ void SwarmImpl::dropped(ClientId client, const std::string& reason) {
              .with("client", client == swarm::kCoordinator ? std::int64_t{-1} : std::int64_t{client.value()})
              .with("reason", reason));
   const auto contact = contacts_.find(client);
-  if (contact == contacts_.end()) return;  // the coordinator: nothing more of this object comes from it
+  if (contact == contacts_.end())
+    return;  // the coordinator: the exchange takes no more of this object from it
   contact->second.banned = true;
   if (contact->second.link) refuse(contact->second.link, ErrorCode::kInvalid, reason);
 }

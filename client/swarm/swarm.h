@@ -1,7 +1,7 @@
-// Swarm: this client among the others that exchange a model's chunks. It accepts and makes links to those
-// that the coordinator names, each pinned to the key that it names, keeps them as long as any object is
-// exchanged over them, and drives an Exchange, of which the coordinator's link is one neighbour. All on the
-// io_context's thread. Owned by shared_ptr, since links and timers call back; shut_down() lets go of them.
+// Swarm: this client among the clients that exchange a model's chunks. It accepts and opens links to the
+// clients that the coordinator names, each pinned to the key named with it, and keeps a link while any
+// object is exchanged over it. It drives an Exchange, in which the coordinator's link is one neighbour. All
+// on the io_context's thread. Owned by shared_ptr, since links and timers call back; shut_down() ends both.
 #pragma once
 
 #include <functional>
@@ -19,11 +19,12 @@
 namespace fedge::client {
 
 struct SwarmOptions {
-  std::optional<protocol::Address> listen;  // where others may connect; none: it only connects itself
-  // What others are told to connect to, as Hello's `listens`: a port at the address that the coordinator
-  // sees. Empty: the port where it listens.
+  std::optional<protocol::Address>
+      listen;  // where other clients may connect; none: outgoing connections only
+  // The address that other clients are told, as Hello's `listens`: a port at the address that the
+  // coordinator sees. Empty: the port of `listen`.
   std::string announce;
-  std::uint64_t upload_limit = 0;  // bytes of chunks a second, to all together; 0: none
+  std::uint64_t upload_limit = 0;  // bytes of chunks per second, over all peers; 0: no limit
 };
 
 class Swarm {
@@ -33,28 +34,29 @@ class Swarm {
     std::shared_ptr<protocol::TlsIdentity> identity;
     std::string software;
     std::function<void(const Event&)> on_event;
-    // Reads what is sealed for this client.
+    // Decrypts data that is sealed for this client.
     std::function<Result<std::vector<std::byte>>(std::span<const std::byte>)> unseal;
   };
-  // The error says where it cannot listen.
+  // The error names the address at which it cannot listen.
   static Result<std::shared_ptr<Swarm>> create(boost::asio::io_context& io, Self self,
                                                const SwarmOptions& options);
   virtual ~Swarm() = default;
 
-  // For Hello; empty if it does not listen.
+  // For Hello; empty if this client does not listen.
   virtual const std::string& listens() const = 0;
-  // The coordinator's link; null: it is gone.
+  // Sets the coordinator's link; null: disconnected.
   virtual void use(std::shared_ptr<protocol::Link> link) = 0;
-  // What has come over it. False if that is nothing of a swarm's.
+  // Handles a message from that link. False if it does not concern swarms.
   virtual bool received(const protocol::Message& message) = 0;
-  // Exchanges the object until close(), with the members that the coordinator names of it, or with those of
-  // another object; `done` is called once, when every wanted chunk is there.
+  // Exchanges the object until close(), with the members that the coordinator names for it (open_as: for
+  // `other`). Calls `done` once, when every wanted chunk has arrived, or with an error.
   virtual void open(swarm::Exchange::Object object, std::function<void(const Result<void>&)> done) = 0;
   virtual void open_as(const protocol::ObjectId& other, swarm::Exchange::Object object,
                        std::function<void(const Result<void>&)> done) = 0;
   virtual void close(const protocol::ObjectId& object) = 0;
-  // A warm-up: objects that are opened for it, as its swarm's, are exchanged as its tracker says; then with
-  // the members of `other` as well, like everything else; until close() of its swarm.
+  // Warm-up: between begin and end, objects opened as its swarm's are exchanged as its tracker schedules.
+  // After end_warmup() they are exchanged with the members of `other` like all others, until close() of its
+  // swarm.
   virtual void begin_warmup(const protocol::WarmupPlan& plan, const protocol::ObjectId& own) = 0;
   virtual void carry_out(const protocol::ObjectId& swarm, const protocol::WarmupSlot& slot) = 0;
   virtual void end_warmup(const protocol::ObjectId& swarm, const protocol::ObjectId& other) = 0;

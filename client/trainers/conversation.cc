@@ -16,11 +16,12 @@ namespace fedge::client {
 namespace {
 
 constexpr std::size_t kReadAtOnce = std::size_t{16} << 10;
-constexpr Duration kLookEvery = seconds(0.5);  // after the process itself: others may hold its output open
-constexpr Duration kToLeave = seconds(1);  // for a program whose input has ended, and again when asked to end
-constexpr Duration kToEnd = seconds(5);    // between the end of a program's output and its own
+constexpr Duration kLookEvery = seconds(0.5);  // check the process itself: others may hold its output open
+// for a program to exit after its input ended, and again after a request to end
+constexpr Duration kToLeave = seconds(1);
+constexpr Duration kToEnd = seconds(5);  // between the end of a program's output and its exit
 
-// Makes poll() return when a stop is requested, from whichever thread.
+// Makes poll() return when any thread requests a stop.
 class Wake {
  public:
   explicit Wake(const Conversation::Waiting& waiting)
@@ -29,7 +30,7 @@ class Wake {
         finish_(waiting.finish, Ring{fd_}),
         leave_(waiting.leave, Ring{fd_}) {}
   ~Wake() {
-    // The callbacks are gone before the descriptor, as they are the members declared last.
+    // Remove the callbacks first: they use the descriptor.
     stop_.reset();
     finish_.reset();
     leave_.reset();
@@ -44,7 +45,7 @@ class Wake {
     int fd;
     void operator()() const {
       const std::uint64_t one = 1;
-      if (::write(fd, &one, sizeof one) < 0) return;  // it rings already
+      if (::write(fd, &one, sizeof one) < 0) return;  // already signalled
     }
   };
   struct Bell {
@@ -127,7 +128,7 @@ void Conversation::pass_on_stops(const Waiting& waiting) {
   }
 }
 
-// Whether this ends the waiting; an error if it may not be sent now.
+// Whether this message ends the wait; an error if it may not be sent now.
 Result<bool> Conversation::answers(const TrainerMessage& message, const Waiting& waiting) {
   const auto about = [&](std::uint64_t task) -> Result<bool> {
     if (task > waiting.task || task == 0)
@@ -155,7 +156,7 @@ Result<bool> Conversation::answers(const TrainerMessage& message, const Waiting&
                     message);
 }
 
-// Once around: writes and reads what can be written and read within this time.
+// One iteration: writes and reads what is ready within `patience`.
 Result<std::optional<TrainerFrame>> Conversation::exchange(Duration patience, int wake) {
   const bool sends = !outgoing_.empty() && process_->input() >= 0;
   std::array<pollfd, 4> polled = {
@@ -163,10 +164,10 @@ Result<std::optional<TrainerFrame>> Conversation::exchange(Duration patience, in
       pollfd{sends ? process_->input() : -1, POLLOUT, 0}, pollfd{wake, POLLIN, 0}};
   const int ready = ::poll(polled.data(), polled.size(), milliseconds(std::min(patience, kLookEvery)));
   if (ready == 0 && process_->ends_within(Duration::zero())) return closed();
-  if (ready <= 0) return std::optional<TrainerFrame>();  // time is over, or a signal
+  if (ready <= 0) return std::optional<TrainerFrame>();  // timeout, or a signal
   if (polled[3].revents != 0) {
     std::uint64_t rings = 0;
-    if (::read(wake, &rings, sizeof rings) < 0) rings = 0;  // nothing is to be known but that it rang
+    if (::read(wake, &rings, sizeof rings) < 0) rings = 0;  // the value does not matter
   }
   if (polled[1].revents != 0) read_errors();
   if (polled[2].revents != 0) send();
@@ -179,7 +180,7 @@ void Conversation::send() {
     const auto left = outgoing_.front().left();
     if (!left.empty()) {
       const auto written = process_->write(left.data(), left.size());
-      if (!written) return process_->close_input();  // why is known when its output ends
+      if (!written) return process_->close_input();  // the end of its output gives the reason
       if (*written == 0) return;
       outgoing_.front().sent += *written;
       if (*written < left.size()) return;

@@ -1,7 +1,6 @@
-// Conversation: one trainer program from its start to its end, and the frames to and from it. Blocks the
-// calling thread; what the program prints to its standard error goes into the log meanwhile. Every error ends
-// the conversation: what it has of the program is not known to be in order, so it is closed and a new one
-// begun. Memory: one frame.
+// Conversation: one process of a trainer program, and the frames exchanged with it. Blocks the calling
+// thread; meanwhile the program's standard error goes into the log. Every error ends the conversation,
+// because the program's state is then unknown: close it and begin a new one. Memory: one frame.
 #pragma once
 
 #include <chrono>
@@ -27,14 +26,14 @@ namespace fedge::client {
 
 struct TrainerOptions {
   std::vector<std::string> command;
-  std::uint64_t memory_bytes = 0;   // of private memory; 0: no limit
+  std::uint64_t memory_bytes = 0;   // limit of private memory; 0: none
   int nice = 10;                    // lower priority than the rest of the device
-  Duration silence = seconds(300);  // without a frame while one is waited for: it hangs
-  Duration grace = seconds(10);     // to answer when told to give up
+  Duration silence = seconds(300);  // the program counts as hanging after this time without a frame
+  Duration grace = seconds(10);     // time to answer after it was told to give up
   std::function<void(const Event&)> on_event;
 };
 
-// On this machine's steady clock, from an arbitrary beginning.
+// This machine's steady clock, with an arbitrary origin.
 inline Time trainer_now() { return Time(std::chrono::steady_clock::now().time_since_epoch()); }
 
 class Conversation {
@@ -42,18 +41,18 @@ class Conversation {
   static Result<std::unique_ptr<Conversation>> begin(const TrainerOptions& options, std::size_t max_payload);
   ~Conversation();
 
-  // To be sent with the next listen(). What is lent is read there.
+  // Queue data for the next listen(), which sends it. Lent bytes must stay valid until then.
   void say(std::string frame);
   void lend(std::span<const std::byte> bytes);
 
   struct Waiting {
-    std::uint64_t task = 0;  // 0: for ready
-    std::stop_token stop;    // tell it to give up
-    std::stop_token finish;  // tell it to end its training
+    std::uint64_t task = 0;  // 0: wait for "ready"
+    std::stop_token stop;    // tell the program to give up
+    std::stop_token finish;  // tell the program to end its training
     std::stop_token leave;   // return at once
   };
-  // The next ready, update or error of what is waited for; of an earlier task's nothing is said. An error
-  // says what the program did instead: it ended, hangs, or sent what it may not.
+  // Waits for the next ready, update or error of this task; ignores those of earlier tasks. An error says
+  // what the program did instead: it ended, hangs, or sent an invalid message.
   Result<TrainerFrame> listen(const Waiting& waiting);
 
  private:
@@ -84,7 +83,7 @@ class Conversation {
   TrainerFrameReader reader_;
   LineLog log_;
   std::deque<Piece> outgoing_;
-  Time silent_at_{};  // when it counts as hanging
+  Time silent_at_{};  // when the program counts as hanging
   std::optional<Time> give_up_at_;
   bool told_to_finish_ = false;
 };

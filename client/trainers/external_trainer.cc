@@ -11,10 +11,11 @@
 namespace fedge::client {
 namespace {
 
-constexpr int kAttempts = 3;             // to get a program ready for a run
-constexpr std::uint32_t kDoublings = 6;  // of the second between two starts of a program that keeps dying
+constexpr int kAttempts = 3;  // starts of a program that does not get ready for a run
+// of the one-second pause between starts of a program that keeps failing
+constexpr std::uint32_t kDoublings = 6;
 
-// At once after the first failure, then 1, 2, 4, ... 64 seconds after the last start.
+// No pause after the first failure, then 1, 2, 4, ... 64 seconds after the last start.
 Duration pause_after(std::uint32_t failures) {
   if (failures < 2) return Duration::zero();
   return std::chrono::seconds(std::int64_t{1} << std::min(failures - 2, kDoublings));
@@ -53,7 +54,7 @@ Result<TrainerReady> ExternalTrainer::begin(Run run) {
   }
 }
 
-// The program, ready for the run's tasks.
+// Starts the program and waits until it is ready for the run's tasks.
 Result<TrainerReady> ExternalTrainer::start(const std::stop_token& stop) {
   FEDGE_TRY_VOID(wait_for_turn(stop));
   started_ = trainer_now();

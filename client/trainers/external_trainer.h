@@ -1,8 +1,8 @@
-// ExternalTrainer: the user's own program trains for one run instead of the built-in trainer. It is started
-// when the run begins, told about it, kept for its tasks, started again if it has died, and ended with the
-// run. Whatever the program does costs the task in hand and is said; it never harms the daemon. begin() and
-// train() belong to the worker thread and block it; leave() and shut_down() are for any thread. Memory while
-// it trains: model, update and the program's answer, 12 bytes a parameter.
+// ExternalTrainer: trains one run with the user's own program instead of the built-in trainer. Starts the
+// program when the run begins, keeps it for the run's tasks, restarts it if it dies, and ends it with the
+// run. A misbehaving program fails the current task with a reason; it never harms the daemon. begin() and
+// train() block the worker thread; any thread may call leave() and shut_down(). Memory while training:
+// model, update and the program's answer, 12 bytes for each parameter.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@
 
 namespace fedge::client {
 
-// What a trainer program cannot do, as an error: an objective or a part of the model that needs the built-in
-// trainer.
+// kUnsupported if the run needs the built-in trainer: an objective or a part of the model that a program
+// cannot train.
 Result<void> check_external(const learn::TrainingSpec& spec);
 
 class ExternalTrainer {
@@ -41,17 +41,17 @@ class ExternalTrainer {
     learn::DatasetInfo data;
     std::shared_ptr<const ParameterLayout> layout;
   };
-  // Starts a program for this run, in place of one that is there, and waits until it is ready. Tries a few
+  // Starts a program for this run, replacing a running one, and waits until it is ready. Retries a few
   // times.
   Result<TrainerReady> begin(Run run);
 
-  // One task of the run: writes update = trained - model, packed over the order's coverage.
+  // Executes one task of the run: writes update = trained - model, packed over the order's coverage.
   Result<learn::TrainingResult> train(const WorkOrder& order, std::span<const float> model,
                                       std::span<float> update);
 
-  // What is under way ends at once, with an error, and nothing can be begun afterwards. Does not block.
+  // Ends the current call with an error and refuses later ones. Does not block.
   void leave() { leaving_.request_stop(); }
-  // Leaves, and ends the program: up to two seconds.
+  // Calls leave() and ends the program; takes up to two seconds.
   void shut_down();
 
  private:
@@ -63,14 +63,14 @@ class ExternalTrainer {
 
   TrainerOptions options_;
   std::stop_source leaving_;
-  std::mutex mutex_;  // for all below
+  std::mutex mutex_;  // guards everything below
   std::optional<Run> run_;
-  std::string payload_header_;  // of the model as .safetensors
+  std::string payload_header_;  // the .safetensors header for the model
   std::unique_ptr<Conversation> conversation_;
   SampleCount samples_;
   std::uint64_t task_ = 0;
   std::uint32_t failures_ = 0;  // in a row
-  Time started_{};              // the last time
+  Time started_{};              // of the last start
 };
 
 }  // namespace fedge::client

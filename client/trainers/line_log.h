@@ -1,5 +1,5 @@
-// LineLog: what a program prints to its standard error, as lines for the log: cleaned, cut, and at most so
-// many a second, whatever it prints. Bytes and time in, lines out; a few KiB.
+// LineLog: splits a program's standard error into lines for the log: cleaned, shortened, and limited per
+// second. Takes bytes and time, returns lines. Memory: a few KiB.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@ namespace fedge::client {
 class LineLog {
  public:
   static constexpr std::size_t kMaxLine = 500;         // bytes; the rest of a longer line is dropped
-  static constexpr std::uint32_t kLinesASecond = 100;  // the others are counted and dropped
+  static constexpr std::uint32_t kLinesASecond = 100;  // further lines are counted and dropped
 
-  // Calls `line` for each line that is complete now, and with a count of those dropped in an earlier second.
+  // Calls `line` for each completed line, and once with the count of lines dropped in an earlier second.
   void feed(std::string_view bytes, Time now, const std::function<void(const std::string&)>& line);
-  // What is left at the end, without a line feed.
+  // Reports the last line if it has no line feed.
   void finish(const std::function<void(const std::string&)>& line);
 
  private:
@@ -27,7 +27,7 @@ class LineLog {
   void say_dropped(const std::function<void(const std::string&)>& line);
 
   std::string begun_;
-  Time second_{};  // when the one began that is counted
+  Time second_{};  // start of the second for which lines are counted
   std::uint32_t said_ = 0;
   std::uint64_t dropped_ = 0;
 };

@@ -43,7 +43,7 @@ Error failed(const std::string& what, int error_number) {
   return {ErrorCode::kUnavailable, what + ": " + std::strerror(error_number)};
 }
 
-// Both ends are closed in a program that is started.
+// Both ends are close-on-exec.
 struct Pipe {
   int read_end = -1;
   int write_end = -1;
@@ -63,19 +63,19 @@ struct Pipe {
   }
 };
 
-// What the child needs between fork and exec, where only calls are safe that take no memory and no lock.
+// Data for the child between fork and exec, where only calls that take no memory and no lock are safe.
 struct ChildPlan {
   pid_t parent;
   std::array<int, 3> standard;  // to become descriptors 0 to 2
-  int report;                   // the error number goes here if the program cannot be started
+  int report;                   // receives the error number if the program cannot be started
   std::uint64_t memory_bytes;
   int nice;
-  long descriptors;  // the most there may be
+  long descriptors;  // upper limit of descriptor numbers
   char* const* arguments;
   char* const* environment;
 };
 
-// Exec closes the report, and the parent reads its end.
+// Closes all descriptors above 2 but the report, which exec closes; the parent then reads its end.
 void close_all_but(const ChildPlan& plan) {
   const auto first = static_cast<unsigned>(plan.report) + 1;
   if (plan.report > 3) ::syscall(SYS_close_range, 3U, static_cast<unsigned>(plan.report) - 1, 0U);
@@ -89,11 +89,11 @@ bool limit(__rlimit_resource resource, std::uint64_t most) {
   return ::setrlimit(resource, &both) == 0;
 }
 
-// In the child, instead of the parent's program; returns only if that could not be.
+// Replaces the child's program; returns only on failure.
 void become(const ChildPlan& plan) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != plan.parent) ::_exit(127);  // it died before it could be asked to tell
+  if (::getppid() != plan.parent) ::_exit(127);  // the parent died before prctl took effect
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -118,7 +118,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// What a child that could not become the program wrote; 0 if it could.
+// The error number from a child that could not start the program; 0 if it could.
 int failure_of(int report) {
   int error_number = 0;
   ssize_t got = 0;
@@ -132,7 +132,7 @@ void wait_for(pid_t process, int& status) {
   }
 }
 
-// The parent of a process and whether it has ended, from /proc; nothing if it is gone.
+// A process's parent and whether the process has ended, from /proc; nothing if it does not exist.
 struct Parentage {
   pid_t parent = 0;
   bool ended = false;
@@ -140,19 +140,19 @@ struct Parentage {
 std::optional<Parentage> parentage(const std::string& process) {
   const auto text = read_file("/proc/" + process + "/stat", 4096);
   if (!text) return std::nullopt;
-  // "NUMBER (NAME) STATE PARENT ...", where the name may hold anything.
+  // "NUMBER (NAME) STATE PARENT ...", where NAME may contain any characters.
   const std::size_t name_end = text->rfind(')');
   if (name_end == std::string::npos || name_end + 4 > text->size()) return std::nullopt;
   return Parentage{static_cast<pid_t>(std::atoi(text->c_str() + name_end + 4)), (*text)[name_end + 2] == 'Z'};
 }
 
-// The programs that this process has started. What they in turn have started and left behind, in whatever
-// group or session, becomes this process's own child, and ends with the last of them.
+// The programs that this process has started. Their orphaned descendants, in whatever group or session,
+// become children of this process, which kills them when the last program ends.
 class Programs {
  public:
   pid_t fork() {
     const std::lock_guard lock(mutex_);
-    // As often as a program is started: a fork of this process does not inherit it.
+    // Set at every start, because a fork of this process does not inherit it.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     reap_left_behind();
     const pid_t process = ::fork();
@@ -166,7 +166,7 @@ class Programs {
   }
 
  private:
-  // Calls visit(number, ended) for each child that is none of the programs.
+  // Calls visit(number, ended) for each child that is not one of the programs.
   template <class Visit>
   void for_each_left_behind(const Visit& visit) const {
     std::error_code error;
@@ -184,7 +184,7 @@ class Programs {
       if (ended) ::waitpid(process, nullptr, WNOHANG);
     });
   }
-  // Over and over, for what a killed one has started becomes a child only then.
+  // Repeats, because a killed process's children become children of this process only then.
   void kill_left_behind() const {
     for (bool found = true; found;) {
       found = false;
@@ -212,7 +212,7 @@ std::string how(int status) {
   return "was ended by signal " + std::to_string(number) + " (" + ::strsignal(number) + ")";
 }
 
-// A descriptor above 2, whatever of those this process has closed.
+// Moves a descriptor above 2, in case this process has closed one of 0 to 2.
 bool lift(int& fd) {
   if (fd > 2) return true;
   const int above = ::fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -221,7 +221,7 @@ bool lift(int& fd) {
   return true;
 }
 
-// Keeps a write to a pipe that nobody reads from ending this program.
+// Prevents a write to a closed pipe from ending this program.
 class NoBrokenPipe {
  public:
   NoBrokenPipe() {
@@ -348,7 +348,7 @@ bool ChildProcess::ends_within(Duration patience) const {
   const auto limit = std::chrono::steady_clock::now() + patience;
   for (;;) {
     siginfo_t info{};
-    // Leaves it as it is: while it is not waited for, its number names no other process or group.
+    // WNOWAIT leaves the process a zombie, so that no other process or group gets its number.
     const int looked = ::waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOHANG | WNOWAIT);
     if (looked == 0 && info.si_pid != 0) return true;
     if (std::chrono::steady_clock::now() >= limit) return false;

@@ -17,11 +17,11 @@ using Ordered = nlohmann::ordered_json;
 
 constexpr double kLargestInteger = 0x1p53;
 
-// For messages: what a program prints may be anything.
+// Text of a program for error messages, cleaned and shortened, because it may contain anything.
 std::string shown(std::string_view text) { return json_text(clean_text(text, 40)); }
 
-// Keeps the scalars of the one outermost object; whatever a later version puts deeper is passed over, as far
-// as it may be nested. A callback that returns false ends the parse.
+// Keeps the scalars of the outermost object. Skips nested values, which a later version may send, up to the
+// depth limit. A callback that returns false ends the parse.
 class Header : public nlohmann::json_sax<json> {
  public:
   using Value = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string>;
@@ -72,7 +72,7 @@ class Header : public nlohmann::json_sax<json> {
   std::string key_;
 };
 
-// Reads a message's fields; what is wrong first is what is said.
+// Reads a message's fields; reports the first problem.
 class Fields {
  public:
   explicit Fields(const Header& header, std::string type) : header_(header), type_(std::move(type)) {}
@@ -98,7 +98,7 @@ class Fields {
     fail("needs " + key + " as an integer from " + std::to_string(least) + " to 2^53");
     return std::nullopt;
   }
-  // As many as a message may say: a coordinator ends the link over one that says more.
+  // The number of samples, limited as in protocol messages: a coordinator disconnects on a larger one.
   SampleCount samples() {
     const std::uint64_t samples = required("samples", count("samples", 1));
     if (samples > protocol::kMaxSamples) fail("needs samples of at most 2^40");
@@ -153,7 +153,7 @@ Result<TrainerMessage> read_update(Fields fields) {
   return fields.finish(update);
 }
 
-// The frame's lengths, in front of its header.
+// The header with the frame's two lengths in front.
 std::string framed(const Ordered& header, std::size_t payload) {
   const std::string text = json_text(header);
   std::string frame(kTrainerPrefix, '\0');
@@ -162,7 +162,7 @@ std::string framed(const Ordered& header, std::size_t payload) {
   return frame + text;
 }
 
-// As a person wrote it: 0.05, not the double nearest to the float nearest to it.
+// The shortest decimal form of the float: 0.05, not 0.05000000074505806.
 double shortest(float value) {
   char text[32];
   const auto written = std::to_chars(text, text + sizeof text, value);

@@ -1,8 +1,8 @@
-// The frames that a client daemon and the user's trainer program exchange over the program's standard input
-// and output; docs/reference/trainer-protocol.md is the reference for other implementers. A frame is the
-// header's length (4 bytes), the payload's (8 bytes), both little-endian, the header (JSON) and the payload.
-// Bytes in, messages out: no process, no clock. What the program sends is bounded before memory is taken
-// for it, and every error says what it did.
+// The frames between a client daemon and the user's trainer program, over the program's standard input and
+// output. docs/reference/trainer-protocol.md is the reference for other implementers. A frame is the
+// header's length (4 bytes), the payload's length (8 bytes), both little-endian, the header (JSON) and the
+// payload. Pure: no process, no clock. Sizes from the program are checked before memory is allocated. Every
+// error says what the program did.
 #pragma once
 
 #include <cstddef>
@@ -32,10 +32,10 @@ inline constexpr std::size_t kMaxTrainerReason = 300;                    // byte
 
 // --- from the program ---
 struct TrainerReady {
-  SampleCount samples;               // that it can train on, at least 1
-  std::optional<double> capability;  // share of a model that it can train, in (0, 1]
+  SampleCount samples;               // available for training, at least 1
+  std::optional<double> capability;  // fraction of a model that it can train, in (0, 1]
 };
-// A sign of life; both figures may be absent.
+// A heartbeat; both values may be absent.
 struct TrainerProgress {
   std::optional<double> fraction;  // of the task, in [0, 1]
   std::optional<double> loss;
@@ -49,16 +49,17 @@ struct TrainerUpdate {
   double rms_loss = 0;  // train_loss if the program did not say
 };
 struct TrainerFailure {
-  std::optional<std::uint64_t> task;  // absent: whatever is in hand
+  std::optional<std::uint64_t> task;  // absent: the current task
   std::string reason;                 // clean text, at most kMaxTrainerReason bytes
 };
 using TrainerMessage = std::variant<TrainerReady, TrainerProgress, TrainerUpdate, TrainerFailure>;
 
-// Takes a header apart; unknown keys are passed over. kInvalid: not JSON, nested too deeply, a key twice, of
-// an unknown type, a field that is missing or out of range.
+// Parses a header; ignores unknown keys. kInvalid: not JSON, nested too deeply, a duplicate key, an unknown
+// type, a field that is missing or out of range.
 Result<TrainerMessage> parse_trainer_header(std::string_view header);
 
-// Room for an update of a model of this size: its values, 5 % and 64 KiB for names and metadata.
+// The largest payload of an update for a model of this size: its values plus 5 % and 64 KiB for names and
+// metadata.
 constexpr std::size_t max_update_payload(std::size_t model_bytes) {
   return model_bytes + model_bytes / 20 + (std::size_t{64} << 10);
 }
@@ -68,16 +69,16 @@ struct TrainerFrame {
   std::vector<std::byte> payload;  // only with an update
 };
 
-// Puts frames together from a stream, holding one at most. After an error the stream is of no more use.
+// Assembles frames from a stream, one at a time. Unusable after an error.
 class TrainerFrameReader {
  public:
   explicit TrainerFrameReader(std::size_t max_payload) : max_payload_(max_payload), buffer_(kTrainerPrefix) {}
 
-  // Where the next bytes go: never empty, never more than the frame in hand lacks.
+  // Where to put the next bytes: never empty, never more than the current frame lacks.
   std::span<std::byte> room() { return std::span(buffer_).subspan(filled_); }
-  // So many bytes have been put there; a frame if that was its last one.
+  // Call after putting `bytes` bytes there; returns a frame if they complete it.
   Result<std::optional<TrainerFrame>> filled(std::size_t bytes);
-  // Whether a frame has begun and not ended.
+  // Whether a frame is incomplete.
   bool inside() const { return part_ != Part::kPrefix || filled_ > 0; }
 
  private:
@@ -86,14 +87,14 @@ class TrainerFrameReader {
   TrainerFrame finish();
 
   std::size_t max_payload_;
-  std::vector<std::byte> buffer_;  // of the part in hand, in its full size
+  std::vector<std::byte> buffer_;  // the current part, at its full size
   std::size_t filled_ = 0;
   Part part_ = Part::kPrefix;
   std::uint64_t payload_size_ = 0;
   std::optional<TrainerMessage> message_;
 };
 
-// --- from the daemon: lengths and header; a payload follows by itself ---
+// --- from the daemon: lengths and header; the payload is sent separately ---
 struct TrainerHello {
   ClientId client;
   std::string run;  // its name
@@ -104,15 +105,15 @@ struct TrainerHello {
 std::string hello_frame(const TrainerHello& hello);
 
 struct TrainerTask {
-  std::uint64_t task = 0;  // counts up; an update names it
+  std::uint64_t task = 0;  // increases; an update names it
   RoundNumber round;
   TrackId track;
-  std::uint64_t seed = 0;  // below 2^53, for whoever reads JSON numbers as doubles
+  std::uint64_t seed = 0;  // below 2^53, since some programs read JSON numbers as doubles
   Duration time_left{};
   double data_share = 1;
   const Coverage& coverage;
   std::size_t model_size = 0;     // parameters
-  std::size_t payload_bytes = 0;  // that will follow
+  std::size_t payload_bytes = 0;  // size of the payload that follows
 };
 // kResource if the coverage has too many ranges for a header.
 Result<std::string> train_frame(const TrainerTask& task);

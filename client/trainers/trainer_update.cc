@@ -10,7 +10,8 @@
 namespace fedge::client {
 namespace {
 
-// Of the tensors that the coverage has a part of, one after the other: both are in the model's order.
+// Packs the covered parts of the tensors one after the other; tensors and coverage are in the model's
+// order.
 class Packer {
  public:
   Packer(const TrainedFrom& from, std::span<float> update) : from_(from), update_(update) {}
@@ -23,7 +24,7 @@ class Packer {
       const std::size_t last = std::min(ranges[range_].end, end);
       for (std::size_t i = first; i < last; ++i)
         update_[position_++] = trained[i - tensor.offset] - from_.model[i];
-      if (ranges[range_].end > end) return;  // goes on in the next tensor
+      if (ranges[range_].end > end) return;  // continues in the next tensor
     }
   }
 

@@ -1,4 +1,4 @@
-// The model that a trainer program sends back, checked and turned into an update. A pure function of bytes.
+// Checks the model that a trainer program sends back and turns it into an update. A pure function of bytes.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ struct TrainedFrom {
 };
 
 // `payload` is a .safetensors file with the model's tensors, in any order. Writes trained - model, packed
-// over the coverage (coverage.count() floats); what lies outside is checked and otherwise passed over.
-// kInvalid, kCorrupt, kUnsupported: not such a file, a tensor that is missing, left over, of another type or
-// shape, there twice, or with a value that is not finite; the tensor is named.
+// over the coverage (coverage.count() floats); values outside it are only checked. kInvalid, kCorrupt,
+// kUnsupported: not such a file, or a tensor that is missing, extra, duplicate, not finite, or of another
+// type or shape. The error names the tensor.
 Result<void> trained_difference(std::span<const std::byte> payload, const TrainedFrom& from,
                                 std::span<float> update);
 
