@@ -1,6 +1,6 @@
-// ConnectRate: how often one client may connect. Some connections at once are free, for a link that flaps and
-// a daemon that is restarted; from then on one each interval. Pure; holds 48 bytes a client that has ever
-// come, and those are enrolled.
+// ConnectRate bounds how often one client may connect. `at_once` connections are free, for a flapping link
+// or a restarted daemon; after that, one is allowed per interval. Pure; 48 bytes for each client that ever
+// connected.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class ConnectRate {
  public:
   ConnectRate(int at_once, Duration interval) : ahead_(interval * (at_once - 1)), interval_(interval) {}
 
-  // Whether this client may connect now; counts it if so.
+  // Returns whether this client may connect now, and counts the connection if so.
   bool allow(ClientId client, Time now) {
     Time& due = due_.try_emplace(client, now).first->second;
     if (due - now > ahead_) return false;
@@ -26,7 +26,7 @@ class ConnectRate {
  private:
   Duration ahead_;
   Duration interval_;
-  std::map<ClientId, Time> due_;  // when its next one would be, were they evenly spread
+  std::map<ClientId, Time> due_;  // when a client's next connection is due at one per interval
 };
 
 }  // namespace fedge::server

@@ -17,10 +17,10 @@ namespace fedge::server {
 namespace {
 
 constexpr std::size_t kDeparturesToTrim = 64;
-constexpr std::chrono::seconds kAnnounce{5};  // between two looks for what is to be said again
+constexpr std::chrono::seconds kAnnounce{5};  // interval of announce()
 static_assert(kMaxOpenRuns <= protocol::kMaxRunsInProgress, "a Welcome names them all");
 
-// The run that a client's message is about; nothing if it is not a client's to send.
+// Returns the run that a client's message refers to, or nothing if the message refers to no run.
 std::optional<RunId> run_of(const protocol::Message& message) {
   if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) return answer->run;
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) return offer->run;
@@ -39,7 +39,7 @@ std::optional<RunId> run_of(const protocol::Message& message) {
 
 Result<void> Coordinator::Impl::open_queue() {
   const auto file = run_store_path(options_.data_directory);
-  // One that was there once is not made anew.
+  // Fails if the store is missing although the directory had runs: a new store must not replace it.
   if (!identity_of(file)) FEDGE_TRY_VOID(check_runs_kept(options_.data_directory, RunNumber(0)));
   FEDGE_TRY(queue, RunQueue::open(io_, file));
   queue_ = std::move(queue);
@@ -75,7 +75,7 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
   return {};
 }
 
-// Where clients reach it, as it says in the directory.
+// Returns the addresses that the directory gives to clients.
 Result<std::vector<protocol::Address>> Coordinator::Impl::addresses_to_announce() const {
   if (!options_.directory->announce.empty()) return options_.directory->announce;
   const protocol::Address here = address();
@@ -211,8 +211,8 @@ void Coordinator::Impl::departed(ClientId client, const protocol::Link* link, bo
   if (const auto peer = peers_.find(client); !peer || peer.get() != link) return;  // replaced meanwhile
   peers_.remove(client);
   seeder_.departed(client);
-  // Once as many have left as are still there: seldom enough to cost nothing, often enough that the process
-  // shrinks with its clients.
+  // Returns freed memory to the system once as many clients have left as remain. That is rare enough to
+  // cost nothing and often enough for the process to shrink with its clients.
   if (++departures_ >= std::max(kDeparturesToTrim, peers_.links().size())) {
     departures_ = 0;
     return_freed_memory();
@@ -223,8 +223,7 @@ void Coordinator::Impl::departed(ClientId client, const protocol::Link* link, bo
 void Coordinator::Impl::received(ClientId client, const protocol::Message& message) {
   if (const auto run = run_of(message)) return pass_on(client, *run, message);
   if (swarm::Peer::understands(message)) return seeder_.received(client, message);
-  if (std::holds_alternative<protocol::Goodbye>(message))
-    return;  // its reason comes with the end of the link
+  if (std::holds_alternative<protocol::Goodbye>(message)) return;  // on_closed reports its reason
   misbehaved(client, std::string(protocol::name_of(message)) + ", which clients must not send");
 }
 
@@ -242,7 +241,7 @@ void Coordinator::Impl::misbehaved(ClientId client, const std::string& sent) {
 void Coordinator::Impl::pass_on(ClientId client, RunId run, const protocol::Message& message) {
   if (const auto host = hosts_.find(run); host != hosts_.end())
     return host->second->received(client, message);
-  // An update for a paused run is kept by its client until the run goes on.
+  // An update for a paused run needs no answer: its client keeps it until the run continues.
   if (!std::holds_alternative<protocol::UpdateOffer>(message)) return;
   const auto open = open_runs();
   if (std::binary_search(open.begin(), open.end(), run)) return;
@@ -275,7 +274,7 @@ void Coordinator::Impl::stop(const std::string& reason) {
 void Coordinator::Impl::let_go() {
   callbacks_.on_stopped();
   unfinished_.reset();
-  // Nothing of it may be under way when it goes.
+  // Posted, because the directory must not be destroyed inside one of its own handlers.
   protocol::post(io_, [self = shared_from_this()] { self->leave_directory(); });
 }
 
@@ -310,7 +309,7 @@ void Coordinator::Impl::shut_down() {
   leave_directory();
 }
 
-// After the hosts, which look for their clients' records there, have nothing more to do.
+// Call after the hosts have stopped: they watch their clients' records in the directory.
 void Coordinator::Impl::leave_directory() {
   announcer_.reset();
   directory_.reset();

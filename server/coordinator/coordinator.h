@@ -1,10 +1,9 @@
-// Coordinator: the daemon. It lets clients in (Gatekeeper) and leads the runs of its data directory: those
-// that are running, then those that are pending, in the order in which they were submitted, so many at once;
-// what the command-line tool asks of a run (RunStore::ask) it does within a second. Each run has a state, a
-// worker thread and chunk stores of its own (RunHost); the process holds aggregates or models, never the
-// updates. A client hears that its update was accepted when it survives a power cut, and a model is handed
-// out when it does: whatever kills the process, the next one in the same data directory goes on with the same
-// runs and comes to the same models.
+// Coordinator: the daemon. It admits clients (Gatekeeper) and executes the runs of its data directory, at
+// most runs_at_once at a time. Running runs come first, then pending ones in order of submission. It
+// applies requests of the command-line tool (RunStore::ask) within a second. Each run has a separate state,
+// worker thread and chunk stores (RunHost). The process holds aggregates and models in memory, never
+// updates. Acknowledged updates and distributed models survive a power cut. After a crash, the next process
+// in the data directory continues the same runs and computes the same models.
 #pragma once
 
 #include <cstddef>
@@ -32,40 +31,40 @@ class io_context;
 
 namespace fedge::server {
 
-// The coordinator as a node of the directory, in which clients find it.
+// Settings of the coordinator's node in the directory, through which clients find it.
 struct DirectoryOptions {
   dht::NodeSettings node;
-  std::vector<protocol::Address> announce;  // where clients reach it; none: where it listens
+  std::vector<protocol::Address> announce;  // where clients reach it; empty: the listening address
 };
 
 struct CoordinatorOptions {
   std::filesystem::path data_directory;
   protocol::Address listen;
-  protocol::ListenOptions connections = {};  // their limits; the address is `listen`
+  protocol::ListenOptions connections = {};  // limits; the address in it is ignored
   JoinRates joining = {};
   ArrivalRules arrivals = {};
-  std::size_t runs_at_once = 1;    // that are led; the others wait
-  std::size_t threads = 1;         // of a run, for evaluation and folding
-  std::uint64_t upload_limit = 0;  // bytes of chunks a second that are exchanged in swarms; 0: none
-  std::string software;            // "fedge-coordinator 0.1.0", told to clients
+  std::size_t runs_at_once = 1;    // runs executed at once; the others wait
+  std::size_t threads = 1;         // per run, for evaluation and aggregation
+  std::uint64_t upload_limit = 0;  // bytes per second of chunks sent in swarms; 0: no limit
+  std::string software;            // sent to clients, for example "fedge-coordinator 0.1.0"
   std::optional<DirectoryOptions> directory = {};
 };
 
-// What is told of the runs, on the io_context's thread. All must be set.
+// Callbacks about runs, on the io_context's thread. All must be set.
 struct RunCallbacks {
-  // It is led from now on; these of its rounds were done before.
+  // The coordinator begins to execute the run; the metrics are those of rounds done before.
   std::function<Result<void>(const RunRecord&, const run::RunConfig&, const std::vector<RoundMetrics>&)>
       on_led;
   // A round has become durable.
   std::function<void(RunNumber, const RoundMetrics&)> on_round;
-  // Called with the run's last models (RunState::load_models); the run is over if that succeeds. Otherwise
-  // the next coordinator in the data directory calls it again.
+  // Called with the run's last models (RunState::load_models). The run ends if this succeeds; otherwise the
+  // next coordinator in the data directory calls it again.
   std::function<Result<void>(RunNumber, std::vector<FinalModel>)> on_models;
-  // It is led no more: finished or stopped; paused by an operator; or it could not be taken up, which the
-  // reason says: failed, or paused if it had begun.
+  // The coordinator stops executing the run. It finished or was stopped, was paused by an operator, or
+  // could not be opened: then it failed, or is paused if it had begun, and `reason` says why.
   std::function<void(RunNumber, RunStatus, const std::string& reason)> on_left;
   std::function<void(const Event&)> on_event;
-  // Called once, whatever the coordinator ends for: it has nothing more to do.
+  // Called once when the coordinator has stopped, for whatever reason.
   std::function<void()> on_stopped;
 };
 
@@ -77,30 +76,30 @@ class Coordinator {
                                                      const RunCallbacks& callbacks);
   ~Coordinator();
 
-  protocol::Address address() const;  // where it listens, with the real port
-  // Before start(): the run with this file that has not ended, or a new one. kRefused if another one there
-  // has not ended; other errors name the file or the key of the run file at fault.
+  protocol::Address address() const;  // listening address, with the actual port
+  // Call before start(). Returns the unfinished run with this run file, or submits a new run. kRefused if
+  // another run there has not ended; other errors name the file or the run file's key at fault.
   Result<RunRecord> submit(const run::RunConfig& run);
-  // Lets clients in and leads the runs; once, before the io_context runs.
+  // Admits clients and executes the runs. Call once, before the io_context runs.
   void start();
-  // For metrics, on the io_context's thread.
+  // Counts for metrics; call on the io_context's thread.
   struct Activity {
     std::size_t clients = 0;  // connected
-    std::size_t tasks = 0;    // given to clients that have not answered yet
+    std::size_t tasks = 0;    // assigned and not answered yet
   };
   Activity activity() const;
-  // How many clients may connect; else why the enrolment book cannot be read.
+  // Returns how many clients may connect, or why the enrolment book cannot be read.
   Result<std::size_t> enrolled() const;
-  // Why the enrolment book or the list of runs cannot be read, or written where others find it.
+  // Returns why the enrolment book or the list of runs cannot be read.
   Result<void> check() const;
   // Null without a directory.
   dht::NetworkDirectory* directory() const;
-  // As they are in the store, a second ago at the latest.
+  // Returns the runs in the store, at most about a second old.
   const std::vector<RunRecord>& runs() const;
-  // Sends the clients away, makes durable what has happened and lets the io_context run out of work. The runs
-  // can be gone on with.
+  // Disconnects the clients, makes pending inputs durable and lets the io_context run out of work. The runs
+  // can be continued later.
   void stop(const std::string& reason);
-  // Why it came to an end by itself, if it did: the disk's or the system's fault.
+  // The disk or system error that stopped the coordinator, if one did.
   const std::optional<Error>& failure() const;
 
  private:

@@ -1,4 +1,4 @@
-// The coordinator takes up runs and lets go of them.
+// Coordinator, part 2: opens, executes and closes runs.
 #include <utility>
 
 #include "protocol/session/loop.h"
@@ -7,8 +7,8 @@
 
 namespace fedge::server {
 
-// Those that were running come first: their clients have work in hand. One that an operator has stopped is
-// taken up for as long as it takes to write what it has come to.
+// Opens running runs first, because their clients hold tasks. A stopped run is opened only to write its
+// results.
 void Coordinator::Impl::arrange() {
   if (finished_) return;
   for (const RunRecord& run : runs_) {
@@ -25,7 +25,7 @@ void Coordinator::Impl::arrange() {
 
 void Coordinator::Impl::apply_run_status(const RunRecord& run, const std::shared_ptr<RunHost>& host) {
   if (run.status == RunStatus::kStopped) return host->end(run.reason);
-  // Paused and gone on with while nobody looked.
+  // The run was paused and continued between two looks at the store.
   if (run.status == RunStatus::kPending) return queue_->claim(run.number, [](const Result<RunRecord>&) {});
   if (run.status == RunStatus::kPaused)
     host->pause([self = weak_from_this(), run] {
@@ -62,7 +62,7 @@ void Coordinator::Impl::opened(const RunRecord& run, Result<RunParts> parts) {
   const Result<void> led = parts ? lead(std::move(*parts)) : parts.error();
   if (!led) return not_opened(run, led.error());
   opening_.erase(run.number);
-  arrange();  // what has been asked of it meanwhile
+  arrange();  // applies what was requested of the run meanwhile
 }
 
 Result<void> Coordinator::Impl::lead(RunParts parts) {
@@ -111,8 +111,8 @@ RunHost::Callbacks Coordinator::Impl::callbacks_of(const RunRecord& run) {
               }};
 }
 
-// Of a run that has begun, what is there may be mended, or brought back from a backup. For room on the disk
-// it waits.
+// Pauses a run that had begun: its files can be repaired or restored from a backup. Retries if only disk
+// space is missing.
 void Coordinator::Impl::not_opened(const RunRecord& run, const Error& error) {
   const bool begun = opening_.extract(run.number).mapped();
   if (error.code == ErrorCode::kResource) return wait_for_room(run, error);

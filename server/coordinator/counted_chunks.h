@@ -1,5 +1,5 @@
-// Chunks on their way through a link, counted. UpdateSink is where an update goes that is being fetched: it
-// remembers what went wrong on this machine, so that a peer is not blamed for it.
+// Chunk sinks and sources that count bytes on a link. UpdateSink receives an update and remembers local
+// errors, so that the peer is not blamed for them.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace fedge::server {
 
 class UpdateSink final : public protocol::ChunkSink {
  public:
-  // `received` gets what the chunks take on the wire.
+  // Adds the chunks' size on the wire to `received`.
   UpdateSink(std::shared_ptr<protocol::StoredObject> object, std::shared_ptr<Bytes> received)
       : object_(std::move(object)), received_(std::move(received)) {}
   bool has(std::size_t chunk) const override { return object_->has(chunk); }
@@ -23,7 +23,7 @@ class UpdateSink final : public protocol::ChunkSink {
     if (!written) fault_ = written.error();
     return written;
   }
-  // What went wrong on this machine, not at the peer.
+  // Returns the local error, if any, that ended the transfer.
   const std::optional<Error>& fault() const { return fault_; }
 
  private:
@@ -32,7 +32,7 @@ class UpdateSink final : public protocol::ChunkSink {
   std::optional<Error> fault_;
 };
 
-// A model on its way out.
+// Serves a model and counts the bytes sent.
 class CountedSource final : public protocol::ChunkSource {
  public:
   CountedSource(std::shared_ptr<protocol::StoredObject> object, std::shared_ptr<Bytes> sent)

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kGateLook{250};
 
-// Without the port, which a peer chooses anew each time.
+// Returns the peer's address without its port, which changes with each connection.
 std::string household_of(const protocol::Link& link) {
   const auto address = protocol::parse_address(link.peer_address());
   return protocol::household(address ? address->host : link.peer_address());
@@ -29,7 +29,7 @@ Error pending(ClientId client) {
           number};
 }
 
-// What is wrong on this machine is for its log, not for a stranger.
+// Hides local errors from the peer; the details are in the log.
 Error hidden(const Error& error) {
   if (error.code != ErrorCode::kUnavailable) return error;
   return {error.code, "the coordinator cannot check this client's key at present; try again later"};
@@ -41,7 +41,7 @@ Event about(const char* name, const protocol::Link& link, const std::string& rea
 
 }  // namespace
 
-// Somebody whose token is to be redeemed.
+// A client whose token is to be redeemed.
 struct Gatekeeper::Joining {
   std::weak_ptr<protocol::Link> link;
   JoinAttempt attempt;
@@ -51,10 +51,10 @@ struct Gatekeeper::Joining {
   std::string address;
 };
 
-// The book as another thread writes it.
+// The enrolment book of the writer thread.
 struct Gatekeeper::Writer {
   explicit Writer(const std::filesystem::path& data_directory) : enrolment(data_directory) {}
-  Enrolment enrolment;  // the worker's
+  Enrolment enrolment;  // only the worker uses it
   protocol::Worker worker;
 };
 
@@ -114,20 +114,20 @@ void Gatekeeper::greet(const std::shared_ptr<protocol::Link>& link, const protoc
 
 void Gatekeeper::join(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello) {
   const JoinAttempt attempt{household_of(*link), to_hex(sha256(hello.token))};
-  // A flood of attempts must not become a flood of lines: that it begins has been said.
+  // Dismissed without a log line: a flood of attempts must not flood the log.
   if (const auto objection = limits_.objection(attempt, options_.now())) return dismiss(link, *objection);
   const auto known = enrolment_.knows(hello.token);
   if (!known) return refuse(link, known.error());
   const Joining joining{link, attempt, hello.token, hello.software, link->peer(), link->peer_address()};
   if (!*known)
     return joined(joining, Error{ErrorCode::kRefused, "this coordinator does not know the join token"});
-  waiting_.erase(link);  // nothing more of it is heeded
+  waiting_.erase(link);  // its later messages are ignored
   entering_.insert(link);
   joining_.push_back(std::make_shared<const Joining>(joining));
   if (joining_.size() == 1) begin_next_join();
 }
 
-// One at a time, so that the rates count whoever was before.
+// Redeems one token at a time, so that the limits count every earlier join.
 void Gatekeeper::begin_next_join() {
   while (!joining_.empty()) {
     const auto next = joining_.front();
@@ -169,7 +169,7 @@ void Gatekeeper::joined(const Joining& joining, const Result<Standing>& standing
   }
   if (link) {
     entering_.erase(link);
-    link->authorise();  // its place before hello is free
+    link->authorise();  // frees its place among links before Hello
     welcome(*link, *standing, {});
   }
   report_(Event{Severity::kInfo, standing->pending ? "client.pending" : "client.enrolled", {}}
@@ -252,7 +252,7 @@ void Gatekeeper::look_again() {
   if (!watch_) return;
   std::erase_if(inside_, [](const auto& entry) { return entry.second.expired(); });
   const auto changes = enrolment_.refresh();
-  // A book that cannot be read is no reason to send anybody away: what was last read stays in force.
+  // If the book cannot be read, the last version read stays in force and no client is expelled.
   report_fault(changes ? "" : changes.error().message);
   if (changes && changes->all)
     for (const auto& [client, link] : std::map(inside_)) expel(client);
@@ -276,7 +276,7 @@ void Gatekeeper::expel(ClientId client) {
   const auto known = check(*link);
   if (known || known.error().code == ErrorCode::kUnavailable) return;
   inside_.erase(client);
-  // Before the link closes, which would only be a link that is lost.
+  // Called before the link closes, because a closed link alone counts as a lost connection.
   if (expelled_) expelled_(client, *link, known.error());
   refuse(link, known.error());
 }

@@ -1,10 +1,10 @@
-// Gatekeeper: stands between a fresh link and the run. It waits for Hello, agrees on a protocol
-// version, and looks the key up; only then it authorises the link. A Hello with a join token enrols the
-// key and ends the link: joining is not taking part. Until a link is authorised, nothing but one small
-// message is read from the peer, and a link that is not authorised within the handshake timeout closes
-// itself. A client that connects again and again has to wait between, and refusals are logged sparingly.
-// Whoever is revoked after that is told and cut off within a second. One thread, and one more that writes
-// enrolments, one at a time: a join takes syncs, which nobody else waits for. Outlives its links' callbacks.
+// Gatekeeper authenticates fresh links before they reach the runs. It waits for Hello, checks the protocol
+// version and looks up the key; only then does it authorise the link. A Hello with a join token enrols the
+// key and closes the link; the client connects again to take part. Before authorisation the gatekeeper
+// reads only one small message, and the link closes itself after the handshake timeout. Clients that
+// connect too often are refused. Repeated refusals are logged sparingly. A revoked client is told and
+// disconnected within a second. Use it on one thread. A second thread writes enrolments one at a time,
+// because each needs syncs. Must outlive its links' callbacks.
 #pragma once
 
 #include <chrono>
@@ -37,10 +37,10 @@ struct GatekeeperOptions {
   std::string software;
   JoinRates rates;
   ArrivalRules arrivals = {};
-  std::function<Time()> now;  // a clock that never jumps
+  std::function<Time()> now;  // a monotonic clock
   std::function<std::vector<RunId>()> runs = [] {
     return std::vector<RunId>();
-  };  // that who is let in may be asked to take part in
+  };  // runs named in an admitted client's Welcome
 };
 
 class Gatekeeper {
@@ -49,29 +49,29 @@ class Gatekeeper {
              GatekeeperOptions options);
   ~Gatekeeper();
 
-  // Called with each client let in; its link's callbacks are the callee's to set.
+  // Called with each admitted client; the callee sets the link's callbacks.
   using Admitted = std::function<void(ClientId, std::shared_ptr<protocol::Link>, const protocol::Hello&)>;
   void on_admitted(Admitted admitted);
-  // Called with each client that was let in and may be here no more, and why: kRefused, it has been revoked.
-  // It is told next, its link closes, and nothing more of it may count.
+  // Called with each admitted client that may no longer connect, and why; kRefused: it was revoked. The
+  // gatekeeper then tells the client and closes its link; later messages from it must not count.
   using Expelled = std::function<void(ClientId, const protocol::Link&, const Error&)>;
   void on_expelled(Expelled expelled);
   void on_event(std::function<void(const Event&)> report);
 
-  // Looks every quarter of a second, until close(), for changes of who may connect.
+  // Checks every quarter of a second, until close(), whether the enrolment book changed.
   void watch();
   void receive(std::shared_ptr<protocol::Link> link);
-  // How many clients may connect, as the book says; the reason why it cannot be read.
+  // Returns how many clients may connect, or why the enrolment book cannot be read.
   Result<std::size_t> enrolled() { return enrolment_.count(); }
-  // Whether the key of this link, which was let in, is still welcome; else it is expelled.
+  // Returns whether the key of this admitted link is still admitted; if not, expels its client.
   bool is_welcome(const std::shared_ptr<protocol::Link>& link);
-  // Tells the peer why it is not let in, or no longer, and closes the link.
+  // Tells the peer why it is refused or expelled, and closes the link.
   void refuse(const std::shared_ptr<protocol::Link>& link, const Error& error);
-  // Logs a connection that ended before it was a link.
+  // Logs a connection that failed before it became a link.
   void refused(const protocol::Address& peer, const Error& why);
-  // Closes the links that have not said hello yet; they may come back.
+  // Closes the links that are not admitted yet, with a window for reconnecting.
   void close(const std::string& reason);
-  // How long so many clients are asked to stay away when all are sent away.
+  // Returns the window for `clients` clients that are all sent away.
   Duration window(std::size_t clients) const { return arrivals_.window(clients); }
 
  private:
@@ -80,19 +80,19 @@ class Gatekeeper {
   struct Joining;
   void begin_next_join();
   void joined(const Joining& joining, const Result<Standing>& standing);
-  // Counts who has joined before this process began.
+  // Counts the joins of earlier processes within the limits' window.
   void recall_joins();
   void let_in(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
   void welcome(protocol::Link& link, const Standing& standing, std::vector<RunId> runs);
-  // Says goodbye without a line in the log.
+  // Sends Goodbye and closes the link, without logging.
   void dismiss(const std::shared_ptr<protocol::Link>& link, const Error& error);
   void look_again();
   void report_fault(const std::string& fault);
   Result<ClientId> check(const protocol::Link& link);
-  // If it is inside, and may no longer be.
+  // Expels the client if it is connected and may no longer be.
   void expel(ClientId client);
 
-  // Nothing to reproach it with: there are too many at once.
+  // Sends the client away because too many connect at once; it is not at fault.
   void send_away(const std::shared_ptr<protocol::Link>& link, Duration window);
 
   boost::asio::io_context& io_;
@@ -107,14 +107,14 @@ class Gatekeeper {
   ConnectRate rate_;
   // Links before their Hello; the listener bounds their number.
   std::set<std::shared_ptr<protocol::Link>> waiting_;
-  std::set<std::shared_ptr<protocol::Link>> entering_;  // they have shown a token that is known
-  std::deque<std::shared_ptr<const Joining>> joining_;  // the first is being written down
+  std::set<std::shared_ptr<protocol::Link>> entering_;  // links with a known token
+  std::deque<std::shared_ptr<const Joining>> joining_;  // the first is being enrolled
   struct Writer;
   std::shared_ptr<Writer> writer_;
-  std::map<ClientId, std::weak_ptr<protocol::Link>> inside_;  // the last link of each client let in
+  std::map<ClientId, std::weak_ptr<protocol::Link>> inside_;  // last link of each admitted client
   struct Watch;
-  std::shared_ptr<Watch> watch_;  // its timer's handlers hold it weakly, and this only through it
-  std::string fault_;             // why the book cannot be read, said once
+  std::shared_ptr<Watch> watch_;  // timer handlers hold it weakly, to detect close()
+  std::string fault_;             // last reported error of reading the book
 };
 
 }  // namespace fedge::server

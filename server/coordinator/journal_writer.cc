@@ -9,7 +9,7 @@
 namespace fedge::server {
 namespace {
 
-// What nobody waits for is written at the latest then.
+// Longest delay of entries that no flush() asks for.
 constexpr std::chrono::seconds kGatherAtMost{1};
 
 }  // namespace
@@ -91,7 +91,7 @@ void JournalWriter::written(const std::shared_ptr<const Work>& work, const Resul
   if (wanted_) flush();
 }
 
-// What cannot be written now has been promised to nobody.
+// Ignores errors: no client was told of the entries that are lost here.
 void JournalWriter::shut_down() {
   const bool failed = std::exchange(failed_, true);
   retry_.cancel();

@@ -1,4 +1,4 @@
-// Peers: the clients that are connected, with their links, whatever runs they take part in. One thread.
+// Peers: the connected clients of all runs, with their links. Use it on one thread.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ class Peers {
  public:
   using Links = std::map<ClientId, std::shared_ptr<protocol::Link>>;
 
-  // Null if it is not connected.
+  // Returns null if the client is not connected.
   std::shared_ptr<protocol::Link> find(ClientId client) const {
     const auto peer = links_.find(client);
     return peer != links_.end() ? peer->second : nullptr;

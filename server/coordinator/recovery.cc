@@ -5,7 +5,7 @@
 namespace fedge::server {
 namespace {
 
-// On the run's clock alone: nothing is known of what else went on.
+// Uses only the run's clock: the traffic and wall time of the earlier process are unknown.
 RunState::Circumstances circumstances(Time time) {
   return {.virtual_seconds = to_seconds(time), .wall_seconds = to_seconds(time)};
 }
@@ -50,7 +50,7 @@ Result<void> Recovery::take(JournalStep step) {
     input = std::move(instead);
   }
   if (const auto* changed = std::get_if<RunEngine::PolicyChanged>(&input)) result_.policy = changed->policy;
-  // Nothing had come of it then.
+  // Committed without a sum in the journal: the phase had produced no sum.
   if (std::holds_alternative<RunEngine::Committed>(input) && is_secure() && result_.unmade)
     FEDGE_TRY_VOID(carry_out(*std::exchange(result_.unmade, std::nullopt)));
   if (std::holds_alternative<RunEngine::Committed>(input) && !result_.closed.empty())
@@ -83,7 +83,7 @@ Result<RunEngine::Input> Recovery::checked(const RunEngine::Stored& stored, std:
   return RunEngine::Input(RunEngine::ClientLeft{stored.client});
 }
 
-// Whoever had gone before its model was to be made has no say in that.
+// Excludes clients that left before the aggregation began: they do not vote on the model.
 void Recovery::note_departure(const RunEngine::Input& input) {
   if (const auto* left = std::get_if<RunEngine::ClientLeft>(&input); left != nullptr && !result_.unmade)
     result_.shared->leave(left->client);
@@ -182,7 +182,7 @@ Result<void> Recovery::carry_out(const RunEngine::CloseRound& close) {
   return close.ends_round ? keep(close) : Result<void>();
 }
 
-// Before anything of the next round is aggregated.
+// Writes the checkpoint before the next round is aggregated.
 Result<void> Recovery::keep(const RunEngine::CloseRound& close) {
   RoundMetrics metrics = parts_.state.end_round(circumstances(result_.time));
   FEDGE_TRY(saved, parts_.state.save());

@@ -1,5 +1,5 @@
-// RefusalLog: keeps the log readable while strangers hammer at the door: one event an address and minute,
-// which says how many more there were since the last. Pure; the addresses it remembers are bounded.
+// RefusalLog limits log lines about refused connections to one per address and minute. Each says how many
+// were suppressed since the last. Pure; the number of addresses is bounded.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ class RefusalLog {
  public:
   static constexpr std::size_t kMaxAddresses = 1024;
 
-  // What to report of this refusal, if anything. `household` is what counts as one address, `address` what
-  // the event shows. Beyond kMaxAddresses within a minute, all further ones count as one.
+  // Returns the event to report for this refusal, if any. `household` is the address that counts, `address`
+  // the one shown. With more than kMaxAddresses in a minute, the rest count as one.
   std::optional<Event> note(const std::string& household, const std::string& address,
                             const std::string& reason, Time now);
 

@@ -51,13 +51,14 @@ Result<void> RunHost::open_records() {
 }
 
 void RunHost::described(ClientId client, const NodeRecord& record) {
-  if (finished_ || journal_->waits_for_room()) return;  // what comes again anyway must not pile up in memory
-  // In the directory nobody can be told off for saying more than it was asked for: the rest is not heard.
+  if (finished_ || journal_->waits_for_room()) return;  // later records replace it, so it need not queue
+  // Records from the directory come without a link, so excess records are dropped and no client is
+  // disconnected.
   if (nodes_->in_directory() && !allowance_.record(client, now())) return;
   step(RunEngine::Described{client, record});
 }
 
-// A client's key is known once it has connected.
+// Subscribes to the client's records; its key is known from its link.
 void RunHost::follow(ClientId client) {
   const auto link = house_.peers.find(client);
   if (!nodes_ || !link) return;
@@ -163,7 +164,7 @@ void RunHost::step(const RunEngine::Input& input, std::shared_ptr<protocol::Stor
 
 void RunHost::carry_out(const std::vector<RunEngine::Effect>& effects) {
   for (const auto& effect : effects) {
-    if (finished_) return;  // carrying out the last one ended it
+    if (finished_) return;  // the last effect ended the run
     perform(effect);
   }
 }
@@ -195,7 +196,8 @@ void RunHost::received(ClientId client, const protocol::Message& message) {
     return house_.misbehaved(client, "more answers than the coordinator requested");
   if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) return answered(client, *answer);
   if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
-    // Who has trained needs the model no more; but others may, and the swarm is theirs as well.
+    // A client that has trained needs the model no longer. In a serverless run it stays in the swarm for
+    // the others.
     if (!serverless_) stop_serving(client, offer->task());
     return step(RunEngine::Offered{client, *offer});
   }
@@ -215,7 +217,7 @@ bool RunHost::shared(ClientId client, const protocol::Message& message) {
   return about_serverless;
 }
 
-// One that cannot be kept costs nobody anything: the next one comes soon.
+// Drops a record that cannot be used: the next one follows soon.
 void RunHost::published(ClientId client, const protocol::PublishRecord& record) {
   if (!nodes_ || finished_) return;
   if (!allowance_.record(client, now()))
@@ -231,7 +233,7 @@ void RunHost::answered(ClientId client, const protocol::RunAnswer& answer) {
   const std::size_t clients = config().task.data.partition.clients;
   const bool has_part = client.value() < clients;
   if (answer.ready && has_part) {
-    read_policy();  // a round may begin with it
+    read_policy();  // a round may start with this client
     if (serverless_) serverless_->arrived(client);
     const SampleCount most = counted_at_most(
         config(), parts_.partition.empty() ? std::nullopt
@@ -255,7 +257,7 @@ void RunHost::answered(ClientId client, const protocol::RunAnswer& answer) {
                              std::to_string(clients) + " clients (data.partition.clients), numbered from 0"));
 }
 
-// What it may fetch for this task; a word about an older one must not take the next one's model away.
+// Stops serving the task's objects. A message about an older task must not stop the current one.
 void RunHost::stop_serving(ClientId client, TaskId task) {
   const auto served = serving_.find(client);
   if (served == serving_.end() || served->second.task != task) return;
@@ -286,8 +288,7 @@ void RunHost::fail(const Error& error) {
   callbacks_.on_failure(error);
 }
 
-// Also while the last entries are on their way, when nothing else of the run is heeded any more: whoever
-// waits for them would wait for ever.
+// Reports the failure also after leave(): a caller of drain() would otherwise wait forever.
 void RunHost::journal_failed(const Error& error) {
   if (!finished_) leave();
   callbacks_.on_failure(error);
@@ -320,7 +321,7 @@ bool RunHost::pause(std::function<void()> done) {
   return true;
 }
 
-// A round that is being closed is closed first: the models are those of a round that is in the store.
+// Waits for a round that is being closed, so that the models are those of a round in the store.
 void RunHost::finish() {
   if (closing_ > 0) {
     ending_ = true;

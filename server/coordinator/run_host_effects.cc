@@ -1,4 +1,4 @@
-// The host carries out what its engine decides.
+// RunHost, part 2: carries out the engine's effects.
 #include <utility>
 
 #include "protocol/codec.h"
@@ -43,7 +43,7 @@ void RunHost::perform(const RunEngine::Effect& effect) {
 
 void RunHost::assign(const RunEngine::Assign& work) {
   const auto link = house_.peers.find(work.client);
-  // A key revoked since it connected gets no more work; the loss comes back as an input.
+  // A client revoked since it connected gets no task; the engine learns of it through an input.
   if (!link || !house_.is_welcome(link)) return;
   const run::TrackModel& track = state_.track(work.task.track);
   const auto& model = track.object();
@@ -60,7 +60,7 @@ void RunHost::assign(const RunEngine::Assign& work) {
   if (house_.announcer != nullptr)
     house_.announcer->set_model(config().id, work.task.track, {parts_.engine->round(), model->manifest()});
   allowance_.asked(work.client);
-  // Who agrees on masks has as much to say besides, and says it again over a new link.
+  // Members of a secure sum also send key and mask messages, and repeat them after a reconnect.
   if (secure_) allowance_.asked(work.client);
   if (secure_) allowance_.asked(work.client);
   deliver(work.client,
@@ -103,14 +103,14 @@ void RunHost::deliver(ClientId client, const protocol::Message& message) {
 void RunHost::fetch(const RunEngine::Fetch& offered) {
   if (serverless_) return serverless_->offered(offered);
   const auto objection = secure_ ? secure_->offered(offered) : std::nullopt;
-  if (objection)  // not at once: the effects of the step that asked for this are still being carried out
+  if (objection)  // posted: the effects of the current step are still being carried out
     return protocol::post(house_.io, [self = shared_from_this(), offered, error = *objection] {
       self->step(RunEngine::Damaged{offered.client, offered.offer.task(), error});
     });
   if (const auto link = house_.peers.find(offered.client)) uploads_->fetch(offered, link);
 }
 
-// A client is told so when the update survives a power cut.
+// Passes the stored update as payload, so that the client's verdict waits until it is durable.
 void RunHost::uploaded(const RunEngine::Input& outcome) {
   const auto* stored = std::get_if<RunEngine::Stored>(&outcome);
   step(outcome, stored != nullptr ? uploads_->arrived(stored->client) : nullptr);
@@ -136,13 +136,13 @@ void RunHost::fold(TrackId track, aggregation::Update update, run::StoredUpdate 
   });
 }
 
-// The worker is idle while a track starts or ends: its folds and closes come before Committed.
+// Runs while the worker is idle: its folds and closes finish before Committed, which precedes a start.
 void RunHost::start_track(const RunEngine::StartTrack& start) {
   if (const auto started = state_.start(start); !started) fail(started.error());
 }
 
-// The round's figures are taken where the next one's are begun: the worker may fold and close again before
-// this is heard of here.
+// Takes the round's traffic and updates at once: the worker may already process the next round before its
+// result arrives on this thread.
 void RunHost::close_round(const RunEngine::CloseRound& close) {
   const auto closing = std::make_shared<Closing>(Closing{.close = close});
   ++closing_;
@@ -174,7 +174,7 @@ void RunHost::post_closing(const std::shared_ptr<Closing>& closing) {
 Result<void> RunHost::go_on_closing(Closing& closing) {
   if (!closing.closed) {
     auto outcome = state_.close(closing.close, closing.made ? &*closing.made : nullptr);
-    // What most clients have made may be of no use; the model stays what it is.
+    // The clients' model may be invalid; the run then keeps its current model.
     if (!outcome && closing.made && outcome.error().code == ErrorCode::kInvalid) {
       closing.not_aggregated =
           outcome.error().with_prefix("the model that most clients aggregated is invalid: ");
@@ -198,7 +198,7 @@ Result<void> RunHost::go_on_closing(Closing& closing) {
 
 void RunHost::closed_round(const std::shared_ptr<Closing>& closing, const Result<void>& outcome) {
   if (finished_) return;
-  // Said before it is durable: a coordinator that is killed in between says it again, and never not at all.
+  // Reports before the round is durable: a restarted coordinator may report twice, but never omits it.
   if (outcome && closing->not_aggregated)
     report(Event{Severity::kWarning, "round.not_aggregated", {}}
                .with("round", std::int64_t{closing->close.round.value()})
@@ -207,7 +207,8 @@ void RunHost::closed_round(const std::shared_ptr<Closing>& closing, const Result
     if (!finished_) committed(closing);
   };
   if (outcome && closing->checkpoint) return journal_->keep(std::move(*closing->checkpoint), durable);
-  // The sum of a turn that does not end its round is kept in the journal, and its members are told then.
+  // A phase that does not end its round has its sum in the journal; its members are told when that is
+  // durable.
   if (outcome && closing->summed) return journal_->drain(durable);
   if (outcome) return committed(closing);
   if (outcome.error().code != ErrorCode::kResource) return fail(outcome.error());
@@ -218,7 +219,7 @@ void RunHost::closed_round(const std::shared_ptr<Closing>& closing, const Result
   });
 }
 
-// The new model is handed out, and the old one let go of, when the new one survives a power cut.
+// Distributes the new model and removes the old one only when the new one survives a power cut.
 void RunHost::committed(const std::shared_ptr<Closing>& closing) {
   if (closing->waits_for_room) report(Event{Severity::kInfo, "disk.space_available", {}});
   for (const auto& object : closing->folded) parts_.updates->remove(object->manifest().id());
@@ -242,7 +243,8 @@ void RunHost::read_policy() {
   if (*policy) step(RunEngine::PolicyChanged{**policy});
 }
 
-// A round that waits for clients may wait for an operator, too, and another run for room on the disk.
+// Runs every second. Reads the policy, for which a round may be waiting, and gives spare disk space to
+// other runs.
 void RunHost::look_around() {
   look_timer_.after(std::chrono::seconds(1), [self = weak_from_this()] {
     const auto alive = self.lock();

@@ -1,4 +1,4 @@
-// The host's part in rounds whose updates are summed in secret.
+// RunHost, part 3: rounds with secure sums.
 #include <utility>
 
 #include "server/coordinator/detail/run_host.h"

@@ -35,7 +35,8 @@ struct TestBench {
 
 Result<TestBench> make_bench(const run::RunConfig& config) {
   FEDGE_TRY(test, learn::load_test(config.task.data));
-  // Said here rather than by every client. A host may lack the training set; its clients do not.
+  // Checks the partition here, so that not every client reports the same error. The coordinator's host may
+  // lack the training set.
   auto partition = learn::partition_sizes(config.task.data, Rng(config.seed));
   if (!partition && partition.error().code != ErrorCode::kNotFound) return partition.error();
   FEDGE_TRY(model, learn::make_model(config.task.model, test->shape, test->outputs()));
@@ -43,8 +44,8 @@ Result<TestBench> make_bench(const run::RunConfig& config) {
                    partition ? std::move(*partition) : std::vector<std::uint32_t>()};
 }
 
-// The noise of this run's rounds until now came from a key that is gone: a round that is made again has other
-// noise, and two models of it have less than either.
+// Reports that the noise key of a running run is lost. A round computed again gets other noise, and two
+// versions of a model together contain less noise than one.
 Result<void> alarm(const std::filesystem::path& data_directory, RunParts& parts) {
   const std::string reason = (data_directory / "noise.key").string() +
                              " was missing although this run with differential privacy had already begun, "

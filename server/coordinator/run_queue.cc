@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::chrono::seconds kQueueLook{1};
 
-// The file may be the same, and what model.base names has been written over.
+// Returns whether the documents differ only in the hash of model.base: that file may have changed while the
+// run file did not.
 bool differ_in_base_alone(const std::string& former, const std::string& present) {
   const auto without_hash = [](const std::string& text) {
     auto document = config::parse_toml(text, "");
@@ -35,7 +36,7 @@ Result<std::shared_ptr<RunQueue>> RunQueue::open(boost::asio::io_context& io,
 Result<RunRecord> RunQueue::submit(const std::string& name, const std::string& document) {
   FEDGE_TRY(runs, store_->open_runs());
   for (const RunRecord& run : runs) {
-    if (has_ended(run.status)) continue;  // and is only to be written down
+    if (has_ended(run.status)) continue;  // only its results remain to be written
     const std::string number = std::to_string(run.number.value());
     if (run.document != document)
       return Error{

@@ -7,7 +7,8 @@
 namespace fedge::server {
 namespace {
 
-// What its Hello says, at the host that it connects from: others are not sent to a third party's address.
+// Returns the client's listening address. It must be on the host that the client connects from, so that
+// clients are not sent to a third party.
 Result<std::string> address_of(const protocol::Link& link, const std::string& listens) {
   if (listens.empty()) return std::string();
   FEDGE_TRY(said, protocol::parse_listens(listens));
@@ -19,7 +20,7 @@ Result<std::string> address_of(const protocol::Link& link, const std::string& li
   return protocol::to_string({seen.host, said.port});
 }
 
-// Of an object that is only looked at: there is nothing, and nothing comes.
+// Source and sink of an object that is only watched: it contains nothing and accepts nothing.
 class NoChunks final : public protocol::ChunkSource, public protocol::ChunkSink {
  public:
   Result<void> read_part(std::size_t, std::size_t, std::span<std::byte>) override { return nothing(); }

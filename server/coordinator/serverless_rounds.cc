@@ -81,7 +81,7 @@ void ServerlessRounds::go_on_warming() {
   warmup_->over() ? end_warmup() : tick(&ServerlessRounds::go_on_warming, swarm::RoundWarmup::kTick);
 }
 
-// From now on everybody gets everything from everybody.
+// Ends the warm-up: from now on all participants exchange all updates freely.
 void ServerlessRounds::end_warmup() {
   callbacks_.on_event(warmup_->report(now()));
   for (const ClientId client : round_.participants()) {
@@ -107,7 +107,7 @@ void ServerlessRounds::resume(ServerlessRound round, const protocol::Manifest& m
   model_ = model;
   arm(config_.round_deadline);
   plan_warmup();
-  // What clients hold is not said before they exchange it.
+  // During a warm-up, clients report chunks only once they exchange them.
   if (warmup_) known_from_ = Time::max();
   for (const protocol::Manifest* update : round_.updates())
     if (seeder_.watch(*update)) watched_.insert(update->id());
@@ -126,7 +126,7 @@ void ServerlessRounds::assigned(ClientId client, TaskId task, const protocol::Ma
   if (round_.task() != task) begin(task, model);
   round_.join(client);
   if (!exchanging()) return;
-  // It may have been away when the others heard of that.
+  // The client may have been disconnected when the warm-up ended.
   if (warmup_) callbacks_.send(client, warmup_->message(config_.id));
   for (const protocol::Manifest* update : round_.updates()) tell(client, *update);
 }
@@ -152,7 +152,7 @@ void ServerlessRounds::offered(const RunEngine::Fetch& fetch) {
   round_.offer(fetch.client, update);
   watched_.insert(update.id());
   if (!exchanging()) return begin_warmup();
-  // Also one that was offered before and lost with its client: whoever has come since has not been told.
+  // Announces a known update again: clients that joined since its first offer have not been told.
   for (const ClientId client : round_.participants()) tell(client, update);
   if (known) look();
 }
@@ -168,19 +168,19 @@ void ServerlessRounds::dismissed(ClientId client, const protocol::Message& messa
 }
 
 void ServerlessRounds::given_up(ClientId client) {
-  if (stage_ != Stage::kSharing) return;  // it may still help to make the model
+  if (stage_ != Stage::kSharing) return;  // it may still vote on the model
   round_.give_up(client);
   go_on();
 }
 
 bool ServerlessRounds::departed(ClientId client) {
   const bool spreading = round_.undecided(client) || telling_.contains(client);
-  // While the model is made, whoever comes back in time goes on with that.
+  // During aggregation, a client that reconnects in time continues.
   stage_ == Stage::kMaking ? round_.expect(client) : round_.leave(client);
   kept_.erase(client);
   if (warmup_ && warmup_->tracker() != nullptr) warmup_->tracker()->leave(client);
   if (spreading) gone_.insert(client);
-  // Not at once: chunks of it may have come to somebody who has not said so yet.
+  // Waits first: others may have received chunks without having reported them.
   look_again_after(ServerlessRound::kGrace);
   return spreading;
 }
@@ -199,7 +199,7 @@ void ServerlessRounds::returned(ClientId client) {
 
 bool ServerlessRounds::received(ClientId client, const protocol::Message& message) {
   if (const auto* held = std::get_if<protocol::UpdateHeld>(&message)) {
-    if (held->task() != round_.task()) return true;  // of a round that is over
+    if (held->task() != round_.task()) return true;  // of an earlier round
     if (round_.answer(client, *held)) go_on();
     return watched_.contains(held->object);
   }
@@ -223,7 +223,7 @@ void ServerlessRounds::go_on() {
   begin_warmup();
 }
 
-// Decisions may come in the middle of carrying out the engine's effects: they are told afterwards.
+// Decides about offered updates. Posts the decisions, because engine effects may be being carried out.
 void ServerlessRounds::look() {
   const auto decisions = round_.decide(late_, [this](const protocol::ObjectId& object) {
     return now() < known_from_ || seeder_.obtainable(object);
@@ -246,7 +246,7 @@ void ServerlessRounds::look() {
 }
 
 void ServerlessRounds::aggregate(TaskId task) {
-  if (round_.task() != task) begin(task, model_);  // nobody was selected: it is the first that is heard of it
+  if (round_.task() != task) begin(task, model_);  // no client was selected
   round_.close();
   stage_ = Stage::kMaking;
   if (warmup_) warmup_->close("the round was closed before the warm-up ended");
@@ -258,7 +258,7 @@ void ServerlessRounds::aggregate(TaskId task) {
   choose();
 }
 
-// How much of what was offered is in the aggregate.
+// Reports how many offered updates are in the aggregate.
 void ServerlessRounds::report() const {
   callbacks_.on_event(Event{Severity::kInfo, "round.updates_exchanged", {}}
                           .with("round", std::int64_t{round_.task().round.value()})
@@ -284,7 +284,7 @@ void ServerlessRounds::fetch(const protocol::Manifest& model) {
   const protocol::ObjectId id = model.id();
   seeder_.fetch(arriving_, std::make_shared<UpdateSink>(arriving_, received_),
                 [weak = weak_from_this(), id](const Result<void>& outcome) {
-                  // Later than this: it may be here already.
+                  // Posted, because the object may already be complete inside this call.
                   if (const auto self = weak.lock())
                     protocol::post(self->io_, [self, id, outcome] { self->fetched(id, outcome); });
                 });
@@ -323,7 +323,7 @@ void ServerlessRounds::end_making(Result<std::shared_ptr<protocol::StoredObject>
   arriving_.reset();
   stage_ = Stage::kMade;
   late_timer_.cancel();
-  // Not within the engine's effects.
+  // Posted, because engine effects may be being carried out.
   protocol::post(io_,
                  [self = shared_from_this(), model = std::move(model)] { self->callbacks_.on_made(model); });
 }

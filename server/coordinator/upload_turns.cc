@@ -37,7 +37,7 @@ void UploadTurns::begin_queued() {
   }
 }
 
-// Not from within what ended the upload before.
+// Posted, so that the next upload does not begin inside the callback that ended the last one.
 void UploadTurns::begin_soon() {
   if (queued_.empty()) return;
   protocol::post(io_, [self = weak_from_this()] {

@@ -46,12 +46,12 @@ void Uploads::begin(const Waiting& from) {
   auto object = store_.create(fetch.offer.update);
   if (!object && object.error().code == ErrorCode::kResource) return wait_for_room(from, object.error());
   if (!object) {
-    // Not at once: the effects of the step that asked for this are still being carried out.
+    // Posted, because the effects of the current engine step are still being carried out.
     protocol::post(io_,
                    [self = shared_from_this(), from, fault = object.error()] { self->lose(from, fault); });
     return;
   }
-  // What had arrived over a link that was lost is gone on from, unless something else is offered now.
+  // Resumes a partial update after a reconnect, unless another update is offered.
   if (const auto before = entries_.find(client);
       before != entries_.end() && before->second.upload.arrived != *object)
     forget(client);
@@ -62,14 +62,14 @@ void Uploads::begin(const Waiting& from) {
     if (!alive) return;
     const ClientId sender = from.fetch.client;
     const auto entry = alive->entries_.find(sender);
-    if (entry == alive->entries_.end() || entry->second.link != from.link) return;  // not wanted any more
+    if (entry == alive->entries_.end() || entry->second.link != from.link) return;  // no longer wanted
     entry->second.link.reset();
     alive->turns_->leave(sender);
     if (done) return alive->inspect(from);
     if (sink->fault() && sink->fault()->code == ErrorCode::kResource)
       return alive->wait_for_room(from, *sink->fault());
     if (sink->fault()) return alive->lose(from, *sink->fault());
-    // A link that broke says so itself: the client may come back in time.
+    // The link itself reports its end; the client may reconnect in time.
     if (done.error().code == ErrorCode::kUnavailable) return;
     alive->discard(sender);
     alive->callbacks_.on_outcome(RunEngine::Damaged{sender, from.fetch.offer.task(), done.error()});
@@ -100,7 +100,7 @@ void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, c
     callbacks_.on_outcome(RunEngine::Stored{client, from.fetch.offer.task()});
     return;
   }
-  // What may not be in an update is the client's fault, what cannot be read or kept is the disk's.
+  // Invalid values are the client's fault; read or write errors are the disk's.
   const ErrorCode code = upload.error().code;
   if (code == ErrorCode::kResource) return wait_for_room(from, upload.error());
   if (code != ErrorCode::kInvalid && code != ErrorCode::kCorrupt) return lose(from, upload.error());
@@ -108,7 +108,7 @@ void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, c
   callbacks_.on_outcome(RunEngine::Damaged{client, from.fetch.offer.task(), upload.error()});
 }
 
-// A bad disk here costs this update, not the run; the client is not to blame.
+// A local disk error loses this update, not the run; the client is not blamed.
 void Uploads::lose(const Waiting& from, const Error& fault) {
   const ClientId client = from.fetch.client;
   callbacks_.on_event(Event{Severity::kError, "update.store_failed", {}}
@@ -121,7 +121,7 @@ void Uploads::lose(const Waiting& from, const Error& fault) {
                          {ErrorCode::kResource, "the coordinator could not store this update"}});
 }
 
-// Somebody may make room before the round closes; what has arrived until now is kept.
+// Keeps partial data and retries: an operator may free disk space before the round closes.
 void Uploads::wait_for_room(const Waiting& from, const Error& full) {
   if (!std::exchange(full_, true))
     callbacks_.on_event(Event{Severity::kError, "disk.full", {}}.with("reason", full.message));

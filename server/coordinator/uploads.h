@@ -1,9 +1,8 @@
-// Uploads: updates on their way from clients into the coordinator's chunk store. fetch() brings one in
-// over its client's link, decodes it and looks at every value on the worker thread, and answers with Stored
-// or Damaged; a link that breaks answers nothing, for its client may come back. Without room on the disk the
-// offer is kept and tried again every second, until it is discarded. At most one a client; UploadTurns says
-// when one begins. Lives on the io_context's thread; owned by shared_ptr, since links and the worker call
-// back.
+// Uploads transfers clients' updates into the coordinator's chunk store. fetch() receives an update over
+// its client's link, decodes it, checks every value on the worker thread, and answers Stored or Damaged. A
+// broken link gives no answer, because the client may reconnect. Without disk space the fetch is retried
+// every second until it is discarded. Each client has at most one upload; UploadTurns decides when it
+// begins. Use it on the io_context's thread. Owned by shared_ptr, because links and the worker call back.
 #pragma once
 
 #include <functional>
@@ -22,7 +21,7 @@ namespace fedge::server {
 
 class UploadTurns;
 
-// The update as the aggregators see it.
+// Returns the update as the aggregators need it.
 aggregation::Update update_of(const RunEngine::Fold& accepted, const run::StoredUpdate& upload);
 
 class Uploads : public std::enable_shared_from_this<Uploads> {
@@ -31,20 +30,20 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
     std::function<void(const RunEngine::Input&)> on_outcome;  // Stored or Damaged
     std::function<void(const Event&)> on_event;
   };
-  // What is lent must outlive it.
+  // The references must outlive this object.
   Uploads(boost::asio::io_context& io, protocol::Worker& worker, protocol::ChunkStore& store,
           const RunState& state);
-  // Of the chunks that have come, on the wire.
+  // Returns the bytes of chunks received on the wire.
   Bytes received() const { return *received_; }
   void set_callbacks(Callbacks callbacks) { callbacks_ = std::move(callbacks); }
 
   void fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protocol::Link>& link);
-  // Of an update that has been answered with Stored: as it was sent.
+  // Returns a Stored update as it was sent.
   const std::shared_ptr<protocol::StoredObject>& arrived(ClientId client) const;
-  // Hands such an update over.
+  // Returns a Stored update and forgets it.
   run::StoredUpdate take(ClientId client);
   void discard(ClientId client);
-  // Nothing is waited for or fetched any more; what has arrived stays in the store.
+  // Stops all transfers; received chunks stay in the store.
   void stop();
 
  private:
@@ -55,13 +54,13 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   };
   struct Entry {
     run::StoredUpdate upload;
-    std::shared_ptr<protocol::Link> link;  // while chunks are still coming
+    std::shared_ptr<protocol::Link> link;  // while chunks arrive
   };
   void begin(const Waiting& from);
   void inspect(const Waiting& from);
-  // What has come of the client's update goes; its turn and what it waits for stay.
+  // Deletes the client's update; its place in the queue and its retry remain.
   void forget(ClientId client);
-  // Frees what was made of an update that arrived.
+  // Removes the decoded copy of an update.
   void release_plain(const run::StoredUpdate& upload);
   void examined(const std::shared_ptr<protocol::StoredObject>& arrived, const Waiting& from,
                 const Result<run::StoredUpdate>& upload);
@@ -75,8 +74,8 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   const RunState& state_;
   Callbacks callbacks_;
   std::map<ClientId, Entry> entries_;
-  std::map<ClientId, Waiting> waiting_;  // for room
-  bool full_ = false;                    // has been reported
+  std::map<ClientId, Waiting> waiting_;  // for disk space
+  bool full_ = false;                    // a full disk was reported
   std::shared_ptr<Bytes> received_ = std::make_shared<Bytes>();
   std::shared_ptr<Retry> retry_;
   std::shared_ptr<UploadTurns> turns_;

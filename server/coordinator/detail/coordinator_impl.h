@@ -1,4 +1,4 @@
-// The coordinator's inside: what the door and the runs share. Not for users of the coordinator.
+// Coordinator::Impl: the state that admission and the runs share. Private to coordinator/.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,8 @@
 
 namespace fedge::server {
 
-// So many links of one client that take each other's place within a minute are not a bad network's.
+// Links of one client that replace each other within a minute; so many indicate a copied key rather than a
+// bad network.
 inline constexpr std::size_t kClonedAfter = 5;
 
 class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl> {
@@ -69,20 +70,21 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   // ---- clients ----
   void admit(ClientId client, std::shared_ptr<protocol::Link> link, const std::string& listens);
   void received(ClientId client, const protocol::Message& message);
-  // Sent what it should not have: it is told so and cut off.
+  // Tells the client that it sent an illegal message and disconnects it.
   void misbehaved(ClientId client, const std::string& sent);
-  // Its link has been replaced by another. Two devices with one key throw each other out again and again.
+  // Counts that a new link replaced the client's old one. Two devices with one key replace each other again
+  // and again.
   void replaced(ClientId client, const std::string& from, const std::string& to);
-  // Into the audit log, on another thread.
+  // Appends to the audit log, on another thread.
   void record(const AuditEvent& event);
   void departed(ClientId client, const protocol::Link* link, bool for_good = false);
-  // Of the run that this message is about.
+  // Passes a message to the run that it refers to.
   void pass_on(ClientId client, RunId run, const protocol::Message& message);
-  // Those that have begun and are not over, ascending.
+  // Returns the runs that have begun and not ended, ascending.
   std::vector<RunId> open_runs() const;
 
   // ---- runs ----
-  // Takes up and lets go of runs, as the store wants it.
+  // Opens and updates runs according to their status in the store.
   void arrange();
   void apply_run_status(const RunRecord& run, const std::shared_ptr<RunHost>& host);
   void take_up(const RunRecord& run);
@@ -92,7 +94,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   RunHost::Callbacks callbacks_of(const RunRecord& run);
   void not_opened(const RunRecord& run, const Error& error);
   void wait_for_room(const RunRecord& run, const Error& full);
-  // A host has nothing more to do.
+  // Destroys the host of a run that ended or paused.
   void let_go_of(const RunRecord& run, RunStatus status, const std::string& reason);
 
   // ---- the directory ----
@@ -102,9 +104,9 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   void leave_directory();
 
   void fail(const Error& error);
-  // Nobody is served any more; when this returns, nothing new begins.
+  // Stops serving clients. Nothing new begins after this returns.
   void close_doors(const std::string& reason);
-  // Tells everybody connected to come back, at moments that spread them.
+  // Tells all connected clients to reconnect later, at times spread over a window.
   void say_goodbye(const std::string& reason);
   void let_go();
   void report(const Event& event) { callbacks_.on_event(event); }
@@ -115,26 +117,26 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   RunCallbacks callbacks_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   Peers peers_;
-  RateLimiter replacements_{kClonedAfter, std::chrono::minutes(1)};  // of links, by client
-  std::set<ClientId> cloned_;                                        // that has been recorded
+  RateLimiter replacements_{kClonedAfter, std::chrono::minutes(1)};  // of links, per client
+  std::set<ClientId> cloned_;                                        // clients whose cloned key was recorded
   Gatekeeper gate_;
   Seeder seeder_;
   // Keeps the io_context running while only other threads have something to do.
   protocol::Unfinished unfinished_;
   std::unique_ptr<protocol::Listener> listener_;
   std::shared_ptr<RunQueue> queue_;
-  std::vector<RunRecord> runs_;  // as the queue told last
+  std::vector<RunRecord> runs_;  // last list from the queue
   std::map<RunId, std::shared_ptr<RunHost>> hosts_;
-  std::map<RunNumber, bool> opening_;  // whether it had begun before
-  std::set<RunNumber> given_up_;       // they could not be taken up, and nobody has said since to try again
-  std::set<RunNumber> waiting_for_room_;  // that could not be taken up for want of it; has been reported
+  std::map<RunNumber, bool> opening_;     // value: whether the run had begun
+  std::set<RunNumber> given_up_;          // could not be opened; no retry was requested
+  std::set<RunNumber> waiting_for_room_;  // for disk space; already reported
   protocol::Timer retry_timer_;
   std::unique_ptr<dht::DirectoryNode> directory_;
   std::optional<Announcer> announcer_;
   protocol::Timer announce_timer_;
-  protocol::Worker opener_;     // steps through journals
-  std::string unreadable_;      // why the list of runs could not be read, said once
-  std::size_t departures_ = 0;  // since memory was given back
+  protocol::Worker opener_;     // replays journals
+  std::string unreadable_;      // last reported error of reading the list of runs
+  std::size_t departures_ = 0;  // since return_freed_memory()
   bool finished_ = false;
 };
 

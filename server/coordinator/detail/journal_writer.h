@@ -1,9 +1,8 @@
-// JournalWriter: makes a run's inputs durable, many at a time. add() takes what has happened; flush() has
-// everything that was added written and synced by a thread of its own, updates' payloads before the entries
-// that speak of them, and on_durable says up to which entry that is so. While one batch is on its way to the
-// disk the next one gathers: under load one sync serves them all. A full disk is waited for; any other error
-// ends the writing, since nothing more is known of the disk. Lives on the io_context's thread; owned by
-// shared_ptr, since the disk's thread calls back.
+// JournalWriter makes a run's inputs durable in batches. add() queues an entry. flush() writes and syncs
+// the queue on a separate thread, payloads before the entries that refer to them; on_durable then reports
+// the last durable entry. While one batch is written the next one gathers, so under load one sync serves
+// many entries. A full disk is retried; any other error stops the writing, because the state of the disk is
+// then unknown. Use it on the io_context's thread. Owned by shared_ptr, because the disk thread calls back.
 #pragma once
 
 #include <cstdint>
@@ -22,25 +21,25 @@ namespace fedge::server {
 class JournalWriter : public std::enable_shared_from_this<JournalWriter> {
  public:
   struct Callbacks {
-    std::function<void(std::uint64_t)> on_durable;  // all entries up to this one
-    std::function<void(const Error&)> on_failure;   // nothing more will be written
+    std::function<void(std::uint64_t)> on_durable;  // all entries up to this one are durable
+    std::function<void(const Error&)> on_failure;   // no more entries will be written
     std::function<void(const Event&)> on_event;
   };
-  // `store` is lent and must outlive it. Entries follow the one numbered `last`.
+  // `store` must outlive the writer. Entries are numbered from `last` + 1.
   JournalWriter(boost::asio::io_context& io, RunStore& store, RunNumber run, std::uint64_t last);
 
   void set_callbacks(Callbacks callbacks) { callbacks_ = std::move(callbacks); }
 
-  // The entry's number. `payload`, if there is one, is made durable before it.
+  // Queues an entry and returns its number. `payload`, if any, is made durable before it.
   std::uint64_t add(Time time, std::string input, std::shared_ptr<protocol::StoredObject> payload);
-  // What a round has come to; written at once, and `durable` called then.
+  // Queues a round's checkpoint, writes at once, and calls `durable` when the checkpoint is durable.
   void keep(Checkpoint checkpoint, std::function<void()> durable);
   void flush();
-  // The disk is full: what is added stays in memory for now.
+  // Returns whether the disk is full; new entries then stay in memory until there is space.
   bool waits_for_room() const { return waits_for_room_; }
-  // Calls `done` once all that has been added is durable.
+  // Calls `done` once all entries added before are durable.
   void drain(std::function<void()> done);
-  // Writes the rest, if the disk takes it, and returns when all is done; no callback comes after this.
+  // Writes the remaining entries if the disk accepts them. No callback comes after this returns.
   void shut_down();
 
  private:
@@ -50,7 +49,7 @@ class JournalWriter : public std::enable_shared_from_this<JournalWriter> {
     std::uint64_t last = 0;
     std::vector<std::function<void()>> durable;
   };
-  // Where the next entry goes: a batch ends with its checkpoint.
+  // Returns the batch for the next entry; a checkpoint ends its batch.
   Batch& batch();
   void write(std::shared_ptr<const Work> work);
   void written(const std::shared_ptr<const Work>& work, const Result<void>& outcome);
@@ -63,8 +62,8 @@ class JournalWriter : public std::enable_shared_from_this<JournalWriter> {
   protocol::Timer retry_;
   protocol::Timer gather_;
   Work pending_;
-  bool wanted_ = false;   // what is pending is to be written as soon as the disk is free
-  bool writing_ = false;  // a batch is on its way
+  bool wanted_ = false;   // flush() was called while a write was in progress
+  bool writing_ = false;  // a write is in progress
   bool waits_for_room_ = false;
   bool failed_ = false;
 };

@@ -1,4 +1,4 @@
-// How long the coordinator waits before it tries again what a full disk prevented.
+// Interval at which the coordinator retries what a full disk prevented.
 #pragma once
 
 #include <chrono>

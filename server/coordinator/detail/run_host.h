@@ -1,7 +1,7 @@
-// RunHost: the shell around one run's engine. The io_context's thread runs timers and the engine; one worker
-// thread folds updates, applies the aggregate and evaluates, in order; the journal's thread makes durable
-// what has happened. Clients and their links are lent by the coordinator, which passes on what they send.
-// Owned by shared_ptr, since timers, links and workers call back. Private to coordinator/.
+// RunHost: the I/O adapter of one run's engine. The io_context's thread runs timers and the engine. One
+// worker thread folds updates, applies the aggregate and evaluates, in order. The journal's thread makes
+// inputs durable. The coordinator owns the clients' links and passes on their messages. Owned by
+// shared_ptr, because timers, links and workers call back. Private to coordinator/.
 #pragma once
 
 #include <chrono>
@@ -34,45 +34,46 @@ namespace fedge::server {
 class RunHost : public std::enable_shared_from_this<RunHost> {
  public:
   struct Callbacks {
-    std::function<void(const RoundMetrics&)> on_round;  // has become durable
+    std::function<void(const RoundMetrics&)> on_round;  // the round is durable
     std::function<void(const Event&)> on_event;
-    // With the run's last models, before it is over.
+    // Receives the run's last models, before the run ends.
     std::function<Result<void>(std::vector<FinalModel>)> on_models;
-    // It is over, in the store too; nothing more is heard of it.
+    // The run has ended, also in the store; no other callback follows.
     std::function<void(RunStatus, const std::string& reason)> on_over;
-    // The disk's or the system's fault: the run can be gone on with, once that is mended.
+    // A disk or system error; the run can be continued once it is repaired.
     std::function<void(const Error&)> on_failure;
   };
   struct House {
     boost::asio::io_context& io;
     const Peers& peers;
-    // Whether this client's key is still welcome; if not, its link is being closed.
+    // Returns whether this client's key is still admitted; if not, its link is being closed.
     std::function<bool(const std::shared_ptr<protocol::Link>&)> is_welcome;
-    // It has sent what it should not have.
+    // The client sent an illegal message.
     std::function<void(ClientId, const std::string& sent)> misbehaved;
     std::filesystem::path data_directory;
-    dht::Directory* directory = nullptr;  // null: the coordinator takes part in none
-    Announcer* announcer = nullptr;       // null with it
+    dht::Directory* directory = nullptr;  // null: no directory
+    Announcer* announcer = nullptr;       // null without a directory
     Seeder* seeder = nullptr;
   };
   RunHost(House house, RunParts parts, Callbacks callbacks);
 
-  // Before start(): what clients say of themselves, and what an operator has written down for it.
+  // Call before start(). Prepares node records, the operator's policy file and the callbacks.
   Result<void> prepare();
-  // Goes on with the run, with those who are connected.
+  // Starts or continues the run with the connected clients.
   void start();
-  // A client has connected; or left, `for_good` if it has been revoked.
+  // A client connected or disconnected; `for_good`: its key was revoked.
   void joined(ClientId client);
   void left(ClientId client, bool for_good);
   void received(ClientId client, const protocol::Message& message);
-  // Ends the run as an operator wishes: with the models of the last round that was closed.
+  // Ends the run at an operator's request, with the models of the last closed round.
   void end(const std::string& reason);
-  // Nothing new begins. What has happened is durable, and nothing of it is in anybody's hands, when `done` is
-  // called. False if the run is at its end anyway.
+  // Stops the run. Calls `done` once all inputs are durable and the worker is idle. Returns false if the
+  // run is already ending.
   bool pause(std::function<void()> done);
-  // Nothing new begins.
+  // Stops timers and transfers; nothing new begins.
   void leave();
-  // After leave(): writes what is not durable yet, if the disk takes it; returns when its threads have ended.
+  // Call after leave(). Writes the remaining entries if the disk accepts them, and returns when the threads
+  // have ended.
   void shut_down();
 
   const RunRecord& record() const { return parts_.record; }
@@ -81,17 +82,17 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   std::size_t tasks() const { return serving_.size(); }
 
  private:
-  // A turn of a round on its way to being durable.
+  // A closed track phase that is not durable yet.
   struct Closing {
     RunEngine::CloseRound close;
     protocol::Traffic traffic;
-    std::vector<std::shared_ptr<protocol::StoredObject>> folded;  // to be let go of then
+    std::vector<std::shared_ptr<protocol::StoredObject>> folded;  // removed when durable
     std::optional<RunState::MadeByClients> made;
-    std::shared_ptr<protocol::StoredObject> summed;  // what its secret sum has come to, likewise
+    std::shared_ptr<protocol::StoredObject> summed;  // its secure sum; removed when durable
     bool closed = false;
     bool waits_for_room = false;
     std::optional<Error> not_aggregated;
-    std::optional<RoundMetrics> metrics;  // if it ends the round
+    std::optional<RoundMetrics> metrics;  // if the phase ends the round
     std::optional<Checkpoint> checkpoint;
     std::vector<protocol::ObjectId> removals;
   };
@@ -102,56 +103,56 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   Result<void> take_policy();
   void hear();
   void step(const RunEngine::Input& input) { step(input, nullptr); }
-  // Gives the engine an input, and the journal. With a payload, what the engine wants done is done when both
-  // are durable, and so is what later inputs make it want.
+  // Gives an input to the engine and the journal. With a payload, the input's effects wait until both are
+  // durable, and effects of later inputs wait behind them.
   void step(const RunEngine::Input& input, std::shared_ptr<protocol::StoredObject> payload);
   void carry_out(const std::vector<RunEngine::Effect>& effects);
   void became_durable(std::uint64_t sequence);
   void published(ClientId client, const protocol::PublishRecord& record);
-  // An update is here, or will not be.
+  // An update was stored or could not be stored.
   void uploaded(const RunEngine::Input& outcome);
   void answered(ClientId client, const protocol::RunAnswer& answer);
   void stop_serving(ClientId client, TaskId task);
   void perform(const RunEngine::Effect& effect);
   void assign(const RunEngine::Assign& work);
-  // What the engine has to say.
+  // Handles a Send effect; deliver() puts the message on the client's link.
   void send(ClientId client, const protocol::Message& message);
   void deliver(ClientId client, const protocol::Message& message);
   void fetch(const RunEngine::Fetch& fetch);
   void fold(const RunEngine::Fold& fold);
-  // `upload` holds its values and is let go of then; empty if there is nothing to let go of.
+  // Folds `update` on the worker. `upload` holds the values, and may be empty for an update of zeros.
   void fold(TrackId track, aggregation::Update update, run::StoredUpdate upload);
   void start_track(const RunEngine::StartTrack& start);
   void close_round(const RunEngine::CloseRound& close);
-  // What clients have made of the round that is being closed.
+  // Takes the model that serverless clients aggregated for the phase being closed, or why there is none.
   void made_by_clients(Result<std::shared_ptr<protocol::StoredObject>> model);
-  // Whether the message is about a round whose updates stay with the clients, or are summed in secret.
+  // Return whether the message belongs to a serverless round, or to a secure sum.
   bool shared(ClientId client, const protocol::Message& message);
   bool secure(ClientId client, const protocol::Message& message);
   void begin_secure(const RunEngine::BeginSecure& begin);
   void fold_masked(const RunEngine::Fold& fold);
-  // The masks of the round that is being closed are known, or why there is nothing to take them away of.
+  // Takes the masks to subtract for the phase being closed, or the reason there is no sum.
   void summed(SecureRound::Closed closed);
   void unmasked(const std::shared_ptr<Closing>& closing, const Result<RunState::Summed>& sum);
   void hear_secure();
-  // On the worker thread: as far as there is room on the disk, to be called again after kResource.
+  // Runs on the worker thread. Continues as far as disk space allows; call again after kResource.
   Result<void> go_on_closing(Closing& closing);
   void post_closing(const std::shared_ptr<Closing>& closing);
   void closed_round(const std::shared_ptr<Closing>& closing, const Result<void>& outcome);
   void committed(const std::shared_ptr<Closing>& closing);
-  // Tells the engine what an operator has changed meanwhile.
+  // Passes the operator's policy changes to the engine.
   void read_policy();
   void look_around();
   void fail(const Error& error);
   void journal_failed(const Error& error);
-  // The run's last models are there.
+  // Ends the run once no phase is being closed.
   void finish();
   void over(Result<std::vector<FinalModel>> models);
-  // Calls back once the worker has done all that it was given.
+  // Calls `done` once the worker has done all jobs posted before.
   void when_idle(std::function<void()> done);
   void arm_timer();
   void report(const Event& event);
-  // The run's clock stood still while nobody led it.
+  // The run's clock, which stands still while no coordinator executes the run.
   Time now() const { return parts_.recovered.time + (std::chrono::steady_clock::now() - started_); }
   protocol::Traffic traffic_since_last_round();
 
@@ -166,37 +167,37 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   struct Serving {
     TaskId task;
     std::vector<protocol::ObjectId> objects;
-    std::optional<protocol::ObjectId> exchanged;  // the model, in its swarm
+    std::optional<protocol::ObjectId> exchanged;  // the model, if a swarm distributes it
   };
   MessageAllowance allowance_;
-  std::map<ClientId, Serving> serving_;  // what each may still fetch, for which task
+  std::map<ClientId, Serving> serving_;  // objects that each client may still fetch
   std::shared_ptr<Uploads> uploads_;
-  std::shared_ptr<ServerlessRounds> serverless_;  // in a run without a server
-  std::shared_ptr<SecureRounds> secure_;          // in a run with secure sums
-  std::shared_ptr<Closing> unmade_;               // its round that is closed, and its model not made
+  std::shared_ptr<ServerlessRounds> serverless_;  // null unless the run is serverless
+  std::shared_ptr<SecureRounds> secure_;          // null unless the run uses secure sums
+  std::shared_ptr<Closing> unmade_;               // closed phase whose aggregate is not known yet
   std::shared_ptr<JournalWriter> journal_;
   struct Waiting {
-    std::uint64_t sequence;  // 0: for those before it alone
+    std::uint64_t sequence;  // 0: waits only for the effects before it
     std::vector<RunEngine::Effect> effects;
   };
-  std::deque<Waiting> waiting_;  // effects of what is not durable yet, in their order
-  // How the policy differs, at the start, from what the engine knows.
+  std::deque<Waiting> waiting_;  // effects whose inputs are not durable yet, in order
+  // Policy of the operator's file, if it differs at the start from the one the engine knows.
   std::optional<aggregation::Policy> policy_change_;
-  std::optional<PolicyFile> policy_;  // none in a run that has one model for all, whatever happens
+  std::optional<PolicyFile> policy_;  // none if the run always trains one model for all
   protocol::Timer look_timer_;
-  protocol::Timer retry_timer_;  // of a round that could not be closed for want of room
-  // Updates as they were sent: in a model that is not durable yet; from before this process, half here.
+  protocol::Timer retry_timer_;  // retries closing a round after a full disk
+  // Updates in a model that is not durable yet, and updates that an earlier process received in part.
   std::vector<std::shared_ptr<protocol::StoredObject>> folded_;
   std::vector<std::shared_ptr<protocol::StoredObject>> arriving_;
-  std::string stopped_;                                        // why the run is being ended, if it is
-  std::optional<NodeRecords> nodes_;                           // in a run whose clients publish records
-  protocol::Traffic messages_;                                 // the run's frames, but for chunks
-  std::shared_ptr<Bytes> served_ = std::make_shared<Bytes>();  // chunks
+  std::string stopped_;               // why an operator ends the run; empty: not ending
+  std::optional<NodeRecords> nodes_;  // null unless clients publish records
+  protocol::Traffic messages_;        // the run's frames, without chunks
+  std::shared_ptr<Bytes> served_ = std::make_shared<Bytes>();  // chunks sent
   protocol::Traffic counted_traffic_;                          // already reported with a round
-  std::size_t closing_ = 0;                                    // turns that are on their way to being durable
-  bool ending_ = false;                                        // the run ends as soon as there are none
+  std::size_t closing_ = 0;                                    // track phases closed but not durable
+  bool ending_ = false;                                        // the run ends when closing_ is 0
   bool finished_ = false;
-  RunVerdict verdict_;  // of all rounds, also of those before this process
+  RunVerdict verdict_;  // over all rounds, including those of earlier processes
 };
 
 }  // namespace fedge::server

@@ -1,7 +1,7 @@
-// RunQueue: the store's list of runs, as a coordinator sees it: what it has to lead, and what the
-// command-line tool wants of it. Looks once a second, on a thread of its own, whether another process has
-// changed something. Lives on the io_context's thread; owned by shared_ptr, since the other thread calls
-// back. Private to coordinator/.
+// RunQueue gives the coordinator the store's list of runs: which ones to execute, and what the command-line
+// tool requests. A separate thread checks every second whether another process changed the store. Use it on
+// the io_context's thread. Owned by shared_ptr, because the other thread calls back. Private to
+// coordinator/.
 #pragma once
 
 #include <cstdint>
@@ -24,22 +24,22 @@ class RunQueue : public std::enable_shared_from_this<RunQueue> {
                                                 const std::filesystem::path& store);
 
   // ---- before watch(), on the caller's thread ----
-  // The run with this document that has not ended, to be gone on with, or a new one. kRefused if there is
-  // another that has not ended.
+  // Returns the unfinished run with this document and unpauses it, or submits a new run. kRefused if
+  // another run has not ended.
   Result<RunRecord> submit(const std::string& name, const std::string& document);
   Result<std::vector<RunRecord>> runs() { return store_->open_runs(); }
   Result<RunNumber> highest() { return store_->highest(); }
 
   // ---- from then on ----
-  // Calls back with the runs that are not over now, and whenever something has changed.
+  // Calls back with the open runs, now and after each change.
   void watch(OnRuns on_runs);
   void look_now();
-  // Begins to lead it, if it may be led; calls back with what it is then. runs are told first.
+  // Marks the run as running if that is allowed, then passes its record to `claimed`. Calls on_runs first.
   void claim(RunNumber run, std::function<void(const Result<RunRecord>&)> claimed);
   void set_status(RunNumber run, RunStatus status, const std::string& reason);
-  // No callback comes after this.
+  // Stops the callbacks.
   void stop();
-  // The same, and its thread has ended when it returns.
+  // Stops the callbacks and waits for the thread to end.
   void shut_down();
 
  private:
@@ -47,12 +47,12 @@ class RunQueue : public std::enable_shared_from_this<RunQueue> {
       : io_(io), store_(std::move(store)), timer_(io) {}
   void look(bool always);
   void arm();
-  // On the disk's thread.
+  // Runs on the disk's thread.
   void tell_runs();
   void tell(const Result<std::vector<RunRecord>>& runs);
 
   boost::asio::io_context& io_;
-  std::unique_ptr<RunStore> store_;  // the disk's thread's, once watch() has been called
+  std::unique_ptr<RunStore> store_;  // only the disk's thread uses it after watch()
   OnRuns on_runs_;
   protocol::Worker disk_;
   protocol::Timer timer_;

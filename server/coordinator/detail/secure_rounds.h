@@ -1,6 +1,6 @@
-// SecureRounds: the shell around a run's SecureRound: its timer, and what it wants done handed to whoever
-// does it. On the io_context's thread; owned by shared_ptr, since the timer calls back. Private to
-// coordinator/.
+// SecureRounds: the I/O adapter of a run's SecureRound. It runs the timer and carries out the effects
+// through callbacks. Use it on the io_context's thread. Owned by shared_ptr, because the timer calls back.
+// Private to coordinator/.
 #pragma once
 
 #include <chrono>
@@ -20,8 +20,8 @@ class SecureRounds : public std::enable_shared_from_this<SecureRounds> {
  public:
   struct Callbacks {
     std::function<void(const RunEngine::Input&)> on_outcome;  // Failed
-    std::function<void(std::vector<Range> cells)> on_open;    // a sum begins
-    std::function<void(SecureRound::Closed)> on_closed;       // of close()
+    std::function<void(std::vector<Range> cells)> on_open;    // a sum over these cells begins
+    std::function<void(SecureRound::Closed)> on_closed;       // result of close()
     std::function<void(ClientId, const protocol::Message&)> send;
     std::function<void(const Event&)> on_event;
   };
@@ -31,18 +31,18 @@ class SecureRounds : public std::enable_shared_from_this<SecureRounds> {
 
   void begin(const RunEngine::BeginSecure& begin, const Digest& model,
              const std::map<ClientId, PublicKey>& identities);
-  // False: no message of secure aggregation.
+  // Returns false if the message is not about secure aggregation.
   bool received(ClientId client, const protocol::Message& message);
   void left(ClientId client);
   void returned(ClientId client);
-  // Why its masked update is not to be fetched, or nothing.
+  // Returns why the masked update must not be fetched, or nothing.
   std::optional<Error> offered(const RunEngine::Fetch& fetch);
   std::vector<std::uint64_t> take_scalars(ClientId client) { return round_->take_scalars(client); }
   void keep(ClientId client, const protocol::UpdateVerdict& verdict) { round_->keep(client, verdict); }
   void close(const RunEngine::CloseRound& turn);
-  // The turn is durable: what was kept is said.
+  // The track phase is durable: sends the verdicts that keep() stored.
   void finish(bool summed);
-  // Nothing is waited for any more.
+  // Drops the session and its timer.
   void stop();
 
  private:

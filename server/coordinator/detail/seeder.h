@@ -1,6 +1,6 @@
-// Seeder: the coordinator as a member of the swarms of its runs' models: it seeds them over the links of its
-// clients, and tells these whom to exchange them with. On the io_context's thread; owned by the coordinator.
-// Private to coordinator/.
+// Seeder: the coordinator's member in the swarms of its runs' models. It seeds models over the clients'
+// links and tells clients which peers to exchange with. Use it on the io_context's thread; owned by the
+// coordinator. Private to coordinator/.
 #pragma once
 
 #include <chrono>
@@ -23,49 +23,49 @@ class Seeder {
  public:
   struct Owner {
     const Peers& peers;
-    std::uint64_t seed;  // of the draws of neighbours, which no result hangs on
+    std::uint64_t seed;  // for drawing neighbours; does not affect results
     std::function<void(ClientId, const std::string& reason)> on_misbehaved;
   };
   Seeder(boost::asio::io_context& io, std::uint64_t upload_limit, Owner owner);
 
-  // A client is let in; `listens` is what its Hello says. kRefused if that is another host's address: others
-  // are then not told any. Or it is gone.
+  // Registers an admitted client; `listens` is the address in its Hello. kRefused if that is another host's
+  // address; other clients then get no address for it.
   Result<void> connected(ClientId client, const std::shared_ptr<protocol::Link>& link,
                          const std::string& listens);
   void departed(ClientId client);
-  // Of what passes between peers.
+  // Handles a message of the peer protocol.
   void received(ClientId client, const protocol::Message& message) { exchange_->received(client, message); }
 
-  // The client has been asked to exchange this object, read from `source`; until release().
+  // Adds the client to the swarm of this object, read from `source`, until release().
   void give(ClientId client, const std::shared_ptr<protocol::StoredObject>& object,
             std::shared_ptr<protocol::ChunkSource> source, const run::DisseminationSpec& spec);
   void release(ClientId client, const protocol::ObjectId& object);
 
-  // Looks on while clients exchange an object of theirs, and takes no chunk of it; until let_go(). False if
-  // it is exchanged already, as something else.
+  // Observes the swarm of an object that clients exchange, without taking chunks, until let_go(). Returns
+  // false if the object is already open in another role.
   bool watch(const protocol::Manifest& object);
-  // Takes an object of theirs through `sink`, which writes to it; `done` is called once, unless let_go()
-  // comes first.
+  // Fetches a client's object through `sink`, which writes it. Calls `done` once, unless let_go() comes
+  // first.
   void fetch(const std::shared_ptr<protocol::StoredObject>& object, std::shared_ptr<protocol::ChunkSink> sink,
              std::function<void(const Result<void>&)> done);
-  // The client has a part in an object that is watched or fetched.
+  // Admits the client to the swarm of a watched or fetched object.
   void admit(ClientId client, const protocol::ObjectId& object);
-  // Whether those who have a part in a watched object hold all of it between them.
+  // Returns whether the members of a watched object's swarm together hold all its chunks.
   bool obtainable(const protocol::ObjectId& object) const;
-  // What one of them has said it has of it; null before it has said anything.
+  // Returns the chunks that a member reported to have, or null before its first report.
   const swarm::ChunkSet* chunks_of(ClientId client, const protocol::ObjectId& object) const;
   bool listens(ClientId client) const;
-  PublicKey key(ClientId client) const;  // zeros: it is gone
-  // Tells the client of these others, with whom it exchanges the object, or what goes by this name.
+  PublicKey key(ClientId client) const;  // zeros if it is not connected
+  // Tells the client which others it exchanges this object with; `object` may also be a warm-up's swarm.
   void introduce(ClientId client, const std::vector<ClientId>& others, const protocol::ObjectId& object);
   void let_go(const protocol::ObjectId& object) { exchange_->close(object); }
-  // Before the links go.
+  // Call before the links close.
   void stop();
 
  private:
   struct Client {
     std::shared_ptr<protocol::Link> link;
-    std::string address;  // where others connect to it; empty: nowhere
+    std::string address;  // where peers connect to it; empty: it accepts none
   };
   void tell(const std::vector<swarm::Tracker::Tell>& tells);
   void arm(std::optional<Time> deadline);

@@ -1,7 +1,7 @@
-// ServerlessRounds: what a run without a server takes of its coordinator. Updates stay with the clients, who
-// exchange and aggregate them; here they are told of each other's, heard about them, and the model that more
-// than half of them have made is fetched from them like any other. Answers the engine as uploads would. On
-// the io_context's thread; owned by shared_ptr, since timers and the seeder call back. Private to
+// ServerlessRounds: the coordinator's part in the rounds of a serverless run. Clients keep, exchange and
+// aggregate the updates. This class announces updates, collects reports about them, and fetches the model
+// that more than half of the clients aggregated. It answers the engine as uploads would. Use it on the
+// io_context's thread. Owned by shared_ptr, because timers and the seeder call back. Private to
 // coordinator/.
 #pragma once
 
@@ -27,50 +27,50 @@ class ServerlessRounds : public std::enable_shared_from_this<ServerlessRounds> {
  public:
   struct Callbacks {
     std::function<void(const RunEngine::Input&)> on_outcome;  // Stored, Damaged or ClientLeft
-    // Ends aggregate(): with the model in the store, or with the reason why there is none.
+    // Result of aggregate(): the model in the store, or why there is none.
     std::function<void(Result<std::shared_ptr<protocol::StoredObject>>)> on_made;
     std::function<void(ClientId, const protocol::Message&)> send;
     std::function<void(const Event&)> on_event;
   };
-  // What is lent must outlive it. `models` is where the run's models are.
+  // The references must outlive this object. `models` stores the run's models.
   ServerlessRounds(boost::asio::io_context& io, Seeder& seeder, protocol::ChunkStore& models,
                    const run::RunConfig& config);
   void set_callbacks(Callbacks callbacks) { callbacks_ = std::move(callbacks); }
 
-  // Before anything else: what a process before this one has left of its last round.
+  // Call first. Continues the last round of an earlier process.
   void resume(ServerlessRound round, const protocol::Manifest& model);
-  // It is here, and has the run's data. Whoever had a part in a round that is being aggregated has it again.
+  // The client is connected and has the run's data. If its round is being aggregated, it takes part again.
   void arrived(ClientId client);
-  // The client has this task, which begins as this model.
+  // The client was assigned this task, which starts from this model.
   void assigned(ClientId client, TaskId task, const protocol::Manifest& model);
-  // In the place of a fetch: the update is to become known to all.
+  // Handles Fetch: watches the update and announces it to the participants.
   void offered(const RunEngine::Fetch& fetch);
   void discard(ClientId client);
   void fold(const RunEngine::Fold& fold) { round_.fold(fold); }
-  // It loses its task, if this says so, whoever of the two says it.
+  // Gives the client up if this message, from or to it, ends its task.
   void dismissed(ClientId client, const protocol::Message& message);
-  // It has not come back from before a restart, and is waited for no more.
+  // The client did not reconnect after a coordinator restart, so the round stops waiting for it.
   void given_up(ClientId client);
-  // Its link is gone. True: its update may come to the others without it, and the engine hears of the loss
-  // when that is known.
+  // The client disconnected. Returns true if its update may still spread without it; the engine then hears
+  // of the loss once that is decided.
   bool departed(ClientId client);
-  // It is back: what had been kept from the engine is told.
+  // The client reconnected: reports the disconnect that departed() held back from the engine.
   void returned(ClientId client);
-  // UpdateHeld and AggregateMade; false: it was not asked for that.
+  // Handles UpdateHeld and AggregateMade; returns false if the coordinator did not request the message.
   bool received(ClientId client, const protocol::Message& message);
-  // An update is in the aggregate when there is one: until then its client is not told.
+  // Stores an accepting verdict until the aggregate is known: without an aggregate the update counts for
+  // nothing.
   void keep(ClientId client, const protocol::UpdateVerdict& verdict);
 
-  // The round is closed: has the participants aggregate what has been folded, and fetches what they make of
-  // it.
+  // The round is closed: lets the participants aggregate the folded updates, and fetches their model.
   void aggregate(TaskId task);
-  // The clients whose updates are in the aggregate.
+  // Returns the clients whose updates are in the aggregate.
   std::vector<ClientId> contributors() const;
-  // Bytes of models that have come over the wire.
+  // Returns the bytes of models received on the wire.
   Bytes received() const { return *received_; }
-  // The round is durable: what was kept is said; without a model, that nothing has come of the updates.
+  // The round is durable: sends the stored verdicts, as refusals if no model was aggregated.
   void finish(bool made);
-  // Nothing is waited for any more.
+  // Stops timers and transfers.
   void stop();
 
  private:
@@ -90,7 +90,7 @@ class ServerlessRounds : public std::enable_shared_from_this<ServerlessRounds> {
   void choose();
   void fetch(const protocol::Manifest& model);
   void fetched(const protocol::ObjectId& model, const Result<void>& outcome);
-  // Somebody may make room meanwhile.
+  // Retries later: an operator may free disk space.
   void wait_for_room(const Error& full);
   void look_again_after(Duration time);
   void end_making(Result<std::shared_ptr<protocol::StoredObject>> model);
@@ -102,20 +102,20 @@ class ServerlessRounds : public std::enable_shared_from_this<ServerlessRounds> {
   const run::RunConfig& config_;
   Callbacks callbacks_;
   ServerlessRound round_;
-  protocol::Manifest model_;  // that the round begins as
+  protocol::Manifest model_;  // model that the round starts from
   std::set<protocol::ObjectId> watched_;
-  std::set<ClientId> telling_;  // what has been decided of their updates is on its way to the engine
-  std::set<ClientId> gone_;     // of whom the engine has not heard yet that they have
+  std::set<ClientId> telling_;  // decisions posted but not yet given to the engine
+  std::set<ClientId> gone_;     // disconnects not yet reported to the engine
   std::map<ClientId, protocol::UpdateVerdict> kept_;
   protocol::Timer late_timer_;
   protocol::Timer look_timer_;
   protocol::Timer warmup_timer_;
-  std::optional<ServerlessWarmup> warmup_;  // of this round, if the run has any
+  std::optional<ServerlessWarmup> warmup_;  // of this round, if the run has warm-ups
   enum class Stage { kSharing, kMaking, kMade };
   Stage stage_ = Stage::kSharing;
   bool late_ = false;
-  Time known_from_{};        // before that, who has which chunks may not have been said
-  bool full_ = false;        // has been reported
+  Time known_from_{};        // before then, clients may not have reported their chunks
+  bool full_ = false;        // a full disk was reported
   std::size_t refused_ = 0;  // updates of this round
   std::size_t lost_ = 0;
   std::shared_ptr<protocol::StoredObject> arriving_;

@@ -1,7 +1,7 @@
-// UploadTurns: which clients' updates are on their way at the same time. No more than `at_once` begin, the
-// rest wait in the order they asked, so that the memory of a thousand clients that send at once goes with the
-// coordinator's speed and not with their number. One that takes longer than kPatience keeps nobody waiting
-// any more: slow clients cannot shut out the others. On the io_context's thread; owned by shared_ptr.
+// UploadTurns bounds how many updates are transferred at the same time. At most `at_once` begin; the rest
+// wait in order of request. So memory depends on the coordinator's speed, not on the number of clients that
+// send at once. A transfer longer than kPatience gives its place away, so slow clients cannot block the
+// others. Use it on the io_context's thread; owned by shared_ptr.
 #pragma once
 
 #include <chrono>
@@ -23,12 +23,11 @@ class UploadTurns : public std::enable_shared_from_this<UploadTurns> {
 
   UploadTurns(boost::asio::io_context& io, std::size_t at_once) : io_(io), at_once_(at_once), timer_(io) {}
 
-  // Calls begin() when it is this client's turn, at once if that is now. Takes the place of what the client
-  // asked for before.
+  // Calls begin() when it is this client's turn, possibly at once. Replaces the client's earlier request.
   void ask(ClientId client, std::function<void()> begin);
-  // The client's upload has ended, or is not wanted any more.
+  // Call when the client's upload has ended or is no longer wanted.
   void leave(ClientId client);
-  // Nobody's turn comes any more.
+  // Drops all waiting requests.
   void stop();
 
  private:
@@ -40,9 +39,9 @@ class UploadTurns : public std::enable_shared_from_this<UploadTurns> {
   boost::asio::io_context& io_;
   std::size_t at_once_;
   protocol::Timer timer_;
-  std::map<ClientId, Clock::time_point> moving_;  // that others wait for, and since when
+  std::map<ClientId, Clock::time_point> moving_;  // running uploads that occupy a place, and their start
   std::map<ClientId, std::function<void()>> queued_;
-  std::deque<ClientId> order_;  // of those queued, and of some that no longer are
+  std::deque<ClientId> order_;  // queued clients; may contain some that left the queue
   bool watching_ = false;
 };
 
