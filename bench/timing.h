@@ -1,4 +1,4 @@
-// How long work takes, at best.
+// Times repeated work and keeps the fastest turn.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace fedge::bench {
 
-// Seconds of the fastest of several turns.
+// Returns the seconds of the fastest of `turns` executions.
 template <class Work>
 double best_of(int turns, const Work& work) {
   double best = std::numeric_limits<double>::infinity();

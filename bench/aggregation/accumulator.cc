@@ -1,6 +1,6 @@
-// Folds updates of 25 million float32 parameters into the exact accumulator and prints GB/s of
-// update data, beside a plain float32 y += a * x over the same data in the same run. The variants
-// take turns, and each variant's fastest turn counts.
+// Folds updates of 25 million float32 parameters into the exact accumulator and prints GB/s of update data.
+// The yardstick is a plain float32 y += a * x over the same data in the same run. The variants take turns;
+// each variant's fastest turn counts.
 //   bench_accumulator [parameters] [turns]
 #include <chrono>
 #include <cstdio>
@@ -47,7 +47,8 @@ void axpy(const std::string& kernel, std::span<float> y, std::span<const float> 
     bench::axpy_portable(y.data(), x.data(), kFactor, x.size());
 }
 
-// Small normal values, like the updates of local training; drawn once and rotated, to start quickly.
+// Small normal values, like the updates of local training. They are drawn once and then rotated, which saves
+// start-up time.
 std::vector<AlignedBuffer<float>> make_updates(std::size_t parameters) {
   Rng rng(1);
   std::vector<float> pool(1 << 20);
@@ -94,7 +95,7 @@ int run(std::size_t parameters, int turns) {
   }
   aggregation::Accumulator round(layout, {});
   if (!round.fold(views, alone)) return 1;
-  // In pieces, as a round's end does it.
+  // Reads the mean in pieces, as the end of a round does.
   const auto optimizer = aggregation::plain_server_optimizer();
   AlignedBuffer<double> mean(kPiece);
   variants.push_back({"model += mean, at a round's end", 1, [&] {

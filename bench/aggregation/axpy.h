@@ -1,5 +1,5 @@
-// The yardstick: y += a * x in float32, a plain loop that the compiler vectorises, once for each
-// instruction set that the accumulator's kernels exist for, under the same name.
+// The yardstick: y += a * x in float32, a plain loop that the compiler vectorises. One variant per
+// instruction set of the accumulator's kernels, under the same names.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Robust rules on updates of random numbers: seconds for a round (prepare() and every read()), and the
-// largest memory that the rule took beyond the updates themselves. Updates come from memory or, as from
-// a chunk store, from a file. bench/aggregation/robust_numpy.py measures NumPy on the same shape.
+// Robust rules on updates of random numbers: seconds for a round (prepare() and every read()), and the peak
+// memory of the rule beyond the updates. The updates lie in memory or, as in a chunk store, in a file.
+// bench/aggregation/robust_numpy.py measures NumPy on the same shape.
 //   bench_robust [updates] [parameters] [turns]
 #include <fcntl.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ namespace {
 using namespace fedge;
 using namespace fedge::aggregation;
 
-// As a round's end asks for them.
+// The piece size in which the end of a round reads the result.
 constexpr std::size_t kPiece = 65'536;
 
 [[noreturn]] void fail(const std::string& message) {
@@ -44,7 +44,7 @@ class InMemory final : public UpdateValues {
   AlignedBuffer<float> values_;
 };
 
-// One of the updates that lie in a file one after another.
+// One update of a file that holds all updates one after another.
 class InFile final : public UpdateValues {
  public:
   InFile(int file, std::size_t start) : file_(file), start_(start) {}
@@ -67,7 +67,8 @@ class InFile final : public UpdateValues {
   std::size_t start_;
 };
 
-// Small normal values, like the updates of local training; drawn once and rotated, to start quickly.
+// Small normal values, like the updates of local training. They are drawn once and then rotated, which saves
+// start-up time.
 AlignedBuffer<float> make_update(std::size_t update, std::size_t parameters) {
   static const std::vector<float> pool = [] {
     Rng rng(1);
@@ -138,7 +139,7 @@ double seconds_of_round(Aggregator& rule, const std::vector<Update>& updates, Pa
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Largest resident memory since it was last set back to the present, MiB.
+// Returns the peak resident memory in MiB since the last reset; `set_back` resets the peak first.
 double peak_mib(bool set_back) {
   if (set_back)
     if (std::FILE* const file = std::fopen("/proc/self/clear_refs", "w")) {

@@ -1,6 +1,6 @@
-// What a million devices that come and go cost: finding each one's first phase, and going through all changes
-// of a day, device by device and in the order of time as the simulator does. Then what comes out of the
-// diurnal generator beside what was measured on phones.
+// Measures the availability generators with a million devices. Costs: finding each device's first phase, then
+// walking through all changes of a day, device by device and in order of time as the simulator does. Quality:
+// prints the diurnal generator's statistics beside those measured on phones.
 //   bench_availability [devices]
 #include <algorithm>
 #include <array>
@@ -24,7 +24,7 @@ using namespace fedge::sim;
 
 constexpr double kDay = 86'400;
 
-// Of this processor: other programs may be running.
+// Processor seconds: other programs do not count.
 double now() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 [[noreturn]] void give_up(const std::string& message) {
@@ -68,7 +68,7 @@ void measure(const char* name, const AvailabilitySpec& spec, std::uint32_t devic
               static_cast<double>(changes) / devices, each, walked - ready, ordered - walked);
 }
 
-// Three intervals of an hour a day for each device, at hours that differ.
+// Writes three up intervals of one hour a day for each device, at hours that differ between devices.
 std::filesystem::path write_trace(std::uint32_t devices) {
   const auto path = std::filesystem::temp_directory_path() / "fedge-bench-trace.csv";
   std::ofstream file(path);
@@ -81,15 +81,15 @@ std::filesystem::path write_trace(std::uint32_t devices) {
   return path;
 }
 
-// Shares of five days that phones are up, in percent.
+// Availability of phones over five days, in percent of the time.
 struct Shares {
   std::array<double, 24> by_hour{};
   std::vector<double> by_phone;  // sorted
-  std::vector<double> stays;     // how many a phone has, sorted
+  std::vector<double> stays;     // stays of each phone, sorted
   double mean = 0;
-  double whole[2] = {};          // seconds of gaps and of stays that begin and end within the five days
-  std::uint64_t wholes[2] = {};  // and how many there are
-  double in_long = 0;            // in stays of an hour or more, in percent of the time up
+  double whole[2] = {};          // seconds of gaps [0] and stays [1] that begin and end within the five days
+  std::uint64_t wholes[2] = {};  // their numbers
+  double in_long = 0;            // percent of the up time that falls into stays of an hour or more
 };
 
 void add_stay(double from, double end, Shares& shares) {

@@ -1,6 +1,6 @@
-// Encodes and decodes an update of 16 million float32 values in every codec, with and without zstd, and
-// prints GB/s of float32 beside memcpy of the same values in the same run, and the payload's size. The
-// variants take turns, and each variant's fastest turn counts.
+// Encodes and decodes an update of 16 million float32 values in every codec, with and without zstd. Prints
+// the payload's size and GB/s of float32; the yardstick is memcpy of the same values in the same run. The
+// variants take turns; each variant's fastest turn counts.
 //   bench_codecs [values] [turns]
 #include <algorithm>
 #include <chrono>

@@ -22,14 +22,14 @@ namespace {
 using boost::asio::ip::tcp;
 
 constexpr std::size_t kSilent = 4000;        // connections held open at once
-constexpr std::size_t kNoisy = 64;           // at once
-constexpr std::size_t kSlow = 1000;          // at once
-constexpr std::size_t kStrangers = 64;       // at once
-constexpr std::size_t kUnknown = 1'000'000;  // no client is enrolled with these keys
+constexpr std::size_t kNoisy = 64;           // connections at once
+constexpr std::size_t kSlow = 1000;          // connections at once
+constexpr std::size_t kStrangers = 64;       // clients at once
+constexpr std::size_t kUnknown = 1'000'000;  // client numbers from here on are not enrolled
 
 struct Flood {
   explicit Flood(const Target& wanted) : target(wanted) {}
-  // Each from another address: caps for an address do not help.
+  // A random loopback address for each connection, so that limits per address do not help the coordinator.
   boost::asio::ip::address anywhere() {
     const auto part = [&] { return static_cast<std::uint32_t>(rng.below(250)) + 1; };
     return boost::asio::ip::address_v4((127U << 24) | (part() << 16) | (part() << 8) | part());
@@ -44,7 +44,7 @@ struct Flood {
   std::size_t done = 0;
 };
 
-// A connection below TLS; what it does is up to `act`, which calls again() when it is over.
+// A TCP connection without TLS. `act` decides what it does and calls again() to reconnect.
 class Raw : public std::enable_shared_from_this<Raw> {
  public:
   using Act = std::function<void(Raw&)>;
@@ -74,7 +74,7 @@ class Raw : public std::enable_shared_from_this<Raw> {
                               return error ? self->again() : self->until_closed();
                             });
   }
-  // One byte a second of what a TLS client says first.
+  // Sends one byte a second of a TLS client's first message.
   void trickle(std::size_t sent) {
     static const std::string hello =
         std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) + std::string(500, 'r');
@@ -106,8 +106,8 @@ void raw(Flood& flood, std::size_t at_once, const Raw::Act& act) {
   for (std::size_t i = 0; i < at_once; ++i) std::make_shared<Raw>(flood, act)->again();
 }
 
-// Clients with keys, which start again when they are cut off. `ready`: once one has been let in; without it,
-// it leaves then and starts again.
+// Clients with keys, which reconnect when they are disconnected. `ready` is called once a client is admitted;
+// without it, the client leaves at once and reconnects.
 class Keyed {
  public:
   Keyed(Flood& flood, std::size_t first, std::function<void(SwarmClient&)> ready)
@@ -154,7 +154,7 @@ void send_pings(SwarmClient& client) {
   client.send(pings);
 }
 
-// The largest header that may be, and nothing of it.
+// Announces the largest permitted header and sends none of its bytes.
 void announce(SwarmClient& client) {
   const protocol::FrameHeaderBytes header = protocol::encode_frame_header(
       {.type = protocol::MessageType::kRunAnswer, .header_size = protocol::kMaxHeader, .payload_size = 0});

@@ -1,4 +1,5 @@
-// What strangers and enrolled clients who mean no good do to a coordinator, as fast as one process can.
+// Attacks of strangers and of malicious enrolled clients on a coordinator, as fast as one process can mount
+// them.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +13,18 @@ namespace fedge::bench {
 struct Target {
   protocol::Address address;
   PublicKey coordinator;
-  std::size_t enrolled = 0;  // clients from this number on, kFlooders of them, are enrolled and ours
+  std::size_t enrolled = 0;  // the kFlooders clients from this number on are enrolled and flood
 };
 inline constexpr std::size_t kFlooders = 16;
 
-// Runs one of these for so long and says how often it did it; gives up if there is no such kind.
-//   connections  opens connections from many addresses and says nothing
-//   noise        sends 4 KiB of random bytes on each
+// Runs one kind of flood for `seconds` and returns how often it did its action. Ends the program if `kind` is
+// unknown.
+//   connections  opens connections from many addresses and sends nothing
+//   noise        sends 4 KiB of random bytes on each connection
 //   slow         a thousand connections that send a TLS hello byte by byte
-//   strangers    whole TLS handshakes and hellos with keys that nobody knows
-//   pings        enrolled clients that send pings until they are cut off, and come back
-//   reconnects   enrolled clients that come, say hello and go
+//   strangers    whole TLS handshakes and hellos with keys that are not enrolled
+//   pings        enrolled clients that send pings until they are disconnected, then reconnect
+//   reconnects   enrolled clients that connect, say hello and leave
 //   headers      enrolled clients that announce a frame of 2 MiB and send nothing of it
 std::size_t flood(const std::string& kind, const Target& target, double seconds);
 

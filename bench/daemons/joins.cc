@@ -1,5 +1,5 @@
-// What does a join cost when so many clients are enrolled already? Redeems tokens in a book of that size, as
-// the coordinator's writing thread does, and looks keys up meanwhile, as its network thread does.
+// Measures the cost of a join with many enrolled clients. Redeems tokens in a book of ENROLLED clients, as
+// the coordinator's writing thread does. Meanwhile another thread looks keys up, as the network thread does.
 //   bench_joins [ENROLLED] [JOINS]
 #include <unistd.h>
 

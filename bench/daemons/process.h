@@ -1,4 +1,4 @@
-// The coordinator's process, as the kernel sees it.
+// Memory and processor time of the coordinator's process, as the kernel reports them.
 #pragma once
 
 #include <errno.h>

@@ -125,7 +125,7 @@ void SwarmClient::write() {
                                             self->write();
                                           });
     }
-    if (step.outcome != TlsStream::Outcome::kDone) return;  // the read loop hears why
+    if (step.outcome != TlsStream::Outcome::kDone) return;  // the read loop receives the error
     out_.erase(0, step.bytes);
   }
 }

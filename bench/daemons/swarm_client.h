@@ -1,6 +1,6 @@
-// SwarmClient: one of thousands of clients in a process. It has a key of its own and does what a real
-// client does on its link: TLS handshake, Hello, RunAnswer, Pong for Ping; work that it is given it
-// declines. Below protocol::Link, so that a Ping can be sent and its Pong timed. One thread.
+// SwarmClient: one of thousands of clients in a process. It has its own key and does what a real client does
+// on its link: TLS handshake, Hello, RunAnswer, Pong for Ping. It declines work. It does not use
+// protocol::Link, so that it can send a Ping and time its Pong. One thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,19 +19,20 @@ namespace fedge::bench {
 
 using Clock = std::chrono::steady_clock;
 
-// What all clients of the process have in common, and what they report to.
+// The state that all clients of the process share, and the callbacks that they report to.
 struct Swarm {
   boost::asio::io_context& io;
   protocol::Address address{};
   PublicKey coordinator{};
-  std::function<void(std::size_t client)> on_ready{};  // has said that it takes part in the run
+  std::function<void(std::size_t client)> on_ready{};  // the client has said that it takes part in the run
   std::function<void(std::size_t client, Clock::duration)> on_pong{};
-  std::function<void(std::size_t client)> on_work{};  // a TrainRequest has come
+  std::function<void(std::size_t client)> on_work{};  // the client has received a TrainRequest
   std::function<void(std::size_t client, const std::string& why)> on_gone{};
-  std::function<boost::asio::ip::address()> source{};  // whence to connect; without it, as the system likes
+  std::function<boost::asio::ip::address()> source{};  // the local address to connect from; unset: the system
+                                                       // chooses
 };
 
-// The same in every process, so that enrolment and connecting need no file between them.
+// Returns the client's key, the same in every process: enrolment and connecting need no common file.
 SecretKey key_of(std::size_t client);
 
 class SwarmClient : public std::enable_shared_from_this<SwarmClient> {
@@ -41,7 +42,7 @@ class SwarmClient : public std::enable_shared_from_this<SwarmClient> {
   void start();
   void ping();
   void send(const std::string& frame);
-  // Answers the TrainRequest it has.
+  // Declines the TrainRequest that the client holds.
   void decline();
   void leave();
 

@@ -1,6 +1,6 @@
-// How much does a client that is only there cost the coordinator? Opens thousands of real links to a
-// running fedge-coordinator, each with a key of its own, and measures the coordinator's process from
-// outside. bench/daemons/idle.sh starts both.
+// Measures what an idle client costs the coordinator. Opens thousands of real links to a running
+// fedge-coordinator, each with its own key, and measures the coordinator's process from outside.
+// bench/daemons/idle.sh starts both.
 //   swarm_clients enrol DATA_DIR COUNT            before the coordinator starts
 //   swarm_clients measure DATA_DIR PID COUNT SECONDS
 #include <algorithm>
@@ -22,15 +22,16 @@ namespace {
 using namespace fedge;
 using namespace fedge::bench;
 
-// At once, before the coordinator has let them in: it takes 16 from an address.
+// Connections at once that are not yet admitted: the coordinator accepts 16 from an address.
 constexpr std::size_t kConnecting = 12;
-// Whoever comes faster than that is sent away for a while (server/access/arrival_rate.h).
+// The arrival rate that the coordinator admits; it rejects faster clients for a while
+// (server/access/arrival_rate.h).
 constexpr double kArrivals = 900;
 constexpr double kArrivalsPerSecond = 190;
 
 double seconds_of(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-// All at once: redeeming one token after the other would sync each.
+// Writes the book in one step: redeeming tokens one by one would sync the file for each.
 void enrol(const std::string& directory, std::size_t count) {
   if (const auto made = make_directory(directory, 0700); !made) give_up(made.error().message);
   server::EnrolmentBook book;
@@ -105,7 +106,7 @@ class Measurement {
     }
   }
 
-  // RSS with all there, in KiB.
+  // Returns the RSS in KiB with all clients connected.
   double connect_all(const Process& before) {
     const auto begun = Clock::now();
     leaving_ = false;
@@ -150,7 +151,7 @@ class Measurement {
                 quantile(pongs_, 0.99) * 1e3, quantile(pongs_, 1) * 1e3);
   }
 
-  // One more client comes, with whom the round begins.
+  // Connects one more client, which completes the cohort and starts the round.
   void round() {
     const Process before = look_at(pid_);
     work_.clear();
@@ -179,7 +180,7 @@ class Measurement {
   }
 
   boost::asio::io_context io_;
-  // It goes on while nobody is connected.
+  // Keeps the io_context running while no client is connected.
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> always_{io_.get_executor()};
   Swarm swarm_{.io = io_};
   std::string pid_;

@@ -1,6 +1,6 @@
-// What do honest clients notice while others flood their coordinator? Some hundred honest clients send a ping
-// each second, first undisturbed and then beside each kind of flood, which a process of its own makes; the
-// coordinator's memory and processor are looked at from outside. bench/daemons/flood.sh starts the
+// Measures what honest clients notice while others flood their coordinator. Some hundred honest clients send
+// a ping each second, first undisturbed and then beside each kind of flood. Another process makes the flood.
+// The coordinator's memory and processor time are measured from outside. bench/daemons/flood.sh starts the
 // coordinator.
 //   swarm_flood measure DATA_DIR PID HONEST SECONDS KIND...
 //   swarm_flood make DATA_DIR HONEST SECONDS KIND
@@ -24,7 +24,7 @@ namespace {
 using namespace fedge;
 using namespace fedge::bench;
 
-constexpr double kRest = 15;  // seconds after a flood before memory is looked at again
+constexpr double kRest = 15;  // seconds after a flood before the memory is measured again
 
 double seconds_of(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -36,7 +36,7 @@ Target target_in(const std::string& directory, std::size_t honest) {
   return {.address = *address, .coordinator = key->public_key(), .enrolled = honest};
 }
 
-// The flood in a process of its own: it must not hold up the honest clients' thread.
+// Starts the flood in another process: it must not delay the honest clients' thread.
 pid_t start_flood(const std::vector<std::string>& arguments) {
   std::vector<char*> words;
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
@@ -110,7 +110,7 @@ class Measurement {
                 highest_ / 1024, look_at(pid_).resident_kib / 1024);
   }
 
-  // Every client once a second, evenly spread.
+  // Every client sends a ping each second, evenly spread.
   void ping_for(double seconds) {
     const auto begun = Clock::now();
     const double each = 1.0 / static_cast<double>(clients_.size());

@@ -1,9 +1,9 @@
-// What does an update cost the coordinator? A thousand clients in one process take part in rounds of a
-// running fedge-coordinator over real links: each fetches the model, offers an update of its own and waits
-// for the verdict; nobody trains. bench/daemons/rounds.sh starts both.
-// With `restart`, it kills the coordinator when a tenth of the second round's updates have been accepted;
-// whoever started it starts it again at the same address. How long until updates are accepted again?
-// `rounds.sh CLIENTS restart` does that. Clients come back by the rules of a real client's back-off.
+// Measures what an update costs the coordinator. A thousand clients in one process take part in rounds of a
+// running fedge-coordinator over real links. Each client fetches the model, offers its own update and waits
+// for the verdict; no client trains. bench/daemons/rounds.sh starts both.
+// With `restart`, the program kills the coordinator when a tenth of the second round's updates have been
+// accepted, and measures the time until updates are accepted again. `rounds.sh CLIENTS restart` restarts the
+// coordinator at the same address. Clients reconnect with a real client's back-off.
 //   swarm_rounds DATA_DIR PID COUNT ROUNDS [restart]
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
@@ -31,7 +31,7 @@ namespace {
 using namespace fedge;
 using namespace fedge::bench;
 
-constexpr std::size_t kConnecting = 12;  // at once: the coordinator takes 16 from an address
+constexpr std::size_t kConnecting = 12;  // not yet admitted; the coordinator accepts 16 from an address
 
 constexpr std::uint32_t kRoundOfKill = 2;
 
@@ -41,7 +41,8 @@ class Nowhere final : public protocol::ChunkSink {
   Result<void> write(std::size_t, std::span<const std::byte>) override { return {}; }
 };
 
-// An update of small random values, alike for all clients but for the first value: no two are one object.
+// An update of small random values. Only the first value differs between clients, so that no two updates are
+// the same object.
 class Update final : public protocol::ChunkSource {
  public:
   Update(std::shared_ptr<const std::vector<float>> base, float first, std::uint32_t chunk_size)
@@ -94,7 +95,7 @@ class Measurement {
     }
   }
 
-  // Until the round in which it is killed has ended.
+  // Runs until the round in which the coordinator is killed has ended.
   void run_with_restart() {
     kills_ = true;
     for (std::size_t client = 0; client < count_; ++client) waiting_.push_back(client);
@@ -121,7 +122,7 @@ class Measurement {
       waiting_.pop_front();
     }
   }
-  // As client::ClientEngine does.
+  // Reconnects with the back-off of client::ClientEngine.
   void come_back(std::size_t client) {
     const client::BackoffRules rules;
     const double cap =
@@ -210,7 +211,7 @@ class Measurement {
                                                .norm = 0.1,
                                                .loss_rms = 1});
   }
-  // Only the first chunk is each client's own.
+  // Hashes only the first chunk: the other chunks are the same for all clients.
   protocol::Manifest manifest_of(std::size_t client, const protocol::TrainRequest& request) {
     const auto own = [&](std::vector<float> values) {
       return protocol::make_manifest(request.model.layout, request.coverage, std::as_bytes(std::span(values)),
@@ -253,7 +254,7 @@ class Measurement {
   std::size_t wanted_;
   PublicKey coordinator_;
   protocol::Address address_;
-  std::deque<std::size_t> waiting_;  // to connect
+  std::deque<std::size_t> waiting_;  // clients to connect
   std::size_t connecting_ = 0;
   std::map<std::size_t, int> attempts_;
   Rng rng_{11};

@@ -1,6 +1,6 @@
-// bench_directory [RECORDS]: what a record costs: nanoseconds of processor time to make and open it, and, in
-// the directory in memory, to keep, replace, find and expire it, as a ratio to an insertion into a std::map
-// of the same keys, and bytes.
+// bench_directory [RECORDS]: the cost of a record. Prints nanoseconds of processor time to make and open it,
+// and to keep, replace, find and expire it in the directory in memory. Prints each also as a ratio to an
+// insertion into a std::map of the same keys, and the bytes of a record.
 #include <malloc.h>
 
 #include <cstdio>

@@ -1,7 +1,7 @@
-// bench_directory_network [NODES] [PROCESSES] [RECORDS]: real directory nodes on loopback, in so many
-// processes, and two more here, of which one publishes and one looks up. Latencies of both, messages and
-// bytes, and memory a node; then a quarter of the processes is killed, and the same again. Run it on a
-// machine that does nothing else: bytes are those of all of loopback.
+// bench_directory_network [NODES] [PROCESSES] [RECORDS]: real directory nodes on loopback in PROCESSES
+// processes. Two more nodes run here: one publishes, the other looks up. Prints the latencies of both,
+// messages, bytes, and memory a node; then kills a quarter of the processes and measures again. Use an
+// otherwise idle machine: bytes include all traffic on loopback.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -42,7 +42,8 @@ std::unique_ptr<dht::DirectoryNode> open_node(boost::asio::io_context& io, std::
   return std::move(*node);
 }
 
-// A process with so many nodes, until it is killed; it begins when it is told the port of the first one.
+// Starts a process with this many nodes, which runs until it is killed. It begins when it receives the first
+// node's port.
 pid_t start_process(std::size_t nodes, int port_pipe) {
   const pid_t process = ::fork();
   if (process != 0) return process;
@@ -63,7 +64,7 @@ double resident_mb(pid_t process) {
   return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1e6;
 }
 
-// All bytes that have come in over IP, on any interface.
+// Returns all bytes received over IP on any interface.
 double received_mb() {
   std::ifstream file("/proc/net/netstat");
   std::string names, values;

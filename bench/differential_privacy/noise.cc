@@ -1,6 +1,6 @@
-// Millions of noise samples a second on one thread and on all, as runs draw them, beside
-// std::normal_distribution over a Mersenne twister, which is neither exact nor secret; the best of several
-// turns.
+// Millions of noise samples a second on one thread and on all, drawn as runs draw them; the best of several
+// turns. The yardstick is std::normal_distribution over a Mersenne twister, which is neither exact nor
+// secret.
 //   bench_noise [numbers] [turns]
 #include <cstdio>
 #include <cstdlib>

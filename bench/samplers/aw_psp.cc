@@ -1,7 +1,8 @@
-// bench_aw_psp: how long AW-PSP takes to select 1,000 of so many known clients, a fifth of them down in
-// groups, on one thread, in processor time and as a ratio to uniform sampling of the same candidates: a whole
-// round's first selection (predictor, correlated failures, clusters, weights, probabilities and the draw),
-// with latencies as they were and with every latency new, which sorts them again.
+// bench_aw_psp: the time that AW-PSP takes to select 1,000 clients, in processor time of one thread and as a
+// ratio to uniform sampling of the same candidates. A fifth of the known clients is down in groups. Each
+// measurement is a whole round's first selection: predictor, correlated failures, clusters, weights,
+// probabilities and the draw. One variant keeps the latencies; the other renews every latency, so that AW-PSP
+// sorts them again.
 //   bench_aw_psp [name of the only row]
 #include <algorithm>
 #include <cmath>
@@ -19,7 +20,7 @@ using namespace fedge;
 using namespace fedge::aggregation;
 
 constexpr std::size_t kSelected = 1000;
-constexpr std::uint32_t kGroup = 50;  // clients that go down together, near each other in latency
+constexpr std::uint32_t kGroup = 50;  // clients that go down together, with similar latencies
 constexpr int kRounds = 40;
 constexpr int kWarmUp = 20;  // rounds after which traces are long enough to correlate
 
@@ -48,7 +49,7 @@ std::vector<Candidate> candidates_of_round(std::uint32_t clients, Rng rng) {
 }
 
 std::vector<Selected> timed(Sampler& sampler, const SelectionRequest& request, std::vector<double>& times) {
-  const std::clock_t start = std::clock();  // of the processor: another program's share does not count
+  const std::clock_t start = std::clock();  // processor time: other programs do not count
   auto chosen = sampler.select(request);
   const std::clock_t end = std::clock();
   if (request.round.value() > kWarmUp)

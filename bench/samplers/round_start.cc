@@ -1,7 +1,7 @@
-// bench_round_start: what it costs a coordinator, or the simulator, to begin a round of 1,000 clients where
-// so many are there: the whole step of the round engine, of which the sampler's selection is a part. Every
-// client of a round delivers. Best and median of several rounds, one thread, processor time; and what an
-// arrival costs before the first round.
+// bench_round_start: the cost of beginning a round of 1,000 clients, by the number of connected clients.
+// Measures the round engine's whole step, which includes the sampler's selection, for a coordinator or the
+// simulator. Every client of a round delivers. Prints the best and the median of several rounds in processor
+// time of one thread, and the cost of an arrival before the first round.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -25,7 +25,7 @@ constexpr std::size_t kParameters = 100;
 
 double milliseconds() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// Everybody trains everything.
+// Plans full models for all clients.
 Deciders deciders(const aggregation::SamplerFactory& sampler) {
   auto layout = std::make_shared<ParameterLayout>();
   layout->add("weights", {kParameters});
@@ -53,7 +53,7 @@ class Coordinator {
     engine_.step(input, {Time{}, rng_}, effects_);
   }
 
-  // Everybody who was asked delivers, and the round closes.
+  // Delivers an update of every selected client, which closes the round.
   void carry_out_round() {
     std::vector<ClientId> asked;
     for (const auto& effect : effects_)

@@ -1,6 +1,6 @@
-// Selects 1,000 clients among 10,000, 100,000 and 1,000,000 with every sampler, one thread, after each
-// candidate has delivered once, and prints the fastest of several selections in milliseconds beside a copy
-// of the candidates in the same run, and the bytes that the sampler keeps for a client.
+// Selects 1,000 clients among 10,000, 100,000 and 1,000,000 with every sampler on one thread, after each
+// candidate has delivered once. Prints the fastest of several selections in milliseconds, and the bytes that
+// the sampler keeps for a client. The yardstick is a copy of the candidates in the same run.
 //   bench_samplers [clients to select] [turns]
 #include <malloc.h>
 
@@ -24,13 +24,13 @@ struct Variant {
   SamplerFactory make;
 };
 
-// Those of the table that select in a way of their own, with their defaults, and Poisson sampling's other
-// form.
+// Returns the samplers that select differently from each other, with their defaults, and Poisson sampling's
+// other form.
 std::vector<Variant> all_variants() {
   std::vector<Variant> variants;
   for (const SamplerKind& kind : sampler_kinds()) {
     const std::string name = kind.name;
-    if (name == "psp" || name == "optimal") continue;  // select as uniform does
+    if (name == "psp" || name == "optimal") continue;  // these select as uniform does
     config::Table options;
     config::Reader section(options, "", "");
     variants.push_back({name, kind.read(section)});

@@ -40,7 +40,7 @@ class Clients {
   }
 
   [[noreturn]] void run() {
-    // Identities are the clients' long before; the coordinator knows them.
+    // The identity keys are long-lived: the coordinator knows them before the session.
     for (std::uint32_t i = 0; i < clients_.size(); ++i)
       send(socket_, {i, Kind::kMessage, 0}, clients_[i].identity.public_key().bytes.data(), 32);
     begin();
@@ -111,7 +111,7 @@ class Clients {
     });
   }
 
-  // Every value is client / clients: the sum is known.
+  // Every value is client / clients, so that the sum is known.
   void mask(std::uint32_t i) {
     Client& client = clients_[i];
     const std::vector<float> values(setting_.parameters,

@@ -1,8 +1,9 @@
-// What a secure sum costs: a coordinator's state machine in this process, that of each client in another,
-// with real keys, shares and masks between them. Prints one row: seconds and bytes of a client (the mean of
-// those who stay), seconds of the coordinator apart from its clients, and its memory.
+// The cost of a secure sum. The coordinator's state machine runs in this process, the clients' in another,
+// with real keys, secret shares and masks between them. Prints one row: a client's seconds and bytes (mean
+// over the clients that stay), the coordinator's own seconds, and its memory.
 //   bench_secure_costs CLIENTS PARAMETERS DROPOUT complete|sparse|curious [64]
-// DROPOUT: share that vanishes once masks are agreed on, which is the dearest moment for the coordinator.
+// DROPOUT: fraction of clients that drop out after the masks are established, when dropout costs the
+// coordinator most.
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -78,10 +79,10 @@ class Server {
   }
 
   Figures figures;
-  double agreeing_seconds = 0;  // signatures, routing of shares and consents
+  double agreeing_seconds = 0;  // signatures, routing of secret shares and consents
   double folding_seconds = 0;
-  double recovering_seconds = 0;  // shares put together, keys agreed on anew
-  double unmasking_seconds = 0;   // masks expanded and taken away
+  double recovering_seconds = 0;  // reconstructing secrets, deriving shared secrets
+  double unmasking_seconds = 0;   // expanding and subtracting masks
   std::size_t masks = 0;
   std::uint32_t degree = 0;
   std::uint32_t threshold = 0;
@@ -119,7 +120,7 @@ class Server {
         std::exit(1);
       }
     }
-    // Whoever writes while the other writes would wait for ever: a thread of its own sends.
+    // Sends on another thread: two processes that both block in write() would deadlock.
     const auto batch = std::make_shared<std::vector<std::pair<std::uint32_t, protocol::Message>>>(
         std::exchange(outgoing_, {}));
     if (batch->empty()) return;
@@ -134,7 +135,7 @@ class Server {
     degree = server_->graph().degree;
     threshold = server_->graph().threshold;
     sum_.emplace(spec_, server_->cells());
-    outgoing_.emplace_back(UINT32_MAX, protocol::Goodbye{});  // everybody masks now
+    outgoing_.emplace_back(UINT32_MAX, protocol::Goodbye{});  // tells all clients to mask
   }
 
   void fold(const Head& head) {
@@ -178,7 +179,7 @@ class Server {
     done_ = true;
   }
 
-  // Everybody's value is its number / clients, each rounded by less than a unit.
+  // Every client's value is its number / clients, each rounded by less than a unit.
   void check(const run::SecureSum::Plain& plain) const {
     double expected = 0;
     for (const ClientId client : survivors_)

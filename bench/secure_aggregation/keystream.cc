@@ -1,5 +1,5 @@
-// GB/s of the keystreams that masks are made of, alone and added to words as masks are, on one thread and on
-// all; the best of several turns.
+// GB/s of the keystreams that masks use, alone and added to words as masks are, on one thread and on all; the
+// best of several turns.
 //   bench_keystream [megabytes] [turns]
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// What the two processes of bench_secure_costs say to each other: messages of the protocol as its codec
-// writes them, and masked updates, each with the number of its client.
+// The messages between the two processes of bench_secure_costs: protocol messages in their codec, and masked
+// updates, each with the number of its client.
 #pragma once
 
 #include <sys/socket.h>
@@ -21,7 +21,7 @@ enum class Kind : std::uint32_t { kMessage, kScalars, kWords, kMask, kEnd, kFigu
 struct Head {
   std::uint32_t client = 0;
   Kind kind = Kind::kMessage;
-  std::uint32_t type = 0;  // of a message
+  std::uint32_t type = 0;  // of a protocol message
   std::uint32_t unused = 0;
   std::uint64_t size = 0;
 };
@@ -42,7 +42,7 @@ inline void read_all(int socket, void* data, std::size_t size) {
   while (size > 0) {
     const ssize_t got = ::read(socket, next, size);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) std::exit(1);  // the other has ended
+    if (got <= 0) std::exit(1);  // the other process has ended
     next += got;
     size -= static_cast<std::size_t>(got);
   }
@@ -73,24 +73,24 @@ struct Setting {
   std::size_t parameters = 100'000;
   double dropout = 0;
   bool wide = false;     // words of 64 bits
-  bool complete = true;  // graph
-  bool curious = false;  // parameters of the sparse graph against a coordinator that only looks
+  bool complete = true;  // complete graph
+  bool curious = false;  // sparse graph with the parameters against an honest-but-curious coordinator
   double corrupt = 0.1;
 };
 
-// What clients have measured.
+// The clients' measurements.
 struct Figures {
-  double client_seconds = 0;  // mean over those who stayed, of all steps
+  double client_seconds = 0;  // all steps, mean over clients that stayed
   double slowest_seconds = 0;
-  double masking_seconds = 0;  // of it, the mean
-  double bytes_up = 0;         // mean over those who stayed, framed
+  double masking_seconds = 0;  // the masking step alone, mean
+  double bytes_up = 0;         // framed, mean over clients that stayed
   double bytes_down = 0;
 };
 
-// The other process: all clients. Never returns.
+// Runs all clients; the body of the second process. Never returns.
 [[noreturn]] void run_clients(int socket, const Setting& setting);
 
-// Which of them vanish once they have shared their secrets.
+// Returns whether the client drops out after it has shared its secrets.
 inline bool vanishes(const Setting& setting, std::uint32_t client) {
   const auto gone = static_cast<std::uint32_t>(setting.dropout * setting.clients);
   return (client * 7919ULL) % setting.clients < gone;

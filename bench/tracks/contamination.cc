@@ -1,6 +1,6 @@
-// What a hostile client's data does to the model of a client that excludes it: under FedAvg, under naive
-// resolution and with tracks; and what the disagreement costs the others. Client 0 excludes client 1, at the
-// end clients 2 and 3 do so as well.
+// Measures how a hostile client's data changes the model of a client that excludes it, with FedAvg, naive
+// resolution and tracks. Also measures what the disagreement costs the other clients. Client 0 excludes
+// client 1; in a second study clients 2 and 3 exclude it as well.
 //   bench_contamination RUN.toml [SEEDS]      prints the tables of docs/experiments/tracks.md
 #include <unistd.h>
 
@@ -30,20 +30,20 @@ const ClientId kHostile(1);
 constexpr std::array kPoisons = {Poison::kNone, Poison::kLabelFlip, Poison::kBackdoor};
 constexpr const char* kWithdrawn = R"({ kind = "full", clients = ["1"] })";
 
-// One way of treating the disagreement, by seed and by what client 1 does.
+// One way of treating the disagreement. `runs` is indexed by seed and by the poison of client 1.
 struct Method {
   const char* name;
   std::vector<std::array<History, 3>> runs = {};
-  // By seed, computed in the same way:
+  // References by seed, computed in the same way:
   std::vector<History> without = {};  // a federation without client 1
-  std::vector<History> plain = {};    // one without the disagreement
+  std::vector<History> plain = {};    // a federation without the disagreement
 };
 using Methods = std::array<Method, 4>;
 
 using Settings = std::vector<std::string>;
 
 struct Study {
-  std::vector<ClientId> owners;  // who exclude client 1
+  std::vector<ClientId> owners;  // the clients that exclude client 1
   Settings settings;
   Methods methods = {Method{"FedAvg"}, Method{"naive"}, Method{"tracks"}, Method{"tracks, strict"}};
 };
@@ -80,7 +80,7 @@ std::string disagreement_of(std::span<const ClientId> owners) {
   return R"({ kind = "inbound", against = ["1"], clients = [)" + clients + "] }";
 }
 
-// One seed, with client 1 as it is with one poison.
+// One seed with one poison of client 1's data.
 struct Case {
   Settings settings;
   std::size_t poison;
@@ -119,7 +119,7 @@ Result<void> run_methods(Laboratory& laboratory, Study& study, const Case& run) 
   return {};
 }
 
-// One more seed, with the first so many poisons.
+// Runs one more seed with the first `poisons` poisons.
 Result<void> run_seed(Laboratory& laboratory, Study& study, std::uint64_t seed, std::size_t poisons) {
   Settings settings = study.settings;
   settings.push_back("run.seed=" + std::to_string(seed));
@@ -158,7 +158,7 @@ std::string spread(const std::vector<double>& values) {
   return text.data();
 }
 
-// Round by round: the owner's model with client 1 honest and hostile.
+// Prints the owner's model round by round, with client 1 honest and hostile.
 void print_rounds(Laboratory& laboratory, const learn::Model& kind, const Methods& methods,
                   std::size_t poison) {
   std::printf("| round |");
@@ -178,14 +178,14 @@ void print_rounds(Laboratory& laboratory, const learn::Model& kind, const Method
   }
 }
 
-// Of each seed.
+// Returns the figure of each seed.
 std::vector<double> each(std::size_t seeds, const std::function<double(std::size_t)>& figure) {
   std::vector<double> values;
   for (std::size_t seed = 0; seed < seeds; ++seed) values.push_back(figure(seed));
   return values;
 }
 
-// After the last round, over all seeds: the owner's model.
+// Prints the owner's model after the last round, over all seeds.
 void print_ends(Laboratory& laboratory, const learn::Model& kind, const Methods& methods) {
   const std::size_t seeds = methods[0].without.size();
   std::printf(
@@ -230,7 +230,7 @@ void print_ends(Laboratory& laboratory, const learn::Model& kind, const Methods&
   }
 }
 
-// After the last round, client 1 honest: what the disagreement costs.
+// Prints the cost of the disagreement after the last round, with client 1 honest.
 void print_fairness(Laboratory& laboratory, const learn::Model& kind, const Methods& methods) {
   const std::size_t seeds = methods[0].without.size();
   const auto accuracy = [&](const Model& model) {

@@ -18,7 +18,7 @@ Model initial_model(const Setup& setup) {
   return model;
 }
 
-// What a client hands in: the model it has trained, and its samples.
+// A client's update: the model that it has trained, and its number of samples.
 struct Trained {
   ClientId client;
   Model model;
@@ -48,7 +48,7 @@ Model mean(std::span<const Trained> updates, std::optional<ClientId> without = s
   return result;
 }
 
-// Which of the models that a run ends a round with are the owners' and the others'.
+// Picks the owners' and the others' models from those at the end of a run.
 Models pick(const std::vector<server::FinalModel>& models) {
   Models picked;
   for (const server::FinalModel& model : models) {

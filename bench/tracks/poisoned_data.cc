@@ -25,7 +25,8 @@ void poison_sample(Poison poison, std::span<std::uint8_t> image, std::uint8_t& l
   label = kTarget;
 }
 
-// IDX: two zeros, 8 for unsigned bytes, the number of dimensions, these as big-endian words, the elements.
+// IDX format: two zero bytes, 8 for unsigned bytes, the number of dimensions, the dimensions as big-endian
+// 32-bit words, the elements.
 Result<void> write_idx(const std::filesystem::path& path, const std::vector<std::uint32_t>& dimensions,
                        std::span<const std::uint8_t> elements) {
   std::vector<std::uint8_t> header = {0, 0, 8, static_cast<std::uint8_t>(dimensions.size())};
@@ -40,7 +41,7 @@ Result<void> write_idx(const std::filesystem::path& path, const std::vector<std:
 
 Result<void> write_training_set(Poison poison, std::span<const std::uint32_t> samples,
                                 const std::filesystem::path& directory) {
-  // The part of the only client is everything, in its order and as bytes.
+  // A partition over one client gives it all samples, in their order and as bytes.
   learn::DataSpec all;
   all.partition.clients = 1;
   FEDGE_TRY(original, learn::load_part(all, 0, Rng(0)));

@@ -1,7 +1,7 @@
-// From a policy to the tracks of a round: n clients with k exclusions each, one disagreement a client. In a
-// ring each excludes the k after it and all patterns differ; else all exclude the same k. Beside it, a copy
-// of the same lists of exclusions, less than which nothing that reads them can take, and the same result with
-// sets and maps, members counted and not listed.
+// The cost of resolving a policy into tracks: n clients with k exclusions each, one disagreement a client. In
+// a ring, each client excludes the next k, and all patterns differ; otherwise all exclude the same k. Two
+// yardsticks: a copy of the lists of exclusions, the least that any reader of them needs; and the same result
+// with sets and maps, members counted and not listed.
 //   bench_tracks [seconds for each row]
 #include <time.h>
 
@@ -34,7 +34,7 @@ Policy make_policy(std::uint32_t n, std::uint32_t k, bool ring) {
   return policy;
 }
 
-// As the rules are written down.
+// Resolves with sets and maps, following the written rules.
 std::uint64_t naive_load(const Policy& policy, RoundNumber round) {
   std::map<ClientId, std::set<ClientId>> exclusions;
   for (const Disagreement& each : policy.disagreements)
@@ -57,7 +57,7 @@ struct Variant {
   }
 };
 
-// Of this process on a processor, so that others on the machine count as little as they can.
+// Returns processor seconds of this process, which other programs change least.
 double seconds_of(const std::function<void()>& work) {
   const auto now = [] {
     timespec time{};
@@ -69,7 +69,7 @@ double seconds_of(const std::function<void()>& work) {
   return now() - start;
 }
 
-// In turns.
+// Measures the variants in alternation.
 void measure(std::span<Variant> variants, double seconds) {
   double spent = 0;
   while (spent < seconds || variants[0].micros.size() < 15)
@@ -103,7 +103,8 @@ void row(std::uint32_t n, std::uint32_t k, bool ring, double seconds) {
        },
        {}},
   };
-  // Sets and maps by themselves: what they free, the allocator tidies up in the next large allocation.
+  // Sets and maps are measured separately: the allocator consolidates their freed blocks during the next
+  // large allocation.
   measure(std::span(variants).first(4), seconds);
   measure(std::span(variants).last(1), seconds);
   if (sink == 0) std::abort();

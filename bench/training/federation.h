@@ -1,5 +1,5 @@
-// Federated averaging over a workload, as the simulator does it: local training through
-// learn::Task::train on all threads, updates folded into the exact accumulator.
+// Federated averaging over a workload, as the simulator does it: learn::Task::train on all threads, and
+// updates accumulated exactly.
 #pragma once
 
 #include <cstddef>

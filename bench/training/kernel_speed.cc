@@ -19,8 +19,8 @@ namespace {
 constexpr int kTurns = 7;
 constexpr double kSecondsPerTurn = 0.02;
 
-// Operations a second of processor time, which other programs do not use up; the best of several
-// turns. `work` returns the operations it did.
+// Returns operations a second of processor time, so that other programs do not count; the best of several
+// turns. `work` returns the number of operations it did.
 double speed(const std::function<double()>& work) {
   double best = 0;
   for (int turn = 0; turn < kTurns; ++turn) {
@@ -50,7 +50,7 @@ struct NamedShape {
   learn::DenseShape shape;
 };
 
-// Rows x inputs x outputs as the models ask for them.
+// Rows x inputs x outputs that occur in the models.
 constexpr NamedShape kShapes[] = {
     {"mlp, layer 1, batch 10", {10, 784, 200}}, {"mlp, layer 1, batch 20", {20, 784, 200}},
     {"mlp, layer 2, batch 10", {10, 200, 200}}, {"mlp, layer 3, batch 10", {10, 200, 10}},
@@ -61,7 +61,7 @@ constexpr NamedShape kShapes[] = {
 struct NamedConvolution {
   const char* use;
   learn::ConvolutionShape shape;
-  bool first;  // needs no gradient by its inputs
+  bool first;  // has no gradient with respect to its inputs
 };
 
 constexpr NamedConvolution kConvolutions[] = {
@@ -107,8 +107,8 @@ void print_row(const learn::Kernels& kernels, const NamedShape& named, double pe
   std::printf("\n");
 }
 
-// Whole layers, pooling included, one image at a time. Speeds count the products that a dense
-// computation would take; backward leaves out those with zeros, so that it may pass the limit.
+// Whole layers, pooling included, one image at a time. The operations counted are those of a dense
+// computation. The backward pass skips products with zeros and may therefore exceed the processor's limit.
 void print_row(const learn::Kernels& kernels, const NamedConvolution& named, double peak) {
   const learn::ConvolutionShape& s = named.shape;
   const std::size_t weights = s.out * s.patch();
@@ -155,7 +155,7 @@ void print_kernel_speeds() {
     for (const NamedShape& shape : kShapes) print_row(*kernels, shape, limit);
     for (const NamedConvolution& convolution : kConvolutions) print_row(*kernels, convolution, limit);
   }
-  if (sink == 42.0F) std::printf("\n");  // so that the sums are needed
+  if (sink == 42.0F) std::printf("\n");  // keeps the compiler from removing the sums
 }
 
 }  // namespace fedge::bench

@@ -1,8 +1,8 @@
-// bench_language: tokens a second of a transformer's training steps, with AdamW, on one thread.
+// bench_language: tokens a second of a transformer's training steps, with AdamW, on one thread. Prints the
+// median step in milliseconds and tokens a second. `--rank` is the rank of adapters on every linear layer;
+// the rest is then frozen. language.sh compares with PyTorch.
 //   bench_language [--layers 6] [--width 192] [--heads 6] [--context 128] [--batch 16] [--vocabulary 96]
 //                  [--rank 0] [--steps 10]
-// Prints the median step in milliseconds and tokens a second; rank: that of adapters on every linear layer,
-// the rest frozen. language.sh compares with PyTorch.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
-// bench_libraries: the training kernels against Eigen and, if it is installed, oneDNN, on the shapes
-// that training asks for. One thread; GFLOP/s of the best of several turns. Eigen is compiled for this
-// very machine, oneDNN chooses at run time.
+// bench_libraries: the training kernels against Eigen and, if installed, oneDNN, on the shapes that training
+// uses. One thread; GFLOP/s of the best of several turns. Eigen is compiled for this machine's processor;
+// oneDNN selects its code at run time.
 #define Eigen Eigen_native  // keep these templates apart from any others in the program
 #include <Eigen/Core>
 #if FEDGE_HAS_ONEDNN
@@ -48,7 +48,7 @@ struct Operands {
         bias(shape.out),
         y(shape.rows * shape.out),
         dx(shape.rows * shape.in) {
-    // Small enough that updates repeated for ever do not overflow.
+    // Values small enough that endlessly repeated updates do not overflow.
     std::fill_n(x.data(), x.size(), 1e-3F);
     std::fill_n(w.data(), w.size(), 1e-3F);
     std::fill_n(y.data(), y.size(), 1e-9F);

@@ -32,7 +32,7 @@ struct Options {
 
 struct Taken {
   double seconds;
-  double processor_seconds;  // of all threads together: other programs do not change it much
+  double processor_seconds;  // of all threads; other programs change it little
 };
 
 Result<Taken> timed_round(bench::Federation& federation) {

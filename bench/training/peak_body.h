@@ -1,5 +1,5 @@
-// Included by one .cc for each instruction set, which defines FEDGE_PEAK (the function's name),
-// FEDGE_LANES (floats in a vector) and FEDGE_CHAINS (sums at the same time: enough to hide the
+// The body of one Peak function. One .cc for each instruction set includes it and defines FEDGE_PEAK (the
+// function's name), FEDGE_LANES (floats in a vector) and FEDGE_CHAINS (independent sums: enough to hide the
 // latency, few enough for the registers).
 #pragma once
 

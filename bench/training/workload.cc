@@ -77,7 +77,7 @@ Result<void> write_workload(const Workload& workload, const std::filesystem::pat
   }
   for (std::size_t round = 0; round < workload.rounds.size(); ++round)
     for (const ClientId client : workload.rounds[round]) {
-      // As Task::train and Trainer::train shuffle: the one epoch is number 0.
+      // Shuffles as Task::train and Trainer::train do; the only epoch has number 0.
       const auto samples = workload.task->samples_of(client);
       std::vector<std::uint32_t> order(samples.begin(), samples.end());
       Rng stream = Rng(workload.seed).fork("train", round + 1, client.value()).fork("epoch", 0);

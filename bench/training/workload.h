@@ -1,7 +1,6 @@
-// The workload that Fedge and PyTorch both train: 1,000 clients with 60 Fashion-MNIST samples each,
-// labels mixed by Dirichlet(0.1), 50 clients a round, one local epoch of plain SGD at 0.05.
-// One file carries all that is drawn at random, so that both train the same batches from the same
-// initial weights.
+// The workload that Fedge and PyTorch both train: 1,000 clients with 60 Fashion-MNIST samples each, labels
+// mixed by Dirichlet(0.1), 50 clients a round, one local epoch of plain SGD at 0.05. One file carries
+// everything random: both train the same batches from the same initial weights.
 #pragma once
 
 #include <cstddef>
@@ -28,16 +27,16 @@ struct WorkloadOptions {
 struct Workload {
   std::shared_ptr<const learn::Task> task;
   std::vector<float> initial;
-  std::vector<std::vector<ClientId>> rounds;  // who trains in each
+  std::vector<std::vector<ClientId>> rounds;  // the cohort of each round
   std::uint64_t seed = 0;
 };
 
 Result<Workload> make_workload(const WorkloadOptions& options);
 
-// Little-endian 32-bit words: parameters, rounds, clients in a round, batch; then the initial
-// parameters as float32; then the partition: clients, and for each its number of samples and those;
-// then for each round and client in it: the client, its number of samples, and those in the order
-// that they are trained in. torch_loop.py reads it.
+// Writes the workload for torch_loop.py, in little-endian 32-bit words:
+//   parameters, rounds, clients in a round, batch; the initial parameters as float32;
+//   the partition: the number of clients, then for each its number of samples and the samples;
+//   for each round and each client in it: client, number of samples, the samples in training order.
 Result<void> write_workload(const Workload& workload, const std::filesystem::path& path);
 
 }  // namespace fedge::bench

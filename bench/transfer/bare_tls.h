@@ -1,5 +1,5 @@
-// The bare copy that transfers are compared with: boost::asio::ssl::stream as its documentation uses
-// it, TLS 1.3 with the cipher of our links, memory to memory, nothing checked.
+// The bare copy that transfers are compared with: boost::asio::ssl::stream as its documentation uses it. TLS
+// 1.3 with the cipher of Fedge's links, memory to memory, nothing checked.
 #pragma once
 
 #include <utility>  // Boost 1.74 uses std::exchange without it
@@ -14,9 +14,9 @@ namespace fedge::bench {
 
 using TlsSocket = boost::asio::ssl::stream<boost::asio::ip::tcp::socket>;
 
-// A server's has a certificate made here; a client's checks nothing.
+// A server's context has a certificate created here; a client's verifies nothing.
 boost::asio::ssl::context bare_context(bool server);
-// Writes or reads all the bytes in pieces of a chunk, then calls done; an error ends the program.
+// Write or read all the bytes in pieces of one chunk, then call done; an error ends the program.
 void write_all(TlsSocket& stream, std::span<const std::byte> bytes, std::function<void()> done);
 void read_all(TlsSocket& stream, std::span<std::byte> bytes, std::function<void()> done);
 

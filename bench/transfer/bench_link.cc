@@ -1,5 +1,5 @@
-// How fast does a link move one object, compared with a bare Asio TLS copy of the same bytes? Two
-// processes on loopback, the two ways in turn, the best of several runs of each:
+// Speed of a link for one object, compared with a bare Asio TLS copy of the same bytes. Two processes on
+// loopback, the two ways alternately, the best of several runs of each:
 //   bare  boost::asio::ssl::stream, memory to memory, nothing checked
 //   link  a file chunk store served over a Link, every chunk verified into memory
 // Usage: bench_link [MB] [runs] [bare|link]   (only one of the two, for a profiler)
@@ -31,7 +31,7 @@ SecretKey fixed_key(std::uint8_t number) {
   return SecretKey::from_seed(seed);
 }
 
-// Sends all the bytes for each byte received.
+// Sends all the bytes for each byte that it receives.
 class BareServer {
  public:
   BareServer(asio::io_context& io, std::span<const std::byte> bytes)
@@ -100,7 +100,7 @@ int run_sender(std::span<const std::byte> bytes, const Manifest& manifest, int p
   return 0;
 }
 
-// Processor time of a process so far: steadier than the clock on a machine that has other work.
+// Returns a process's processor time so far, which varies less than wall time on a busy machine.
 double cpu_seconds(pid_t process) {
   clockid_t clock = 0;
   timespec time{};
@@ -112,7 +112,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Into memory that has been written to before, as the bare copy does.
+// Writes chunks into memory whose pages are already mapped, as the bare copy does.
 class MemorySink final : public ChunkSink {
  public:
   MemorySink(const Manifest& manifest, std::span<std::byte> out)

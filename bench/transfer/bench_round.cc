@@ -1,10 +1,10 @@
-// What does a federated round of a 100 MB model cost beside a bare copy of the same bytes? In turn:
-//   bare   one server process sends the bytes to each client process and reads as many back from each
-//   hashed the same with SHA-256: the server hashes what it sends once a round and all that it receives, a
-//          client what it receives and what it sends: the least that it costs to trust no byte
-//   fedge  fedge-sim run --mode concrete: the real coordinator and real clients, each of which fetches
-//          the model, trains it on one sample, and sends its update; the round ends with the new model
-// Both over loopback TLS 1.3, all clients at once. Usage: bench_round [clients...]   (default: 4 16)
+// The cost of a federated round of a 100 MB model beside a bare copy of the same bytes, alternately:
+//   bare    one server process sends the bytes to each client process and reads as many back from each
+//   hashed  the same with SHA-256: the server hashes what it sends once a round and all that it receives,
+//           a client both directions; this is the minimum cost of verifying every byte
+//   fedge   fedge-sim run --mode concrete: the real coordinator and real clients; each client fetches the
+//           model, trains on one sample and sends its update; the round ends with the new model
+// All over loopback TLS 1.3, all clients at once. Usage: bench_round [clients...]   (default: 4 16)
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kHidden = 4618;  // 784-4618-4618-10
 constexpr std::size_t kParameters = 785 * kHidden + (kHidden + 1) * kHidden + (kHidden + 1) * 10;
 constexpr std::size_t kModelBytes = kParameters * sizeof(float);
-constexpr int kRounds = 6;  // the first is not counted
+constexpr int kRounds = 6;  // the first one is not counted
 constexpr int kTurns = 2;
 
 // --- the bare copy ---
@@ -74,7 +74,7 @@ class BareRounds {
     });
   }
   void begin_round() {
-    if (round_++ == kRounds) return;  // nothing is left to do: the io_context ends
+    if (round_++ == kRounds) return;  // no work is left: the io_context ends
     open_ = copy_.clients;
     started_ = Clock::now();
     for (const auto& stream : streams_)
@@ -115,7 +115,7 @@ void bare_client(std::uint16_t port, const BareCopy& copy) {
     if (round++ == kRounds) return;
     read_all(stream, buffer.span(), [&] {
       copy.look_at(buffer.span());
-      copy.look_at(buffer.span());  // as the update that is sent
+      copy.look_at(buffer.span());  // hashes the update before it is sent
       write_all(stream, buffer.span(), next);
     });
   };
@@ -179,12 +179,12 @@ std::string run_file(std::size_t clients) {
 
 struct FedgeRun {
   std::vector<double> rounds;     // seconds from one round's start to the next
-  std::vector<double> exchanges;  // of which from its start to the last update's acceptance
-  std::string server;             // what the program says about the coordinator
+  std::vector<double> exchanges;  // from the round's start to the last update's acceptance, seconds
+  std::string server;             // the program's output about the coordinator
   double peak_megabytes = 0;
 };
 
-// Seconds since midnight at the head of a log line: 2026-11-21T08:37:40.809.
+// Parses the time at the head of a log line (2026-11-21T08:37:40.809) into seconds since midnight.
 double time_of(const std::string& line) {
   int hours = 0;
   int minutes = 0;
@@ -235,7 +235,7 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// The first round also loads data, or warms the caches.
+// Leaves out the first round, which also loads data or warms the caches.
 void add_counted(std::vector<double>& all, const std::vector<double>& rounds) {
   all.insert(all.end(), rounds.begin() + 1, rounds.end());
 }

@@ -1,5 +1,5 @@
-// A rule of one's own: each parameter moves one step in the direction that most clients voted for
-// (majority vote; Bernstein et al., ICML 2018). Run it as
+// A custom aggregation rule: each parameter moves one step in the direction that most clients voted for
+// (majority vote; Bernstein et al., ICML 2018). Run it as:
 //   custom-sim run examples/custom_aggregator/run.toml
 #include <vector>
 
@@ -31,7 +31,7 @@ class SignVote final : public Aggregator {
   void clear() override { votes_.assign(votes_.size(), 0); }
 
  private:
-  std::vector<int> votes_;  // how many more clients want the parameter up than down
+  std::vector<int> votes_;  // votes for up minus votes for down, for each parameter
   double step_;
 };
 

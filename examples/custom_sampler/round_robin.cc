@@ -1,4 +1,4 @@
-// A sampler: clients take part in turn, in the order of their numbers. Run it as
+// A custom sampler: clients take part in rotation, ordered by their numbers. Run it as:
 //   round-robin-sim run examples/custom_sampler/run.toml
 #include <algorithm>
 
@@ -16,7 +16,7 @@ class RoundRobin final : public Sampler {
     const auto candidates = request.candidates;  // sorted by client
     const std::size_t count = std::min(request.count, candidates.size());
     std::vector<Selected> chosen;
-    // The first candidate from next_ on; after the last client the first one follows.
+    // Start at the first candidate from next_ on; after the last candidate, continue with the first.
     std::size_t at = 0;
     while (at < candidates.size() && candidates[at].client.value() < next_) ++at;
     for (std::size_t i = 0; i < count; ++i)
@@ -27,7 +27,7 @@ class RoundRobin final : public Sampler {
   }
 
  private:
-  std::uint64_t next_;  // the lowest number that may come next
+  std::uint64_t next_;  // the lowest client number that may come next
 };
 
 int main(int argc, char** argv) {
