@@ -1,6 +1,6 @@
 // Folds update files into the accumulator, in the order given, and writes the mean as float64.
 //   fold_files OUT PARAMETERS WEIGHT FILE [WEIGHT FILE]...
-// Driven by mean_test.py, which compares the result with NumPy's.
+// mean_test.py runs it and compares the result with NumPy's.
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>

@@ -1,4 +1,4 @@
-// What the tests of aggregators share: updates held by the test, parts made from a line of TOML.
+// Helpers of the aggregator tests: updates in memory, and parts read from a line of TOML.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@
 
 namespace fedge::aggregation {
 
-// An update's values, handed out from memory at once or only in pieces, as a chunk store does.
+// An update's values in memory, handed out as a whole or only in pieces, as a chunk store does.
 class TestValues final : public UpdateValues {
  public:
   TestValues(std::vector<float> values, bool in_pieces) : values_(std::move(values)), in_pieces_(in_pieces) {}
@@ -50,7 +50,7 @@ inline AggregatorContext test_context(std::size_t parameters) {
   return {.layout = std::move(layout), .max_updates = 100};
 }
 
-// Options as they stand in a run file: "trim = 2\n".
+// Reads a part from options written as in a run file: "trim = 2\n".
 template <class Kind>
 auto read_part(const Kind& kind, const std::string& options) {
   const auto document = config::parse_toml(options, "part.toml");

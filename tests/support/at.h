@@ -1,4 +1,4 @@
-// A point in a test's time, in seconds from its beginning.
+// A point in a test's time, in seconds from the start of the test.
 #pragma once
 
 #include "core/time.h"

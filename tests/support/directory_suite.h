@@ -1,6 +1,6 @@
-// What every Directory must do, as test cases for each implementation:
+// The behaviour that every Directory must show, as test cases for each implementation:
 //   FEDGE_DIRECTORY_SUITE("memory directory", MemoryHarness)
-// A harness is a small world with three places at which the same directory is used.
+// A harness simulates or runs one directory that is accessed at three places.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -22,13 +22,13 @@ class Harness {
   virtual ~Harness() = default;
   virtual Directory& at(std::size_t place) = 0;
   virtual Time now() const = 0;
-  // The calendar goes on by this much, at all places.
+  // Advances the calendar at all places.
   virtual void pass(Duration duration) = 0;
-  // Lets things happen until this holds; false if it does not come to hold.
+  // Processes events until `condition` holds; returns false if it never does.
   virtual bool wait(const std::function<bool()>& condition) = 0;
-  // A hostile node lays these bytes under the key, and gives them to whoever asks.
+  // A hostile node stores these bytes under the record's key and returns them to every lookup.
   virtual void plant(const Record& claimed, std::vector<std::byte> bytes) = 0;
-  // Records that were not taken, by whoever.
+  // Returns how many records were refused, by flaw, over all places.
   virtual FlawCounts refused() = 0;
 };
 
@@ -69,7 +69,7 @@ inline std::vector<Record> lookup(Harness& world, std::size_t place, const Key& 
   return **outcome;
 }
 
-// Some overlays take a while until all see the same.
+// Looks the key up repeatedly: some overlays need time until all places see the same records.
 inline bool comes_to_be(Harness& world, const Key& key, const std::vector<Record>& expected) {
   for (std::size_t place = 0; place < Harness::kPlaces; ++place)
     for (int attempt = 0; lookup(world, place, key) != expected; ++attempt)
@@ -92,7 +92,7 @@ inline void latest_counts(Harness& world) {
   CHECK(comes_to_be(world, first.key, {second}));
   CHECK(publish(world, 0, first) == ErrorCode::kStale);
   CHECK(publish(world, 0, status(world, 1, 6, 50)) == ErrorCode::kStale);
-  CHECK_FALSE(publish(world, 0, second));  // the same once more
+  CHECK_FALSE(publish(world, 0, second));  // publishing the same record again is no error
   CHECK(comes_to_be(world, first.key, {second}));
 }
 
@@ -122,7 +122,7 @@ inline void watchers_are_told(Harness& world) {
   const Record there = status(world, 1, 5, 30), later = status(world, 1, 6, 40), other = status(world, 2, 1);
   CHECK_FALSE(publish(world, 0, there));
   CHECK(comes_to_be(world, there.key, {there}));
-  std::vector<std::uint64_t> told;  // sequences, 0 for gone
+  std::vector<std::uint64_t> told;  // sequence numbers; 0: the record is gone
   auto subscription = world.at(1).watch({{there.key, there.key}, seconds(0.05)}, [&](const Change& change) {
     CHECK(change.key == there.key);
     CHECK(change.signer == there.signer);
@@ -159,11 +159,11 @@ inline void false_ones_are_ignored(Harness& world) {
   CHECK(comes_to_be(world, mine.key, {mine}));
   const FlawCounts before = world.refused();
   std::vector<std::byte> forged = theirs.bytes;
-  forged.back() ^= std::byte{1};  // of the signature
+  forged.back() ^= std::byte{1};  // corrupts the signature
   world.plant(theirs, forged);
   world.plant(theirs, std::vector<std::byte>(3000, std::byte{7}));
   world.plant(theirs, std::vector<std::byte>(kMaxSignedRecord + 1, std::byte{7}));
-  world.plant(theirs, status(world, 2, 1).bytes);  // right, but signed for another place
+  world.plant(theirs, status(world, 2, 1).bytes);  // valid, but signed for another key
   CHECK(comes_to_be(world, mine.key, {mine}));
   for (const Flaw flaw : {Flaw::kForged, Flaw::kMalformed, Flaw::kOversized, Flaw::kMisplaced}) {
     CAPTURE(std::string(to_string(flaw)));

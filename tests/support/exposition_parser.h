@@ -1,6 +1,6 @@
-// Reads Prometheus' text exposition format, slowly and by the letter of
-// https://prometheus.io/docs/instrumenting/exposition_formats/, and checks what promtool's linter checks. It
-// knows nothing of the writer.
+// Parses Prometheus' text exposition format, slowly and literally by
+// https://prometheus.io/docs/instrumenting/exposition_formats/, and applies the checks of promtool's linter.
+// It shares no code with the writer.
 #pragma once
 
 #include <cctype>
@@ -25,7 +25,7 @@ struct Scrape {
   std::map<std::string, std::string> help;
   std::map<std::string, std::string> type;
   std::vector<Sample> samples;
-  std::vector<std::string> problems;  // none: the text is right
+  std::vector<std::string> problems;  // empty: the text is valid
 
   std::optional<double> value(const std::string& name,
                               const std::map<std::string, std::string>& labels = {}) const {
@@ -87,7 +87,7 @@ class ExpositionParser {
       problem("counters, and they alone, end with _total: " + line);
   }
 
-  // The family of a sample: its own name, or a histogram's without the ending.
+  // Returns the family of a sample: its own name, or a histogram's name without the suffix.
   std::string family_of(const std::string& name) const {
     for (const std::string ending : {"_bucket", "_sum", "_count"}) {
       if (name.size() <= ending.size() || name.substr(name.size() - ending.size()) != ending) continue;
@@ -118,7 +118,7 @@ class ExpositionParser {
     scrape_.samples.push_back(std::move(sample));
   }
 
-  // From behind the brace; leaves `at` behind the closing one.
+  // Parses labels from behind the opening brace; leaves `at` behind the closing brace.
   bool take_labels(const std::string& line, std::size_t& at, std::map<std::string, std::string>& labels) {
     while (at < line.size() && line[at] != '}') {
       const std::size_t equals = line.find('=', at);

@@ -1,4 +1,4 @@
-// A network that changes one bit.
+// A proxy that flips one bit of a connection.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace fedge::test {
 
-// Forwards one connection to a server on loopback, both ways, but for one bit.
+// Forwards one connection to a server on loopback in both directions, and flips the requested bits.
 class FlippingProxy : public std::enable_shared_from_this<FlippingProxy> {
  public:
   enum Way : std::size_t { kToServer = 0, kToClient = 1 };
@@ -33,7 +33,7 @@ class FlippingProxy : public std::enable_shared_from_this<FlippingProxy> {
     });
   }
   protocol::Address address() const { return {"127.0.0.1", acceptor_.local_endpoint().port()}; }
-  // Of the bytes that go this way, counted from now on: one that is this many bits on.
+  // Flips one bit in this direction: the one that follows after `bit` more bits from now on.
   void flip(Way way, std::uint64_t bit) { flips_[way] = bit; }
   bool flipped(Way way) const { return done_[way]; }
   void close() {

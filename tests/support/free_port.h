@@ -1,5 +1,5 @@
-// A port of 127.0.0.1 below those that the system gives to outgoing connections, so that it stays free
-// between two starts of a program, and which no other test of this machine takes meanwhile.
+// A free port of 127.0.0.1. It lies below the ports of outgoing connections, so that it stays free between
+// two starts of a program. While the object lives, no other test of this machine takes the port.
 #pragma once
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-// A client that sends any bytes whatever to a port of this machine, and reads what comes back.
+// A client that sends arbitrary bytes to a port of this machine and reads the answers.
 #pragma once
 
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@ class HttpClient {
  public:
   explicit HttpClient(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     REQUIRE(socket_ >= 0);
-    const timeval patience{60, 0};  // against a test that would hang
+    const timeval patience{60, 0};  // so that the test cannot hang
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -30,7 +30,7 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // False if the server has closed meanwhile; what it said can be read all the same.
+  // Returns false if the server has closed the connection; its answer can still be read.
   bool send(const std::string& bytes) {
     std::size_t sent = 0;
     while (sent < bytes.size()) {
@@ -42,12 +42,12 @@ class HttpClient {
   }
   void send_end() { ::shutdown(socket_, SHUT_WR); }
 
-  // Until the server closes.
+  // Reads until the server closes the connection.
   std::string read_to_end() {
     while (more()) continue;
     return std::move(received_);
   }
-  // One answer, as long as its Content-Length says; empty if the server closes before.
+  // Reads one answer, as long as its Content-Length says; empty if the server closes first.
   std::string read_answer(bool head = false) {
     while (true) {
       const std::size_t end = received_.find("\r\n\r\n");

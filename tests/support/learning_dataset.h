@@ -1,5 +1,5 @@
-// Data sets on which something can be learned within a second: 1,000 training images and 500 for the test.
-// One is drawn here, so that every machine has it; the other is the first images of Fashion-MNIST.
+// Data sets that a model can learn within a second: 1,000 training and 500 test images. One is generated
+// here, so that every machine has it; the other is the first images of Fashion-MNIST.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace fedge::test {
 inline constexpr std::uint32_t kTrainImages = 1000;
 inline constexpr std::uint32_t kTestImages = 500;
 
-// A class has two shapes, each of three soft spots; an image shows one of them, moved by up to two pixels,
-// in some brightness and with noise.
+// Generates images. Each class has two shapes of three soft spots. An image shows one of them, shifted by up
+// to two pixels, with varying brightness and noise.
 class DrawnImages {
  public:
   DrawnImages() {
@@ -71,7 +71,7 @@ inline void write_drawn_dataset(const learn::test::TemporaryDirectory& directory
   }
 }
 
-// The first `count` images or labels of a file of the package; empty if it is not installed.
+// Returns the first `count` images or labels of a file of the package; empty if it is not installed.
 inline learn::test::Bytes first_elements(const std::string& name, std::size_t rank, std::size_t size) {
   const auto file = read_file("/usr/share/datasets/fashion-mnist/" + name + ".gz", 1 << 26);
   if (!file) return {};
@@ -82,7 +82,7 @@ inline learn::test::Bytes first_elements(const std::string& name, std::size_t ra
   return elements;
 }
 
-// False if Fashion-MNIST is not installed; the test case is then skipped.
+// Returns false if Fashion-MNIST is not installed; the test case is then skipped.
 inline bool write_fashion_dataset(const learn::test::TemporaryDirectory& directory) {
   for (const auto& [prefix, count] :
        {std::pair<std::string, std::uint32_t>{"train", kTrainImages}, {"t10k", kTestImages}}) {

@@ -1,5 +1,5 @@
-// A program as a process of its own whose output goes into a file, so that it never waits for a reader, and
-// which ends with the test. With a program before it (strace) both do.
+// A program that runs as a child process and ends with the test. Its output goes into a file, so that it
+// never blocks on a reader. If another program wraps it (strace), both end.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -24,16 +24,16 @@
 
 namespace fedge::test {
 
-// A pidfd of it, -1 if it is gone.
+// Returns a pidfd of the process, -1 if it has ended.
 inline int open_process(pid_t process) { return static_cast<int>(::syscall(SYS_pidfd_open, process, 0)); }
 
-// Whether the process of this pidfd ends within this time.
+// Returns whether the process of this pidfd ends within this time.
 inline bool ends_within(int pidfd, int milliseconds) {
   pollfd end{pidfd, POLLIN, 0};
   return ::poll(&end, 1, milliseconds) == 1;
 }
 
-// Whether the process whose number is in this file, nobody's child here, comes to its end.
+// Returns whether the process ends whose id is in the file `number`. It is not a child of the test.
 inline bool comes_to_its_end(const std::filesystem::path& number) {
   const auto text = read_file(number, 100);
   REQUIRE(text);
@@ -44,7 +44,7 @@ inline bool comes_to_its_end(const std::filesystem::path& number) {
   return ends;
 }
 
-// Blocks until there is such a file. Its directory is there already.
+// Blocks until the file exists. Its directory must exist.
 inline void wait_for_file(const std::filesystem::path& path) {
   const int changes = ::inotify_init1(IN_CLOEXEC);
   REQUIRE(::inotify_add_watch(changes, path.parent_path().c_str(), IN_CREATE | IN_MOVED_TO) >= 0);
@@ -55,7 +55,7 @@ inline void wait_for_file(const std::filesystem::path& path) {
 
 class LoggedProcess {
  public:
-  // The first argument is the program, found by PATH. Standard output and errors are added to the file.
+  // The first argument is the program, found by PATH. Standard output and errors are appended to the log.
   LoggedProcess(std::vector<std::string> arguments, std::filesystem::path log) : log_(std::move(log)) {
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -88,25 +88,25 @@ class LoggedProcess {
   LoggedProcess(const LoggedProcess&) = delete;
   LoggedProcess& operator=(const LoggedProcess&) = delete;
 
-  // "/proc/1234/cmdline".
+  // Returns a path such as "/proc/1234/cmdline".
   std::filesystem::path in_proc(const std::string& name) const {
     return "/proc/" + std::to_string(process_) + "/" + name;
   }
   void signal(int number) const { ::kill(process_, number); }
-  // Blocks until it stands still.
+  // Stops the process and blocks until it has stopped.
   void stop() const {
     signal(SIGSTOP);
     siginfo_t state{};
     REQUIRE(::waitid(P_PID, static_cast<id_t>(process_), &state, WSTOPPED | WEXITED | WNOWAIT) == 0);
     REQUIRE(state.si_code == CLD_STOPPED);
   }
-  // As the power goes: it has no time for a last word.
+  // Kills the process without a chance to clean up, like a power failure.
   void kill() {
     if (status_) return;
     ::kill(-process_, SIGKILL);
     (void)wait();
   }
-  // Its exit code, 128 and more for a signal.
+  // Returns the exit code; 128 plus the signal's number if a signal ended the process.
   int wait() {
     if (status_) return *status_;
     int status = 0;
@@ -114,18 +114,19 @@ class LoggedProcess {
     status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return *status_;
   }
-  // Whether it ends by itself within this time.
+  // Returns whether the process ends by itself within this time.
   bool ends_within(int milliseconds) const { return status_ || test::ends_within(handle_, milliseconds); }
-  // Blocks until its log has this text; false if it ended without.
+  // Blocks until the log contains this text; returns false if the process ends without it.
   bool wait_for(const std::string& text) const {
     return wait_until([&] { return contains(log(), text); });
   }
-  // Blocks until there is such a file; false if it ended without. The directory is there already.
+  // Blocks until the file exists; returns false if the process ends first. The directory must exist.
   bool wait_for_file(const std::filesystem::path& path) const {
     REQUIRE(::inotify_add_watch(changes_, path.parent_path().c_str(), IN_CREATE | IN_MOVED_TO) >= 0);
     return wait_until([&] { return std::filesystem::exists(path); });
   }
-  // Blocks until this holds, looking again whenever its log has grown; false if it ended without.
+  // Blocks until `happened` holds, which it checks whenever the log has grown; returns false if the process
+  // ends first.
   bool wait_until(const std::function<bool()>& happened) const {
     while (!happened()) {
       pollfd both[] = {{handle_, POLLIN, 0}, {changes_, POLLIN, 0}};
@@ -136,7 +137,7 @@ class LoggedProcess {
     }
     return true;
   }
-  // What it has said, not what was in the file before.
+  // Returns what the process has logged, without earlier content of the file.
   std::string log() const {
     const auto text = read_file(log_, 64 << 20);
     REQUIRE(text);

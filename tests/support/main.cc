@@ -1,5 +1,5 @@
-// The main program of every doctest program. Beyond doctest's own: a test case that asserts nothing fails,
-// and one that was skipped (support/skip.h) does not count as passed.
+// The main program of every doctest program. It adds to doctest: a test case without assertions fails, and a
+// skipped test case (support/skip.h) does not count as passed.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -13,12 +13,12 @@ struct Counts {
   int run = 0;
   int skipped = 0;
   int empty = 0;       // passed without an assertion
-  bool skips = false;  // the running test case
+  bool skips = false;  // of the running test case
 };
 
 Counts counts;
 
-// doctest calls it at the beginning and end of each test case, beside the reporter that prints.
+// doctest calls this listener at the start and end of each test case, beside the reporter that prints.
 class CountingListener : public doctest::IReporter {
  public:
   explicit CountingListener(const doctest::ContextOptions& /*options*/) {}

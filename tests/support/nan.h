@@ -1,4 +1,4 @@
-// A value that no kernel may read or write where it stands.
+// Marks elements that a kernel must neither read nor write.
 #pragma once
 
 #include <limits>

@@ -1,4 +1,4 @@
-// For tests of what happens when no file or connection can be opened.
+// For tests of failures to open a file or a connection.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -7,7 +7,7 @@
 
 namespace fedge::test {
 
-// This process may open no descriptor more, while it lives.
+// While this object lives, the process cannot open another descriptor.
 class NoMoreDescriptors {
  public:
   NoMoreDescriptors() {

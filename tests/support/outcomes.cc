@@ -1,5 +1,5 @@
-// Test cases for the tests of support/main.cc: each ends in another way. CTest runs them one by one and
-// checks how the program ends (tests/CMakeLists.txt).
+// Test cases for the tests of support/main.cc; each has a different outcome. CTest runs them one by one and
+// checks the program's exit (tests/CMakeLists.txt).
 #include <doctest/doctest.h>
 
 #include "tests/support/skip.h"

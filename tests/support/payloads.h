@@ -1,4 +1,4 @@
-// Payloads in memory for tests of the payload codecs: an object's chunks, and its values decoded.
+// Payloads in memory for tests of the payload codecs: an object's chunks and its decoded values.
 #pragma once
 
 #include <algorithm>
@@ -33,12 +33,12 @@ inline std::vector<std::byte> bytes_of(std::initializer_list<int> octets) {
   return bytes;
 }
 
-// The manifest of a payload that holds this many values, from parameter 0 on.
+// Returns the manifest of a payload with this many values, starting at parameter 0.
 inline Manifest manifest_of(const EncodedPayload& payload, std::size_t values) {
   return make_manifest({}, Coverage::all(values), payload, 4096);
 }
 
-// The values, read `step` at a time, of a payload that must hold exactly these.
+// Decodes a payload that must hold exactly `values` values, reading `step` of them at a time.
 inline Result<std::vector<float>> decoded(const EncodedPayload& payload, std::size_t values,
                                           std::size_t step = ~std::size_t{0}) {
   const Manifest manifest = manifest_of(payload, values);
@@ -51,13 +51,13 @@ inline Result<std::vector<float>> decoded(const EncodedPayload& payload, std::si
   return result;
 }
 
-// Why these bytes are refused: "corrupt: ..." or "invalid: ...".
+// Returns the reason for which the payload is refused: "corrupt: ..." or "invalid: ...".
 inline std::string refusal(const EncodedPayload& payload, std::size_t values) {
   const auto result = decoded(payload, values);
   return result ? "accepted" : std::string(to_string(result.error().code)) + ": " + result.error().message;
 }
 
-// Equal to the bit: tells 0 from -0 and takes NaN for itself.
+// Compares bit by bit: 0 differs from -0, and a NaN equals itself.
 inline bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }

@@ -1,4 +1,4 @@
-// Settings of a run as `--set` takes them, put together.
+// Concatenates settings of a run in the form that `--set` takes.
 #pragma once
 
 #include <string>

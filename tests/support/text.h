@@ -1,4 +1,4 @@
-// What tests look for in a text.
+// Counts and splits text for tests.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@ inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// How often `part`, which is not empty, is in `text`; occurrences may overlap.
+// Counts the occurrences of `part`, which must not be empty, in `text`; they may overlap.
 inline std::size_t count(const std::string& text, const std::string& part) {
   std::size_t found = 0;
   for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
   return found;
 }
 
-// The lines, without their ends.
+// Returns the lines without their line ends.
 inline std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);

@@ -1,5 +1,5 @@
-// A data set small enough for tests that need no package: Fashion-MNIST's files and shape, forty
-// training samples and ten for the test, four and one of each class.
+// A data set small enough for tests that need no package. It has the files and shape of Fashion-MNIST with
+// forty training and ten test samples: four and one of each class.
 #pragma once
 
 #include "tests/unit/learn/idx_fixture.h"

@@ -1,4 +1,4 @@
-// Disagreements in few words, and the rules of tracks as they are written down: sets and maps, slow and
+// Short notation for disagreements, and a reference of the tracks' rules with sets and maps, slow and
 // obvious.
 #pragma once
 
@@ -69,7 +69,7 @@ inline Policy ring(std::uint32_t n, std::uint32_t k) {
   return policy;
 }
 
-// A track as a test writes it down.
+// A track in a form that tests can write down.
 struct Track {
   IdSet exclude;
   IdSet owners;
@@ -87,10 +87,11 @@ inline std::vector<Track> tracks_of(const Resolution& resolution) {
   return result;
 }
 
-// The reference.
+// The reference's normal form of a policy.
 struct ReferenceForm {
-  std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> exclusions;  // c, x, since
-  std::map<std::uint32_t, std::uint32_t> withdrawn;                            // c, since
+  std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> exclusions;  // client, excluded client,
+                                                                               // since round
+  std::map<std::uint32_t, std::uint32_t> withdrawn;                            // client, since round
 };
 
 inline ReferenceForm reference_form(const Policy& policy, std::uint32_t round) {
@@ -134,7 +135,7 @@ inline std::vector<Track> reference_tracks(const Policy& policy, std::uint32_t r
     owners[pattern].insert(c);
   }
   std::vector<Track> tracks;
-  for (const auto& [pattern, who] : owners) {  // sets come in the lexicographic order of their elements
+  for (const auto& [pattern, who] : owners) {  // std::map sorts the sets lexicographically
     Track track{pattern, who, {}};
     for (const auto& [c, own] : pattern_of) {
       const bool fits =

@@ -31,7 +31,7 @@ const Room* find_room(std::string_view name) {
   return nullptr;
 }
 
-// Whether a word of rules.h's table is used in this line of code without comments and literals.
+// Returns whether this code line, without comments and literals, uses a word of rules.h's table.
 bool uses(std::string_view line, std::string_view word) {
   const bool call = ends_with(word, "()");
   if (call) word.remove_suffix(2);
@@ -43,7 +43,7 @@ bool uses(std::string_view line, std::string_view word) {
     if (!call) return true;
     while (after < line.size() && line[after] == ' ') ++after;
     if (after == line.size() || line[after] != '(') continue;
-    if (ends_with(before, ".") || ends_with(before, "->")) continue;  // somebody's member
+    if (ends_with(before, ".") || ends_with(before, "->")) continue;  // a member of another type
     if (ends_with(before, "std::")) return true;
     if (ends_with(before, "::") && before.size() > 2 && is_word(before[before.size() - 3])) continue;
     return true;
@@ -114,7 +114,7 @@ class FileCheck {
   }
 
   void check_text() {
-    // Put together here so that this file does not report itself.
+    // Assembled from two parts so that this file does not report itself.
     const std::string markers[] = {std::string("TO") + "DO", std::string("FIX") + "ME",
                                    std::string("XX") + "X"};
     for (std::size_t i = 0; i < lines_.size(); ++i) {

@@ -1,4 +1,4 @@
-// tidy ROOT: prints what breaks the house rules as file:line: message; exit code 1 if anything does.
+// tidy ROOT: prints violations of the house rules as file:line: message; exits with 1 if there are any.
 #include <cstdio>
 #include <exception>
 

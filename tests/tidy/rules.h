@@ -1,4 +1,4 @@
-// The rules themselves, as tables: rooms and what they may include, what only shells may touch.
+// The house rules as tables: the rooms, what each may include, and what only shells may use.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@ namespace fedge::tidy {
 struct Room {
   std::string_view name;
   std::vector<std::string_view> may_include;  // besides itself
-  bool decisions;                             // no sockets, databases or overlay networks
-  bool shell;                                 // may read clocks, start threads, ask the environment
+  bool decisions;                             // contains decisions: no sockets, databases or overlay networks
+  bool shell;                                 // may read clocks, start threads and read the environment
 };
 
 inline const std::vector<Room>& rooms() {
@@ -40,14 +40,14 @@ inline const std::vector<Room>& rooms() {
   return table;
 }
 
-// Folders that are not rooms but have the same read-me and style; they may include everything.
+// Folders that are not rooms but have the same README and style; they may include everything.
 inline constexpr std::array<std::string_view, 2> kOtherFolders = {"tests", "bench"};
 
 // Headers that rooms of decisions may not include: sockets, overlay networks, databases.
 inline constexpr std::array<std::string_view, 6> kShellHeaders = {"boost/",  "asio",       "opendht",
                                                                   "sqlite3", "SQLiteCpp/", "pqxx"};
 
-// What only shells may use. A word with "()" behind it is meant as a call of a function of that name.
+// Words that only shells may use. "()" behind a word restricts the rule to calls of a function of that name.
 inline constexpr std::array<std::string_view, 18> kShellWords = {
     "steady_clock::now", "system_clock",  "high_resolution_clock",
     "random_device",     "getenv",        "secure_getenv",

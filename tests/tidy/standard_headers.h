@@ -1,5 +1,5 @@
-// The headers of the standard library, sorted: all that a public header may include besides the
-// project's own.
+// The headers of the standard library, sorted. A public header may include these and the project's own
+// headers only.
 #pragma once
 
 #include <array>

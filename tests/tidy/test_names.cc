@@ -1,5 +1,5 @@
-// What documents say of tests: a name in code marks that begins like a test program's ("unit_core: ...")
-// must be that of a test case in its folder.
+// Checks the test names that documents quote: a name in code marks that begins like a test program's
+// ("unit_core: ...") must be that of a test case in the program's folder.
 #include <array>
 
 #include "tests/tidy/tidy.h"
@@ -8,16 +8,16 @@ namespace fedge::tidy {
 namespace {
 
 struct Kind {
-  std::string_view prefix;  // of the program's name
+  std::string_view prefix;  // of the test program's name
   std::string_view folder;
-  bool by_room;  // a folder for each room
+  bool by_room;  // one folder for each room
 };
 constexpr std::array<Kind, 4> kKinds = {{{"unit_", "tests/unit/", true},
                                          {"property_", "tests/property/", true},
                                          {"integration_", "tests/integration/", false},
                                          {"faults_", "tests/faults/", false}}};
 
-// "unit_core" to "tests/unit/core/"; empty if it is no test program's name.
+// Maps "unit_core" to "tests/unit/core/"; returns "" for other names.
 std::string folder_of(std::string_view program) {
   for (const Kind& kind : kKinds) {
     if (!program.starts_with(kind.prefix)) continue;
@@ -28,7 +28,7 @@ std::string folder_of(std::string_view program) {
   return {};
 }
 
-// The adjacent string literals from here on as one text.
+// Concatenates the adjacent string literals at the start of `code`.
 std::string literals(std::string_view code) {
   std::string text;
   for (std::size_t at = 0;;) {

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 const std::string kHeader = "// What this is.\n#pragma once\n";
 
-// A source tree in a temporary directory that starts out without a finding.
+// A source tree in a temporary directory, without findings at the start.
 class Tree {
  public:
   Tree() {
@@ -48,7 +48,7 @@ bool starts_with(const std::string& text, const std::string& prefix) {
   return text.compare(0, prefix.size(), prefix) == 0;
 }
 
-// Writes one file and expects exactly one finding, at this place and with these words in it.
+// Writes one file and expects exactly one finding, at `place` and with `words` in its message.
 void expect_one(const std::string& path, const std::string& text, const std::string& place,
                 const std::string& words) {
   CAPTURE(path);
@@ -247,10 +247,10 @@ TEST_CASE("tidy: sources of one target that give different things one name are f
     CHECK(tree.findings().empty());
   }
   tree.write("learn/text/b.cc", "int x;\n");
-  tree.write("core/b.cc", unnamed("constexpr int kPiece = 5;\n"));  // of another target
+  tree.write("core/b.cc", unnamed("constexpr int kPiece = 5;\n"));  // another target
   tree.write("tests/unit/learn/b.h", kHeader + "constexpr int kPiece = 5;\n");
   tree.write("tests/unit/learn/b_test.cc", unnamed("constexpr int kPiece = 5;\n"));
-  tree.write("learn/a.cc", unnamed("int a;\n") + unnamed("int a;\n"));  // the compiler finds that
+  tree.write("learn/a.cc", unnamed("int a;\n") + unnamed("int a;\n"));  // the compiler reports these
   CHECK(tree.findings().empty());
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What people write by hand. Anything else in the tree (fixtures, corpora, pictures) is not looked at.
+// Files that people write by hand. The walk ignores all others (fixtures, corpora, pictures).
 constexpr std::array<std::string_view, 12> kExtensions = {
     ".h", ".cc", ".py", ".sh", ".md", ".toml", ".txt", ".cmake", ".proto", ".json", ".html", ".js"};
 
@@ -31,7 +31,7 @@ std::string read_text(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Paths from the root of every file that is looked at, sorted.
+// Returns the sorted paths, relative to the root, of every file to check.
 std::vector<std::string> list_files(const fs::path& root) {
   std::vector<std::string> files;
   for (auto it = fs::recursive_directory_iterator(root); it != fs::recursive_directory_iterator(); ++it) {

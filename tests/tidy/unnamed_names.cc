@@ -10,7 +10,7 @@ namespace {
 
 struct Declared {
   std::string name;
-  std::string meaning;      // a function's parameter types, what an alias stands for, else empty
+  std::string meaning;      // a function's parameter types, the type that an alias stands for, else empty
   bool repeatable = false;  // may be declared twice with the same meaning
 };
 
@@ -40,7 +40,7 @@ std::optional<Declared> declared_by(const std::string& line) {
 std::string target_of(const std::string& path) {
   for (const Room& room : rooms()) {
     const std::string name(room.name);
-    if (name == "apps") continue;  // several programs
+    if (name == "apps") continue;  // it contains several programs
     for (const std::string& folder : {name, "tests/unit/" + name, "tests/property/" + name})
       if (path.starts_with(folder + "/")) return folder;
   }
