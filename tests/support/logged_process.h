@@ -100,7 +100,7 @@ class LoggedProcess {
     REQUIRE(::waitid(P_PID, static_cast<id_t>(process_), &state, WSTOPPED | WEXITED | WNOWAIT) == 0);
     REQUIRE(state.si_code == CLD_STOPPED);
   }
-  // Kills the process without a chance to clean up, like a power failure.
+  // Kills the process without a chance to clean up, as in a crash.
   void kill() {
     if (status_) return;
     ::kill(-process_, SIGKILL);
