@@ -12,7 +12,7 @@
 namespace fedge::aggregation {
 namespace {
 
-// What an update takes of the room that the sums have.
+// Returns how much of max_total_weight() an update uses.
 std::uint64_t load_of(SampleCount weight, double factor) {
   return static_cast<std::uint64_t>(std::ceil(static_cast<double>(weight.value()) * std::max(factor, 1.0)));
 }
@@ -124,7 +124,7 @@ Result<void> Accumulator::add(const ExactSum& sum) {
   for (std::size_t c = 0; c < sum.cells.size(); ++c) {
     const Range& cell = sum.cells[c];
     FEDGE_CHECK(cell.end <= layout_->size(), "cells of this model");
-    // The room leaves this below 2^63; each contribution may have been rounded up.
+    // max_total_weight() keeps this bound below 2^63. Each contribution may have been rounded up.
     const auto most = static_cast<std::int64_t>(sum.weights[c]) *
                           static_cast<std::int64_t>(std::ceil(format_.max_abs * format_.unit())) +
                       static_cast<std::int64_t>(sum.updates);

@@ -1,11 +1,11 @@
-// Accumulator: the exact weighted mean of updates as a streaming fold. Every contribution
-// round(x * weight * 2^fraction_bits) is a 64-bit integer, and integer addition is associative, so
-// the mean is bit-identical whatever the arrival order, the threads, or the tree of relays.
-// Coverage-weighted: each parameter is averaged over the updates that cover it; one that nobody
-// covered keeps its value. Error of the mean: at most half of 2^-fraction_bits over the average weight.
-// Memory: 8 bytes a parameter between the first update and clear(), whatever the number of updates.
-// Cost: about 1.7 times that of a float32 axpy for a lone update (twice as wide sums, bound by
-// memory), less than one axpy each when several are folded together. Externally synchronised.
+// Accumulator: the exact weighted mean of updates, computed as a streaming fold. Every contribution round(x *
+// weight * 2^fraction_bits) is a 64-bit integer. Integer addition is associative, so the mean is
+// bit-identical for any arrival order, number of threads or tree of relays. Each parameter is averaged over
+// the updates that cover it; a parameter that no update covers keeps its value. Error of the mean: at most
+// half of 2^-fraction_bits over the average weight.
+// Memory: 8 bytes a parameter from the first update until clear(), for any number of updates.
+// Cost: about 1.7 times a float32 axpy for a single update (64-bit sums, memory-bound); less than one axpy
+// each if several are folded together. Externally synchronised.
 #pragma once
 
 #include <cstddef>
@@ -27,56 +27,58 @@
 
 namespace fedge::aggregation {
 
-// One client's update, packed: values.size() == coverage->count(). Borrowed for the call.
+// One client's packed update: values.size() == coverage->count(). Borrowed for the call.
 struct UpdateView {
   SampleCount weight;
   const Coverage* coverage = nullptr;
   std::span<const float> values;
-  // The values count this many times, the weight but once: positive, at most kMaxFactor. Rounded to what
-  // keeps weight * factor within 29 significant bits, so that every machine gets the same product.
+  // Multiplies the values, but not the weight in the denominator: positive, at most kMaxFactor. Rounded so
+  // that weight * factor has at most 29 significant bits: every machine then gets the same product.
   double factor = 1.0;
 };
 inline constexpr double kMaxFactor = 1e6;
 
-// What an update of this weight adds to the sums: out[i] = round(values[i] * weight * 2^fraction_bits), of as
-// many values as `out` holds. False if one is not finite or beyond max_abs; `out` is of no use then.
+// Computes what an update of this weight adds to the sums: out[i] = round(values[i] * weight *
+// 2^fraction_bits), for out.size() values. Returns false if a value is not finite or beyond max_abs; `out` is
+// then unspecified.
 bool contribution(const FixedPoint& format, SampleCount weight, std::span<const float> values,
                   std::span<std::int64_t> out);
 
 class Accumulator {
  public:
-  // `kernel` is for tests; by default the fastest this processor can run. All give the same bits.
+  // `kernel` is for tests; the default is the fastest kernel of this processor. All kernels give the same
+  // bits.
   Accumulator(std::shared_ptr<const ParameterLayout> layout, FixedPoint format,
               const FoldKernel& kernel = fold_kernels().front());
 
-  // Whether an update of this weight may still be folded: 1 to kMaxUpdateWeight, and the total (each
-  // weight times its factor, if that is above 1) within what the sums can hold.
+  // Checks that an update of this weight may be folded: weight 1 to kMaxUpdateWeight, and the total (each
+  // weight times max(1, factor)) within what the sums can hold.
   Result<void> admit(SampleCount weight, double factor = 1.0) const;
 
-  // Finds the first value that is not finite or beyond max_abs. `first` is the position of
-  // values[0] in the packed payload of `coverage`; the error names the parameter and the value.
+  // Reports the first value that is not finite or beyond max_abs. `first` is the position of values[0] in the
+  // packed payload of `coverage`; the error names the parameter and the value.
   Result<void> check(const Coverage& coverage, std::size_t first, std::span<const float> values) const;
 
-  // Folds several waiting updates in one pass over the accumulator. All or nothing: if any holds a
-  // bad value (found on the way, no extra pass) nothing of that call stays in the sums.
-  // The error names the update by its place in `updates`, counted from 1, and the parameter.
+  // Folds several waiting updates in one pass over the accumulator. All or nothing: a bad value, found in the
+  // same pass, removes the whole call from the sums. The error names the parameter and the update (its
+  // position in `updates`, from 1).
   Result<void> fold(std::span<const UpdateView> updates, Parallel& parallel);
 
-  // The same in two parts, for payloads that arrive from a chunk store: open() counts the update's
-  // weight over its coverage, then add() is called for each piece of its packed payload exactly
-  // once. Every piece must have passed check(); one that has not is an internal error.
-  // Of `update`, open() looks at no values; add() is given a piece of them.
+  // Fold one update in pieces, for payloads that arrive from a chunk store. open() counts the update's weight
+  // over its coverage and ignores its values. Then add() is called exactly once for each piece of the packed
+  // payload. Every piece must have passed check(); a piece that has not is an internal error.
   Result<void> open(const UpdateView& update);
   void add(const UpdateView& piece, std::size_t first);
 
-  // Adds what others have summed, in the same format. kInvalid if updates of such weights cannot come to it.
+  // Adds sums of the same format that were computed elsewhere. kInvalid if updates of these weights cannot
+  // give such a sum.
   Result<void> add(const ExactSum& sum);
 
-  // The mean of parameters first, first + 1, ... in double; 0 where nobody contributed.
+  // Writes the mean of parameters first, first + 1, ... in double; 0 where no update contributed.
   void mean(std::size_t first, std::span<double> out) const;
-  // The sums over this weight, whoever contributed.
+  // Divides the sums by this weight instead of the weight of the contributing updates.
   void mean_over(double weight, std::size_t first, std::span<double> out) const;
-  // The sums themselves, one a parameter, for noise to be added.
+  // The integer sums, one a parameter, so that noise can be added.
   std::span<std::int64_t> sums() {
     require_sums();
     return sums_.span();
@@ -84,7 +86,7 @@ class Accumulator {
 
   std::size_t updates() const { return updates_; }
   SampleCount total_weight() const { return total_weight_; }
-  // Parameters that at least one update covered, and by how much.
+  // The parameters that at least one update covered; weights() has the weight of each.
   Coverage covered() const { return weights_.covered(); }
   const WeightMap& weights() const { return weights_; }
 
@@ -92,9 +94,9 @@ class Accumulator {
   void clear();
 
  private:
-  // Whether this weight fits on top of what the sums hold already.
+  // Checks that this weight fits on top of the weight that the sums hold already.
   Result<void> admit(SampleCount weight, double factor, std::uint64_t held) const;
-  // Whether this update fits the layout and, on top of that, the sums.
+  // Checks that this update fits the layout and, on top of `held`, the sums.
   Result<void> admit(const UpdateView& update, std::uint64_t held) const;
   void count(const UpdateView& update);
   void require_sums();
@@ -103,7 +105,7 @@ class Accumulator {
   FixedPoint format_;
   FoldKernel kernel_;
   std::int32_t limit_;  // limit_bits(format_.max_abs)
-  // Empty until there is something to add up.
+  // Empty until the first update.
   AlignedBuffer<std::int64_t> sums_;
   WeightMap weights_;
   std::size_t updates_ = 0;

@@ -21,11 +21,11 @@ bool Barrier::may_begin(std::size_t worker, const Progress& progress, Rng rng) c
   const auto far_behind = [&](std::uint64_t other) {
     return other < progress.steps()[worker] && progress.steps()[worker] - other > theta_;
   };
-  // Nobody is far behind, whoever is drawn.
+  // If the slowest worker is not far behind, no drawn worker is.
   if (!far_behind(progress.least())) return true;
   const std::size_t others = progress.steps().size() - 1;
   if (!samples() || beta_ >= others) return false;
-  // beta distinct places of the others' (R. W. Floyd's method; Bentley, Communications of the ACM 30, 1987).
+  // Draws beta distinct other workers (R. W. Floyd's method; Bentley, Communications of the ACM 30, 1987).
   std::set<std::size_t> drawn;
   for (std::size_t last = others - beta_; last < others; ++last) {
     std::size_t place = rng.below(last + 1);

@@ -1,16 +1,16 @@
-// Barrier: when a worker of an asynchronous run may begin its next step, by what the others have finished
-// (probabilistic synchronous parallel; Wang, Catterall, Mortier, "Probabilistic synchronous parallel", 2017,
-// arXiv:1709.07772). A worker that has finished t_i steps looks at beta others, drawn uniformly without
-// replacement, and may begin the next step if each of them has t_j >= t_i - theta:
+// Barrier: decides when a worker of an asynchronous run may begin its next step, from the steps that the
+// others have finished (probabilistic synchronous parallel; Wang, Catterall, Mortier, "Probabilistic
+// synchronous parallel", 2017, arXiv:1709.07772). A worker with t_i finished steps checks beta others, drawn
+// uniformly without replacement. It may begin if each of them has t_j >= t_i - theta:
 //
 //   asp   beta 0                      never waits
-//   bsp   everybody, theta 0          steps differ by 1 at most
-//   ssp   everybody, theta            steps differ by theta + 1 at most
+//   bsp   all others, theta 0         steps differ by 1 at most
+//   ssp   all others, theta           steps differ by theta + 1 at most
 //   pbsp  beta, theta 0
 //   pssp  beta, theta
 //
-// A worker with the fewest steps of all may always begin: where one such gets its turn, nothing comes to a
-// standstill. Pure. Cost: O(beta log beta) for a worker that is ahead of the last one, else O(1).
+// Liveness: a worker with the fewest steps of all may always begin. Pure. Cost: O(beta log beta) for a worker
+// that is ahead of the slowest, else O(1).
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ class Barrier {
   explicit Barrier(const BarrierSpec& spec);
 
   bool never_waits() const { return kind_ == BarrierSpec::Kind::kAsp; }
-  // `worker` is a place in progress.steps(). With no more than beta others all of them are looked at.
+  // `worker` is an index in progress.steps(). If there are at most beta others, all of them are checked.
   bool may_begin(std::size_t worker, const Progress& progress, Rng rng) const;
 
  private:

@@ -10,7 +10,7 @@ namespace fedge::aggregation {
 namespace {
 
 constexpr std::size_t kVariatePiece = std::size_t{1} << 16;
-// No honest change comes near it, and a million clients' sum stays within 64 bits.
+// Far beyond any honest change, yet the sum over a million clients stays within 64 bits.
 constexpr double kMaxChange = 0x1p14;
 
 }  // namespace

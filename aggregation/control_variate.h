@@ -1,10 +1,10 @@
 // ControlVariate: SCAFFOLD's server control variate c (Karimireddy et al., ICML 2020, algorithm 1, option
-// II), the mean of the clients' c_k over all N clients. A client's change follows from what the server has
-// anyway,
+// II), the mean of the clients' c_k over all N clients. The server derives a client's change from data it
+// already has:
 //   c_k+ - c_k = -c - delta_k / (steps_k * eta_l),
-// so that clients upload nothing but their update: both sides call control_change() with the same
-// numbers and get the same bits. Changes are summed as integers of 2^-28: N c is the sum of all c_k
-// exactly, whatever the order. Memory: 16 bytes a parameter. Externally synchronised.
+// Clients therefore upload only their update: both sides call control_change() with the same numbers and get
+// the same bits. Changes are summed as integers of 2^-28, so N c is exactly the sum of all c_k in any order.
+// Memory: 16 bytes a parameter. Externally synchronised.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +26,15 @@ ControlUnits control_change(float control, float delta, double scale);
 
 class ControlVariate {
  public:
-  // For `clients` clients in all, whose SGD has this learning rate.
+  // `clients` is the number of all clients; `learning_rate` is that of their SGD.
   ControlVariate(std::size_t parameters, std::size_t clients, double learning_rate);
 
-  // c for parameters first, first + 1, ..., as it is sent to clients.
+  // Reads c of parameters first, first + 1, ..., as it is sent to clients.
   void read(std::size_t first, std::span<float> out) const;
-  // The change of one client whose update has been accepted; full coverage. The error is the file's.
+  // Adds the change of one client whose full-coverage update was accepted. The error is that of reading its
+  // values.
   Result<void> add(const Update& update);
-  // The round is over: its changes join c.
+  // Ends the round: adds its changes to c.
   void close();
   // As Aggregator::memory(); between rounds.
   std::span<std::byte> memory() { return std::as_writable_bytes(total_.span()); }
@@ -42,7 +43,7 @@ class ControlVariate {
   std::size_t clients_;
   double learning_rate_;
   AlignedBuffer<ControlUnits> total_;    // N c
-  AlignedBuffer<ControlUnits> pending_;  // of this round
+  AlignedBuffer<ControlUnits> pending_;  // changes of this round
 };
 
 }  // namespace fedge::aggregation

@@ -1,5 +1,5 @@
-// ExactSum: what updates come to that have been summed somewhere else than in an Accumulator: in secret, or
-// by a relay. The same integers, so the mean is the same to the bit.
+// ExactSum: a sum of updates computed outside an Accumulator, by secure aggregation or by a relay. It holds
+// the same integers as an Accumulator, so the mean is bit-identical.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace fedge::aggregation {
 // Borrowed for the call.
 struct ExactSum {
   std::span<const Range> cells;            // of parameters: ascending, disjoint; neighbours may touch
-  std::span<const std::uint64_t> weights;  // of each cell: the sum of those updates' weights that cover it
+  std::span<const std::uint64_t> weights;  // of each cell: total weight of the updates that cover it
   std::span<const std::int64_t> sums;      // of round(x * weight * 2^fraction_bits), packed over the cells
   std::size_t updates = 0;
 };

@@ -8,15 +8,15 @@
 namespace fedge::aggregation {
 namespace {
 
-// Parameters in one pass over several updates: 32 KiB of sums, which are still in the first- or
-// second-level cache when the next group of updates is added.
+// Parameters in one pass over several updates: 32 KiB of sums, still in the first- or second-level cache when
+// the next group of updates is added.
 constexpr std::size_t kBlock = 4096;
-// Parameters in one thread's task: large against the cost of handing it out, small enough that a
-// model of half a megabyte still occupies two threads.
+// Parameters in one thread's task: large compared with the cost of scheduling it, small enough that a
+// half-megabyte model still uses two threads.
 constexpr std::size_t kFoldTask = 16 * kBlock;
 
-// weight * factor in 29 significant bits: times a float32 it is exact in a double, so that kernels that
-// fuse the product into the rounding and kernels that do not agree.
+// Rounds weight * factor to 29 significant bits. Its product with a float32 is then exact in a double, so
+// kernels with and without fused multiply-add give the same bits.
 double scale_of(SampleCount weight, double factor) {
   const double product = static_cast<double>(weight.value()) * factor;
   int exponent = 0;
@@ -101,8 +101,8 @@ FoldInput Folding::input(const float* values, const UpdateView& update, Sign sig
           .limit = largest * scale > kFastLimit ? limit_bits(kFastLimit / scale) : limit_};
 }
 
-// Adds `inputs`, all of which speak about the parameters from `begin` on. Rounding to even is the
-// same on both sides of 0, so that a negative scale takes out exactly what a positive one put in.
+// Adds `inputs`, all for the parameters from `begin` on. Rounding to even is symmetric around 0, so a
+// negative scale removes exactly what a positive one added.
 bool Folding::add(std::size_t begin, std::span<const FoldInput> inputs, std::size_t count) const {
   std::int64_t* sums = sums_.data() + begin;
   if (!kernel_.fold(sums, inputs.data(), inputs.size(), count)) return true;
@@ -110,7 +110,7 @@ bool Folding::add(std::size_t begin, std::span<const FoldInput> inputs, std::siz
   for (FoldInput input : inputs) {
     const std::int32_t largest = kernel_.max_magnitude(input.values, count);
     if (largest <= input.limit) continue;
-    // Take out what the fast conversion did of this stretch; the wide one does all of it.
+    // Remove what the fast conversion added for this stretch; the wide conversion then adds all of it.
     FoldInput inverse = input;
     inverse.scale = -input.scale;
     kernel_.fold(sums, &inverse, 1, count);

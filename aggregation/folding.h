@@ -1,7 +1,7 @@
-// Folding: one call's walk over the accumulator's sums. Cuts the parameters into blocks that stay in
-// the cache while every waiting update is added to them, hands blocks to threads in tasks, and picks
-// the kernel's fast or wide conversion by what the values need. None of it shows in the result.
-// For accumulator.cc alone; borrows everything for the call.
+// Folding: one call's walk over the accumulator's sums. It splits the parameters into blocks that stay in the
+// cache while every waiting update is added, and distributes the blocks to threads. It chooses the kernel's
+// fast or wide conversion by the values; the result does not depend on any of this. Used only by
+// accumulator.cc; borrows everything for the call.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,15 @@ class Folding {
 
   enum class Sign { kAdd, kTakeOut };
 
-  // Adds whole updates. False: a value is not finite or beyond the format's limit; the sums are then
-  // of no use until the same call with kTakeOut has restored them.
+  // Adds whole updates. Returns false if a value is not finite or beyond the format's limit; the sums are
+  // then invalid until the same call with kTakeOut restores them.
   bool run(std::span<const UpdateView> updates, Sign sign, Parallel& parallel) const;
 
-  // Adds values[0..] of one update, packed over its coverage from position `first` on. Same rules.
+  // Adds values[0..] of one update, packed over its coverage from position `first` on. Returns as run().
   bool run_part(const UpdateView& update, std::size_t first) const;
 
  private:
-  // An update and where in its payload each of its ranges begins, for lookups in O(log ranges).
+  // An update and the payload position of each of its ranges, for lookups in O(log ranges).
   struct Packed {
     explicit Packed(const UpdateView& update);
     const UpdateView* update;

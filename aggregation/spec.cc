@@ -7,7 +7,7 @@
 namespace fedge::aggregation {
 namespace {
 
-// A format that leaves less than this to the sum of all weights in a round is taken for a mistake.
+// Smallest accepted total weight of a round; a format that allows less is a configuration error.
 constexpr std::uint64_t kMinTotalWeight = std::uint64_t{1} << 20;
 
 FixedPoint read_fixed_point(config::Reader& section) {
@@ -90,7 +90,7 @@ std::vector<std::string> names_of(const Kinds& kinds) {
   return names;
 }
 
-// The kind that a part's section names. A recipe that consists of another one says so.
+// Reads the kind of a part's section. A recipe may fix it to `fixed`; another choice is then an error.
 template <class Kind>
 const Kind& choose(config::Reader& section, std::span<const Kind> kinds, const std::string& strategy,
                    const std::string& fixed, const char* doc) {

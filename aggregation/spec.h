@@ -1,8 +1,7 @@
-// The run file's [sampling] and [strategy] sections: who takes part in a round and how their updates
-// move the model. A strategy is a recipe of parts: strategy.kind names a published combination, and
-// each part may be chosen or tuned in a sub-section of its own. Names are those of the registries
-// (samplers/sampler.h, planners/planner.h, aggregators/registry.h, server_optimizers/server_optimizer.h,
-// recipes()).
+// The run file's [sampling] and [strategy] sections: which clients take part in a round and how their updates
+// move the model. A strategy is a recipe of parts: strategy.kind names a published combination, and each part
+// may be replaced or tuned in its sub-section. The registries define the names (samplers/sampler.h,
+// planners/planner.h, aggregators/registry.h, server_optimizers/server_optimizer.h, recipes()).
 #pragma once
 
 #include <cstddef>
@@ -25,24 +24,24 @@ struct SamplingSpec {
   std::string kind = "uniform";
   SamplerFactory make;
   std::size_t clients_per_round = 10;
-  bool sized = false;  // whether the file gives clients_per_round
-  // Asks ceil(clients_per_round * over_selection) clients; the round closes when clients_per_round have
-  // answered.
+  bool sized = false;  // whether the file sets clients_per_round
+  // Selects ceil(clients_per_round * over_selection) clients; the round closes after clients_per_round
+  // updates.
   double over_selection = 1.0;
-  std::size_t min_available = 1;  // connected clients without which no round begins
+  std::size_t min_available = 1;  // fewest connected clients for a round to begin
 };
 
-// When the model moves: after a round of clients that began together, or whenever a buffer of updates
-// is full, whoever they are from (FedBuff; Nguyen et al., AISTATS 2022).
+// When the model moves: after a synchronous round, or whenever a buffer of updates is full (FedBuff; Nguyen
+// et al., AISTATS 2022).
 struct ScheduleSpec {
   bool buffered = false;
-  std::size_t buffer_size = 10;     // updates that move the model once
+  std::size_t buffer_size = 10;     // updates for one move of the model
   double staleness_exponent = 0.5;  // an update of staleness s counts 1 / (1 + s)^this
-  std::uint64_t max_staleness = 0;  // an older update is refused; 0 = none is too old
+  std::uint64_t max_staleness = 0;  // an older update is refused; 0: no limit
   BarrierSpec barrier;              // when a client may begin its next task
 };
 
-// A published combination of parts. An empty name leaves the part to its default.
+// A published combination of parts. An empty name selects the part's default.
 struct Recipe {
   const char* name;
   const char* paper;
@@ -68,7 +67,7 @@ struct StrategySpec {
   ServerOptimizerFactory server_optimizer;
   ScheduleSpec schedule;
   FixedPoint fixed_point;
-  SampleCount max_weight;  // that one client counts as at most; 0: as many as the data's partition gives it
+  SampleCount max_weight;  // cap on one client's weight; 0: as many as the data partition gives it
 };
 
 // The first is the default.
@@ -76,18 +75,18 @@ std::span<const Recipe> recipes();
 // The recipe that a run file's root table names (the default if it names none or an unknown one).
 const Recipe& recipe_of(const config::Table& root);
 
-// Read their section; one that is absent has its defaults. Errors are left in `root`, for its
-// finish(); what is returned is then not to be used.
+// Read their section; an absent section has its defaults. Errors stay in `root`, for its finish(); after an
+// error the result must not be used.
 SamplingSpec read_sampling(config::Reader& root);
 StrategySpec read_strategy(config::Reader& root);
 
-// What a part's name and options may be, for `fedge strategies`.
+// Documents a part and its options, for `fedge strategies`.
 struct PartDoc {
   std::string section;  // of the run file: "strategy.aggregator"
   std::string name;
   std::string paper;
   std::string summary;
-  std::string traits;  // what it needs and gives; may be empty
+  std::string traits;  // needs and abilities; may be empty
   std::vector<config::KeyDoc> options;
 };
 std::vector<PartDoc> describe_parts();

@@ -23,7 +23,7 @@ Result<void> check_values(const ParameterLayout& layout, const FixedPoint& forma
 }
 
 double sum_of_squares(std::span<const float> values) {
-  constexpr std::size_t kLanes = 8;  // independent sums: the additions need not wait for each other
+  constexpr std::size_t kLanes = 8;  // independent sums hide the latency of additions
   std::array<double, kLanes> sums{};
   std::size_t i = 0;
   for (; i + kLanes <= values.size(); i += kLanes)

@@ -1,5 +1,5 @@
-// What may be in an update: every value finite and at most FixedPoint::max_abs in size. Checked once,
-// before a rule sees the update; on the way its Euclidean norm is taken. One pass, no memory.
+// Checks the values of an update: each finite and at most FixedPoint::max_abs in size. Done once, before a
+// rule sees the update; the same pass computes the Euclidean norm. No memory.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ struct PackedPiece {
   std::span<const float> values;
 };
 
-// Finds the first value that may not be there; the error names the parameter and the value.
+// Finds the first invalid value; the error names the parameter and the value.
 Result<void> check_values(const ParameterLayout& layout, const FixedPoint& format, const PackedPiece& piece);
 
-// The sum of the squares in double, in an order that depends on the number of values alone.
+// The sum of squares in double, in an order that depends only on the number of values.
 double sum_of_squares(std::span<const float> values);
 
 }  // namespace fedge::aggregation

@@ -1,9 +1,8 @@
-// Aggregator: how the updates of a round become one step for the model. One class for each rule, one
-// table of their names (aggregators/registry.h); a strategy names one and never subclasses another.
-// A rule either folds each update into running sums and forgets it (linear) or keeps them all and
-// reads them back in column blocks (keeps_individuals): RunState asks for what it needs, add() for
-// every update of the round, prepare() once, read() for each piece of the model, clear().
-// Externally synchronised; borrows Parallel for the call.
+// Aggregator: turns the updates of a round into one step for the model. Each rule is one class, listed by
+// name in aggregators/registry.h; a strategy names a rule and never subclasses another. A linear rule folds
+// each update into running sums and forgets it. Other rules keep all updates and read them back in column
+// blocks (keeps_individuals). Call order of RunState: add() for every update of the round, prepare() once,
+// read() for each piece of the model, clear(). Externally synchronised; borrows Parallel for the call.
 #pragma once
 
 #include <cstddef>
@@ -29,10 +28,10 @@ namespace fedge::aggregation {
 class UpdateValues {
  public:
   virtual ~UpdateValues() = default;
-  // All of them at once if they lie in memory, else nothing.
+  // Returns all values if they lie in memory, else an empty span.
   virtual std::span<const float> in_memory() const { return {}; }
-  // The values at positions first, first + 1, ... of the packed payload; as many as `out` has room for.
-  // Several threads may read at the same time. The error names the file at fault.
+  // Reads the values at positions first, first + 1, ... of the packed payload, out.size() of them. Several
+  // threads may read at the same time. The error names the damaged file.
   virtual Result<void> read(std::size_t first, std::span<float> out) const = 0;
 };
 
@@ -42,54 +41,56 @@ struct Update {
   SampleCount weight;       // training samples behind it; at least 1
   std::uint64_t steps = 1;  // optimizer steps behind it; at least 1
   double norm = 0;          // Euclidean norm of its values
-  double factor = 1;        // its values count this many times (a staleness discount, 1 / probability)
+  double factor = 1;        // multiplies its values (a staleness discount, 1 / probability)
   Coverage coverage;
-  // Null: all zeros. The update counts in the mean's denominator, but was not sent; only for linear rules.
+  // Null means all zeros: the update was not sent but counts in the mean's denominator. Only for linear
+  // rules.
   std::shared_ptr<const UpdateValues> values;
 };
 
-// What a rule can do and asks for; impossible combinations are refused before a run starts.
+// Capabilities and needs of a rule; impossible combinations are refused before a run starts.
 struct AggregatorTraits {
   bool linear = false;             // a weighted sum, streamed
-  bool takes_sums = false;         // add_sum(): updates may be summed elsewhere, or in secret
+  bool takes_sums = false;         // add_sum(): accepts updates summed elsewhere or by secure aggregation
   bool keeps_individuals = false;  // reads every update again at the end of the round
-  bool partial_updates = false;    // takes updates that cover a part of the model
-  bool adapters = false;           // combines adapters by their ranks, and needs a model that has some
+  bool partial_updates = false;    // accepts updates that cover a part of the model
+  bool adapters = false;           // combines adapters by their ranks; needs a model with adapters
 };
 
 class Aggregator {
  public:
   virtual ~Aggregator() = default;
-  // Takes updates in, all or none; the order of calls and of updates never shows in the result. Linear
-  // rules have read them when this returns, others keep their `values` until clear().
+  // Adds all updates or none; the order of calls and of updates never changes the result. Linear rules have
+  // read the values on return; other rules keep `values` until clear().
   virtual Result<void> add(std::span<const Update> updates, Parallel& parallel) = 0;
-  // Takes in what updates come to that have been summed elsewhere; only for rules that take sums. Besides
-  // their errors: kInvalid if no updates of these weights make such a sum.
+  // Adds a sum of updates computed elsewhere; only for rules with takes_sums. Errors as for add(), and
+  // kInvalid if no updates of these weights can have such a sum.
   virtual Result<void> add_sum(const ExactSum& sum);
-  // The integers behind the aggregate, one a parameter, for noise to be added; zeros before any update. Empty
-  // for rules that take no sums.
+  // The integer sums behind the aggregate, one a parameter, so that noise can be added; zeros before any
+  // update. Empty for rules without takes_sums.
   virtual std::span<std::int64_t> sums() { return {}; }
-  // From now on a mean divides by this sum of weights, whoever comes: it is then one of every trainable
-  // parameter, and never short of updates. Only for rules that take sums.
+  // Fixes the divisor of all later means to this sum of weights. The mean then covers every trainable
+  // parameter and needs no minimum of updates. Only for rules with takes_sums.
   virtual void divide_by(double /*weight*/) {}
-  // The model that the round's updates were trained from, before prepare(); lent until it returns.
+  // Lends the model that the round's updates were trained from, until prepare() returns. Called before
+  // prepare().
   virtual void see_model(const UpdateValues& /*model*/) {}
-  // The round's last update is in. kUnavailable if they are too few for the rule, with a sentence
-  // that says how many it needs: the model then stays as it is.
+  // Ends the round's input. kUnavailable if the rule needs more updates (the message says how many); the
+  // model then stays as it is.
   virtual Result<void> prepare(Parallel& parallel) = 0;
-  // The aggregate of parameters first, first + 1, ...: what takes the place of the mean difference.
-  // 0 where covered() does not reach.
+  // Reads the aggregate of parameters first, first + 1, ..., which replaces the mean difference. 0 outside
+  // covered().
   virtual Result<void> read(std::size_t first, std::span<double> out, Parallel& parallel) = 0;
-  // The parameters that have an aggregate; the others keep their values. Empty before prepare().
+  // The parameters that have an aggregate; all others keep their values. Empty before prepare().
   virtual Coverage covered() const = 0;
-  // Forgets the round's updates, but not what the rule carries from one round to the next.
+  // Forgets the round's updates, but keeps the rule's state across rounds.
   virtual void clear() = 0;
-  // What the rule carries from one round to the next, as this machine's bytes, to be read or filled between
-  // rounds; always the same places and sizes for the same run.
+  // The rule's state across rounds in native byte order, to be saved or restored between rounds. Addresses
+  // and sizes stay the same for the whole run.
   virtual std::vector<std::span<std::byte>> memory() { return {}; }
 };
 
-// What a rule is built for.
+// Everything a rule is constructed from.
 struct AggregatorContext {
   std::shared_ptr<const ParameterLayout> layout;  // of the model
   FixedPoint fixed_point;

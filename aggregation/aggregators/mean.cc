@@ -13,8 +13,8 @@ namespace {
 
 // Values of a stored update held in memory at a time.
 constexpr std::size_t kMeanPiece = std::size_t{1} << 16;
-// What an update weighs where all weigh the same: more than 1, so that a mean is rounded more finely
-// than its contributions.
+// Weight of every update if all count the same. It exceeds 1 so that the mean is rounded more finely than its
+// contributions.
 constexpr std::uint64_t kUniformWeight = 1024;
 
 enum class Weighting { kSamples, kUniform, kNormalised };
@@ -91,14 +91,14 @@ class Mean final : public Aggregator {
     UpdateView view{
         .weight = update.weight, .coverage = &update.coverage, .values = {}, .factor = update.factor};
     if (weighting_ == Weighting::kUniform) view.weight = SampleCount(uniform_weight_);
-    // Every update has this much room in the sums, whatever its factor; less what rounding may add.
+    // Limits the factor: each update may use at most room_ of the sums, minus a margin for rounding.
     const double most = room_ / static_cast<double>(view.weight.value()) * (1 - 0x1p-30);
     view.factor = std::min(view.factor, std::max(1.0, most));
     if (weighting_ == Weighting::kNormalised) view.factor /= steps_of(update);
     return view;
   }
 
-  // Nothing is left of an update that could not be read to its end: the run cannot go on then.
+  // Folds a stored update. After a read error the sums are incomplete, and the run must end.
   Result<void> stream(UpdateView view, const UpdateValues& values) {
     FEDGE_TRY_VOID(accumulator_.open(view));
     AlignedBuffer<float> buffer(kMeanPiece);
@@ -112,7 +112,7 @@ class Mean final : public Aggregator {
     return {};
   }
 
-  // A sum of doubles depends on its order; rounded to multiples of 2^-20 it does not, up to 2^53.
+  // Rounds to multiples of 2^-20: such a sum of doubles does not depend on its order, up to 2^53.
   void count_steps(const Update& update) {
     if (weighting_ != Weighting::kNormalised) return;
     weighted_steps_ +=
@@ -122,10 +122,10 @@ class Mean final : public Aggregator {
   AggregatorContext context_;
   Weighting weighting_;
   std::uint64_t uniform_weight_;
-  double room_;  // samples times factor that one update may have
+  double room_;  // bound on samples * factor of one update
   Accumulator accumulator_;
   double weighted_steps_ = 0;  // sum of weight * effective steps
-  double fixed_weight_ = 0;    // 0: the weight of those who came
+  double fixed_weight_ = 0;    // fixed divisor; 0: the weight of the updates that arrived
 };
 
 AggregatorPart part(Weighting weighting) {

@@ -3,7 +3,7 @@
 //   uniform_mean  every update counts the same: SCAFFOLD, FedBuff
 //   fednova       weighted by samples, each update divided by the effective length a_k of its local
 //                 optimizer, the sum multiplied by the mean a_k (Wang et al., NeurIPS 2020, eq. 6-7)
-// Memory: 8 bytes a parameter while updates come in.
+// Memory: 8 bytes a parameter during a round.
 #pragma once
 
 #include "aggregation/aggregators/registry.h"
@@ -14,13 +14,13 @@ AggregatorPart read_mean(config::Reader& section);
 AggregatorPart read_uniform_mean(config::Reader& section);
 AggregatorPart read_fednova(config::Reader& section);
 
-// What an update weighs where all weigh the same and at most so many come.
+// Weight of each update if all count the same and at most `updates` arrive.
 std::uint64_t uniform_weight(const FixedPoint& format, std::size_t updates);
 
-// FedNova's ||a||_1 after `steps` local steps: of plain SGD the number of steps; with momentum rho each
-// step counts for what it moves until the end, [steps - rho (1 - rho^steps) / (1 - rho)] / (1 - rho);
-// with a proximal term (alpha = learning rate * mu) earlier steps decay, (1 - (1 - alpha)^steps) / alpha.
-// At most one of momentum and alpha is not 0.
+// FedNova's ||a||_1 after `steps` local steps. Plain SGD: the number of steps. Momentum rho: each step counts
+// for its effect until the end, [steps - rho (1 - rho^steps) / (1 - rho)] / (1 - rho). Proximal term (alpha =
+// learning rate * mu): earlier steps decay, (1 - (1 - alpha)^steps) / alpha. At most one of momentum and
+// alpha is not 0.
 double effective_steps(std::uint64_t steps, double momentum, double alpha);
 
 }  // namespace fedge::aggregation

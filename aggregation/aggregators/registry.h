@@ -1,5 +1,5 @@
-// The table of aggregators by name. Adding one is a file beside mean.cc and a line in registry.cc; a
-// program of one's own adds it with register_aggregator() (examples/custom_aggregator).
+// The table of aggregators by name. To add one, write a file beside mean.cc and a line in registry.cc. A
+// program outside this repository calls register_aggregator() (examples/custom_aggregator).
 #pragma once
 
 #include <cstddef>
@@ -13,22 +13,23 @@ namespace fedge::aggregation {
 // An aggregator with its options read and checked, not yet bound to a model.
 struct AggregatorPart {
   AggregatorFactory make;
-  // Fewest updates with which the rule, as configured, can work.
+  // Fewest updates that the configured rule accepts.
   std::size_t min_updates = 1;
 };
 
 struct AggregatorKind {
   const char* name;     // in the run file
-  const char* paper;    // who published it
+  const char* paper;    // publication
   const char* summary;  // one line, for `fedge strategies`
   AggregatorTraits traits;
-  // Reads the options from [strategy.aggregator]; every key the kind has, and no other.
+  // Reads every option of the kind from [strategy.aggregator]; other keys are errors.
   AggregatorPart (*read)(config::Reader& section);
 };
 
 // The first is the default.
 std::span<const AggregatorKind> aggregator_kinds();
-// Adds one to the table, before anything reads it: first thing in main(). The name must be new.
+// Adds a kind to the table. Call it at the start of main(), before anything reads the table. The name must be
+// new.
 void register_aggregator(const AggregatorKind& kind);
 
 }  // namespace fedge::aggregation

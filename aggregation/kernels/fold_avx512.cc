@@ -1,4 +1,4 @@
-// Compiled with avx512 instructions on x86-64 (CMakeLists.txt); empty elsewhere.
+// Compiled with AVX-512 instructions on x86-64 (CMakeLists.txt); empty elsewhere.
 #if defined(__x86_64__)
 #include "aggregation/kernels/fold_body.h"
 #include "aggregation/kernels/fold_variants.h"

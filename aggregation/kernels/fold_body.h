@@ -1,6 +1,6 @@
-// The kernels' code, compiled once for each instruction set by the fold_*.cc beside it. Calls nothing
-// of the standard library and defines nothing but internal functions: an inline function compiled
-// for a newer processor must not be the copy that the linker picks for everybody.
+// The kernels' code, compiled once for each instruction set by fold_*.cc. It calls nothing of the standard
+// library and defines only internal functions. Otherwise the linker might choose an inline function compiled
+// for a newer processor for the whole program.
 //
 // Conversion without a double-to-int64 instruction (SSE2 and AVX2 have none): adding 1.5 * 2^52
 // moves the rounded integer into the low mantissa bits, where an integer addition can use it.
@@ -16,7 +16,7 @@ constexpr std::uint64_t kMagicBits = __builtin_bit_cast(std::uint64_t, kMagic);
 
 inline std::uint64_t bits_of(double value) { return __builtin_bit_cast(std::uint64_t, value); }
 
-// x, or 0 with `beyond` set to all ones if |x| is above the limit or not a number.
+// Returns x; or 0, with `beyond` set to all ones, if |x| is above the limit or NaN.
 inline double within(float x, std::int32_t limit, std::int32_t& beyond) {
   const std::int32_t pattern = __builtin_bit_cast(std::int32_t, x);
   const std::int32_t over = -static_cast<std::int32_t>((pattern & 0x7fffffff) > limit);
@@ -37,7 +37,7 @@ bool fold_group(std::int64_t* sums, const FoldInput* inputs, std::size_t count) 
     limit[u] = inputs[u].limit;
   }
   std::int32_t beyond = 0;
-  // The updates are only read, and by themselves: GCC may ignore that they might overlap the sums.
+  // Lets GCC ignore a possible overlap of the updates with the sums: the updates are only read.
 #pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) {
     std::uint64_t sum = out[i] - kUpdates * kMagicBits;
@@ -58,8 +58,8 @@ bool fold(std::int64_t* sums, const FoldInput* inputs, std::size_t updates, std:
   return beyond;
 }
 
-// v = high * 2^32 + low with both parts small enough for the fast conversion. v - high * 2^32 is
-// exact, and adding the even high * 2^32 back does not move a tie, so the rounding is that of v.
+// Splits v = high * 2^32 + low, both small enough for the fast conversion. v - high * 2^32 is exact, and
+// adding the even high * 2^32 back does not move a tie, so the rounding is that of v.
 void fold_wide(std::int64_t* sums, const FoldInput& input, std::size_t count) {
   auto* __restrict out = reinterpret_cast<std::uint64_t*>(sums);
   const float* __restrict values = input.values;

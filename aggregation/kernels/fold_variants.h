@@ -1,5 +1,5 @@
-// The sets of loops there are, one per fold_*.cc. Only fold_portable.cc may be called anywhere;
-// fold_kernels() asks the processor before it hands out another.
+// The fold kernels, one per fold_*.cc. Only the portable one may be called on every processor; fold_kernels()
+// checks the processor before it returns the others.
 #pragma once
 
 #include "aggregation/kernels/fold.h"

@@ -1,9 +1,9 @@
-// Which of the instruction sets that kernels are compiled for this processor has.
+// Checks whether this processor has the instruction sets that kernels are compiled for.
 #pragma once
 
 namespace fedge::aggregation {
 
-inline bool has_avx2() {  // and fma
+inline bool has_avx2() {  // and FMA
 #if defined(__x86_64__)
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #else
@@ -11,7 +11,7 @@ inline bool has_avx2() {  // and fma
 #endif
 }
 
-inline bool has_avx512() {  // f, bw, dq, vl; and avx2
+inline bool has_avx512() {  // F, BW, DQ, VL; and AVX2
 #if defined(__x86_64__)
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");

@@ -1,8 +1,7 @@
-// The inner loops of the rules that look at individual updates: columns sorted by a network of
-// comparators, and squared distances between pairs of updates; one set per instruction set, chosen at
-// run time. All sets give the same bits: minimum, maximum and comparison are exact, sums are taken in
-// one fixed order, and no product is fused into one.
-// Every value must be finite. Cost: see each function; nothing is allocated.
+// The inner loops of the rules that read individual updates: sorting columns by a network of comparators, and
+// squared distances between pairs of updates. One set per instruction set, chosen at run time. All sets give
+// the same bits: minimum, maximum and comparison are exact, sums have one fixed order, and no product is
+// fused into a sum. Every value must be finite. No function allocates.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +13,7 @@ namespace fedge::aggregation {
 // Columns that are sorted at a time: one cache line of every row.
 inline constexpr std::size_t kTileColumns = 16;
 
-// Puts the smaller of two rows' values into the one, the larger into the other.
+// Places of two rows: `low` receives the smaller value, `high` the larger.
 struct Comparator {
   std::uint16_t low;
   std::uint16_t high;
@@ -26,7 +25,7 @@ struct ColumnsInput {
   std::size_t row_count = 0;
   std::size_t begin = 0;  // columns begin, begin + 1, ..., end - 1
   std::size_t end = 0;
-  const Comparator* network = nullptr;  // sorts row_count values at least where they are asked for
+  const Comparator* network = nullptr;  // sorts row_count values, at least in the places that are read
   std::size_t comparators = 0;
   std::size_t keep = 0;   // values averaged in each column, 1..row_count
   float* tile = nullptr;  // scratch: row_count * kTileColumns, aligned to a cache line
@@ -35,24 +34,24 @@ struct ColumnsInput {
 // Rows of a times rows of b in one call of pair_distances().
 inline constexpr std::size_t kPairRows = 2;
 inline constexpr std::size_t kPairColumns = 4;
-// Columns whose squares are summed before they join the sum of all: a multiple of 4. What a
-// distance's bits depend on is this alone.
+// Columns whose squares are summed before they join the total: a multiple of 4. Only this constant determines
+// the bits of a distance.
 inline constexpr std::size_t kQuantum = 64;
 
 struct RobustKernel {
   const char* name;
-  // out[c] = mean of the `keep` values in the middle of column c's sorted values: the median, a
-  // trimmed mean. row_count - keep is even.
+  // out[c] = mean of the middle `keep` of column c's sorted values (median, trimmed mean). row_count - keep
+  // is even.
   void (*middle_mean)(const ColumnsInput& input, double* out);
-  // out[c] = mean of the `keep` values closest to the median of column c, of two equally close ones
-  // the smaller. Needs a network that sorts every row.
+  // out[c] = mean of the `keep` values closest to the median of column c; of two equally close values, the
+  // smaller. Needs a network that sorts every row.
   void (*closest_mean)(const ColumnsInput& input, double* out);
   // sums[i * kPairColumns + j] += sum over c of (a[i][c] - b[j][c])^2, for kPairRows rows a and
   // kPairColumns rows b; `columns` is a multiple of kQuantum.
   void (*pair_distances)(const double* const* a, const double* const* b, std::size_t columns, double* sums);
 };
 
-// Those this processor can run, the fastest first, the portable one last.
+// The kernels that this processor can run: fastest first, portable last.
 std::span<const RobustKernel> robust_kernels();
 
 }  // namespace fedge::aggregation

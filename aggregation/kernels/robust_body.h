@@ -1,6 +1,6 @@
-// The kernels' code, compiled once for each instruction set by the robust_*.cc beside it. Calls nothing
-// of the standard library and defines nothing but internal functions: an inline function compiled
-// for a newer processor must not be the copy that the linker picks for everybody.
+// The kernels' code, compiled once for each instruction set by robust_*.cc. It calls nothing of the standard
+// library and defines only internal functions. Otherwise the linker might choose an inline function compiled
+// for a newer processor for the whole program.
 #pragma once
 
 #include "aggregation/kernels/robust.h"
@@ -8,11 +8,11 @@
 namespace fedge::aggregation {
 namespace {
 
-// The compiler's own vectors: they are split where the instruction set has none of this width.
+// GCC vector types; the compiler splits them if the instruction set has no vectors of this width.
 using Doubles [[gnu::vector_size(32)]] = double;
 using Unaligned [[gnu::vector_size(32), gnu::aligned(8), gnu::may_alias]] = double;
 
-// Columns first, first + 1, ... of all rows, side by side; columns beyond the last are 0.
+// Copies columns first, first + 1, ... of all rows into the tile; columns beyond the last are 0.
 void load_tile(const ColumnsInput& input, std::size_t first, std::size_t columns) {
   float* tile = input.tile;
   if (columns == kTileColumns) {
@@ -26,9 +26,9 @@ void load_tile(const ColumnsInput& input, std::size_t first, std::size_t columns
   }
 }
 
-// Written as the instructions for minimum and maximum define them, zeros of both signs included.
+// Written exactly like the minimum and maximum instructions, including zeros of both signs.
 inline void exchange(float* __restrict low, float* __restrict high) {
-// Unrolled first, it would not be vectorised.
+// Unrolling first would prevent vectorisation.
 #pragma GCC unroll 1
   for (std::size_t c = 0; c < kTileColumns; ++c) {
     const float a = low[c];
@@ -58,8 +58,8 @@ void middle_mean(const ColumnsInput& input, double* out) {
   }
 }
 
-// The values closest to the median m of a sorted column s are s[start] to s[start + keep - 1], and
-// `start` is the number of k with s[k + keep] - m < m - s[k]: both sides are monotone in k.
+// The values closest to the median m of a sorted column s are s[start] to s[start + keep - 1]. `start` is the
+// number of k with s[k + keep] - m < m - s[k]: both sides are monotone in k.
 void closest_mean(const ColumnsInput& input, double* out) {
   const float* tile = input.tile;
   const std::size_t last = input.row_count - 1;
@@ -70,7 +70,7 @@ void closest_mean(const ColumnsInput& input, double* out) {
     const auto at = [&](std::size_t row, std::size_t c) {
       return static_cast<double>(tile[row * kTileColumns + c]);
     };
-    double twice[kTileColumns];  // the median, twice
+    double twice[kTileColumns];  // the median times two
     double start[kTileColumns] = {};
     double sums[kTileColumns] = {};
     for (std::size_t c = 0; c < kTileColumns; ++c) twice[c] = at(last / 2, c) + at(last - last / 2, c);
@@ -87,7 +87,7 @@ void closest_mean(const ColumnsInput& input, double* out) {
   }
 }
 
-// The sum of each vector's four values, in the four places of the result.
+// Returns the sum of each vector's four values, one sum in each place of the result.
 inline Doubles sums_of(const Doubles (&t)[4]) {
   const Doubles low =
       __builtin_shufflevector(t[0], t[1], 0, 4, 2, 6) + __builtin_shufflevector(t[0], t[1], 1, 5, 3, 7);

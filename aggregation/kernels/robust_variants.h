@@ -1,5 +1,5 @@
-// The sets of loops there are, one per robust_*.cc. Only robust_portable.cc may be called anywhere;
-// robust_kernels() asks the processor before it hands out another.
+// The robust kernels, one per robust_*.cc. Only the portable one may be called on every processor;
+// robust_kernels() checks the processor before it returns the others.
 #pragma once
 
 #include "aggregation/kernels/robust.h"

@@ -9,10 +9,10 @@
 namespace fedge::aggregation {
 namespace {
 
-// Wider than any layer can be cut; with denominators up to 1000 no product below overflows.
+// Upper bound on sub-layers, wider than any layer. With denominators up to 1000 no product below overflows.
 constexpr std::uint32_t kMaxSubLayers = 1U << 20;
 
-// The levels that some client has, or may declare, as fractions; the others have no say in how layers are
+// Fractions of the levels that some client has or may declare; unused levels do not affect how layers are
 // cut.
 Result<std::vector<Fraction>> fractions_in_use(const Levels& levels, std::size_t clients) {
   std::vector<std::size_t> counts;
@@ -82,7 +82,7 @@ Result<std::unique_ptr<Planner>> FedPltPlanner::make(const FedPltOptions& option
 
 void FedPltPlanner::place(ClientId client) {
   next_off_ = (next_off_ + sub_layers_ - active_[population_.level(client)]) % sub_layers_;
-  first_on_[client.value()] = next_off_;  // off up to here, so on from here round to where it began
+  first_on_[client.value()] = next_off_;  // active from here, cyclically up to the first inactive one
 }
 
 void FedPltPlanner::admit(ClientId client, double capability) {

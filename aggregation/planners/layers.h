@@ -1,7 +1,7 @@
-// The layers of a model as planners see them, read from its ParameterLayout alone: the tensors of one
-// layer index are one layer, a weight [units, inputs, kernel...] and any number of vectors [units]
-// (its bias). A unit is an output neuron or an output channel: one row of the weight and one value of
-// each vector. Immutable; O(tensors) to read.
+// The layers of a model as planners see them, read from its ParameterLayout alone. The tensors with one layer
+// index form one layer: a weight [units, inputs, kernel...] and any number of vectors [units] (its bias). A
+// unit is an output neuron or an output channel: one row of the weight and one value of each vector.
+// Immutable; O(tensors) to read.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +27,12 @@ struct PlanLayer {
   std::size_t size() const { return units * unit_size(); }
 };
 
-// By layer index; the last is the output layer. Refuses, by the tensor's name, what is not made of
-// whole trainable layers (frozen or rank-major tensors, a layer without or with two weights).
+// Returns the layers by index; the last is the output layer. Refuses, naming the tensor, a model that does
+// not consist of whole trainable layers (frozen or rank-major tensors, a layer without or with two weights).
 Result<std::vector<PlanLayer>> read_layers(const ParameterLayout& layout);
 
-// How many layers from the first on are cut into rows: all, or all but the output layer. Refuses a
-// model of which nothing would be left to divide.
+// Number of layers, from the first on, that are cut into rows: all, or all but the output layer. Refuses a
+// model with no layer left to divide.
 Result<std::size_t> divided_layers(const std::vector<PlanLayer>& layers, bool split_output);
 
 // A cyclic run of a layer's units: begin, begin + 1, ... modulo `of`.
@@ -45,10 +45,10 @@ struct Window {
   std::vector<Range> ranges() const;
 };
 
-// Adds the rows and values of these units.
+// Appends the ranges of these units: weight rows and vector values.
 void append_units(const PlanLayer& layer, Range units, std::vector<Range>& ranges);
 
-// Refuses more ranges than a coverage may have on the wire.
+// Refuses more ranges than a coverage may have in the wire format.
 Result<void> check_ranges(std::size_t ranges);
 
 }  // namespace fedge::aggregation

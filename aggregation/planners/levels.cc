@@ -125,7 +125,7 @@ Result<Fraction> exact_fraction(double value) {
   if (value > 0 && value <= 1) {
     for (std::uint32_t denominator = 1; denominator <= kMaxDenominator; ++denominator) {
       const double numerator = std::round(value * denominator);
-      // Division rounds correctly, so that a decimal equals its fraction to the bit.
+      // Division rounds correctly, so a decimal equals its fraction bit by bit.
       if (numerator / denominator == value)
         return Fraction{static_cast<std::uint32_t>(numerator), denominator};
     }

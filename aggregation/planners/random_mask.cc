@@ -10,7 +10,7 @@
 namespace fedge::aggregation {
 namespace {
 
-// `count` of `of` numbers, every set equally likely, sorted.
+// Draws `count` of `of` numbers, every set equally likely; sorted.
 std::vector<std::size_t> draw(std::size_t count, std::size_t of, Rng rng) {
   std::vector<std::size_t> numbers(of);
   std::iota(numbers.begin(), numbers.end(), std::size_t{0});
@@ -36,7 +36,7 @@ Result<std::unique_ptr<Planner>> RandomMaskPlanner::make(const RandomMaskOptions
       const std::size_t count = l < divided ? rounded_units(share, layer.units) : layer.units;
       units.push_back(count);
       trained += count * layer.unit_size();
-      // The most runs that so many of these units can form.
+      // Most contiguous runs that this number of units can form.
       ranges += std::min(count, layer.units - count + 1) * (1 + layer.vectors.size());
     }
     FEDGE_TRY_VOID(check_ranges(ranges));

@@ -1,7 +1,7 @@
-// RandomMask: the baseline that isolates what FedPLT's fixed assignment does. A client of activation
-// a trains round(a * units), at least one, random units of each layer, drawn anew in every round; as
-// many as with fedplt where fedplt applies. The whole network runs, as there.
-// Plans cost O(units of all layers).
+// RandomMask: the baseline that isolates the effect of FedPLT's fixed assignment. A client of activation a
+// trains round(a * units), at least one, random units of each layer, drawn anew in every round. Where fedplt
+// applies, the number of units equals fedplt's. The whole network runs, as with fedplt. Plans cost O(units of
+// all layers).
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace fedge::aggregation {
 
 struct RandomMaskOptions {
   Levels levels;
-  bool split_output = false;  // if not, all clients train the whole last layer
+  bool split_output = false;  // false: all clients train the whole last layer
 };
 
 class RandomMaskPlanner final : public Planner {
  public:
-  // Refuses layers so wide that scattered rows could exceed the ranges of a coverage.
+  // Refuses layers so wide that scattered rows could exceed the ranges that a coverage may have.
   static Result<std::unique_ptr<Planner>> make(const RandomMaskOptions& options,
                                                const PlannerContext& context);
 

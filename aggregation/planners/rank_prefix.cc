@@ -78,7 +78,7 @@ void RankPrefixPlanner::admit(ClientId client, double capability) { population_.
 void RankPrefixPlanner::limit(ClientId client, double share) {
   FEDGE_CHECK(client.value() < limit_.size() && share > 0 && share <= 1, "a client of the run and a share");
   const double rank = std::floor(share * static_cast<double>(adapters_.rank) + 1e-9);
-  std::uint16_t& limit = limit_[client.value()];  // what has been given up is gone
+  std::uint16_t& limit = limit_[client.value()];  // a limit never rises again
   limit = std::min(limit, static_cast<std::uint16_t>(std::max(1.0, rank)));
 }
 

@@ -9,7 +9,7 @@
 namespace fedge::aggregation {
 namespace {
 
-// Inputs of layer l for each unit of the layer before it.
+// Inputs of layer l for each unit of the previous layer.
 std::size_t inputs_per_unit(const std::vector<PlanLayer>& layers, std::size_t l) {
   return layers[l].inputs / layers[l - 1].units;
 }
@@ -60,8 +60,8 @@ std::size_t slice_ranges_max(const std::vector<PlanLayer>& layers, std::span<con
   std::size_t ranges = 0;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const bool whole_rows = l == 0 || units[l - 1] == layers[l - 1].units;
-    // A window of inputs that wraps gives two ranges in a row, but the second meets the next row's first:
-    // one more than rows for each of the two runs of rows.
+    // A window of inputs that wraps gives two ranges in a row, but the second joins the first of the next
+    // row. Each of the two runs of rows therefore has one range more than it has rows.
     ranges += whole_rows ? 2 : units[l] + 2;
     ranges += 2 * layers[l].vectors.size();
   }
@@ -95,8 +95,8 @@ double matched_width(const std::vector<PlanLayer>& layers, double share) {
   const auto size = [&](double width) {
     return static_cast<double>(slice_size(layers, slice_units(layers, width)));
   };
-  // The size never falls as the width grows: bisect down to two neighbouring doubles around the step
-  // that crosses the wanted size.
+  // The size never falls as the width grows. Bisect down to two neighbouring doubles around the step that
+  // crosses the wanted size.
   double below = 0;
   double above = 1;
   if (size(above) <= wanted) return above;

@@ -49,7 +49,7 @@ Coverage WidthPlanner::plan(const PlanRequest& request) {
   std::vector<Window> kept;
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const std::size_t of = layers_[l].units;
-    // The first round is that of heterofl.
+    // In the first round the window begins at unit 0, as with heterofl.
     const bool moves = rolling_ && l + 1 < layers_.size();
     kept.push_back({moves ? (request.round.value() + of - 1) % of : 0, units[l], of});
   }
@@ -59,7 +59,7 @@ Coverage WidthPlanner::plan(const PlanRequest& request) {
 PlannerFactory read_heterofl(config::Reader& section) { return read_width(section, {}); }
 
 PlannerFactory read_fjord(config::Reader& section) {
-  // The nested widths that a step may draw are the shares themselves: always of the width.
+  // The nested widths that a step may draw are these shares, which always refer to the width.
   return factory({.levels = read_levels(section)});
 }
 

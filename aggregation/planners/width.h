@@ -1,4 +1,4 @@
-// The planners that give a client a thinner network (slices.h), by how much of the width it can take:
+// Planners that give a client a thinner network (slices.h), by the share of the width that it can train:
 //   heterofl  the first units of each hidden layer, always the same (Diao, Ding, Tarokh, ICLR 2021)
 //   fjord     the same part; each local step runs a random nested width (Horvath et al., NeurIPS 2021)
 //   fedrolex  a window of units that starts one unit later in every round and wraps around, the same
@@ -19,12 +19,12 @@ namespace fedge::aggregation {
 struct WidthOptions {
   Levels levels;
   bool match_parameters = false;  // shares are of all parameters, not of each layer's width
-  bool rolling = false;           // the window moves on by one unit in every round
+  bool rolling = false;           // the window moves by one unit in every round
 };
 
 class WidthPlanner final : public Planner {
  public:
-  // Refuses a model that is no chain of layers, and one whose slices would have too many ranges.
+  // Refuses a model that is no chain of layers, and a model whose slices would have too many ranges.
   static Result<std::unique_ptr<Planner>> make(const WidthOptions& options, const PlannerContext& context);
 
   Coverage plan(const PlanRequest& request) override;

@@ -8,8 +8,8 @@ namespace fedge::aggregation {
 std::vector<Selected> MdSampler::select(const SelectionRequest& request) {
   std::vector<Selected> selected;
   if (request.candidates.empty() || request.count == 0) return selected;
-  // Whole numbers, so that a draw is exact; those of fewer than 2^24 candidates do not wrap.
-  std::vector<std::uint64_t> up_to;  // samples of the candidates up to and with this one
+  // Integers make the draw exact; sums over fewer than 2^24 candidates cannot overflow.
+  std::vector<std::uint64_t> up_to;  // cumulative samples, including this candidate
   up_to.reserve(request.candidates.size());
   std::uint64_t all = 0;
   for (const Candidate& candidate : request.candidates) up_to.push_back(all += size_of(candidate));

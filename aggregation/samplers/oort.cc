@@ -10,10 +10,10 @@
 namespace fedge::aggregation {
 namespace {
 
-constexpr double kMaxOortUtility = 1e60;  // sums of a round's stay finite
-constexpr double kUtilityFloor = 1e-9;    // of the largest: nobody in the draw is impossible
+constexpr double kMaxOortUtility = 1e60;  // keeps the sum of a round finite
+constexpr double kUtilityFloor = 1e-9;    // fraction of the largest: every client in the draw is possible
 
-// The value at this part of the sorted ones, as the authors' code takes it; `values` is not empty.
+// The quantile at `part`, computed as in the authors' code; `values` is not empty.
 double quantile(std::vector<double> values, double part) {
   const auto place =
       std::min(static_cast<std::size_t>(static_cast<double>(values.size()) * part), values.size() - 1);
@@ -22,7 +22,7 @@ double quantile(std::vector<double> values, double part) {
   return *at;
 }
 
-// `count` of the candidates that have been tried, in proportion to utility among the best.
+// Draws `count` of the tried candidates, in proportion to utility among the best.
 std::vector<Selected> exploit(std::span<const Candidate> tried, std::span<const double> utilities,
                               std::size_t count, double cut_off, Rng rng) {
   if (count == 0) return {};
@@ -51,11 +51,11 @@ double OortSampler::exploration(RoundNumber round) const {
                   options_.exploration * std::pow(options_.exploration_decay, round.value()));
 }
 
-// Both are sorted by client.
+// Looks up the records of candidates; candidates and records_ are both sorted by client.
 std::vector<const OortSampler::Record*> OortSampler::records(std::span<const Candidate> candidates) const {
   std::vector<const Record*> found;
   found.reserve(candidates.size());
-  // A walk along both, unless few of the clients known are candidates.
+  // Walks along both, unless few of the known clients are candidates.
   const bool few = candidates.size() < records_.size() / 32;
   auto entry = records_.begin();
   for (const Candidate& candidate : candidates) {
@@ -141,7 +141,7 @@ void OortSampler::remember(const Feedback& feedback) {
 void OortSampler::pace(RoundNumber round) {
   const std::uint32_t window = (std::max(round.value(), 1U) - 1) / options_.pacer_rounds;
   if (window <= window_) return;
-  // A window in which nothing happened is compared with none.
+  // Compares only consecutive windows: a skipped window has no utility to compare with.
   const bool next_one = window == window_ + 1;
   if (next_one && before_ && *before_ > delivered_)
     time_quantile_ = std::min(1.0, time_quantile_ + options_.pacer_step);

@@ -8,12 +8,12 @@
 namespace fedge::aggregation {
 namespace {
 
-constexpr double kNormMemory = 0.5;  // the weight of what was remembered against a new norm
+constexpr double kNormMemory = 0.5;  // weight of the remembered norm; a new norm has the rest
 
 }  // namespace
 
-// Reported ones as they are. Of those remembered, a client that is not known yet is taken for an average
-// one; our own choice, as the paper's code has everybody train in every round.
+// Reported norms as they are. With remembered norms, an unknown client gets the average of the known ones.
+// This is our choice: in the paper's code every client trains in every round.
 std::vector<double> OptimalSampler::norms_of(std::span<const Participant> participants) const {
   std::vector<double> norms;
   norms.reserve(participants.size());
@@ -59,7 +59,7 @@ std::vector<double> OptimalSampler::probabilities(std::span<const Participant> p
                       : options_.method == Method::kApproximate
                           ? approximate_probabilities(norms, options_.budget)
                           : optimal_probabilities(inputs);
-  // A norm that a hostile client made up so large that no sum of them is finite: nobody is preferred.
+  // A hostile norm so large that sums are not finite: fall back to equal probabilities.
   if (!result) return std::vector<double>(participants.size(), options_.budget / whole);
   return *result;
 }

@@ -1,8 +1,8 @@
-// OptimalSampler: of clients that are selected uniformly, each contributes with the probability that makes
-// the estimate of the mean update best for a given upload (optimal_sampling.h). Either all of them train and
-// report the norms of their updates: training is spent to save upload. Or only those drawn train, by the
-// norms that their earlier updates had. With partial updates the budget counts whole models, so that a
-// client that trains a fifth costs a fifth.
+// OptimalSampler: selects clients uniformly; each then contributes with the probability that gives the best
+// estimate of the mean update for a given upload (optimal_sampling.h). Either all selected clients train and
+// report the norms of their updates, which costs training to save upload. Or only the clients drawn train,
+// based on the norms of their earlier updates. With partial updates the budget counts whole models: a client
+// that trains a fifth costs a fifth.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ class OptimalSampler final : public Sampler {
     double budget = 5;  // expected upload of a round in whole models
     Method method = Method::kExact;
     bool unbiased = true;
-    bool remembered = false;  // norms are those of earlier updates
+    bool remembered = false;  // use the norms of earlier updates
   };
   explicit OptimalSampler(const Options& options) : options_(options) {}
 

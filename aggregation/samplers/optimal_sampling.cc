@@ -17,13 +17,13 @@ using Doubles = std::vector<double>;
 constexpr double kNormFloor = 1e-8;  // of the largest norm
 
 struct Problem {
-  Doubles q;  // scaled to a largest of 1 and floored
+  Doubles q;  // scaled so that the largest is 1, then floored
   Doubles r;
   double budget = 0;
   double total = 0;  // sum of r
 };
 
-// The inputs checked and scaled; or, where there is nothing to optimise, the answer.
+// The inputs, checked and scaled; or the answer, if there is nothing to optimise.
 struct Prepared {
   Problem problem;
   std::optional<Doubles> answer;
@@ -68,7 +68,7 @@ Result<Prepared> prepare(const SamplingInputs& in) {
   return prepared;
 }
 
-// Clients by ascending key, equal ones by their place.
+// Indices of clients by ascending key; equal keys keep their order.
 std::vector<std::size_t> ascending(const Doubles& keys) {
   std::vector<std::size_t> order(keys.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -77,7 +77,7 @@ std::vector<std::size_t> ascending(const Doubles& keys) {
   return order;
 }
 
-// A probability: rounding may neither exceed 1 nor reach 0.
+// Keeps a rounded probability in (0, 1].
 double clip(double p) { return std::clamp(p, std::numeric_limits<double>::min(), 1.0); }
 
 Doubles map(const Problem& problem, double (*of)(double q, double root_r)) {
@@ -106,11 +106,11 @@ Result<Doubles> optimal_probabilities(const SamplingInputs& inputs) {
   const Doubles score = scores(problem);
   const std::vector<std::size_t> order = ascending(ratio);
 
-  // Sums from the smallest on, so that taking the largest out cancels nothing.
+  // Sums start at the smallest, so that removing the largest causes no cancellation.
   Doubles sum(order.size() + 1, 0.0);
   for (std::size_t i = 0; i < order.size(); ++i) sum[i + 1] = sum[i] + score[order[i]];
-  std::size_t below = order.size();  // the first so many stay below 1
-  double spent = 0;                  // on those at 1
+  std::size_t below = order.size();  // number of clients with p < 1
+  double spent = 0;                  // budget used by clients with p = 1
   double factor = problem.budget / sum[below];
   while (below > 0 && factor * ratio[order[below - 1]] >= 1) {
     spent += problem.r[order[--below]];
@@ -129,8 +129,8 @@ Result<Doubles> paper_set_rule(const SamplingInputs& inputs) {
   const Doubles score = scores(problem);
   const std::vector<std::size_t> order = ascending(score);
 
-  // The set S of those below 1: as many as it takes for m - sum r + sum_S r to be positive, then one
-  // more while score_k < sum_S score / (m - sum r + sum_S r), both sums with k.
+  // The set S of clients with p < 1. S grows until m - sum r + sum_S r is positive, then one client at a time
+  // while score_k < sum_S score / (m - sum r + sum_S r), where both sums include k.
   const double shortfall = problem.total - problem.budget;
   std::size_t in_set = 0;
   double cost = 0;
@@ -181,8 +181,8 @@ Result<Doubles> approximate_probabilities(std::span<const double> norms, double 
   Doubles p;
   for (const double norm : q) p.push_back(clip(budget * norm / sum));
   for (int step = 0; step < max_steps; ++step) {
-    double below = 0;      // I, clients below 1
-    double below_sum = 0;  // P, what they have
+    double below = 0;      // I, number of clients with p < 1
+    double below_sum = 0;  // P, sum of their p
     for (const double value : p) {
       if (value >= 1) continue;
       below += 1;

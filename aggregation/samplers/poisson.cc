@@ -9,7 +9,7 @@
 namespace fedge::aggregation {
 namespace {
 
-// Uniform in [0, 1), 53 bits, from a keystream: without the key nobody can tell what is drawn next.
+// Uniform in [0, 1), 53 bits, from a keystream: the next draw is unpredictable without the key.
 class SecretUniform {
  public:
   explicit SecretUniform(const Secret& key) : stream_(StreamCipher::kChaCha20) { stream_.start(key); }
@@ -25,7 +25,7 @@ class SecretUniform {
   Keystream stream_;
 };
 
-// The places drawn of `count`, each with probability q in (0, 1), by the lengths of the gaps between them:
+// Draws each of `count` places with probability q in (0, 1), using the lengths of the gaps between them:
 // P(gap >= k) = (1 - q)^k.
 template <class Uniform>
 std::vector<std::size_t> draw_places(std::size_t count, double q, Uniform uniform) {

@@ -1,10 +1,9 @@
-// PoissonSampler: every candidate takes part with the same probability q, independently of the others, so
-// that the size of a round varies and may be 0 (Poisson or Bernoulli sampling; the sampling of differentially
-// private federated averaging: McMahan et al., "Learning differentially private recurrent language models",
-// ICLR 2018). Exactly those drawn are waited for. Stateless: the choice depends on the request
-// alone.
-// Cost: one random draw for each selected client and one more; with Weights::kInverse besides one pass over
-// the candidates.
+// PoissonSampler: selects every candidate independently with the same probability q, so the size of a round
+// varies and may be 0 (Poisson or Bernoulli sampling; used by differentially private federated averaging:
+// McMahan et al., "Learning differentially private recurrent language models", ICLR 2018). The round waits
+// for exactly the clients drawn. Stateless: the choice depends on the request alone.
+// Cost: one random draw for each selected client and one more; with Weights::kInverse also one pass over the
+// candidates.
 #pragma once
 
 #include <vector>
@@ -15,9 +14,9 @@ namespace fedge::aggregation {
 
 class PoissonSampler final : public Sampler {
  public:
-  // kSamples: the mean of those drawn, as the aggregator weighs them. kInverse: client i counts n_i / (n q)
-  // with n the samples of all candidates, whatever is drawn (Horvitz and Thompson, JASA 47, 1952): the
-  // expectation is the mean over all candidates by samples.
+  // kSamples: the mean over the clients drawn, with the aggregator's weights. kInverse: client i counts n_i /
+  // (n q) with n the samples of all candidates, for any draw (Horvitz and Thompson, JASA 47, 1952): the
+  // expectation is the sample-weighted mean over all candidates.
   enum class Weights { kSamples, kInverse };
   struct Options {
     double rate = 0;  // q; 0: count / candidates
@@ -35,7 +34,7 @@ class PoissonSampler final : public Sampler {
 };
 
 SamplerFactory read_poisson(config::Reader& section);
-// With this rate, and the mean of those drawn as the aggregator weighs them.
+// Poisson sampling with this rate and Weights::kSamples.
 SamplerFactory poisson_at(double rate);
 
 }  // namespace fedge::aggregation

@@ -1,6 +1,6 @@
-// Sampler: decides which clients take part in a round. One class for each way of choosing, one
-// table of their names; a strategy picks one by name and never subclasses another.
-// Pure: the request holds all that a choice may depend on besides the sampler's own state.
+// Sampler: selects the clients of a round. Each method is one class, and one table lists their names; a
+// strategy picks a method by name and never subclasses another. Pure: a choice depends only on the request
+// and the sampler's own state.
 #pragma once
 
 #include <cstddef>
@@ -20,69 +20,68 @@
 
 namespace fedge::aggregation {
 
-// A client that is there and could take part.
+// A connected client that may take part.
 struct Candidate {
   ClientId client;
-  SampleCount samples;  // its training samples, 0 if not known
+  SampleCount samples;  // its training samples, 0 if unknown
 };
 
-// n_i of the samplers that go by size: from 1, for a client whose samples are not known, to
-// protocol::kMaxSamples.
+// n_i for samplers that draw by size: clamped to 1 (also if unknown) .. protocol::kMaxSamples.
 std::uint64_t size_of(const Candidate& candidate);
 
 struct SelectionRequest {
   RoundNumber round;
   std::span<const Candidate> candidates;  // sorted by client, each once
   std::size_t count = 0;                  // clients wanted
-  Rng rng;                                // this decision's own stream
-  // Ascending: those that no round may ask any more, until they are candidates again. Other than who is away,
-  // they count in nothing.
+  Rng rng;                                // random stream of this decision
+  // Clients that left the run, ascending: no round may select them until they are candidates again. Unlike
+  // disconnected clients, they do not count at all.
   std::span<const ClientId> left = {};
-  // A key for this decision alone, which poisson draws from instead: where nobody may know who is drawn.
+  // Key of this decision. If set, poisson draws from it, so that the draw stays secret.
   const Secret* secret = nullptr;
 };
 
 // A client of a round.
 struct Selected {
   ClientId client;
-  double inclusion = 1;  // probability with which a choice among these candidates holds it, in (0, 1]
-  // What its update is multiplied by in the sum that moves the model; such coefficients add up to about 1.
-  // 0: as the aggregator weighs it.
+  double inclusion = 1;  // probability that a choice among these candidates includes it, in (0, 1]
+  // Factor of its update in the sum that moves the model; a round's coefficients add up to about 1. 0: the
+  // aggregator's own weight.
   double coefficient = 0;
   bool operator==(const Selected&) const = default;
 };
 
-// A client of a round of which it is drawn who uploads.
+// A selected client in a round with a second draw of the clients that upload.
 struct Participant {
   ClientId client;
   SampleCount samples;
-  double norm = 0;   // Euclidean, of its update as it reports it; 0 before it has trained
+  double norm = 0;   // Euclidean norm of its update as reported; 0 before training
   double share = 1;  // part of the model that it uploads, in (0, 1]
 };
 
-// When it is drawn who of the selected clients contributes to a round.
+// When a second draw decides which selected clients contribute to the round.
 enum class Draw {
-  kNever,           // all do
-  kBeforeTraining,  // only those drawn train
-  kBeforeUpload,    // all train, those drawn upload
+  kNever,           // all contribute
+  kBeforeTraining,  // only the clients drawn train
+  kBeforeUpload,    // all train, the clients drawn upload
 };
 
 struct SamplerTraits {
   Draw draw = Draw::kNever;
-  // Of those drawn: whether an upload stands for those not drawn as well. It counts 1 / p then, and the mean
-  // is over everybody in the round (Horvitz and Thompson). Otherwise the mean is over the uploads as they
+  // With a second draw: true if an upload also stands for clients not drawn. It then counts 1 / p, and the
+  // mean is over all clients of the round (Horvitz and Thompson). False: the mean is over the uploads as they
   // are.
   bool unbiased = false;
-  // Whether somebody else takes the place of a client that drops out, and a round is complete with
-  // clients_per_round updates. Otherwise exactly those selected are waited for; one with a coefficient that
-  // does not deliver counts as an update of zeros.
+  // True: another client replaces one that drops out, and a round is complete with clients_per_round updates.
+  // False: the round waits for exactly the selected clients; one with a coefficient that does not deliver
+  // counts as an update of zeros.
   bool substitutes = true;
-  // Whether it gives coefficients: the aggregator must be a mean.
+  // True if it sets coefficients: the aggregator must be a mean.
   bool weighs = false;
-  // With which probability each candidate is drawn, by itself, whoever the others are and however many: what
-  // amplification by sampling rests on. 0: not so.
+  // Probability with which each candidate is drawn, independently of the other candidates and their number.
+  // Amplification by sampling requires it. 0: not independent.
   double chance = 0;
-  // What it goes by of the labels in clients' records.
+  // Label report in clients' records that the sampler uses.
   protocol::LabelReport labels = protocol::LabelReport::kNone;
 };
 
@@ -90,9 +89,9 @@ struct SamplerTraits {
 struct Feedback {
   ClientId client;
   RoundNumber round;
-  bool delivered = false;  // its update has been accepted; otherwise it dropped out, and the rest is 0
+  bool delivered = false;  // its update was accepted; false: it dropped out, and the fields below are 0
   SampleCount samples;
-  double norm = 0;      // Euclidean, of its update
+  double norm = 0;      // Euclidean norm of its update
   double loss = 0;      // mean training loss
   double loss_rms = 0;  // root of the mean of the squared losses of its samples
   Duration time{};      // from the assignment to the update's arrival
@@ -102,14 +101,14 @@ class Sampler {
  public:
   virtual ~Sampler() = default;
   virtual SamplerTraits traits() const { return {}; }
-  // Who is in the round: distinct candidates, sorted by client; about `count` of them, or all if there are no
-  // more.
+  // Selects the clients of a round: distinct candidates, sorted by client; about `count`, or all if there are
+  // fewer.
   virtual std::vector<Selected> select(const SelectionRequest& request) = 0;
-  // If traits().draw is not kNever: with which probability in (0, 1] each of these contributes, drawn
-  // independently.
+  // If traits().draw is not kNever: the probability in (0, 1] with which each participant contributes,
+  // independently of the others.
   virtual std::vector<double> probabilities(std::span<const Participant> participants);
   virtual void remember(const Feedback&) {}
-  // What a client says about itself in the directory.
+  // Receives a client's directory record.
   virtual void describe(ClientId, const NodeRecord&) {}
 };
 
@@ -125,8 +124,8 @@ struct SamplerKind {
 
 // The first is the default.
 std::span<const SamplerKind> sampler_kinds();
-// Adds a sampler to the table. Call it before anything reads the table, first in main(). The name must be
-// new.
+// Adds a sampler to the table. Call it at the start of main(), before anything reads the table. The name must
+// be new.
 void register_sampler(const SamplerKind& kind);
 
 }  // namespace fedge::aggregation

@@ -11,17 +11,16 @@ namespace fedge::aggregation {
 namespace {
 
 constexpr std::uint64_t kOne = std::uint64_t{1} << kInclusionBits;
-constexpr std::size_t kMaxUnits = (std::size_t{1} << 24) - 1;  // their probabilities add up without wrapping
+constexpr std::size_t kMaxUnits = (std::size_t{1} << 24) - 1;  // their probabilities add up without overflow
 using Places = std::vector<std::uint32_t>;
 
-// Units of a sample, ready to be walked through: probabilities in units of 1 / kOne, 0 for those that are
-// certain or impossible.
+// A sample's units: probabilities in units of 1 / kOne, set to 0 for certain and impossible units.
 struct Walk {
   std::vector<std::uint64_t> p;
   const SystematicBlocks& blocks;
 };
 
-// What is to be added to a sum of `units` rounded values so that it is whole; 0 if it was not meant to be.
+// Returns what makes a sum of `units` rounded values a whole number; 0 if the exact sum is not whole.
 std::int64_t correction(std::uint64_t sum, std::uint64_t units) {
   const std::uint64_t over = sum % kOne;
   const std::uint64_t tolerance = std::max<std::uint64_t>(units, 2);
@@ -29,8 +28,8 @@ std::int64_t correction(std::uint64_t sum, std::uint64_t units) {
   return kOne - over <= tolerance ? static_cast<std::int64_t>(kOne - over) : 0;
 }
 
-// Rounding has moved sums that are integers a little; single units are corrected by one step until they are
-// again: first within each block whose sum is whole, then among all others.
+// Rounding shifts sums that should be integers. Corrects units by one step each until the sums are whole:
+// first within each block whose sum is whole, then among all other units.
 void make_sums_whole(Walk& walk) {
   struct Sum {
     std::uint64_t value = 0;
@@ -72,8 +71,8 @@ void make_sums_whole(Walk& walk) {
   }
 }
 
-// A sample in random order without shuffling everybody: each unit is thrown into one of many buckets, and
-// only the units of a bucket that a point falls into are shuffled. A block is a bucket of its own.
+// Samples in random order without a full shuffle: each unit gets a random bucket, and only buckets that
+// contain a sample point are shuffled. Each block is one bucket.
 class Buckets {
  public:
   Buckets(const Walk& walk, std::size_t m, Rng& rng) : walk_(walk), rng_(rng) {
@@ -89,7 +88,7 @@ class Buckets {
     }
   }
 
-  // Appends the places that the points U, U + 1, ... fall on.
+  // Appends the places hit by the points U, U + 1, ...
   void draw(std::vector<std::size_t>& drawn) {
     std::uint64_t next = rng_.below(kOne);
     std::vector<Places> hit = members_of_hit(next);
@@ -140,7 +139,7 @@ class Buckets {
 
 std::vector<double> capped_proportional(std::span<const double> weights, std::size_t m) {
   double all = 0;
-  std::vector<std::size_t> order;  // of those with a positive weight
+  std::vector<std::size_t> order;  // of the positive weights
   for (std::size_t i = 0; i < weights.size(); ++i) {
     FEDGE_CHECK(weights[i] >= 0, "a weight of sampling is at least 0");
     all += weights[i];
@@ -153,14 +152,14 @@ std::vector<double> capped_proportional(std::span<const double> weights, std::si
     for (const std::size_t i : order) p[i] = 1;
     return p;
   }
-  // At most the m largest reach 1. Each sum is taken in an order that the weights alone decide.
+  // At most the m largest reach 1. The order of each sum depends only on the weights.
   const auto larger = [&](std::size_t a, std::size_t b) {
     return weights[a] != weights[b] ? weights[a] > weights[b] : a < b;
   };
   const auto top = order.begin() + static_cast<std::ptrdiff_t>(m);
   std::nth_element(order.begin(), top - 1, order.end(), larger);
   std::sort(order.begin(), top, larger);
-  std::vector<double> sum(m + 1);  // of all weights but the so many largest
+  std::vector<double> sum(m + 1);  // sum[k]: all weights but the k largest
   for (std::size_t i = 0; i < weights.size(); ++i)
     if (larger(order[m - 1], i)) sum[m] += weights[i];
   for (std::size_t k = m; k > 0; --k) sum[k - 1] = sum[k] + weights[order[k - 1]];

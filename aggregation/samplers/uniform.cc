@@ -15,7 +15,7 @@ std::vector<Selected> UniformSampler::select(const SelectionRequest& request) {
   std::vector<ClientId> clients;
   clients.reserve(available);
   for (const Candidate& candidate : request.candidates) clients.push_back(candidate.client);
-  // The first `count` steps of a Fisher-Yates shuffle.
+  // Performs the first `count` steps of a Fisher-Yates shuffle.
   Rng rng = request.rng;
   for (std::size_t i = 0; i < request.count; ++i)
     std::swap(clients[i], clients[i + rng.below(clients.size() - i)]);

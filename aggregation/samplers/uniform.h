@@ -1,6 +1,6 @@
-// UniformSampler: every set of `count` candidates is equally likely (without replacement), as in
-// FedAvg (McMahan et al., "Communication-efficient learning of deep networks from decentralized
-// data", AISTATS 2017). Stateless: the choice depends on the request's stream and candidates alone.
+// UniformSampler: every set of `count` candidates is equally likely (without replacement), as in FedAvg
+// (McMahan et al., "Communication-efficient learning of deep networks from decentralized data", AISTATS
+// 2017). Stateless: the choice depends only on the request's stream and candidates.
 // Cost: O(candidates) time and memory, `count` random draws.
 #pragma once
 

@@ -40,13 +40,13 @@ class Momentum final : public ServerOptimizer {
 
  private:
   Options options_;
-  AlignedBuffer<float> velocity_;  // v; none without momentum
+  AlignedBuffer<float> velocity_;  // v; empty without momentum
 };
 
 enum class SecondMoment { kAdagrad, kAdam, kYogi };
 
-// Reddi et al. 2021, algorithm 2: m <- beta1 m + (1 - beta1) delta, w <- w + eta m / (sqrt(v) + tau),
-// v by one of three rules, v_0 = tau^2.
+// Reddi et al. 2021, algorithm 2: m <- beta1 m + (1 - beta1) delta, w <- w + eta m / (sqrt(v) + tau); v
+// follows one of three rules, v_0 = tau^2.
 class Adaptive final : public ServerOptimizer {
  public:
   struct Options {

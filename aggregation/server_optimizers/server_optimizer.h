@@ -1,8 +1,8 @@
-// ServerOptimizer: how the aggregate of a round moves the model (Reddi et al., "Adaptive Federated
-// Optimization", ICLR 2021). One class for each family, one table of names. The aggregate points
-// downhill: it takes the place of minus the gradient. No bias correction. Parameters without an
-// aggregate keep their values, and the optimizer what it remembers about them.
-// Cost: one pass; memory 4 bytes a parameter for each moment that is kept. Externally synchronised.
+// ServerOptimizer: moves the model by a round's aggregate (Reddi et al., "Adaptive Federated Optimization",
+// ICLR 2021). One class for each family, one table of names. The aggregate points downhill: it replaces the
+// negative gradient. No bias correction. Parameters without an aggregate keep their values and their
+// optimizer state.
+// Cost: one pass; memory 4 bytes a parameter for each stored moment. Externally synchronised.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class ServerOptimizer {
   virtual std::vector<std::span<std::byte>> memory() { return {}; }
 };
 
-// For a model of so many parameters.
+// Makes an optimizer for a model with this number of parameters.
 using ServerOptimizerFactory = std::function<std::unique_ptr<ServerOptimizer>(std::size_t parameters)>;
 
 struct ServerOptimizerKind {
@@ -39,11 +39,11 @@ struct ServerOptimizerKind {
 // The first is the default.
 std::span<const ServerOptimizerKind> server_optimizer_kinds();
 
-// The default: the model moves by the aggregate.
+// The default: adds the aggregate to the model.
 std::unique_ptr<ServerOptimizer> plain_server_optimizer();
 
-// One round's step for a slice of the model that begins at parameter `first`: asks the prepared
-// aggregator for it and moves the parameters that it covers. Errors are the aggregator's.
+// One round's step for a slice of the model that begins at parameter `first`: reads the prepared aggregator
+// and moves the covered parameters. Errors are the aggregator's.
 Result<void> step_model(Aggregator& aggregator, ServerOptimizer& optimizer, std::size_t first,
                         std::span<float> model, Parallel& parallel);
 

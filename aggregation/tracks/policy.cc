@@ -16,7 +16,7 @@ using config::Reader;
 const std::vector<std::string> kKinds = {"full", "partial_data", "inbound", "outbound", "bidirectional"};
 constexpr std::int64_t kMaxRound = std::numeric_limits<std::uint32_t>::max();
 
-// In quotation marks, fit for a message: the text may be long and hold anything.
+// Quotes a string for a message: it may be long and contain any bytes.
 std::string shown(std::string_view text) {
   constexpr std::size_t kLongest = 64;
   if (!check_text(text, text.size(), "")) return "a string with control characters";
@@ -31,7 +31,7 @@ class Directory {
     for (std::uint32_t id = 0; id < names_.size(); ++id) ids_.emplace(names_[id], id);
   }
 
-  // A list of clients' names: at least one, each known and once. Ascending.
+  // Reads a list of clients' names: at least one, each known and unique. Ascending.
   std::vector<ClientId> read(Reader& reader, const std::string& key, const std::vector<std::string>& list) {
     std::vector<ClientId> ids;
     if (list.empty()) reader.fail(key, "is an empty list");
@@ -60,18 +60,17 @@ class Directory {
     }
     std::uint32_t id = 0;
     const auto parsed = std::from_chars(name.data(), name.data() + name.size(), id);
-    // Only one spelling of a number is a client's name: not "01".
+    // Only the canonical spelling of a number is a client's name: not "01".
     if (parsed.ec != std::errc() || id >= clients_ || std::to_string(id) != name) return std::nullopt;
     return ClientId(id);
   }
 
   std::string complaint(const std::string& name) {
     std::string text = shown(name) + " is not a client of this policy";
-    if (names_.empty())
-      return text + " (its clients are \"0\" to \"" + std::to_string(clients_ - 1) +
-             "\")";  // Looked for no more often than errors are shown.
+    if (names_.empty()) return text + " (its clients are \"0\" to \"" + std::to_string(clients_ - 1) + "\")";
 
     constexpr std::size_t kLongest = 64;
+    // Computes no more suggestions than errors are shown.
     if (suggestions_ == config::kMaxShownProblems || name.size() > kLongest) return text;
     ++suggestions_;
     const auto close = config::suggestion(name, names_);
@@ -100,7 +99,7 @@ void read_names(Reader& reader, Policy& policy) {
   }
 }
 
-// `in_run`: the run's number of clients, none for a file of its own.
+// `in_run`: the run's number of clients; empty for a separate policy file.
 void read_clients(Reader& reader, Policy& policy, std::optional<std::size_t> in_run) {
   const std::int64_t most = kMaxPolicyClients;
   const bool named = reader.has_list("clients");
@@ -125,7 +124,7 @@ void read_clients(Reader& reader, Policy& policy, std::optional<std::size_t> in_
   policy.clients = *in_run;
 }
 
-// Where a key has no effect it may not be given.
+// Refuses a key that has no effect with this kind.
 void belongs(Reader& reader, const std::string& key, DisagreementKind kind, const std::string& owners) {
   if (reader.has(key))
     reader.refuse(key, "has no effect with kind = \"" + kKinds[static_cast<std::size_t>(kind)] +

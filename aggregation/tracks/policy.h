@@ -1,7 +1,6 @@
-// Policy: which clients disagree about sharing a model, how and for which rounds, as an operator writes it
-// down: in a file of its own, or in a run file's section [tracks]. What follows from it in a round is in
-// aggregation/tracks/resolution.h. Plain data, no thread rule. Taxonomy: Rosendal and Oprescu,
-// arXiv:2604.23386.
+// Policy: which clients disagree about sharing a model, how, and in which rounds. The operator writes it in a
+// separate file or in a run file's section [tracks]. aggregation/tracks/resolution.h derives a round's tracks
+// from it. Plain data, no thread rule. Taxonomy: Rosendal and Oprescu, arXiv:2604.23386.
 //
 //   clients = ["a", "b", "c"]     # or a number n: they are then called "0" to "n-1"
 //   strict = false
@@ -29,11 +28,11 @@ namespace fedge::aggregation {
 
 inline constexpr std::size_t kMaxPolicyClients = 1'000'000;
 inline constexpr std::size_t kMaxDisagreements = 100'000;
-// Clients times those they are against, over all disagreements.
+// Sum over all disagreements of clients times the clients they are against.
 inline constexpr std::size_t kMaxDisagreementPairs = 5'000'000;
 inline constexpr std::size_t kMaxClientName = 1024;  // bytes
 
-// With c any of `clients` and x any of `against`:
+// The kinds, with c any of `clients` and x any of `against`:
 enum class DisagreementKind : std::uint8_t {
   kFull,           // c takes no part at all
   kPartialData,    // c keeps a share of its samples out of training
@@ -42,7 +41,7 @@ enum class DisagreementKind : std::uint8_t {
   kBidirectional,  // both
 };
 
-// As a policy file has it: "inbound".
+// The name in a policy file: "inbound".
 const std::string& name_of(DisagreementKind kind);
 
 struct Disagreement {
@@ -50,9 +49,9 @@ struct Disagreement {
   std::vector<ClientId> clients;  // ascending, each once, at least one
   std::vector<ClientId> against;  // likewise; empty for kFull and kPartialData
   RoundNumber from_round{1};
-  std::optional<RoundNumber> until_round;  // inclusive; none: for ever
-  bool deep = false;                       // the past counts too; never with kPartialData
-  double withheld = 0;                     // kPartialData: share of the samples, in (0, 1); else 0
+  std::optional<RoundNumber> until_round;  // inclusive; none: never ends
+  bool deep = false;    // also excludes contributions before from_round; never with kPartialData
+  double withheld = 0;  // kPartialData: share of the samples, in (0, 1); else 0
 
   bool is_active(RoundNumber round) const {
     return round >= from_round && (!until_round || round <= *until_round);
@@ -62,8 +61,8 @@ struct Disagreement {
 
 struct Policy {
   std::size_t clients = 0;  // ids 0 .. clients - 1
-  // By id: unique, 1 to 1024 bytes, as check_text() allows (core/text.h). Empty: clients are called by their
-  // numbers.
+  // Names by id: unique, 1 to 1024 bytes, as check_text() allows (core/text.h). Empty: clients are named by
+  // their numbers.
   std::vector<std::string> names;
   std::vector<Disagreement> disagreements;
   bool strict = false;              // ResolveOptions::strict
@@ -73,13 +72,13 @@ struct Policy {
   bool operator==(const Policy&) const = default;
 };
 
-// A file that is nothing but a policy; `clients` must be there. Errors name file, line and key.
+// Reads a file that holds only a policy; `clients` is required. Errors name file, line and key.
 Result<Policy> read_policy(const config::Document& document);
-// The section [tracks] of a run with this many clients, which `clients`, if it is there, must agree with.
-// Errors are left in `section`, for its finish(); what is returned is then not to be used.
+// Reads the section [tracks] of a run with this many clients. The key `clients`, if present, must match.
+// Errors stay in `section`, for its finish(); after an error the result must not be used.
 Policy read_policy(config::Reader& section, std::size_t clients);
-// One text for one policy; read_policy() makes the same policy of it if it is not longer than a
-// configuration file may be.
+// Writes a policy in canonical form. read_policy() restores the same policy if the string is not longer than
+// a configuration file may be.
 std::string to_toml(const Policy& policy);
 
 }  // namespace fedge::aggregation

@@ -14,7 +14,7 @@ struct Edges {
   const std::vector<ClientId>* whom;
 };
 
-// An unused direction is from nobody.
+// Returns both directions; an unused one has no clients.
 std::array<Edges, 2> edges_of(const Disagreement& disagreement) {
   static const std::vector<ClientId> kNobody;
   const Edges none{&kNobody, &kNobody};
@@ -38,7 +38,7 @@ RoundNumber since(const Disagreement& disagreement) {
   return disagreement.deep ? RoundNumber(1) : disagreement.from_round;
 }
 
-// Ascending, and of several exclusions of one client the first: the earliest. Returns how many are left.
+// Sorts by client and keeps the earliest exclusion of each client. Returns how many are left.
 std::size_t tidy(std::span<Exclusion> edges) {
   const auto not_after = [](const Exclusion& a, const Exclusion& b) { return b.client <= a.client; };
   if (std::adjacent_find(edges.begin(), edges.end(), not_after) == edges.end()) return edges.size();
@@ -47,7 +47,7 @@ std::size_t tidy(std::span<Exclusion> edges) {
   return static_cast<std::size_t>(std::unique(edges.begin(), edges.end(), same_client) - edges.begin());
 }
 
-// How many exclusions each client has, repetitions counted; at index client + 1.
+// Counts the exclusions of each client, with repetitions; at index client + 1.
 std::vector<std::uint32_t> count_edges(const Policy& policy, RoundNumber round) {
   std::vector<std::uint32_t> counts(policy.clients + 1, 0);
   for (const Disagreement& disagreement : policy.disagreements) {
@@ -118,7 +118,7 @@ bool Resolution::is_member(std::size_t track, ClientId client) const {
 bool Resolution::covers(std::size_t track, std::size_t other) const {
   const auto whole = pattern(track);
   const auto part = pattern(other);
-  // What would come out as well, sooner.
+  // Shortcut: the result of std::includes() is already known to be false.
   if (part.size() > whole.size() || (!part.empty() && whole.back() < part.back())) return false;
   return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
 }
@@ -129,8 +129,8 @@ std::uint64_t Resolution::load() const {
   return sum;
 }
 
-// The tracks whose patterns are subsets of this track's, itself among them: in strict mode its members are
-// their owners, but for those it excludes.
+// The tracks whose patterns are subsets of this track's, including itself. In strict mode their owners, minus
+// the excluded clients, are this track's members.
 std::vector<std::size_t> Resolution::parts(std::size_t track) const {
   std::vector<std::size_t> found;
   if (pattern(0).empty()) found.push_back(0);
@@ -159,7 +159,7 @@ std::vector<ClientId> Resolution::members(std::size_t track) const {
   return result;
 }
 
-// Groups clients by pattern through a table of hashes, then puts the groups into order.
+// Groups clients by pattern through a hash table, then orders the groups.
 class Resolver {
  public:
   Resolver(const Exclusions& exclusions, const ResolveOptions& options)
@@ -195,8 +195,8 @@ class Resolver {
     return std::span(patterns_).subspan(group.begin, group.end - group.begin);
   }
 
-  // The group of the pattern that stands at the end of patterns_, from `candidate.begin` on: a new one, or
-  // an earlier one with the same pattern, which is then taken away again.
+  // Returns the group of the pattern at the end of patterns_, from `candidate.begin` on. If an earlier group
+  // has the same pattern, the copy at the end is removed.
   std::uint32_t group_of(const Group& candidate) {
     const std::size_t mask = slots_.size() - 1;
     for (std::size_t slot = candidate.hash & mask;; slot = (slot + 1) & mask) {
@@ -219,13 +219,13 @@ class Resolver {
     for (const Exclusion& edge : edges) {
       if (dropped_[edge.client.value()]) continue;
       patterns_[end++] = edge.client;
-      // A sum, so that multiplications overlap; not linear in the ids, or {1, 4} were {2, 3}. The factor
-      // is 2^64 divided by the golden ratio, made odd.
+      // A sum of products, so that multiplications overlap. It must not be linear in the ids, or {1, 4} and
+      // {2, 3} would collide. The factor is 2^64 divided by the golden ratio, made odd.
       const std::uint64_t spread = (edge.client.value() + std::uint64_t{1}) * 0x9e3779b97f4a7c15U;
       candidate.hash += spread * (spread >> 32);
     }
     patterns_.resize(end);
-    candidate.hash ^= candidate.hash >> 32;  // slots are taken from the lower bits
+    candidate.hash ^= candidate.hash >> 32;  // slots use the lower bits
     candidate.end = static_cast<std::uint32_t>(end);
     return group_of(candidate);
   }
@@ -242,7 +242,7 @@ class Resolver {
     }
   }
 
-  // Patterns become tracks in lexicographic order, and clients' groups the tracks' places.
+  // Sorts the patterns into tracks and replaces each client's group by its track.
   void order_groups() {
     std::vector<std::uint32_t> order(groups_.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -261,7 +261,7 @@ class Resolver {
       if (track != Resolution::kNone) track = place[track];
   }
 
-  // Tracks are in the order of their patterns, so those that begin with the same id are neighbours.
+  // Tracks are sorted by pattern, so tracks whose patterns begin with the same id are neighbours.
   void index_tracks() {
     std::vector<std::uint32_t>& begins = out_.begins_with_;
     begins.assign(out_.clients() + 1, 0);
@@ -270,7 +270,7 @@ class Resolver {
     for (std::size_t x = 1; x < begins.size(); ++x) begins[x] += begins[x - 1];
   }
 
-  // Clients in ascending order behind each other, one track's after the other's.
+  // Fills owners_ track by track, clients ascending.
   void list_owners() {
     for (const std::uint32_t track : out_.track_of_)
       if (track != Resolution::kNone) ++out_.tracks_[track].owners_end;
@@ -285,7 +285,7 @@ class Resolver {
         out_.owners_[out_.tracks_[out_.track_of_[c]].owners_end++] = ClientId(c);
   }
 
-  // Whose pattern lets them be members, less those of them whom the track excludes.
+  // Counts the clients whose pattern allows membership, minus those that the track excludes.
   void count_members() {
     for (std::size_t t = 0; t < out_.tracks(); ++t) {
       std::size_t members = out_.clients() - out_.withdrawn_.size();
@@ -305,9 +305,9 @@ class Resolver {
   const ResolveOptions& options_;
   Resolution out_;
   std::vector<char> dropped_;         // by client: withdrawn and not remembered
-  std::vector<ClientId> patterns_;    // of the groups, one behind the other
-  std::vector<Group> groups_;         // as clients bring them up
-  std::vector<std::uint32_t> slots_;  // open addressing: places in groups_, at most half full
+  std::vector<ClientId> patterns_;    // of all groups, concatenated
+  std::vector<Group> groups_;         // in order of first appearance
+  std::vector<std::uint32_t> slots_;  // open addressing: indices into groups_, at most half full
 };
 
 Resolution resolve(const Exclusions& exclusions, const ResolveOptions& options) {

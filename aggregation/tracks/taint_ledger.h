@@ -1,12 +1,12 @@
-// TaintLedger: when each client last had a part in each track's model, directly or through the model that
-// the track was started from. It generalises the taint set, taint(model) = {x : last > 0}: with the
-// round besides, one rule decides about exclusions that forgive the past and about those that do not.
-// Owned by whoever trains tracks; not thread-safe. 4 bytes a live track and client.
+// TaintLedger: the last round in which each client contributed to each track's model, directly or through the
+// model that the track was started from. It generalises the taint set, taint(model) = {x : last > 0}. Because
+// it keeps the round, one rule covers exclusions that forgive the past and exclusions that do not. Owned by
+// the code that trains tracks; not thread-safe. 4 bytes a live track and client.
 //
-//   initial model       nobody has had a part
-//   upload of c         everybody who had a part in the track's model, and c
+//   initial model       no contributors
+//   upload of c         the contributors of the track's model, and c
 //   aggregation         the union of its inputs; they all started from the track's own model
-//   start from a model  as that model
+//   start from a model  the contributors of that model
 #pragma once
 
 #include <cstddef>
@@ -23,18 +23,18 @@ class TaintLedger {
   // Clients 0 .. clients - 1.
   explicit TaintLedger(std::size_t clients) : clients_(clients) {}
 
-  // The track begins, or begins again, with the initial model.
+  // Starts or restarts the track with the initial model.
   void start(TrackId track);
-  // The track begins, or begins again, with the model that a live track has now.
+  // Starts or restarts the track with the current model of a live track.
   void start(TrackId track, TrackId source);
-  // The client's upload of this round (from 1) goes into the track's model. The order of calls does not
-  // matter.
+  // Records that the client's upload of this round (from 1) enters the track's model. Calls may come in any
+  // order.
   void contribute(TrackId track, ClientId client, RoundNumber round);
-  // The last round in which the client had a part in the live track's model; 0: never.
+  // The last round in which the client contributed to the live track's model; 0: never.
   RoundNumber last(TrackId track, ClientId client) const;
-  // Whether a model of the track may go to somebody who excludes `excluded` from round `since` on (from 1):
-  // last(track, excluded) < since. An exclusion that forgives the past has the round it began in, a deep one
-  // 1, which only a model that the client never had a part in satisfies (Exclusion::since).
+  // True if a model of the track may go to a client that excludes `excluded` from round `since` on (from 1):
+  // last(track, excluded) < since. An exclusion that forgives the past has the round in which it began. A
+  // deep one has 1: only a model without any contribution of the client satisfies it (Exclusion::since).
   bool permits(TrackId track, ClientId excluded, RoundNumber since) const;
   // Forgets the track.
   void retire(TrackId track);

@@ -1,5 +1,5 @@
-// What the rules for adapters share: reading each client's factors back, in the order of client ids, and
-// handing out what a rule has made of them as differences to the round's model.
+// FactorRule: base of the rules for adapters. Reads each client's factors in the order of client ids and
+// returns the rule's results as differences from the round's model.
 #pragma once
 
 #include <span>
@@ -32,15 +32,15 @@ class FactorRule : public Aggregator {
  protected:
   const AggregatorContext& context() const { return context_; }
   const AdapterLayout& adapters() const { return *context_.adapters; }
-  // Of the round's model.
+  // Values of the round's model.
   Result<std::vector<double>> model_values(const Range& range) const;
 
-  // Forgets an earlier round; then each client; then hands the results to set(). A round that has
-  // failed is not taken up: the run ends, and goes on from its journal.
+  // Per round: begin() forgets the earlier round, take() receives each client, finish() passes the results to
+  // set(). A failed round ends the run, which then resumes from its journal; no retry within the rule.
   virtual void begin() = 0;
   virtual void take(const ClientFactors& client) = 0;
   virtual Result<void> finish() = 0;
-  // The new values of these parameters; ranges in ascending order.
+  // Sets the new values of these parameters; ranges in ascending order.
   void set(const Range& range, std::vector<double> values);
 
  private:

@@ -18,7 +18,7 @@ using Rows = Eigen::Map<const Matrix, 0, Eigen::OuterStride<>>;
 
 Eigen::Index index(std::size_t i) { return static_cast<Eigen::Index>(i); }
 
-// A client's A [ranks, in] and B^T [ranks, out] of one matrix.
+// A client's A [ranks, in] and B^T [ranks, out] for one matrix.
 Rows a_of(const ClientFactors& client, const AdapterLayout& layout, const AdaptedMatrix& m) {
   return {client.rows.data() + m.a, index(client.ranks), index(m.in),
           Eigen::OuterStride<>(index(layout.row))};
@@ -39,8 +39,8 @@ double product_norm(const ClientFactors& client, const AdapterLayout& layout) {
   return std::sqrt(std::max(0.0, squares));
 }
 
-// Padded as far as somebody in the round has ranks: both factors of a rank that is zero in one round would
-// have no gradient ever after.
+// Pads only to the highest rank in the round. If both factors of a rank became zero in one round, that rank
+// would never have a gradient again.
 class PaddedMean final : public FactorRule {
  public:
   PaddedMean(const AggregatorContext& context, bool by_norm) : FactorRule(context), by_norm_(by_norm) {}
@@ -60,7 +60,7 @@ class PaddedMean final : public FactorRule {
   }
 
   Result<void> finish() override {
-    // By norm, before anybody has learned anything.
+    // With weights by norm: no client has trained yet.
     if (total_ == 0) return Error{ErrorCode::kUnavailable, "all clients' adapters are zero"};
     for (double& value : sum_) value /= total_;
     sum_.resize(ranks_ * adapters().row);
@@ -71,10 +71,10 @@ class PaddedMean final : public FactorRule {
   bool by_norm_;
   std::vector<double> sum_;
   double total_ = 0;
-  std::size_t ranks_ = 0;  // the most that anybody in the round has
+  std::size_t ranks_ = 0;  // highest rank of a client in the round
 };
 
-// Of each matrix, sum n_i B_i A_i [out, in] and sum n_i.
+// Sums for each matrix: sum n_i B_i A_i [out, in] and sum n_i.
 class ProductSums {
  public:
   void begin(const AdapterLayout& layout) {
@@ -120,7 +120,7 @@ class FlexLora final : public FactorRule {
     for (std::size_t j = 0; j < ranks; ++j) {
       const auto u = svd.matrixU().col(index(j));
       const auto v = svd.matrixV().col(index(j));
-      // Singular vectors are known up to their sign: the largest element of v is positive.
+      // Singular vectors are unique only up to their sign: make the largest element of v positive.
       Eigen::Index largest = 0;
       v.cwiseAbs().maxCoeff(&largest);
       const double sign = v(largest) < 0 ? -1.0 : 1.0;
@@ -162,7 +162,7 @@ class Flora final : public FactorRule {
     return {};
   }
 
-  // As a run begins: A uniform in +-1/sqrt(in), B zero.
+  // Initial values of a run: A uniform in +-1/sqrt(in), B zero.
   std::vector<double> fresh() const {
     const AdapterLayout& layout = adapters();
     const Rng rng = Rng(context().seed).fork("aggregate", round_ + 1);
@@ -179,7 +179,7 @@ class Flora final : public FactorRule {
   }
 
   ProductSums products_;
-  std::uint64_t round_ = 0;  // of those that have been aggregated
+  std::uint64_t round_ = 0;  // rounds aggregated so far
 };
 
 }  // namespace

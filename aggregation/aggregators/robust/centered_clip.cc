@@ -1,6 +1,6 @@
-// centered_clip: z moves by the mean of the differences to it, each shortened to the radius tau
-// (Karimireddy, He, Jaggi, "Learning from History for Byzantine Robust Optimization", ICML 2021,
-// equation 4); z stays for the next round. Memory: 8 bytes a parameter for z, from the first round on.
+// centered_clip: z moves by the mean of the differences x_i - z, each clipped to the radius tau (Karimireddy,
+// He, Jaggi, "Learning from History for Byzantine Robust Optimization", ICML 2021, equation 4). z carries
+// over to the next round. Memory: 8 bytes a parameter for z, from the first round on.
 #include <algorithm>
 #include <utility>
 

@@ -1,5 +1,5 @@
-// clipped_mean: the mean by samples of updates that are first shortened to a norm: a number, or the
-// median of the round's norms. The bound is kept_updates.h's.
+// clipped_mean: the mean, weighted by samples, of updates clipped to a norm: a fixed number or the median of
+// the round's norms. kept_updates.h does the clipping.
 #include <numeric>
 
 #include "aggregation/aggregators/robust/combination.h"

@@ -1,6 +1,6 @@
-// ColumnSort: sorts every parameter's values by themselves and averages some of them, in parallel
-// over columns. Made for a number of rows. Cost: about n log2(n)^2 / 4 comparisons a column, 16
-// columns at a time (kernels/robust.h); 64 n bytes of scratch for each thread.
+// ColumnSort: sorts the values of each parameter and averages some of them, in parallel over columns. An
+// instance serves a fixed number of rows. Cost: about n log2(n)^2 / 4 comparisons a column, 16 columns at a
+// time (kernels/robust.h); 64 n bytes of scratch for each thread.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ class ColumnSort {
  public:
   // The mean of the `keep` middle values of a column; rows - keep is even.
   static ColumnSort middle(std::size_t rows, std::size_t keep);
-  // The mean of the `keep` values closest to a column's median, of two equally close the smaller.
+  // The mean of the `keep` values closest to a column's median; of two equally close values, the smaller.
   static ColumnSort closest(std::size_t rows, std::size_t keep);
 
-  // The means of parameters first, first + 1, ... over these rows, as many as this was made for.
-  // Errors are those of for_each_block().
+  // Writes the means of parameters first, first + 1, ...; the request has as many rows as the constructor's
+  // `rows`. Errors are those of for_each_block().
   Result<void> read(KeptUpdates& updates, const BlockRequest& request, std::span<double> out,
                     Parallel& parallel) const;
 

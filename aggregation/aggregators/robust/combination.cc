@@ -11,13 +11,13 @@ namespace {
 
 // Columns of a task: 32 KiB of sums.
 constexpr std::size_t kColumnTask = 4096;
-// Columns of z that lie ready while every row is compared with them.
+// Columns of z that stay in scratch while every row is compared with them.
 constexpr std::size_t kColumnPiece = 8 * kColumnTask;
-// A row's squares are added up in so many sums, each of every fourth column.
+// Partial sums of a row's squares: each lane adds every fourth column.
 constexpr std::size_t kLanes = 4;
 using Lanes = std::array<double, kLanes>;
 
-// Some columns of rows with their coefficients.
+// A range of columns of several rows, with the rows' coefficients.
 struct Terms {
   std::span<const float* const> rows;
   std::span<const double> coefficients;

@@ -1,7 +1,7 @@
-// Combination: a point z = base_coefficient * base + sum over rows i of coefficients[i] * x_i. The
-// rules that iterate keep z as its coefficients, so that no vector of the model's size is needed.
-// Sums are taken in double, row after row and column after column: the same bits whatever the threads
-// and the memory. Cost: one pass over the rows with a coefficient other than 0.
+// Combination: a point z = base_coefficient * base + sum over rows i of coefficients[i] * x_i. The iterative
+// rules keep z as its coefficients, so they need no vector of the model's size. Sums are taken in double in a
+// fixed order of rows and columns: threads and memory size do not change a bit.
+// Cost: one pass over the rows whose coefficient is not 0.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ namespace fedge::aggregation {
 struct Combination {
   std::vector<double> coefficients;  // one for each row
   double base_coefficient = 0;
-  std::span<const double> base;  // one value for each parameter; empty is 0
+  std::span<const double> base;  // one value for each parameter; empty means 0
 };
 
-// z at parameters first, first + 1, ...; `out` may be the same part of the base.
+// Writes z at parameters first, first + 1, ...; `out` may be the same part of the base.
 Result<void> combine(KeptUpdates& rows, const Combination& z, std::size_t first, std::span<double> out,
                      Parallel& parallel);
 

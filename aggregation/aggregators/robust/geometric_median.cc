@@ -1,6 +1,7 @@
-// geometric_median: the point with the least weighted sum of distances, by smoothed Weiszfeld
+// geometric_median: the point with the least weighted sum of distances to the updates, by smoothed Weiszfeld
 // iterations (Pillutla, Kakade, Harchaoui, "Robust Aggregation for Federated Learning", IEEE TSP 2022,
-// algorithm 2). It is a weighted mean in which far updates count less: its weights are all there is.
+// algorithm 2). The result is a weighted mean in which distant updates count less; its only state is the
+// weights.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

@@ -11,8 +11,8 @@
 namespace fedge::aggregation {
 namespace {
 
-// Between the ends of a row and the start of the next: rows a power of two apart would share the same
-// few sets of the cache.
+// Gap between the end of a row and the start of the next. Rows a power of two apart would share the same few
+// cache sets.
 constexpr std::size_t kGap = 16;
 
 // Columns of a bucket averaged at a time.
@@ -75,7 +75,7 @@ Result<void> KeptUpdates::add(std::span<const Update> updates) {
 }
 
 void KeptUpdates::arrange() {
-  // A client may be there twice when rounds overlap.
+  // Overlapping rounds may hold two updates of one client.
   const auto key = [](const Kept& kept) {
     return std::tie(kept.client, kept.norm, kept.weight, kept.factor);
   };
@@ -198,7 +198,7 @@ Result<void> KeptUpdates::for_each_block(const BlockRequest& request, Parallel& 
     width = std::min(width, room);
     stride = (width + 15) / 16 * 16 + kGap;
     if (buffer_.size() < count * stride) {
-      buffer_ = {};  // never both
+      buffer_ = {};  // frees the old buffer first
       buffer_ = AlignedBuffer<float>(count * stride);
     }
   }

@@ -1,10 +1,9 @@
-// KeptUpdates: the updates of a round as a matrix that a rule reads block of columns by block of
-// columns: one column for each parameter, one row for each update in the order of client ids, or for
-// each bucket of updates (Karimireddy, He, Jaggi, ICLR 2022, algorithm 1: a random permutation, then
-// the means of so many consecutive updates). A row counts its update `factor` times, shortened to the
-// norm bound if there is one.
-// Updates that lie in memory and are taken as they are are not copied; of the others at most
-// `memory_bytes` are in memory at a time. Externally synchronised; borrows Parallel for the call.
+// KeptUpdates: the updates of a round as a matrix that a rule reads in blocks of columns. One column is one
+// parameter. One row is one update, in the order of client ids, or the mean of one bucket of updates
+// (Karimireddy, He, Jaggi, ICLR 2022, algorithm 1: a random permutation, then means of consecutive updates).
+// A row holds its update times `factor`, clipped to the norm bound if there is one. Updates in memory that
+// need no scaling are not copied; of the others, at most `memory_bytes` are in memory at a time. Externally
+// synchronised; borrows Parallel for the call.
 #pragma once
 
 #include <cstddef>
@@ -21,44 +20,44 @@
 
 namespace fedge::aggregation {
 
-// How rows are made of updates; the options that all rules on rows share.
+// How updates become rows; the options that all row rules share.
 struct RowOptions {
   std::size_t memory_bytes = std::size_t{256} << 20;
-  double clip_norm = 0;         // longer updates are shortened to this Euclidean norm; 0: none is
+  double clip_norm = 0;         // clips longer updates to this Euclidean norm; 0: no clipping
   bool clip_to_median = false;  // the bound is the median of the round's norms
   std::size_t bucket_size = 1;  // updates averaged into one row; the last row may have fewer
 };
 
-// Reads memory_mb, clip_norm, clip_to_median and bucket_size. `clip_to_median` is its default where
+// Reads memory_mb, clip_norm, clip_to_median and bucket_size. `clip_to_median` is that key's default if
 // clip_norm is absent.
 RowOptions read_row_options(config::Reader& section, bool clip_to_median = false);
 
-// Some columns of some rows.
+// A range of columns of several rows.
 struct RowBlock {
   std::size_t first = 0;  // parameter of the first column
   std::size_t columns = 0;
-  std::span<const float* const> rows;  // each has a value for each of the columns
+  std::span<const float* const> rows;  // each has one value for each column
 };
 
 struct BlockRequest {
   std::size_t first = 0;                // parameter of the first column
   std::size_t count = 0;                // columns
-  std::span<const std::uint32_t> rows;  // which
-  std::size_t multiple = 16;            // every block but the last has a multiple of so many columns
+  std::span<const std::uint32_t> rows;  // indices of the rows
+  std::size_t multiple = 16;            // the width of every block but the last is a multiple of this
 };
 
 class KeptUpdates {
  public:
-  // `rule` is the rule's name, for messages.
+  // `rule` is the rule's name, for error messages.
   KeptUpdates(const AggregatorContext& context, const RowOptions& options, std::string rule);
 
-  // All or none; an update that covers a part of the model only is refused.
+  // Adds all updates or none; refuses an update that covers only a part of the model.
   Result<void> add(std::span<const Update> updates);
-  // Every update is in: puts them in order, sets the norm bound and draws the buckets.
+  // Ends the round's input: sorts the updates, sets the norm bound and draws the buckets.
   void arrange();
-  // The round is over.
+  // Ends the round and drops its updates.
   void clear();
-  // As Aggregator::memory(): which round it is.
+  // As Aggregator::memory(): the round's number.
   std::span<std::byte> memory() { return std::as_writable_bytes(std::span(&round_, 1)); }
 
   std::size_t updates() const { return kept_.size(); }
@@ -67,16 +66,16 @@ class KeptUpdates {
   std::size_t rows() const { return (kept_.size() + options_.bucket_size - 1) / options_.bucket_size; }
   // 0, 1, ..., rows() - 1.
   std::span<const std::uint32_t> all_rows() const { return all_rows_; }
-  // Each row's training samples, those of a bucket added up.
+  // Training samples of each row; a bucket's samples are added up.
   std::vector<double> weights() const;
   // kUnavailable if there are fewer rows than `needed`, with a sentence that begins with `who`
   // ("krum with byzantine = 2").
   Result<void> require_rows(std::size_t needed, const std::string& who) const;
-  // kUnavailable if there are more rows than the rule can bear.
+  // kUnavailable if there are more than `most` rows.
   Result<void> limit_rows(std::size_t most) const;
 
-  // Calls visit with one block of the requested columns after the other, from the first to the last.
-  // kResource if memory_bytes do not hold one block; other errors are those of UpdateValues.
+  // Calls visit with blocks of the requested columns, in ascending order. kResource if memory_bytes cannot
+  // hold one block; other errors are those of UpdateValues.
   Result<void> for_each_block(const BlockRequest& request, Parallel& parallel,
                               const std::function<void(const RowBlock&)>& visit);
 
@@ -92,7 +91,7 @@ class KeptUpdates {
 
   double norm_bound() const;
   std::span<const std::uint32_t> members(std::size_t row) const;
-  // The row where its values lie, if they can be taken as they are.
+  // The row's own memory if it needs no copy, else null.
   const float* in_place(std::size_t row) const;
   Result<void> load(std::size_t row, std::size_t first, std::span<float> out) const;
   Result<std::size_t> block_width(const BlockRequest& request) const;
@@ -103,12 +102,12 @@ class KeptUpdates {
   std::string rule_;
   std::uint64_t round_ = 1;
   std::vector<Kept> kept_;
-  std::vector<std::uint32_t> order_;  // of the updates, by row
+  std::vector<std::uint32_t> order_;  // update of each row, bucket after bucket
   std::vector<std::uint32_t> all_rows_;
   AlignedBuffer<float> buffer_;
 };
 
-// Fewest updates that make so many rows.
+// Fewest updates that give this number of rows.
 inline std::size_t updates_for_rows(std::size_t rows, const RowOptions& options) {
   return (rows - 1) * options.bucket_size + 1;
 }

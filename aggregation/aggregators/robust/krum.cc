@@ -73,7 +73,7 @@ std::vector<std::uint32_t> select_repeatedly(const KrumScores& scores, std::size
 
 namespace {
 
-// How many hostile rows a rule is to bear: a number, or what a fifth of the rows is.
+// Number of hostile rows that a rule must tolerate: configured, or a fifth of the rows.
 struct Byzantine {
   std::optional<std::size_t> number;
 
@@ -95,7 +95,7 @@ std::string named(const char* rule, std::size_t byzantine) {
 // The mean of the `select` rows with the lowest scores; Krum selects one.
 class MultiKrum final : public RowRule {
  public:
-  // `select` 0: all but the hostile ones.
+  // `select` 0: all rows minus the tolerated hostile ones.
   MultiKrum(const char* name, Byzantine byzantine, std::size_t select)
       : name_(name), byzantine_(byzantine), select_(select) {}
 
@@ -137,7 +137,7 @@ class Bulyan final : public RowRule {
   Result<void> prepare(KeptUpdates& rows, Parallel& parallel) override {
     const std::size_t count = rows.rows();
     FEDGE_TRY_VOID(rows.require_rows(3, "bulyan"));
-    // A fifth is more than the rule can bear of few.
+    // Bulyan needs 4f + 3 rows; with few rows a fifth is too many.
     const std::size_t byzantine = byzantine_.number.value_or(std::min(count / 5, (count - 3) / 4));
     FEDGE_TRY_VOID(rows.require_rows(4 * byzantine + 3, named("bulyan", byzantine)));
     FEDGE_TRY_VOID(rows.limit_rows(kMaxPairedRows));

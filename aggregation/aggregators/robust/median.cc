@@ -1,4 +1,5 @@
-// median and trimmed_mean: every parameter by itself (Yin et al., ICML 2018, definitions 1 and 2).
+// median and trimmed_mean, computed for each parameter separately (Yin et al., ICML 2018, definitions 1 and
+// 2).
 #include <optional>
 #include <string>
 
@@ -12,8 +13,8 @@ namespace {
 
 class MiddleOfColumns final : public RowRule {
  public:
-  // Drops the `trim` lowest and highest values; without a number, a fifth of the rows each; the median
-  // is what is left when as many as possible are dropped.
+  // How many of the lowest and of the highest values to drop: `trim`, a fifth of the rows, or as many as
+  // possible. The last leaves the median.
   enum class Trim { kNumber, kFifth, kAllButMiddle };
   MiddleOfColumns(const char* name, Trim how, std::size_t trim) : name_(name), how_(how), trim_(trim) {}
 

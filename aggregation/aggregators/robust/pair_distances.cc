@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::size_t kTileSize = kPairRows * kPairColumns;
 
-// Columns of all rows that are converted and copied together, for every pair to look at.
+// Columns of all rows that are converted to double together and then used by every pair.
 constexpr std::size_t kPanel = 2 * kQuantum;
-// Rows that are compared with all rows before them while they stay in the first-level cache: 16 KiB.
+// Rows compared with all rows before them while they stay in the first-level cache: 16 KiB.
 constexpr std::size_t kStrip = 4 * kPairColumns;
 
 }  // namespace
@@ -41,7 +41,7 @@ double PairDistances::between(std::size_t a, std::size_t b) const {
 void PairDistances::add(const RowBlock& block, std::size_t begin, std::size_t end) {
   const std::size_t stride = kPanel + 8;  // rows a power of two apart would share a few sets of the cache
   AlignedBuffer<double> panel(rows_ * stride);
-  // Tiles reach beyond the last row: nobody asks for what they measure there.
+  // Tiles reach beyond the last row; their results there are never read.
   std::vector<const double*> rows(rows_ + kTileSize);
   for (std::size_t row = 0; row < rows.size(); ++row)
     rows[row] = panel.data() + std::min(row, rows_ - 1) * stride;
@@ -51,7 +51,7 @@ void PairDistances::add(const RowBlock& block, std::size_t begin, std::size_t en
     for (std::size_t row = 0; row < rows_; ++row) {
       double* const target = panel.data() + row * stride;
       std::copy_n(block.rows[row] + first, columns, target);
-      std::fill(target + columns, target + whole, 0.0);  // no difference
+      std::fill(target + columns, target + whole, 0.0);  // padding adds no difference
     }
     for (std::size_t tile = begin; tile < end; ++tile)
       robust_kernels().front().pair_distances(&rows[tiles_[tile].row], &rows[tiles_[tile].column], whole,
@@ -64,7 +64,7 @@ Result<PairDistances> PairDistances::measure(KeptUpdates& rows, Parallel& parall
   const std::size_t tiles = distances.tiles_.size();
   const std::size_t tasks = std::min(parallel.width(), tiles);
   const auto visit = [&](const RowBlock& block) {
-    // Each pair belongs to one task, which adds column after column: threads never show.
+    // Each pair belongs to one task, which adds the columns in order: the number of threads changes no bit.
     parallel.for_each(tasks, [&](std::size_t task) {
       distances.add(block, tiles * task / tasks, tiles * (task + 1) / tasks);
     });

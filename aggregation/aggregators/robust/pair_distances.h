@@ -1,6 +1,6 @@
-// PairDistances: the squared Euclidean distances between all pairs of rows, as sums of squared
-// differences (a Gram matrix would lose near rows' distances to cancellation), in double: relative error
-// below 1e-12, and the same bits whatever the threads, the memory and the instruction set.
+// PairDistances: the squared Euclidean distances between all pairs of rows, as sums of squared differences in
+// double. (A Gram matrix would lose the distances of near rows to cancellation.) Relative error below 1e-12;
+// same bits for any number of threads, memory size and instruction set.
 // Cost: n^2 / 2 differences a parameter. Memory: 6 n^2 bytes, and 1 KiB a row for each thread.
 #pragma once
 
@@ -12,12 +12,12 @@
 
 namespace fedge::aggregation {
 
-// Rows of which all pairs are measured at most: 400 MB.
+// Most rows whose pairs are measured: 400 MB.
 inline constexpr std::size_t kMaxPairedRows = 8192;
 
 class PairDistances {
  public:
-  // Of all rows of the round, kMaxPairedRows at most. Errors are those of for_each_block().
+  // Measures all rows of the round, at most kMaxPairedRows. Errors are those of for_each_block().
   static Result<PairDistances> measure(KeptUpdates& rows, Parallel& parallel);
 
   std::size_t rows() const { return rows_; }
@@ -28,8 +28,8 @@ class PairDistances {
   // Adds the block's columns to the tiles begin to end - 1.
   void add(const RowBlock& block, std::size_t begin, std::size_t end);
 
-  // kPairRows x kPairColumns distances that are measured together: of rows from `row` on to rows from
-  // `column` on. All pairs a <= b lie in one.
+  // kPairRows x kPairColumns distances that are measured together: rows from `row` on against rows from
+  // `column` on. Each pair a <= b lies in one tile.
   struct Tile {
     std::size_t row;
     std::size_t column;
@@ -39,7 +39,7 @@ class PairDistances {
   std::size_t tile_columns_;
   std::vector<Tile> tiles_;             // in the order in which they are measured
   std::vector<std::uint32_t> tile_of_;  // by row / kPairRows and column / kPairColumns
-  std::vector<double> sums_;            // of tile after tile
+  std::vector<double> sums_;            // one tile after another
 };
 
 }  // namespace fedge::aggregation

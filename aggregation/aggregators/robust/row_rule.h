@@ -1,5 +1,5 @@
-// RowRule: a rule on the rows of a round (kept_updates.h), and the Aggregator made of one: it keeps
-// every update until the round is over and hands the rule their matrix.
+// RowRule: a rule on the rows of a round (kept_updates.h). on_rows() turns it into an Aggregator that keeps
+// every update until the end of the round and then passes the matrix to the rule.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +16,21 @@ namespace fedge::aggregation {
 class RowRule {
  public:
   virtual ~RowRule() = default;
-  // The round's rows are there, at least one. kUnavailable if they are too few (require_rows()).
+  // Starts the rule on the round's rows, at least one. kUnavailable if there are too few (require_rows()).
   virtual Result<void> prepare(KeptUpdates& rows, Parallel& parallel) = 0;
-  // The aggregate of parameters first, first + 1, ...
+  // Writes the aggregate of parameters first, first + 1, ...
   virtual Result<void> read(KeptUpdates& rows, std::size_t first, std::span<double> out,
                             Parallel& parallel) = 0;
-  // As Aggregator::memory(), for a model of so many parameters.
+  // As Aggregator::memory(), for a model with this number of parameters.
   virtual std::vector<std::span<std::byte>> memory(std::size_t) { return {}; }
 };
 
 using RowRuleFactory = std::function<std::unique_ptr<RowRule>(const AggregatorContext&)>;
 
 struct RowRulePart {
-  const char* name;  // the rule's
+  const char* name;  // name of the rule
   RowOptions options;
-  std::size_t min_rows = 1;  // fewest with which the rule, as configured, can work
+  std::size_t min_rows = 1;  // fewest rows that the configured rule accepts
 };
 
 AggregatorPart on_rows(const RowRulePart& part, RowRuleFactory make);

@@ -1,6 +1,6 @@
-// The rules that bear some hostile or broken updates. Each looks at the round's updates one by one
-// (kept_updates.h), n of them or n buckets of them, x_1 to x_n, and its result takes the place of
-// their mean. Exact definitions with sources and bounds: docs/algorithms/robust.md.
+// Rules that tolerate some hostile or broken updates. Each reads the round's n updates (or n buckets of
+// them), x_1 to x_n, individually (kept_updates.h). Its result replaces their mean. Exact definitions with
+// sources and bounds: docs/algorithms/robust.md.
 //   median            of each parameter
 //   trimmed_mean      of each parameter, without the `trim` smallest and the `trim` largest
 //   krum              the update closest to its n - f - 2 nearest others (f = `byzantine`)

@@ -38,8 +38,8 @@ std::vector<Comparator> sorting_network(std::size_t size, std::size_t begin, std
   std::vector<bool> wanted(size, false);
   std::fill(wanted.begin() + static_cast<std::ptrdiff_t>(begin),
             wanted.begin() + static_cast<std::ptrdiff_t>(end), true);
-  // From the last comparator to the first: one that reaches no wanted place is dropped, both inputs
-  // of one that does are wanted.
+  // Walks from the last comparator to the first. A comparator that reaches no wanted place is dropped; both
+  // inputs of a kept comparator become wanted.
   auto kept = network.end();
   for (auto comparator = network.end(); comparator != network.begin();) {
     --comparator;

@@ -10,9 +10,9 @@
 namespace fedge::aggregation {
 namespace {
 
-constexpr std::uint32_t kOpenRounds = 16;  // a task without an end is given up after so many
+constexpr std::uint32_t kOpenRounds = 16;  // rounds after which a task without a result is dropped
 constexpr double kMaxLatency = 1e9;        // milliseconds
-constexpr double kUtilityRange = 1e3;      // of one client's to the mean, at most and at least
+constexpr double kUtilityRange = 1e3;      // bound on a client's utility over the mean, and its reciprocal
 constexpr float kMaxAwPspUtility = 1e30F;
 constexpr double kRiskRounding = 1e-6;  // risks are kept as floats
 
@@ -26,14 +26,14 @@ std::uint32_t saturated(SampleCount samples) {
       std::min<std::uint64_t>(samples.value(), std::numeric_limits<std::uint32_t>::max()));
 }
 
-// Down now, or its last task came to nothing a round ago.
+// True if the client is down, or its task of the previous round failed.
 bool failed_now(const Availability& past) {
   const bool down = (past.down & 1) != 0;
   const bool undelivered = (past.failed & ~past.down & 2) != 0;
   return down || undelivered;
 }
 
-// A noisy count holds a label from half of an even share on.
+// Labels that the client holds. A noisy count holds a label from half of an even share on.
 LabelSet read_labels(const std::vector<double>& counts, bool noisy) {
   const std::size_t labels = std::min(counts.size(), LabelSet::kMaxLabels);
   const auto held = [](double count) { return std::isfinite(count) && count > 0; };
@@ -136,14 +136,14 @@ void AwPspSampler::begin_round(const SelectionRequest& request, Candidates candi
     useful += state.utility > 0 ? 1 : 0;
   }
   mean_utility_ = useful > 0 ? utilities / useful : 0;
-  // Where there is nobody else, all that are presumed gone and are there are probed.
+  // If no other candidate is available, the presumed offline ones among the candidates are probed.
   if (!anybody)
     for (const Candidate& candidate : candidates) clients_[candidate.client.value()].past.chronic = 0;
   typical_labels_ = typical_labels();
   find_correlations();
 }
 
-// The median: a minority that claims more labels than it has does not move it beyond what others have.
+// The median: a minority that claims too many labels cannot move it beyond what the others hold.
 int AwPspSampler::typical_labels() const {
   std::array<std::size_t, LabelSet::kMaxLabels + 1> clients{};
   std::size_t known = 0;
@@ -161,8 +161,8 @@ int AwPspSampler::typical_labels() const {
   return 0;
 }
 
-// By latency, then number: a radix sort, since comparing would take longer than all the rest. Latencies of at
-// least 0 are ordered as their bits are.
+// Sorts by latency, then number. A radix sort, because comparisons would dominate the run time. Nonnegative
+// latencies are ordered like their bit patterns.
 void AwPspSampler::sort_by_latency() {
   constexpr std::uint32_t kDigitBits = 11;
   constexpr std::uint32_t kDigits = 1U << kDigitBits;
@@ -205,7 +205,7 @@ void AwPspSampler::find_correlations() {
     largest_cluster_ = 0;
     return;
   }
-  constexpr std::size_t kAhead = 32;  // neighbours in latency lie anywhere in memory
+  constexpr std::size_t kAhead = 32;  // prefetch distance: neighbours in latency lie anywhere in memory
   const std::size_t count = by_latency_.size();
   const auto traces_from = [&](std::size_t first, std::span<Trace> traces) {
     for (std::size_t k = first; k < first + traces.size(); ++k) {
@@ -219,7 +219,8 @@ void AwPspSampler::find_correlations() {
   const Correlations found = correlate(neighbourhood_, traces_from, options, options_.diversity);
   largest_cluster_ = found.largest;
   shared_.resize(clients_.size());
-  if (count < clients_.size()) std::fill(shared_.begin(), shared_.end(), Shared{});  // who has said nothing
+  if (count < clients_.size())
+    std::fill(shared_.begin(), shared_.end(), Shared{});  // clients without a report
   for (std::size_t k = 0; k < count; ++k) {
     if (k + kAhead < count) __builtin_prefetch(&shared_[by_latency_[k + kAhead]], 1);
     shared_[by_latency_[k]] = {found.risk[k], options_.diversity ? found.cluster[k] : Correlations::kAlone};
@@ -241,7 +242,7 @@ double AwPspSampler::weighted_score(std::uint32_t client) const {
 
 std::vector<Unit> AwPspSampler::units_of(Candidates candidates) const {
   const bool greedy = options_.selector != AwPspOptions::Selector::kWeighted;
-  // The rounds before this one.
+  // One bit for each round of the probation, before this round.
   const std::uint64_t probation = ((std::uint64_t{1} << options_.probation) - 1) << 1;
   std::vector<Unit> units(candidates.size());
   for (std::size_t k = 0; k < units.size(); ++k) {
@@ -270,7 +271,7 @@ std::vector<Unit> AwPspSampler::units_of(Candidates candidates) const {
 std::vector<std::size_t> AwPspSampler::choose(Candidates candidates, std::span<const Unit> units,
                                               const SelectionRequest& request, std::vector<double>& p) const {
   const std::size_t m = request.count;
-  // A cluster of at most half has nothing to exceed.
+  // A cluster of at most half of the cohort cannot exceed the limit.
   const bool guard = options_.diversity && largest_cluster_ > (m + 1) / 2;
   if (options_.selector == AwPspOptions::Selector::kWeighted) {
     Rng rng = request.rng;

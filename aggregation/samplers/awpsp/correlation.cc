@@ -10,8 +10,7 @@
 namespace fedge::aggregation {
 namespace {
 
-// Of the rounds that both were known in: all, those with a down, with b down, with both down, with both
-// failed.
+// Counts over the n rounds in which both clients were known: a down, b down, both down, both failed.
 struct PairCounts {
   int n = 0;
   int x = 0;
@@ -19,14 +18,14 @@ struct PairCounts {
   int both_down = 0;
   int both_failed = 0;
 
-  // n^2 times the covariance, and n^4 times the product of the variances. Being down correlates as being up.
+  // n^2 times the covariance, and n^4 times the product of the variances. Down-times correlate like up-times.
   int covariance() const { return n * both_down - x * y; }
   int variances() const { return (n * x - x * x) * (n * y - y * y); }
   double correlation() const {
     return variances() == 0 ? 0.0 : covariance() / std::sqrt(static_cast<double>(variances()));
   }
   double co_failure() const { return n == 0 ? 0.0 : static_cast<double>(both_failed) / n; }
-  // max(c, f, 0). Who never failed together was never down together either: then neither is above 0.
+  // max(c, f, 0). Clients that never failed together were never down together; then c and f are at most 0.
   double score() const {
     return both_failed == 0 ? 0.0 : std::clamp(std::max(correlation(), co_failure()), 0.0, 1.0);
   }
@@ -44,7 +43,7 @@ bool is_flipped(const Trace& a, const Trace& b, const CorrelationOptions& option
   return options.stream->fork("flip", first, second).uniform() < options.noise;
 }
 
-// Trees of places that are joined, each below the first of its own, and how many there are below it.
+// Union-find forest over places: the root is the smallest place of its tree and holds the tree's size.
 class Forest {
  public:
   explicit Forest(std::size_t places) : parent_(places), size_(places) {}
@@ -54,7 +53,7 @@ class Forest {
     size_[place] = 1;
   }
 
-  // The smaller root stays one, so that names do not depend on the order of the pairs.
+  // The smaller root stays a root, so that cluster names do not depend on the order of the pairs.
   void join(std::size_t a, std::size_t b) {
     if (parent_[a] == parent_[b]) return;
     const std::uint32_t x = root_of(static_cast<std::uint32_t>(a));
@@ -65,7 +64,7 @@ class Forest {
     largest_ = std::max(largest_, size_[std::min(x, y)]);
   }
 
-  // Fills in clusters and the size of the largest. Parents come before their children.
+  // Sets the clusters and the size of the largest. Parents come before their children.
   void name_clusters(Correlations& result) && {
     result.largest = parent_.empty() ? 0 : largest_;
     result.cluster.resize(parent_.size());
@@ -86,8 +85,8 @@ class Forest {
   std::uint32_t largest_ = 1;
 };
 
-// Goes through all places in blocks that the caches hold: each with as many places before and behind it as a
-// client has neighbours.
+// Walks over all places in blocks that fit the caches. Each block is loaded with a margin of neighbours
+// before and after it.
 class PairWalk {
  public:
   PairWalk(const Neighbourhood& neighbourhood, const CorrelationOptions& options)
@@ -115,18 +114,18 @@ class PairWalk {
     }
   }
 
-  // 1 - product over the neighbours j of a client that have failed of (1 - rho_ij).
+  // 1 - product of (1 - rho_ij) over the failed neighbours j of a client.
   double risk(std::size_t place) const {
     return (down_[place - loaded_] & 1) != 0 ? 0.0 : 1 - safe_[place - loaded_];
   }
 
-  // Joins each of the block to those of the earlier ones that it is linked to.
+  // Joins each place of the block with the earlier places that it is linked to.
   void join_links(std::size_t begin, std::size_t end, Forest& forest) const {
     std::uint64_t of_last_one = 0;
     for (std::size_t i = begin; i < end; ++i) {
       forest.add(i);
       const std::uint64_t links = links_[i - loaded_];
-      // Who is linked to the last one is joined to those that this is linked to by that.
+      // Links shared with the previous place are already joined through that place.
       const std::uint64_t joined = (links & 1) != 0 ? of_last_one << 1 : 0;
       for (std::uint64_t left = links & ~joined; left != 0; left &= left - 1)
         forest.join(i, i - 1 - static_cast<std::size_t>(std::countr_zero(left)));
@@ -138,7 +137,7 @@ class PairWalk {
   static constexpr std::size_t kBlock = 1024;
 
   void compare() {
-    bool alike = options_.noise == 0;  // all can be compared by the kernel
+    bool alike = options_.noise == 0;  // the kernel can compare all pairs
     for (std::size_t k = 0; k < count_; ++k) {
       down_[k] = traces_[k].down;
       failed_[k] = traces_[k].failed;
@@ -193,9 +192,9 @@ double pair_score(const Trace& a, const Trace& b, const CorrelationOptions& opti
   return options.noise > 0 && is_flipped(a, b, options) ? 1 - score : score;
 }
 
-// The window begins `count` places before the client's own, and one later for each of those that is farther
-// away than the one behind the window then. These are the first ones, so that they can be counted without a
-// branch.
+// Computes where each client's window of neighbours begins. The window starts `count` places before the
+// client and moves one place on for each first member that is farther away than the place after the window.
+// Those members come first, so they can be counted without a branch.
 Neighbourhood find_neighbours(std::span<const float> latencies, std::size_t count) {
   FEDGE_CHECK(count <= kMaxNeighbours, "a link is a bit");
   Neighbourhood found;

@@ -1,4 +1,4 @@
-// The run file's options of the samplers aw_psp and availability.
+// Options of the samplers aw_psp and availability in the run file.
 #include "aggregation/samplers/awpsp/aw_psp.h"
 
 namespace fedge::aggregation {

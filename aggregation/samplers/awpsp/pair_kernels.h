@@ -1,5 +1,5 @@
-// Scores of neighbours, many at a time: the costly part of correlate(), compiled once for every processor and
-// once for those of x86-64 with avx2. Both give the same bits. Private to correlation.cc and its test.
+// Scores of many pairs of neighbours at a time: the costly part of correlate(). Compiled once for every
+// processor and once for x86-64 with AVX2; both give the same bits. Private to correlation.cc and its test.
 #pragma once
 
 #include <cstddef>
@@ -7,35 +7,34 @@
 
 namespace fedge::aggregation {
 
-// The traces (correlation.h) of `count` clients in the order of latency, an array for each part.
+// The traces (correlation.h) of `count` clients in the order of latency, one array per field.
 struct TraceArrays {
   std::size_t count = 0;
   const std::uint64_t* down = nullptr;
   const std::uint64_t* failed = nullptr;
   const std::uint64_t* rounds = nullptr;
   const std::uint64_t* failed_now = nullptr;  // 0 or 1
-  const std::uint64_t* before = nullptr;      // neighbours among the earlier ones
+  const std::uint64_t* before = nullptr;      // number of neighbours among the earlier clients
 };
 
-// What is found out, in `distances` <= 64, and fewer than `count`, rows of `count`: scores[d * count + k] is
-// of client k and the one d
-// + 1 places before it.
+// Results, in `distances` <= 64 rows (fewer than `count`) of `count` values. scores[d * count + k] is the
+// score of client k and the client d + 1 places before it.
 struct PairScores {
   std::size_t distances = 0;
   double* scores = nullptr;
-  // Bit d of links[k]: of the two one is a neighbour to the other, and the score is at least `threshold`.
+  // Bit d of links[k]: one of the two is a neighbour of the other, and their score is at least `threshold`.
   double threshold = 0;
   std::uint64_t* links = nullptr;
-  // Of client k: the product over its neighbours j that have failed of (1 - rho_kj).
+  // safe[k]: the product of (1 - rho_kj) over client k's failed neighbours j.
   double* safe = nullptr;
-  double* downs = nullptr;  // scratch: rounds that each was down in
+  double* downs = nullptr;  // scratch: rounds in which each client was down
 };
 
 struct PairKernels {
   const char* name;
-  // Fills in the scores, right for pairs that have been known for equally long. `scores` of no pair are 0.
+  // Sets the scores; exact for pairs known for equally many rounds. Entries without a pair are 0.
   void (*score)(const TraceArrays& traces, const PairScores& result);
-  // Fills in the links, and the products of all that have all their neighbours in the arrays.
+  // Sets the links, and the products of the clients whose neighbours are all in the arrays.
   void (*judge)(const TraceArrays& traces, const PairScores& result);
 };
 

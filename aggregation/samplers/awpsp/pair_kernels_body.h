@@ -1,5 +1,5 @@
-// The kernels' code, compiled by each of pair_kernels_*.cc. Calls nothing of the standard library, so that no
-// inline function that was compiled for a newer processor becomes everybody's.
+// The kernels' code, compiled by each pair_kernels_*.cc. It calls nothing of the standard library: the linker
+// might choose an inline function compiled for a newer processor for the whole program.
 #pragma once
 
 #include "aggregation/samplers/awpsp/pair_kernels.h"
@@ -7,7 +7,7 @@
 namespace fedge::aggregation {
 namespace {
 
-// Set bits, in operations that every instruction set has for several numbers at once.
+// Counts the set bits, with operations that every instruction set has in vector form.
 inline std::uint64_t ones(std::uint64_t x) {
   x -= x >> 1 & 0x5555555555555555;
   x = (x & 0x3333333333333333) + (x >> 2 & 0x3333333333333333);
@@ -24,7 +24,7 @@ inline double as_double(std::uint64_t small) {
   return __builtin_bit_cast(double, small | __builtin_bit_cast(std::uint64_t, kUnit)) - kUnit;
 }
 
-// max(c, f, 0), at most 1, as pair_score(). All sums and products are whole numbers below 2^24, hence exact.
+// max(c, f, 0), at most 1, as pair_score(). All sums and products are integers below 2^24, hence exact.
 void score_row(const TraceArrays& traces, std::size_t distance, const double* downs, double* row) {
   const std::size_t pairs = traces.count - distance;
   const std::uint64_t* __restrict down = traces.down;
@@ -39,7 +39,7 @@ void score_row(const TraceArrays& traces, std::size_t distance, const double* do
     const double both_failed = as_double(ones(failed[k] & failed[k + distance]));
     const double covariance = n * both_down - x * y;
     const double variances = (n * x - x * x) * (n * y - y * y);
-    // Without rounds nobody has failed, and without variance nothing covaries: 0 / 1.
+    // Without rounds there are no failures, without variance no covariance: 0 / 1.
     const double correlation = covariance / __builtin_sqrt(variances == 0 ? 1.0 : variances);
     const double co_failure = both_failed / (n == 0 ? 1.0 : n);
     const double larger = correlation > co_failure ? correlation : co_failure;
@@ -79,7 +79,7 @@ void find_links(const TraceArrays& traces, const PairScores& result) {
   }
 }
 
-// In the order of the neighbours' places, so that the product is the same as one after another.
+// Multiplies in the order of the neighbours' places, so that the bits equal those of a sequential product.
 void judge(const TraceArrays& traces, const PairScores& result) {
   find_links(traces, result);
   const std::size_t count = traces.count;

@@ -13,7 +13,7 @@ constexpr double kReturnsSeldom = 0.2;
 constexpr double kDownTail = 0.05;
 constexpr unsigned kMaxDownRun = (1U << 14) - 1;
 
-// Of the `known` latest bits, the share that is set; 1 if there are none: nothing speaks against it.
+// Share of set bits among the `known` latest; 1 if none is known.
 double mean_of(std::uint64_t bits, int known) {
   if (known == 0) return 1;
   const std::uint64_t mask = (std::uint64_t{1} << known) - 1;
@@ -42,7 +42,7 @@ void observe_round(Availability& state, bool there, const PredictorOptions& opti
   state.down = state.down << 1 | now;
   state.failed = state.failed << 1 | now;
   if (state.rounds < Availability::kWindow) ++state.rounds;
-  // The length of the last absence stays for as long as the client has to be probed.
+  // A client that still has to be probed keeps the length of its last absence.
   if (!there)
     state.down_run = std::min(state.down_run + 1U, kMaxDownRun) & kMaxDownRun;
   else if (!state.chronic)
@@ -90,7 +90,7 @@ double predicted_chance(const Availability& state, const PredictorOptions& optio
   const double live = options.horizon == 1 ? (there ? chance_to_stay(state) : chance_to_return(state))
                                            : steps_ahead(chance_to_stay(state), chance_to_return(state),
                                                          there ? 1.0 : 0.0, options.horizon);
-  if (state.undelivered == 0) return live;  // as most: a division less
+  if (state.undelivered == 0) return live;  // saves a division for most clients
   const double delivers =
       (double{state.delivered} + 1) / (double{state.delivered} + double{state.undelivered} + 1);
   return live * delivers;
@@ -100,7 +100,7 @@ bool is_gone(const Availability& state) {
   const double p = chance_to_return(state);
   const double run = state.down_run;
   if (run >= kReturnHorizon && 1 - std::pow(1 - p, kReturnHorizon) < kReturnsSeldom) return true;
-  // (1 - p)^run is at least 1 - run p: most clients need no logarithm.
+  // (1 - p)^run is at least 1 - run p, so most clients need no logarithm.
   return run * p > 1 - kDownTail && run > std::log(kDownTail) / std::log1p(-p);
 }
 

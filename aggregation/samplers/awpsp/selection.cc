@@ -27,7 +27,7 @@ Places all_places(std::span<const Unit> units) {
   return places;
 }
 
-// Those of the cluster first, the others behind it.
+// Splits places into members of the cluster and the others.
 std::pair<Places, Places> split(std::span<const Unit> units, const Places& places, std::uint32_t cluster) {
   std::pair<Places, Places> parts;
   for (const std::uint32_t i : places)
@@ -35,7 +35,7 @@ std::pair<Places, Places> split(std::span<const Unit> units, const Places& place
   return parts;
 }
 
-// p in proportion to the weights, where none reaches 1, and that is the rule; false where one does.
+// Sets p in proportion to the weights and returns true if no p reaches 1; otherwise returns false.
 template <class Weight>
 bool fill_in_proportion(std::span<double> p, std::size_t m, const Weight& weight) {
   double sum = 0;
@@ -73,7 +73,8 @@ void fill(std::span<const Unit> units, const Places& places, std::size_t m, std:
     if (units[places[k]].weight == 0) p[places[k]] = second[k];
 }
 
-// The cluster whose values add up to more than `limit`. No two do: each would be more than half.
+// The cluster whose values add up to more than `limit`. There is at most one: its sum exceeds half of the
+// total.
 std::uint32_t crowded(std::span<const Unit> units, std::span<const double> p, std::size_t limit) {
   std::uint32_t last = 0;
   for (const Unit& unit : units)
@@ -86,7 +87,7 @@ std::uint32_t crowded(std::span<const Unit> units, std::span<const double> p, st
   return kAlone;
 }
 
-// Clusters with more members than they may have in the sample stay together.
+// Makes a block of each cluster that has more members than its limit in the sample.
 SystematicBlocks blocks_of(const SampleRequest& request) {
   SystematicBlocks blocks;
   std::uint32_t last = 0;
@@ -127,13 +128,13 @@ void count_in(std::span<const Unit> units, const Places& places, Counts& counts)
 
 struct Taking {
   Places places;
-  std::size_t count = 0;  // to be taken of them
-  std::size_t limit = 0;  // of one cluster, those `before` with it; 0: none
+  std::size_t count = 0;  // number of places to choose
+  std::size_t limit = 0;  // most members of one cluster, including `before`; 0: no limit
   Counts before;
 };
 
-// The best ones, as many of a cluster as the limit allows. It binds at most one cluster: two that exceed
-// half of all would be more than all.
+// The best places, with at most `limit` members of one cluster. The limit binds at most one cluster: two
+// clusters cannot both exceed half of the sample.
 template <class Better>
 Places take_guarded(std::span<const Unit> units, const Taking& taking, const Better& better) {
   Places chosen = taking.places;
