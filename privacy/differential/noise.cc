@@ -13,7 +13,7 @@
 namespace fedge::privacy {
 namespace {
 
-// Numbers that one stream is for.
+// Number of values that one stream is used for.
 constexpr std::size_t kStretch = std::size_t{1} << 14;
 constexpr Wide kMostRatio = Wide{1} << 100;
 unsigned bits_of(Wide value) {
@@ -22,8 +22,8 @@ unsigned bits_of(Wide value) {
                    : static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(value)));
 }
 
-// For numerator <= denominator: draws fail one after the other with probability ratio / k; an even number of
-// successes has probability exp(-ratio) (algorithm 1).
+// Requires numerator <= denominator. Draw k succeeds with probability ratio / k. The number of successes
+// before the first failure is even with probability exp(-ratio) (algorithm 1).
 bool bernoulli_exp_of_fraction(Wide numerator, Wide denominator, NoiseStream& stream) {
   std::uint64_t k = 1;
   while (stream.below(denominator * k) < numerator) ++k;
@@ -96,24 +96,24 @@ std::int64_t discrete_laplace(std::uint64_t t, NoiseStream& stream) {
     while (bernoulli_exp(1, 1, stream)) ++whole;
     const auto size = static_cast<std::int64_t>(rest + t * whole);
     const bool negative = stream.next_bit();
-    if (negative && size == 0) continue;  // 0 would count twice
+    if (negative && size == 0) continue;  // otherwise 0 would be drawn twice as often
     return negative ? -size : size;
   }
 }
 
 std::int64_t discrete_gaussian(std::uint64_t variance, NoiseStream& stream) {
   FEDGE_CHECK(variance >= 1 && variance <= kMaxVariance, "a variance that can be drawn");
-  // floor of the root, plus 1: whole numbers alone.
+  // t = floor(sqrt(variance)) + 1, in integer arithmetic.
   std::uint64_t root = std::uint64_t{1} << ((std::bit_width(variance) + 1) / 2);
   while (root * root > variance) root = (root + variance / root) / 2;
   const std::uint64_t t = root + 1;
   for (;;) {
     const std::int64_t drawn = discrete_laplace(t, stream);
     const auto size = static_cast<Wide>(drawn < 0 ? -drawn : drawn);
-    // (|y| - variance / t)^2 / (2 variance), as a ratio of whole numbers.
+    // (|y| - variance / t)^2 / (2 variance), as a ratio of integers.
     const Wide scaled = size * t;
     const Wide distance = scaled > variance ? scaled - variance : variance - scaled;
-    // What is this far out comes with a probability below 2^-100000: cutting it off is not to be seen.
+    // Redraws values so far out that their total probability is below 2^-100000, which is undetectable.
     if (distance >= (Wide{1} << 49)) continue;
     if (bernoulli_exp(distance * distance, Wide{2} * variance * t * t, stream)) return drawn;
   }

@@ -1,9 +1,9 @@
-// Noise: exact samples of whole numbers for differential privacy, from a cryptographic generator. Nothing
-// here computes with floating point: what is released has no low bits that tell of the data (Mironov, "On
-// Significance of the Least Significant Bits for Differential Privacy", CCS 2012). Algorithms 1 to 3 of
-// Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (NeurIPS 2020): every sample
-// has exactly the distribution that is stated. The time that one takes depends on what is drawn, never on
-// data. One object a thread. Cost: measured in bench/differential_privacy.
+// Noise: exact integer samples for differential privacy from a cryptographic generator. No floating point is
+// used, so that released values have no low bits that reveal data (Mironov, "On Significance of the Least
+// Significant Bits for Differential Privacy", CCS 2012). Uses algorithms 1 to 3 of Canonne, Kamath and
+// Steinke, "The Discrete Gaussian for Differential Privacy" (NeurIPS 2020); every sample has exactly the
+// stated distribution. The time of a draw depends on the drawn value, never on data. Not thread-safe: one
+// NoiseStream per thread. Cost: see bench/differential_privacy.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace fedge::privacy {
 
 __extension__ using Wide = unsigned __int128;
 
-// Uniform random numbers: a keystream under a key that nobody else has. Key, part and stretch give the same
+// Uniform random numbers: a keystream under a secret key. The same key, part and stretch give the same
 // numbers in every process.
 class NoiseStream {
  public:
@@ -31,7 +31,7 @@ class NoiseStream {
 
   std::uint64_t next();
   bool next_bit();
-  // Uniform in [0, bound), by rejection; bound is not 0.
+  // Uniform in [0, bound), by rejection; bound must not be 0.
   Wide below(Wide bound);
 
  private:
@@ -39,21 +39,21 @@ class NoiseStream {
   std::array<std::uint8_t, 4096> bytes_{};
   std::size_t used_ = sizeof(bytes_);
   std::uint64_t bits_ = 0;
-  unsigned left_ = 0;  // of bits_
+  unsigned left_ = 0;  // unused bits in bits_
 };
 
-// True with probability exp(-numerator / denominator); both below 2^100, the denominator not 0.
+// True with probability exp(-numerator / denominator). Both are below 2^100; the denominator is not 0.
 bool bernoulli_exp(Wide numerator, Wide denominator, NoiseStream& stream);
 
 // P[x] = (1 - e^(-1/t)) / (1 + e^(-1/t)) e^(-|x|/t); 1 <= t < 2^40.
 std::int64_t discrete_laplace(std::uint64_t t, NoiseStream& stream);
 
-// P[x] proportional to exp(-x^2 / (2 variance)) over all whole numbers x; 1 <= variance <= kMaxVariance.
-// Variance and standard deviation are at most those of the continuous one.
+// P[x] proportional to exp(-x^2 / (2 variance)) over all integers x; 1 <= variance <= kMaxVariance. Its
+// variance is at most that of the continuous Gaussian.
 inline constexpr std::uint64_t kMaxVariance = std::uint64_t{1} << 40;
 std::int64_t discrete_gaussian(std::uint64_t variance, NoiseStream& stream);
 
-// Where the noise of a machine's n-th run comes from.
+// The root key of all noise in a machine's run.
 Secret run_noise_root(const Secret& machine, std::uint64_t run);
 
 enum class NoiseKind : std::uint8_t { kGaussian = 0, kSkellam = 1 };
@@ -62,24 +62,24 @@ struct NoiseOrder {
   std::uint64_t variance = 1;
   NoiseKind kind = NoiseKind::kGaussian;
 };
-// The key of the noise that is added to these numbers in this task. The same numbers have the same noise when
-// they are made once more, so that nobody can take the mean of several. Other numbers, as after a backup was
-// restored, have other noise, so that nobody can take their difference. More or less noise of the same
-// numbers is another release, and counts as one.
+// The key of the noise that this task adds to these numbers. Equal numbers get equal noise if they are
+// released again, so that averaging several releases does not help. Different numbers, for example after a
+// backup was restored, get different noise, so that their difference does not reveal data. Equal numbers with
+// another variance are another release and are counted as such.
 Secret noise_key(const Secret& root, const NoiseOrder& order, std::span<const std::int64_t> numbers);
-// What numbers that were noised with this key are known by; says nothing of the key.
+// An identifier of the release that was noised with this key; it reveals nothing about the key.
 std::uint64_t release_id(const Secret& key);
 
 struct AddedNoise {
   const Secret& key;
   std::uint64_t variance = 1;
-  std::uint64_t part = 0;  // of several vectors of one key
+  std::uint64_t part = 0;  // number of the vector, if several share a key
   NoiseKind kind = NoiseKind::kGaussian;
 };
-// Adds noise to each number, modulo 2^64. What it draws depends on the noise and the number's place alone.
+// Adds noise to each number, modulo 2^64. The noise depends only on `noise` and the number's position.
 void add_noise(std::span<std::int64_t> numbers, const AddedNoise& noise, Parallel& parallel);
-// The least whole variance of a standard deviation of at least so many units; nothing if that is beyond what
-// can be drawn.
+// The least integer variance with a standard deviation of at least `deviation` units; nothing if that is
+// beyond what can be drawn.
 std::optional<std::uint64_t> noise_variance(double deviation, NoiseKind kind = NoiseKind::kGaussian);
 
 }  // namespace fedge::privacy

@@ -8,7 +8,7 @@
 namespace fedge::privacy {
 namespace {
 
-// A significand of 113 bits.
+// A floating-point type with a significand of 113 bits.
 #if defined(__SIZEOF_FLOAT128__)
 __extension__ using Quad = __float128;
 #else
@@ -16,15 +16,15 @@ using Quad = long double;
 static_assert(sizeof(Quad) == 16, "this machine has no numbers that are precise enough");
 #endif
 
-// Beyond so many numbers all others together have a probability below 2^-128.
+// Size of the table: all larger values together have a probability below 2^-128.
 std::size_t numbers_of(double variance) {
   return static_cast<std::size_t>(std::ceil(14 * std::sqrt(variance))) + 60;
 }
 
 }  // namespace
 
-// P[k] = e^-m I_k(m). The ratios I_k / I_k-1 = 1 / (2k / m + I_k+1 / I_k) are begun far out, where it does
-// not matter with what (Gautschi, SIAM Review 9, 1967); that all add up to 1 says the rest.
+// P[k] = e^-m I_k(m). Computes the ratios I_k / I_k-1 = 1 / (2k / m + I_k+1 / I_k) downwards from far out,
+// where the initial value does not matter (Gautschi, SIAM Review 9, 1967). Normalises them to a sum of 1.
 Skellam::Skellam(std::uint64_t variance) {
   FEDGE_CHECK(variance >= 1 && variance <= kMaxVariance, "a variance that the table is made for");
   const Quad mean = static_cast<Quad>(variance);
@@ -38,7 +38,7 @@ Skellam::Skellam(std::uint64_t variance) {
   for (std::size_t k = 1; k < count; ++k) {
     weight *= ratios[k];
     sum += 2 * weight;
-    ratios[k] = sum;  // of all sizes up to this
+    ratios[k] = sum;  // sum of the weights of all sizes up to k
   }
   ratios[0] = 1;
   below_.reserve(count);

@@ -1,9 +1,8 @@
-// Skellam noise: the difference of two Poisson numbers of the same mean. Sums of it are Skellam again, so
-// that it does not matter how many clients have added their parts (Agarwal, Kairouz, Liu, "The Skellam
-// Mechanism", NeurIPS 2021). Drawn from a table of its probabilities, each right to 2^-100: what is drawn
-// differs from the distribution in one of 2^86 draws at most. Any thread. Memory: 16 bytes for each of 14
-// standard deviations' numbers. The table takes as many steps as it has numbers, a draw their binary
-// logarithm.
+// Skellam noise: the difference of two Poisson numbers with the same mean. Sums of Skellam noise are Skellam
+// again, however many clients add parts (Agarwal, Kairouz, Liu, "The Skellam Mechanism", NeurIPS 2021).
+// Values are drawn from a table of probabilities that are precise to 2^-100: at most one of 2^86 draws
+// differs from the exact distribution. Thread-safe. Memory: 16 bytes for each integer up to 14 standard
+// deviations. Time: linear in the table to build it, logarithmic for a draw.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ class Skellam {
   std::int64_t draw(NoiseStream& stream) const;
 
  private:
-  std::vector<Wide> below_;  // 2^128 times the probability of a size of at most this; the last counts as all
+  std::vector<Wide> below_;  // 2^128 times P[|x| <= k] at index k; draw() treats the last entry as 1
 };
 
 }  // namespace fedge::privacy

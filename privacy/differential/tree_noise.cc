@@ -26,7 +26,7 @@ Secret tree_key(const Secret& root, TrackId track) {
   return derive_key(root, {}, info);
 }
 
-// Of t = ...10..0 the last subtree takes the place of those that t - 1 = ...01..1 ended with.
+// At t = ...10..0, one new subtree replaces the subtrees that t - 1 = ...01..1 ended with.
 void add_tree_noise(std::span<std::int64_t> numbers, std::uint64_t step, const TreeNoise& noise,
                     Parallel& parallel) {
   FEDGE_CHECK(step > 0, "steps are counted from 1");

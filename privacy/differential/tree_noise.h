@@ -1,7 +1,7 @@
 // Noise along a binary tree (DP-FTRL: Kairouz et al., "Practical and Private (Deep) Learning without Sampling
-// or Shuffling", ICML 2021, section 4.1): what has been added after t steps is the noise of the complete
-// subtrees that steps 1 to t are made of, at most log2(t) + 1 vectors instead of t. Every node has one noise,
-// whenever it is drawn; nothing of it is kept. What it costs: accounting/tree.h. Any thread.
+// or Shuffling", ICML 2021, section 4.1). The total noise after t steps is that of the complete subtrees that
+// make up steps 1 to t: at most log2(t) + 1 vectors instead of t. The noise of a node is always the same and
+// is not stored. Privacy cost: accounting/tree.h. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@
 namespace fedge::privacy {
 
 struct TreeNode {
-  unsigned level = 0;       // it is over 2^level steps
-  std::uint64_t index = 0;  // and so many of its size are before it
+  unsigned level = 0;       // the node covers 2^level steps
+  std::uint64_t index = 0;  // number of nodes of this level before it
 };
 
-// Of one model's training; `root` must be of one run alone, since no tree is to be used for two.
+// The key of one model's training. `root` must belong to one run only, since no tree may be used twice.
 Secret tree_key(const Secret& root, TrackId track);
 
 struct TreeNoise {
-  const Secret& key;           // of one training alone
+  const Secret& key;           // of a single training
   std::uint64_t variance = 1;  // of a node
-  std::uint64_t part = 0;      // of several vectors
+  std::uint64_t part = 0;      // number of the vector, if several share a key
 };
-// Adds to the numbers of step t, from 1 on, the difference between the noise of the steps up to it and of
-// those before it. Memory: as many numbers again. Time: two draws a number in the mean over steps.
+// Adds to the numbers of step t, counted from 1, the noise of steps 1 to t minus that of steps 1 to t - 1.
+// Memory: a copy of the numbers. Time: on average over the steps, two draws per number.
 void add_tree_noise(std::span<std::int64_t> numbers, std::uint64_t step, const TreeNoise& noise,
                     Parallel& parallel);
 

@@ -98,7 +98,7 @@ Result<protocol::SecureShares> SecureClient::share_with(const protocol::SecureRo
     mask_key[p].encode(std::span(plain).first<kShareBytes>());
     self_mask[p].encode(std::span(plain).last<kShareBytes>());
     const std::uint32_t to = peers_[p].told.number;
-    // Each of the two seals one box with the pair's key: its number is its own.
+    // Both peers seal one box with the same channel key: the sender's number is its unique nonce.
     const auto box = seal_box(peers_[p].channel, roster.number, about_box(told_, roster.number, to), plain);
     wipe(plain);
     auto& sealed = shares.shares.emplace_back();
@@ -142,7 +142,7 @@ Result<void> SecureClient::take_shares(const protocol::SecurePeerShares& shares)
     found->takes_part = true;
     const auto plain =
         open_box(found->channel, sealed.from, about_box(told_, sealed.from, roster_.number), sealed.box);
-    // Without its share the others may do; they all mask with it nevertheless.
+    // Tolerates an unreadable share: the other holders' shares may suffice. The mask is added in any case.
     if (!plain || plain->size() != kSealedBytes) continue;
     const auto mask_key = Share::decode(std::span(*plain).first<kShareBytes>());
     const auto self_mask = Share::decode(std::span(*plain).last<kShareBytes>());
@@ -163,7 +163,7 @@ Masking SecureClient::masking() const {
   FEDGE_CHECK(stage_ == Stage::kReady, "masks are known once it is said who takes part");
   Masking masking;
   masking.contributes_ = roster_.coverages[kind_of(roster_.number)];
-  // In a sparse graph too few neighbours might train the same: there everybody masks everything.
+  // In a sparse graph, too few neighbours might train the same part: there every member masks all cells.
   masking.coverage_ = roster_.complete ? masking.contributes_ : Coverage::of(roster_.cells);
   masking.cells_ = roster_.cells;
   masking.cipher_ = roster_.cipher;
@@ -227,7 +227,7 @@ void SecureClient::receive(const protocol::SecureSurvivors& survivors, std::vect
 
 void SecureClient::receive(const protocol::SecureConsents& consents, std::vector<Effect>& effects) {
   if (consents.session != terms_.session || stage_ == Stage::kStopped) return;
-  // It has been answered for what it was then, and gets the same answer.
+  // Any repeated request gets the answer that was given to the first one.
   if (stage_ == Stage::kAnswered) return repeat(effects);
   if (stage_ != Stage::kConsented)
     return stop(
@@ -240,8 +240,8 @@ void SecureClient::receive(const protocol::SecureConsents& consents, std::vector
   effects.push_back(*last_);
 }
 
-// Of nobody both: what it has of a survivor's is the share of its own mask, of who dropped out that of the
-// masks shared with others.
+// Reveals one kind of share for each peer, never both: of a survivor the share of its self mask, of a dropout
+// the share of its mask key, with the key of their common mask.
 protocol::SecureUnmask SecureClient::answer() const {
   protocol::SecureUnmask answer{terms_.session, {}, {}};
   if (own_share_) answer.survivors.push_back({roster_.number, bytes_of(*own_share_)});

@@ -1,13 +1,12 @@
-// SecureClient: a member of a session of secure aggregation (Bonawitz et al., CCS 2017, figure 4, with the
-// steps against active adversaries; Bell et al., CCS 2020, where the graph is sparse), as a pure state
-// machine. It agrees on keys while its device trains, masks the update, and helps to take away the masks of
-// the sum once it has seen that the others were told the same.
+// SecureClient: a member of a session of secure aggregation, as a pure state machine (Bonawitz et al., CCS
+// 2017, figure 4, with the steps against active adversaries; Bell et al., CCS 2020, for sparse graphs). It
+// exchanges keys while its device trains, then masks the update. It helps to remove the masks of the sum once
+// it has seen that its peers received the same list of survivors.
 //
-// The coordinator is not trusted: whatever weakens the session below its terms, or contradicts what was said
-// before, ends it for this member, and nothing more is revealed. A question that is repeated word for word is
-// answered again. Secrets stay in memory, and are wiped once the answer is given: a process that is started
-// anew has nothing to answer with.
-// Cost: two key agreements and two signatures verified for each neighbour.
+// The coordinator is not trusted. A message that weakens the session below its terms, or contradicts an
+// earlier message, ends the session for this member, which then reveals nothing more. A repeated request is
+// answered again. Secrets stay in memory and are wiped once the answer is given; after a restart, a process
+// cannot answer. Cost: two key agreements and two signature verifications per neighbour.
 #pragma once
 
 #include <cstdint>
@@ -26,29 +25,30 @@
 
 namespace fedge::privacy {
 
-// What a member keeps to, whatever the coordinator says.
+// Terms that a member insists on, whatever the coordinator sends.
 struct MemberTerms {
   protocol::SecureSession session;
   ClientId self;
-  Digest model{};  // that it trains from
-  Digest terms{};  // hash of what it knows of the run
+  Digest model{};  // hash of the model that it trains from
+  Digest terms{};  // hash of the run's description that it knows
   std::size_t parameters = 0;
-  Coverage trained;      // what it is asked to train
-  SecureRules rules;     // the stricter of the run's and its own
-  bool fast_aes = true;  // its processor has instructions for AES
-  // Whether this is that client's node key, as far as it is known. The error names what speaks against it.
-  // Asked of a roster that is sound otherwise, once those keys have signed.
+  Coverage trained;      // the coverage that it is asked to train
+  SecureRules rules;     // the stricter of the run's rules and its own
+  bool fast_aes = true;  // its processor has AES instructions
+  // Checks a peer's node key against the key known for that client. The error says what contradicts it.
+  // Called last, once the roster is otherwise valid and the peers' signatures are verified.
   std::function<Result<void>(ClientId, const PublicKey&)> check_pinned_key;
 };
 
-// All that it takes to mask one update; a copy of its own, for another thread. Secrets are wiped with it.
+// Everything needed to mask one update, copied so that another thread can use it. The destructor wipes
+// secrets.
 class Masking {
  public:
-  // What is masked and sent, and of it what the member contributes to: what it has trained that is summed.
-  // The rest is zeros.
+  // coverage(): the parameters that are masked and sent. contributes(): those of them that the member has
+  // trained; it sends zeros for the rest.
   const Coverage& coverage() const { return coverage_; }
   const Coverage& contributes() const { return contributes_; }
-  // A weight for each is among the scalars.
+  // The cells of the sum. The scalars include a weight for each.
   const std::vector<Range>& cells() const { return cells_; }
   // `words`: packed over coverage(). `scalars`: at most kMaxScalars.
   void apply(std::span<std::uint32_t> words, std::span<std::uint64_t> scalars, Parallel& parallel) const;
@@ -61,10 +61,10 @@ class Masking {
   std::vector<Range> cells_;
   StreamCipher cipher_ = StreamCipher::kAes256Ctr;
   std::vector<Secret> keys_;
-  std::vector<Coverage> where_;  // what it masks with members of each kind
+  std::vector<Coverage> where_;  // overlaps with the coverages of other members
   struct Term {
     std::size_t key;
-    std::optional<std::size_t> where;  // nothing: all of the coverage
+    std::optional<std::size_t> where;  // index of where_; none: the whole coverage
     bool take_away;
   };
   std::vector<Term> terms_;
@@ -78,19 +78,19 @@ class SecureClient {
                  protocol::SecureUnmask>
         message;
   };
-  // masking() can be called.
+  // masking() may be called.
   struct Ready {};
-  // It takes no further part. kRefused: the coordinator asked for what it must not have.
+  // The member has left the session. kRefused: the coordinator asked for something that it must not get.
   struct Stopped {
     Error error;
   };
   using Effect = std::variant<Send, Ready, Stopped>;
 
-  // `identity` is lent and must outlive it.
+  // `identity` must outlive the client.
   SecureClient(MemberTerms terms, const SecretKey& identity, const Entropy& entropy);
-  // First of all.
+  // Must be called first, once.
   void start(std::vector<Effect>& effects);
-  // The link is a new one: what was said last may be lost.
+  // Sends the last message again; called after a reconnection, since that message may be lost.
   void repeat(std::vector<Effect>& effects) const;
 
   void receive(const protocol::SecureRoster& roster, std::vector<Effect>& effects);
@@ -99,12 +99,12 @@ class SecureClient {
   void receive(const protocol::SecureConsents& consents, std::vector<Effect>& effects);
 
   const protocol::SecureSession& session() const { return terms_.session; }
-  // Whether masking() can be called: once Ready, until the update is masked.
+  // Whether masking() may be called: from Ready until masked().
   bool ready() const { return stage_ == Stage::kReady && !masked_; }
   Masking masking() const;
-  // The masked update goes to the coordinator: from now on it may be among the survivors.
+  // The masked update is sent: from now on the member may be listed as a survivor.
   void masked() { masked_ = true; }
-  // Nothing more will be asked of it, or answered.
+  // The member has given its answer, which it only repeats, or has stopped.
   bool over() const { return stage_ == Stage::kAnswered || stage_ == Stage::kStopped; }
 
  private:
@@ -113,8 +113,8 @@ class SecureClient {
     protocol::SecureRoster::Peer told;
     Secret channel;
     Secret pair;
-    bool takes_part = false;        // has sealed shares for this member
-    std::optional<Share> mask_key;  // its shares, where they could be read
+    bool takes_part = false;        // the peer has sealed shares for this member
+    std::optional<Share> mask_key;  // the peer's shares; empty if they could not be read
     std::optional<Share> self_mask;
   };
 
@@ -147,11 +147,11 @@ class SecureClient {
   Secret mask_secret_;
   Secret self_mask_;
   protocol::SecureAdvertisement keys_;
-  protocol::SecureRoster roster_;   // without its peers
+  protocol::SecureRoster roster_;   // its peers are in peers_
   std::vector<Peer> peers_;         // ascending by number
-  std::optional<Share> own_share_;  // of its self mask, in the complete graph
+  std::optional<Share> own_share_;  // share of its own self mask; complete graph only
   std::vector<std::uint32_t> survivors_;
-  std::optional<Send> last_;  // to be repeated
+  std::optional<Send> last_;  // for repeat()
 };
 
 }  // namespace fedge::privacy

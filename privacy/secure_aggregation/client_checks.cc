@@ -1,4 +1,4 @@
-// SecureClient: what it insists on before it goes on.
+// SecureClient: the checks of the coordinator's messages.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -13,7 +13,7 @@ namespace {
 
 Error refused(std::string what) { return {ErrorCode::kRefused, std::move(what)}; }
 
-// Whether these are ascending, each once, and below the bound.
+// Whether `numbers` are strictly ascending and below `bound`.
 bool ascending_below(std::span<const std::uint32_t> numbers, std::uint32_t bound) {
   for (std::size_t i = 0; i < numbers.size(); ++i)
     if (numbers[i] >= bound || (i > 0 && numbers[i] <= numbers[i - 1])) return false;
@@ -64,7 +64,7 @@ Result<void> SecureClient::check_parties(const protocol::SecureRoster& roster) c
   return {};
 }
 
-// Last: a roster that is unsound makes nobody known.
+// Called last, so that only a valid roster can make a peer's key known.
 Result<void> SecureClient::check_pinned_keys(const protocol::SecureRoster& roster) const {
   if (!terms_.check_pinned_key) return {};
   for (const auto& peer : roster.peers) FEDGE_TRY_VOID(terms_.check_pinned_key(peer.client, peer.identity));

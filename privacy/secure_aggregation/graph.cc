@@ -43,7 +43,7 @@ std::vector<std::uint32_t> MaskGraph::neighbours(std::uint32_t member) const {
     result.push_back(ring_[(place_of_[member] + members_ - step) % members_]);
   }
   std::ranges::sort(result);
-  // Where the ring is so short that both ways meet.
+  // On a short ring, both directions can reach the same member.
   result.erase(std::unique(result.begin(), result.end()), result.end());
   return result;
 }

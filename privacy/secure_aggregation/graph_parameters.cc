@@ -10,10 +10,10 @@
 namespace fedge::privacy {
 namespace {
 
-// Half of the security for each of the two ways to be insecure.
+// Each of the two insecure events gets half of the probability.
 constexpr double kLogInsecure = -41 * std::numbers::ln2;
 constexpr double kLogStuck = -20 * std::numbers::ln2;
-// Keeps 0.3 * 10 from being 2 and 0.7 * 10 from being 8.
+// Against rounding errors, which would make 0.3 * 10 less than 3 and 0.7 * 10 more than 7.
 constexpr double kSlack = 1e-14;
 
 double log_choose(double n, double k) {
@@ -21,7 +21,7 @@ double log_choose(double n, double k) {
   return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
 }
 
-// How many of `drawn` members are marked ones, `marked` of all `members` being that.
+// Distribution of the number of hits: `drawn` members are drawn from `members`, of whom `marked` are hits.
 struct Hypergeometric {
   double members;
   double marked;
@@ -31,14 +31,14 @@ struct Hypergeometric {
     return std::exp(log_choose(marked, hits) + log_choose(members - marked, drawn - hits) -
                     log_choose(members, drawn));
   }
-  // Least x for which more than x hits have at most this probability.
+  // The least x such that P(hits > x) is below this probability.
   std::uint32_t most(double probability_of_more) const {
     double tail = 0;
     std::uint32_t x = drawn;
     while (x > 0 && tail + probability(x) < probability_of_more) tail += probability(x--);
     return x;
   }
-  // Largest x for which fewer than x hits have less than this probability.
+  // The largest x such that P(hits < x) is below this probability.
   std::uint32_t least(double probability_of_fewer) const {
     double tail = 0;
     std::uint32_t x = 0;
@@ -47,8 +47,8 @@ struct Hypergeometric {
   }
 };
 
-// Bounds the chance that the ring falls apart: somewhere degree / 2 in a row are corrupt or gone, and
-// somewhere else as many.
+// Bounds the log-probability that the ring is cut in two: that degree / 2 members in a row are corrupt or
+// dropped out at two places.
 double log_disconnected(std::uint32_t members, std::uint32_t degree, const GraphAssumptions& assumptions) {
   const double bad = at_most(assumptions.corrupt, members) + at_most(assumptions.dropout, members);
   if (degree > bad) return -std::numeric_limits<double>::infinity();
@@ -62,7 +62,7 @@ std::uint32_t least_threshold(std::uint32_t members, std::uint32_t degree,
   const Hypergeometric corrupt{static_cast<double>(members),
                                static_cast<double>(at_most(assumptions.corrupt, members)), degree};
   const double most = corrupt.most(std::exp(kLogInsecure) / members);
-  // 1.25 rather than 1: where the sum is odd, half of it is enough.
+  // With the + 1 below, this is the least integer above (most + degree) / 2, whether the sum is odd or even.
   const double needed =
       assumptions.adversary == Adversary::kCurious ? most : std::ceil((most + degree - 1.25) / 2);
   return static_cast<std::uint32_t>(needed + 1);
@@ -75,8 +75,8 @@ std::optional<std::uint32_t> threshold_for(std::uint32_t members, std::uint32_t 
   const auto surviving = static_cast<std::uint32_t>(std::ceil((1 - assumptions.dropout - kSlack) * members));
   const Hypergeometric alive{static_cast<double>(members), static_cast<double>(surviving), degree};
   if (threshold > alive.least(std::exp(kLogStuck) / members)) return std::nullopt;
-  // A secret is shared among two at least. Where one share would do, the other is not reckoned with above: as
-  // published; only a dozen members are so few.
+  // At least two shares are required. The bounds above ignore the second share where one would do, as
+  // published; this happens only with about a dozen members.
   return std::max(threshold, 2U);
 }
 

@@ -12,14 +12,14 @@
 namespace fedge::privacy {
 namespace {
 
-// Bytes of a vector that all terms are applied to before the next ones: with a piece of keystream they fit a
-// core's second cache; larger ones would start fewer streams.
+// Size of a block: all terms are applied to one block before the next. A block and a piece of keystream fit
+// into a core's level-2 cache; larger blocks would start fewer streams.
 constexpr std::size_t kBlockBytes = std::size_t{256} << 10;
 constexpr std::size_t kPieceBytes = std::size_t{4} << 10;
-constexpr std::size_t kAlignment = 64;  // of where streams start
+constexpr std::size_t kAlignment = 64;  // streams start at multiples of this
 constexpr std::uint64_t kParametersFrom = kMaxScalars * sizeof(std::uint64_t);
 
-// A word of the stream, little-endian.
+// Reads a little-endian word of the stream.
 template <class Word>
 Word word_at(const std::uint8_t* bytes) {
   Word word;
@@ -41,10 +41,10 @@ void add_bytes(Word* words, const std::uint8_t* bytes, std::size_t count, bool t
     for (std::size_t i = 0; i < count; ++i) words[i] += word_at<Word>(bytes + i * sizeof(Word));
 }
 
-// A stretch of the vector that lies in one range of its coverage.
+// A stretch of the vector within one range of its coverage.
 struct MaskBlock {
-  std::size_t parameter;  // the first
-  std::size_t position;   // its place in the vector
+  std::size_t parameter;  // index of the first parameter
+  std::size_t position;   // index of its word in the packed vector
   std::size_t size;
 };
 
@@ -107,7 +107,7 @@ std::vector<MaskBlock> blocks_of(const Coverage& coverage, std::size_t block_siz
   return blocks;
 }
 
-// Small neighbouring ranges go together, so that there are not more tasks than are worth it.
+// Groups small neighbouring ranges into one task, so that there are not too many tasks.
 template <class Word>
 void apply(std::span<Word> words, const Coverage& coverage, std::span<const MaskTerm> terms,
            StreamCipher cipher, Parallel& parallel) {
@@ -115,7 +115,7 @@ void apply(std::span<Word> words, const Coverage& coverage, std::span<const Mask
   FEDGE_CHECK(coverage.end() <= kMaxMaskedParameters, "streams are long enough");
   if (words.empty() || terms.empty()) return;
   constexpr std::size_t kBlock = kBlockBytes / sizeof(Word);
-  // As many for each thread, all of one size: what one thread does alone at the end, the others wait for.
+  // Gives each thread the same number of blocks of equal size, so that no thread finishes late.
   const auto pieces = [](std::size_t all, std::size_t largest) { return (all + largest - 1) / largest; };
   const std::size_t share = pieces(words.size(), parallel.width());
   const std::size_t most = std::max<std::size_t>(pieces(share, pieces(share, kBlock)), 1024);

@@ -11,10 +11,10 @@ namespace {
 
 constexpr const char* kMaskingSection = "masking";
 constexpr std::int64_t kMostWeight = std::int64_t{1} << 53;
-// A value's steps on either side of 0, at least.
+// Minimum number of steps between 0 and max_abs.
 constexpr double kSteps = 256;
 
-// A coarse grid would make noise cost more than the client accounts for.
+// Refuses a grid so coarse that the noise would cost more privacy than the client accounts for.
 void check_grid(const MaskingSpec& spec, config::Reader& section) {
   const auto too_coarse = [&](const std::string& what, double units, double least) {
     section.fail("fraction_bits", "is too coarse for noise: " + what + " is " + number_text(units) +
@@ -92,7 +92,7 @@ std::optional<MaskingSpec> read_masking(config::Reader& root) {
 }
 
 std::optional<int> fraction_bits_of(std::size_t updates, std::uint64_t max_weight, double max_abs) {
-  // Each contribution is at most max_abs * w * 2^bits, and one more where it is rounded up.
+  // Each contribution is at most max_abs * weight * 2^bits, plus one for rounding up.
   const double room = (std::ldexp(1, 31) - 1) / static_cast<double>(updates) - 1;
   const double largest = max_abs * static_cast<double>(max_weight);
   if (room < 1) return std::nullopt;

@@ -14,14 +14,14 @@ namespace {
 
 constexpr auto kNumber = [](const auto& entry) { return entry.number; };
 
-// The entry for this number in an ascending list, or null.
+// Returns the entry with this number in an ascending list, or null.
 template <class List, class Number>
 auto find_in(const List& list, std::uint32_t number, const Number& number_of) -> decltype(list.data()) {
   const auto found = std::ranges::lower_bound(list, number, {}, number_of);
   return found == list.end() || number_of(*found) != number ? nullptr : &*found;
 }
 
-// Sends tasks in groups: one is too little for a thread.
+// Groups this many tasks, since a single one is too short for a thread.
 constexpr std::size_t kTogether = 256;
 
 template <class Task>
@@ -33,7 +33,7 @@ void for_all(Parallel& parallel, std::size_t count, const Task& task) {
 
 }  // namespace
 
-// The work on one session.
+// The work of one recovery.
 class Unmasking::Recovering {
  public:
   explicit Recovering(const Unmasking& session)
@@ -58,7 +58,7 @@ class Unmasking::Recovering {
     FEDGE_TRY_VOID(agree_on_the_rest(parallel));
     for (Pair& pair : pairs_) {
       masks_.keys_.push_back(std::move(pair.key));
-      // The survivor has added it where the other's number is the higher one.
+      // The survivor has added this mask if the dropout's number is higher than its own.
       masks_.terms_.push_back({where_of(kind_of(pair.survivor->number), kind_of(pair.dropped->number)),
                                pair.dropped->number > pair.survivor->number});
     }
@@ -89,7 +89,7 @@ class Unmasking::Recovering {
     }
   }
 
-  // What a survivor has revealed is taken if it is what the other said of it before.
+  // Accepts a pair key that a survivor reveals if it matches the check value that the dropout sent before.
   void take_revealed(Parallel& parallel) {
     for_all(parallel, pairs_.size(), [&](std::size_t i) {
       Pair& pair = pairs_[i];
@@ -105,7 +105,7 @@ class Unmasking::Recovering {
     });
   }
 
-  // What nobody has revealed is agreed on anew, with the secret key of who dropped out.
+  // Derives the pair keys that were not revealed, with the recovered mask key of the dropout.
   Result<void> agree_on_the_rest(Parallel& parallel) {
     std::map<std::uint32_t, Secret> keys;
     std::vector<Pair*> unknown;
@@ -148,7 +148,8 @@ class Unmasking::Recovering {
     return result;
   }
 
-  // Of `threshold` shares; nothing if they do not give what the owner is known by.
+  // Recovers a secret from `threshold` shares. Nothing if it does not match the owner's commitment or public
+  // key.
   std::optional<Secret> combined(const Party& owner, Kind kind, std::span<const Held> shares) {
     std::vector<std::uint32_t> points;
     std::vector<Share> values;
@@ -171,8 +172,8 @@ class Unmasking::Recovering {
     return right ? std::optional(std::move(*secret)) : std::nullopt;
   }
 
-  // Where the first shares do not give the secret, one of them after the other gives way to one more: so a
-  // bad one is found, and whose it is.
+  // Recovers a secret. If the first `threshold` shares fail, each of them in turn is replaced by the next
+  // share: this finds a single bad share and its holder.
   Result<Secret> put_together(const Party& owner, Kind kind) {
     const std::vector<Held> shares = held(owner.number, kind);
     const std::size_t threshold = roster_.threshold;
@@ -199,7 +200,7 @@ class Unmasking::Recovering {
     return roster_.coverage_of.empty() ? 0 : roster_.coverage_of[number];
   }
 
-  // Where two members' masks, or a member's own, are.
+  // Index of the overlap of two kinds of coverage, where their members' masks lie.
   std::size_t where_of(std::uint32_t a, std::uint32_t b) {
     if (!roster_.complete || roster_.coverages.size() == 1) return SumMasks::kEverywhere;
     const auto [known, is_new] = where_.try_emplace(std::minmax(a, b), masks_.where_.size());
@@ -207,7 +208,7 @@ class Unmasking::Recovering {
     return known->second;
   }
 
-  // In a sparse graph every secret is put together from other members' shares.
+  // Cache size: in a sparse graph, each secret has its own set of holders.
   static constexpr std::size_t kMostKept = 64;
 
   const Unmasking& session_;

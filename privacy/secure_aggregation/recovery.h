@@ -1,8 +1,7 @@
-// Recovery: which masks are in the sum of the survivors' masked updates, from the shares that members have
-// revealed, and how to take them away. Every secret that is put together is compared with what its owner said
-// of it before; shares that spoil one are found out and left out. Pure; the work is spread over Parallel.
-// Cost: a mask's keystream for each survivor, and for each pair of a survivor and a neighbour that dropped
-// out.
+// Recovery: finds the masks in the sum of the survivors' masked updates, from the shares that members
+// revealed, and removes them. Each recovered secret is checked against its owner's commitment or public key.
+// A single bad share of a secret is identified and left out. Pure; the work is spread over Parallel. Cost:
+// one mask's keystream for each survivor, and for each pair of a survivor and a neighbour that dropped out.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +17,10 @@
 
 namespace fedge::privacy {
 
-// The keys of the masks that are in a sum. Secrets are wiped with it.
+// The keys of the masks in a sum. The destructor wipes them.
 class SumMasks {
  public:
-  // Takes them away from a sum of masked updates, packed over all that is summed.
+  // Subtracts the masks from a sum of masked updates, packed over all summed cells.
   void take_away(std::span<std::uint32_t> words, std::span<std::uint64_t> scalars, Parallel& parallel) const;
   void take_away(std::span<std::uint64_t> words, std::span<std::uint64_t> scalars, Parallel& parallel) const;
   std::size_t size() const { return terms_.size(); }
@@ -41,10 +40,10 @@ class SumMasks {
   std::vector<Term> terms_;
 };
 
-// What a session has come to.
+// The outcome of a session, from which the masks are recovered.
 class Unmasking {
  public:
-  // Whoever took part until updates were masked, by number.
+  // A member that took part until updates were masked. Parties are ordered by number.
   struct Party {
     std::uint32_t number = 0;
     ClientId client;
@@ -63,9 +62,9 @@ class Unmasking {
 
   struct Recovered {
     SumMasks masks;
-    std::vector<ClientId> bad_shares;  // whose shares spoilt a secret, and were left out
+    std::vector<ClientId> bad_shares;  // clients whose bad shares were left out
   };
-  // kUnavailable: too few good shares of a secret; names whose.
+  // kUnavailable, naming the secret's owner: too few good shares.
   Result<Recovered> recover(Parallel& parallel) const;
 
  private:

@@ -91,13 +91,13 @@ void SecureServer::receive(ClientId client, const protocol::SecureKeys& keys, Ti
       exclude(*party, "the signature of its keys is invalid", effects);
     return go_on(now, false, effects);
   }
-  // A process that was started anew has not the secrets of the one before.
+  // A client that sends other keys has restarted: its new process does not have the old secrets.
   const char* lost = "it restarted and lost its secrets";
   if (stage_ == Stage::kSharing) {
     exclude(*party, lost, effects);
     return go_on(now, false, effects);
   }
-  // Others mask with it already; what it was is one that drops out, or has delivered.
+  // The others already mask with its old keys: it counts as a dropout, unless its update has arrived.
   if (stage_ == Stage::kSumming) effects.push_back(Excluded{client, lost});
 }
 
@@ -201,7 +201,7 @@ void SecureServer::receive(ClientId client, const protocol::SecureShares& shares
   go_on(now, false, effects);
 }
 
-// Who has too few neighbours left would end its part itself, and so may others without it.
+// Excludes members with too few remaining neighbours, which would stop anyway, until none is left.
 void SecureServer::exclude_lonely(std::vector<Effect>& effects) {
   for (bool again = true; again;) {
     again = false;
@@ -291,7 +291,7 @@ void SecureServer::receive(ClientId client, const protocol::SecureConsent& conse
   if (party == nullptr || !mine(consent.session) || stage_ != Stage::kConsenting || !party->survives ||
       party->consent)
     return;
-  // One that does not hold would only frighten its neighbours.
+  // Ignores an invalid signature: its neighbours would stop if they received it.
   if (!verify_survivors(party->member.identity, told_, {party->number, survivors_, consent.signature}))
     return;
   party->consent = consent.signature;
@@ -348,7 +348,7 @@ void SecureServer::receive(ClientId client, const protocol::SecureUnmask& unmask
   if (party == nullptr || !mine(unmask.session) || stage_ != Stage::kUnmasking || !party->consent ||
       party->unmask)
     return;
-  // Its update is in the sum all the same; without its shares the others' have to do.
+  // Ignores an invalid answer: the update stays in the sum, and the shares of the other members must suffice.
   if (objection(*party, unmask)) return;
   party->unmask = unmask;
   go_on(now, false, effects);

@@ -1,8 +1,8 @@
-// SecureServer: the coordinator's part in a session of secure aggregation (client.h), as a pure state
-// machine: who takes part, who is whose neighbour, whose masked updates are summed, and the shares that take
-// away the masks. It sees masked updates and, in the end, the keys of masks that are in the sum of all
-// survivors. What a member sends that does not fit excludes that member, never the others. Masks themselves
-// are another's work (recovery.h), as are the sums. Memory: what members have sent, O(members * neighbours).
+// SecureServer: the coordinator's part of a session of secure aggregation (client.h), as a pure state
+// machine. It determines the members, their neighbours and the survivors, and collects the shares that unmask
+// the sum. It sees masked updates and, at the end, the keys of the masks in the sum of all survivors. An
+// invalid message excludes only its sender. recovery.h computes the masks; the caller computes the sums.
+// Memory: the members' messages, O(members * neighbours).
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,14 @@ class SecureServer {
   struct Member {
     ClientId client;
     PublicKey identity;
-    Coverage trained;  // what it is asked to train
+    Coverage trained;  // the coverage that it is asked to train
   };
   struct Terms {
     protocol::SecureSession session;
     Digest model{};
     Digest terms{};
     SecureRules rules;
-    // How long a step waits for who is here and says nothing.
+    // How long a step waits for connected members that have not answered.
     Duration patience = seconds(10);
   };
 
@@ -46,22 +46,22 @@ class SecureServer {
                  protocol::SecureConsents>
         message;
   };
-  // It takes no part: nothing of it will be in the sum.
+  // The client is excluded: its update will not be in the sum.
   struct Excluded {
     ClientId client;
     std::string reason;
   };
-  // Who is left masks updates from now on (coverage_of()).
+  // The remaining members mask their updates from now on (coverage_of()).
   struct Agreed {};
-  // The sum's masks can be taken away: take_unmasking().
+  // The masks of the sum can be removed: call take_unmasking().
   struct Unmaskable {};
-  // Nothing can be made of the session any more.
+  // The session has failed.
   struct Failed {
     Error error;
   };
   using Effect = std::variant<Send, Excluded, Agreed, Unmaskable, Failed>;
 
-  // Members ascending by client, at least one.
+  // `members` is ascending by client and not empty.
   SecureServer(Terms terms, std::vector<Member> members, Time now);
 
   void receive(ClientId client, const protocol::SecureKeys& keys, Time now, std::vector<Effect>& effects);
@@ -69,23 +69,23 @@ class SecureServer {
   void receive(ClientId client, const protocol::SecureConsent& consent, Time now,
                std::vector<Effect>& effects);
   void receive(ClientId client, const protocol::SecureUnmask& unmask, Time now, std::vector<Effect>& effects);
-  // Its link is gone; it may come back, and is not waited for meanwhile.
+  // The client has disconnected. It may reconnect; until then no step waits for it.
   void left(ClientId client, Time now, std::vector<Effect>& effects);
-  // It is back, and is told again what it was told last.
+  // The client has reconnected: sends the message of the current step again.
   void returned(ClientId client, std::vector<Effect>& effects);
-  // The masked updates of these, and no others, are in the sum: members that agreed.
+  // The sum contains exactly the masked updates of `survivors`, who must be members of the session.
   void summed(std::span<const ClientId> survivors, Time now, std::vector<Effect>& effects);
   void expired(Time now, std::vector<Effect>& effects);
   std::optional<Time> next_deadline() const { return deadline_; }
 
-  // Once Agreed: what this member's masked update covers, or null if it takes no part.
+  // The parameters in this client's masked update; null if it does not take part. Valid from Agreed on.
   const Coverage* coverage_of(ClientId client) const;
-  std::size_t members() const;  // who take part
-  // Likewise, of all: what is summed, and how many parameters too few train.
+  std::size_t members() const;  // number of members that take part; valid from Agreed on
+  // The cells that are summed, and the number of parameters that too few members train. Valid from Agreed on.
   const std::vector<Range>& cells() const { return roster_.cells; }
   std::size_t left_out() const { return left_out_; }
   const GraphParameters& graph() const { return graph_; }
-  // Once Unmaskable.
+  // Valid from Unmaskable on, once.
   Unmasking take_unmasking();
   const protocol::SecureSession& session() const { return terms_.session; }
 
@@ -96,7 +96,7 @@ class SecureServer {
     bool here = true;
     bool excluded = false;
     std::optional<protocol::SecureAdvertisement> keys;
-    std::uint32_t number = 0;  // once there is a roster
+    std::uint32_t number = 0;  // valid once the roster is drawn
     std::optional<protocol::SecureShares> shares;
     bool survives = false;
     std::optional<Signature> consent;
@@ -109,7 +109,7 @@ class SecureServer {
   void exclude(Party& party, std::string reason, std::vector<Effect>& effects);
   void fail(Error error, std::vector<Effect>& effects);
   void wait_from(Time now) { deadline_ = now + terms_.patience; }
-  // Whether everybody who is here has done this, of those who are asked to.
+  // Whether every connected party that `asked` selects is `done`.
   template <class Asked, class Done>
   bool all(const Asked& asked, const Done& done) const;
   void go_on(Time now, bool late, std::vector<Effect>& effects);
@@ -134,11 +134,11 @@ class SecureServer {
   std::map<ClientId, Party> parties_;
   std::vector<Party*> by_number_;
   GraphParameters graph_;
-  std::uint32_t enough_ = 0;  // contributors to each parameter
+  std::uint32_t enough_ = 0;  // minimum number of contributors to each parameter
   std::optional<MaskGraph> mask_graph_;
-  protocol::SecureRoster roster_;  // what it tells all alike
-  Digest told_{};                  // digest_of() that
-  Coverage summed_;                // all of its cells
+  protocol::SecureRoster roster_;  // the part that is the same for all members
+  Digest told_{};                  // digest_of() the roster
+  Coverage summed_;                // union of all cells
   std::size_t left_out_ = 0;
   std::vector<std::uint32_t> survivors_;
 };

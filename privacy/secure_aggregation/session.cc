@@ -12,8 +12,9 @@
 namespace fedge::privacy {
 namespace {
 
-// Bytes that are hashed or signed. Each kind begins with a label of its own, so that none passes for another.
-// Wiped when they go; what holds a secret fits the room, so that no copy stays behind where it grew.
+// Bytes to hash or sign. Each kind begins with its own label, so that none can pass for another. The
+// destructor wipes them; texts with a secret must fit into kRoom, so that no copy remains after a
+// reallocation.
 class Text {
  public:
   static constexpr std::size_t kRoom = 512;

@@ -1,5 +1,5 @@
-// What all parties of a session of secure aggregation compute alike: what is signed, which keys come of an
-// agreement, and what masks are. Pure functions.
+// The computations that all parties of a secure aggregation session share: signed messages, derived keys,
+// commitments and digests. Pure functions.
 #pragma once
 
 #include <array>
@@ -16,25 +16,26 @@
 
 namespace fedge::privacy {
 
-// What a run says of its secure aggregation. Both sides derive the same graph from it.
+// A run's settings of secure aggregation, from which both sides derive the same graph.
 struct SecureRules {
   GraphAssumptions assumptions;
-  std::uint32_t complete_below = 100;  // members; from here on the graph is sparse, where one is secure
-  std::uint32_t min_survivors = 3;     // contributors to each parameter, at least; see enough()
+  std::uint32_t complete_below =
+      100;                          // from this many members on, the graph is sparse if a secure one exists
+  std::uint32_t min_survivors = 3;  // minimum number of contributors to each parameter; see enough()
 
-  // Counts those of min_survivors that are not in league with the coordinator, at least.
+  // The least number of min_survivors contributors that are honest, given the assumed corrupt fraction.
   std::uint32_t honest_survivors() const;
-  // Counts the contributors to a parameter without which nothing is revealed in a sum of so many members.
-  // With all that may be in league with the coordinator among them, honest_survivors() are left.
+  // Minimum number of contributors to a parameter before a member reveals anything. Even if all corrupt
+  // members contribute, honest_survivors() honest contributors are among them.
   std::uint32_t enough(std::uint32_t members) const;
 };
-// What a member asks for whose run says one thing and whose owner another: of each the stricter.
+// The stricter of the run's and the device owner's value, for each rule.
 SecureRules stricter(const SecureRules& described, const SecureRules& own);
-// The graph of so many members.
+// The graph for this many members.
 GraphParameters choose_graph(const SecureRules& rules, std::uint32_t members);
 
-// Names everything that masks and signatures are bound to. Members whose models or terms differ have
-// different ones, and their masks do not cancel (Pasquini et al., CCS 2022).
+// Hash of everything that masks and signatures are bound to. Members with different models or terms get
+// different hashes, so that their masks do not cancel (Pasquini et al., CCS 2022).
 Digest context_of(const protocol::SecureSession& session, const Digest& model, const Digest& terms);
 
 Signature sign_keys(const SecretKey& identity, const Digest& context, ClientId client,
@@ -42,11 +43,11 @@ Signature sign_keys(const SecretKey& identity, const Digest& context, ClientId c
 bool verify_keys(const PublicKey& identity, const Digest& context, ClientId client,
                  const protocol::SecureAdvertisement& keys);
 
-// Names all that a roster tells every member alike, and the session: everything after it is bound to that, so
-// that members who were told different things have masks that do not cancel, and consents that do not hold.
+// Hash of the session and of the part of a roster that is the same for all members. Later messages are bound
+// to it: if members received different rosters, their masks do not cancel and their consents are invalid.
 Digest digest_of(const protocol::SecureRoster& roster, const Digest& context);
 
-// `roster` is digest_of() it.
+// `roster` is its digest_of().
 Signature sign_survivors(const SecretKey& identity, const Digest& roster, std::uint32_t number,
                          std::span<const std::uint32_t> survivors);
 struct Consent {
@@ -58,20 +59,20 @@ bool verify_survivors(const PublicKey& identity, const Digest& roster, const Con
 
 Digest commitment_to(const Digest& context, const Secret& self_mask);
 
-// One of two members that agree on keys, as both see it.
+// One of two members that derive a shared key, as both see it.
 struct Party {
   PublicKey identity;
-  ExchangeKey key;  // for what is agreed on
+  ExchangeKey key;  // the public key of this exchange
 };
-// The key of the mask that two members share, and the one for what they seal for each other. kInvalid for a
-// key of small order. `roster` is digest_of() it.
+// The key of the mask that two members share, and the key for the boxes between them. kInvalid for a key of
+// small order. `roster` is its digest_of().
 Result<Secret> pair_mask_key(const Secret& mine, const Party& me, const Party& other, const Digest& roster);
 Result<Secret> channel_key(const Secret& mine, const Party& me, const Party& other, const Digest& roster);
-// What a member says of a mask key before it is known who drops out: whether one that is revealed is the
-// same.
+// Check value of a pair key, sent before dropouts are known. It lets the coordinator verify a key that is
+// revealed later.
 std::array<std::uint8_t, 16> check_of(const Digest& roster, const Secret& pair_key);
 
-// What a box is about, besides its key: from, to.
+// The associated data of a box: the roster's digest, the sender and the recipient.
 std::array<std::uint8_t, 40> about_box(const Digest& roster, std::uint32_t from, std::uint32_t to);
 
 }  // namespace fedge::privacy

@@ -11,12 +11,12 @@ namespace {
 constexpr std::uint64_t kPrime = kShamirPrime;
 constexpr unsigned kLimbBits = 52;
 constexpr std::uint64_t kLimbMask = (std::uint64_t{1} << kLimbBits) - 1;
-// Of the last limb: what is left of 256 bits.
+// Mask of the last limb: the remaining bits of 256.
 constexpr std::uint64_t kLastMask = (std::uint64_t{1} << (256 - 4 * kLimbBits)) - 1;
 
 using Limbs = std::array<std::uint64_t, kSecretLimbs>;
 
-// x below 2^62, so that one subtraction is enough; without a branch on secrets.
+// Reduces x, which must be below 2^62, with one subtraction and without a branch on secrets.
 std::uint64_t reduce(std::uint64_t x) {
   const std::uint64_t less = x - kPrime;
   const std::uint64_t borrow = std::uint64_t{0} - (less >> 63);
@@ -28,7 +28,7 @@ std::uint64_t add(std::uint64_t a, std::uint64_t b) { return reduce(a + b); }
 std::uint64_t multiply(std::uint64_t a, std::uint64_t b) {
   __extension__ using Wide = unsigned __int128;
   const Wide product = static_cast<Wide>(a) * b;
-  // 2^61 is 1 in this field.
+  // 2^61 equals 1 in this field.
   return reduce((static_cast<std::uint64_t>(product) & kPrime) + static_cast<std::uint64_t>(product >> 61));
 }
 
@@ -59,7 +59,7 @@ Limbs limbs_of(const Secret& secret) {
   return limbs;
 }
 
-// Uniform elements of the field, drawn together: what is not below the prime is drawn again.
+// Uniform field elements, drawn in one call; values that equal the prime are drawn again.
 class FieldNumbers {
  public:
   FieldNumbers(const Entropy& entropy, std::size_t count) : entropy_(entropy), numbers_(count) {
@@ -105,7 +105,7 @@ std::vector<Share> split(const Secret& secret, std::size_t threshold, std::span<
                          const Entropy& entropy) {
   FEDGE_CHECK(threshold >= 1 && threshold <= points.size(), "a threshold within the number of shares");
   Limbs constant = limbs_of(secret);
-  // Coefficient c of limb l's polynomial, the highest power first.
+  // Coefficient c of limb l's polynomial, beginning with the highest power.
   const FieldNumbers coefficients(entropy, (threshold - 1) * kSecretLimbs);
   std::vector<Share> shares(points.size());
   for (std::size_t p = 0; p < points.size(); ++p) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostLosses = 32;
 
-// Plain Gaussians compose to one, whose inverse variance is the sum of theirs: it replaces them.
+// Replaces plain Gaussians by the single Gaussian that they compose to: inverse variances add up.
 std::vector<RepeatedStep> merge_gaussians(const std::vector<RepeatedStep>& steps) {
   std::vector<RepeatedStep> merged;
   double precision = 0;
@@ -25,7 +25,7 @@ std::vector<RepeatedStep> merge_gaussians(const std::vector<RepeatedStep>& steps
   return merged;
 }
 
-// Whether one boundary gives the answer exactly.
+// Whether a single boundary gives the exact answer.
 bool has_closed_form(const std::vector<RepeatedStep>& steps) {
   return steps.size() == 1 && steps[0].count == 1 && steps[0].step.noise == Noise::kGaussian;
 }
@@ -65,7 +65,7 @@ Result<void> Accountant::replace(std::span<const Release> releases) {
   return {};
 }
 
-// Curves are asked for at the same orders again and again.
+// Caches each mechanism's curve at the recommended orders, which are requested repeatedly.
 RdpCurve Accountant::curve() const {
   return [this, &orders = recommended_orders()](double order) {
     const auto found = std::ranges::lower_bound(orders, order);

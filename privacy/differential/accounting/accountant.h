@@ -1,16 +1,15 @@
-// Accountant: what a run's releases have cost so far. A list of (mechanism, how often), to which a ledger
-// adds a round's before the round is released; epsilon at a delta at any time, also with one more round.
-// Equal mechanisms are merged, so that a thousand rounds alike cost and say the same as one entry counted a
-// thousand times.
+// Accountant: the privacy cost of a run's releases so far, as a list of (mechanism, count). A ledger adds a
+// round's mechanisms before the round is released. epsilon(delta) can be computed at any time, also with one
+// more round. Equal mechanisms are merged: a thousand equal rounds cost and give the same as one entry with
+// count 1000.
 //
-// Two ways to account, both upper bounds of the true epsilon at all times:
-//   rdp  Renyi curves added up (rdp.h): for every mechanism, milliseconds
-//   pld  privacy loss distributions (pld.h), or the closed form where there is one, and never more than rdp,
-//   because
-//        the smaller of two bounds is one. Mechanisms with only a curve (Skellam, distributed Gaussian,
-//        cohorts of fixed size), and more than 32 different mechanisms, are accounted for by rdp alone.
+// There are two kinds, both upper bounds of the true epsilon:
+//   rdp  the sum of Renyi curves (rdp.h): for every mechanism, in milliseconds
+//   pld  privacy loss distributions (pld.h) or a closed form, but never more than rdp. Mechanisms with only
+//        a curve (Skellam, distributed Gaussian, cohorts of fixed size) and more than 32 different
+//        mechanisms are accounted for by rdp alone.
 //
-// A value; not for use from two threads at once.
+// A value type; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -35,17 +34,18 @@ class Accountant {
  public:
   explicit Accountant(AccountantKind kind) : kind_(kind) {}
 
-  // kInvalid names the parameter that is wrong, or says that mechanisms for adding or removing a client
-  // cannot be composed with those for replacing one; nothing is then added.
+  // kInvalid, and nothing is added, if a parameter is wrong (the error names it), or if mechanisms for adding
+  // or removing a client would be combined with mechanisms for replacing one.
   Result<void> add(const Release& release);
-  // These instead of all so far. What has been computed about a mechanism that stays is kept.
+  // Replaces all releases. Cached results of mechanisms that remain are kept.
   Result<void> replace(std::span<const Release> releases);
 
-  // Infinity if there is no bound. kInvalid unless 0 < delta < 1.
+  // Infinity if there is no finite bound. kInvalid unless 0 < delta < 1.
   Result<double> epsilon(double delta) const;
-  // The same where it is asked for after every release: see GrowingLoss, which is used for one mechanism.
+  // The same for repeated calls, one after every release. `growing` is used while there is only one
+  // mechanism.
   Result<double> epsilon(double delta, GrowingLoss& growing) const;
-  // With these releases besides, which are not added.
+  // Epsilon including `next`, which is not added.
   Result<double> epsilon_with(const Release& next, double delta) const;
   // kInvalid unless epsilon >= 0.
   Result<double> delta(double epsilon) const;
@@ -57,7 +57,7 @@ class Accountant {
     Mechanism mechanism;
     Account account;
     std::uint64_t count;
-    mutable std::vector<double> curve;  // at the recommended orders, once it was asked for
+    mutable std::vector<double> curve;  // at the recommended orders, computed when first needed
   };
   Result<double> epsilon(double delta, GrowingLoss* growing) const;
   RdpCurve curve() const;

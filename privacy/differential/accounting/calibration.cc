@@ -25,8 +25,9 @@ Result<double> epsilon_of(const Release& release, double delta, AccountantKind k
   return accountant.epsilon(delta);
 }
 
-// Least noise up to `high`, where `excess` is not above 0, at which it is not; rounded up. Excess falls with
-// noise. False position with Illinois' halving, because each value costs a composition.
+// The least noise up to `high` at which `excess` is not above 0, rounded up. `excess` must not be above 0 at
+// `high` and must fall with noise. Uses false position with the Illinois rule, since each value costs a
+// composition.
 template <class Excess>
 double least_noise(const Excess& excess, double high) {
   double at_high = excess(high);
@@ -38,7 +39,7 @@ double least_noise(const Excess& excess, double high) {
     low *= 0.9;
     at_low = excess(low);
   }
-  bool raised = false;  // `low` was, in the step before
+  bool raised = false;  // whether the previous step raised `low`
   bool lowered = false;
   double weight_low = at_low;
   double weight_high = -at_high;
@@ -68,14 +69,14 @@ Result<double> calibrate_noise(const Release& release, const Guarantee& guarante
   FEDGE_TRY_VOID(check(guarantee));
   FEDGE_TRY(cost, epsilon_of({with_noise(release.mechanism, 1), release.count}, guarantee.delta, kind));
   if (cost == 0) {
-    // No rounds, or nobody in them: then no noise is enough.
+    // Without rounds or participants, no noise is needed.
     FEDGE_TRY(bare, epsilon_of({with_noise(release.mechanism, 0), release.count}, guarantee.delta, kind));
     if (bare <= guarantee.epsilon) return 0.0;
   }
   const auto excess = [&](double noise, AccountantKind by) {
     const auto epsilon =
         epsilon_of({with_noise(release.mechanism, noise), release.count}, guarantee.delta, by);
-    // Below 1e-9 of what is asked for, how far does not matter.
+    // The clamp is harmless: below 1e-9 of the target the exact value does not matter.
     return std::log(std::max(epsilon.value() / guarantee.epsilon, 1e-9));
   };
   const double most = least_argument([&](double noise) {
@@ -86,7 +87,7 @@ Result<double> calibrate_noise(const Release& release, const Guarantee& guarante
         "epsilon: even the largest supported noise multiplier, 1e9, does not reach this value; choose a "
         "larger epsilon");
   if (kind == AccountantKind::kRdp) return most;
-  // The tight accountant never needs more than that.
+  // The tight accountant needs at most the noise that rdp needs.
   return least_noise([&](double noise) { return excess(noise, kind); }, most);
 }
 
@@ -106,7 +107,8 @@ Result<std::uint64_t> allowed_rounds(const Mechanism& mechanism, const Guarantee
   const std::uint64_t most = std::holds_alternative<TreeMechanism>(mechanism) ? kMostSteps : kMostRounds;
   if (account.nothing) return most;
   std::uint64_t good = 0;
-  // First by the fast accountant, which never allows more; then by the tight one from there on.
+  // Searches with the fast accountant first. It never allows more rounds, so the tight one continues from
+  // there.
   for (const AccountantKind by : {AccountantKind::kRdp, kind}) {
     if (by == AccountantKind::kRdp && good > 0) break;
     std::uint64_t bad = std::max<std::uint64_t>(1, good + good / 8 + 1);

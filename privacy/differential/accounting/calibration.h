@@ -1,4 +1,4 @@
-// The other way round: how much noise, or how many rounds, a guarantee allows.
+// Calibration: the noise or the number of rounds that a guarantee allows.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace fedge::privacy {
 
-// Least noise (with_noise()) at which `release` keeps the guarantee, rounded up by at most 1e-6 of itself.
-// kInvalid if the guarantee or the mechanism is none, or if no noise below 1e9 is enough.
+// The least noise (see with_noise()) at which `release` meets the guarantee, rounded up by a factor of at
+// most 1 + 1e-6. kInvalid if the guarantee or the mechanism is invalid, or if 1e9 is not enough.
 Result<double> calibrate_noise(const Release& release, const Guarantee& guarantee, AccountantKind kind);
 
 constexpr std::uint64_t kMostRounds = 1'000'000'000;
-// How many rounds of the mechanism keep the guarantee, at most kMostRounds; 0 if not even one does. Of a
-// tree, how many steps it may have, at most 2^20.
+// The largest number of rounds of the mechanism that meets the guarantee, at most kMostRounds; 0 if a single
+// round does not. For a tree: the largest number of its steps, at most 2^20.
 Result<std::uint64_t> allowed_rounds(const Mechanism& mechanism, const Guarantee& guarantee,
                                      AccountantKind kind);
 

@@ -18,7 +18,7 @@ double discrete_gaussian_delta(const DiscreteGaussian& noise, std::uint32_t sens
     const double x = static_cast<double>(k);
     const double weight = std::exp(-x * x / twice_variance);
     total += weight;
-    // The neighbour's noise is x + shift for the same output.
+    // For the same output, the neighbour's noise is x + shift.
     const double loss = ((x + shift) * (x + shift) - x * x) / twice_variance;
     if (bounded && k + static_cast<std::int64_t>(sensitivity) > reach)
       excess += weight;

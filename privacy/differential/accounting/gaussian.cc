@@ -10,21 +10,22 @@
 namespace fedge::privacy {
 namespace {
 
-// Pr[Z > a] - e^epsilon Pr[Z > b], the second factor's logarithm added before it is taken to the power:
-// beyond epsilon = 700 e^epsilon overflows, but the product does not.
+// Pr[Z > a] - e^epsilon Pr[Z > b]. Adds the logarithms of the second product's factors: beyond epsilon = 700,
+// e^epsilon alone overflows, but the product does not.
 double hockey_stick(double above_a, double epsilon, double b) {
   return std::max(0.0, above_a - std::exp(epsilon + log_normal_below(-b)));
 }
 
-// Where the loss log(P / Q) of a replaced client reaches epsilon: (1-q) + q y t = e^epsilon ((1-q) + q y / t)
-// with t = e^(x / s^2), y = e^(-1 / 2s^2): a quadratic equation, t = h + sqrt(h^2 + e^epsilon).
+// The x at which the loss log(P / Q) of a replaced client reaches epsilon. It solves (1-q) + q y t =
+// e^epsilon ((1-q) + q y / t) with t = e^(x / s^2), y = e^(-1 / 2s^2): t = h + sqrt(h^2 + e^epsilon).
 double replace_boundary(double q, double variance, double epsilon) {
   const double log_h = std::log(0.5 * (1 - q) * std::expm1(epsilon) / q) + 0.5 / variance - 0.5 * epsilon;
   const double log_t = log_h > 300 ? log_h + std::log(2) : std::asinh(std::exp(log_h));
   return variance * (0.5 * epsilon + log_t);
 }
 
-// Where the loss of a removed client reaches `loss`; minus infinity if it is above that everywhere.
+// The x at which the loss of a removed client reaches `loss`; minus infinity if the loss is higher
+// everywhere.
 double sampled_boundary(double q, double variance, double loss) {
   return variance * unsampled_loss(q, loss) + 0.5;
 }

@@ -1,4 +1,5 @@
-// What a guarantee means for more than one client, and how noise is shared between two releases.
+// Guarantee: epsilon and delta, their meaning for several clients, and the division of noise between two
+// releases.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,14 @@ struct Guarantee {
   double delta = 0;
 };
 
-// What holds for `clients` of them together (Dwork and Roth 2014, theorem 2.2 by induction): k epsilon and
+// The guarantee for a group of `clients` (Dwork and Roth 2014, theorem 2.2 by induction): k epsilon, and
 // delta (e^(k epsilon) - 1) / (e^epsilon - 1), at most 1.
 Guarantee group_privacy(const Guarantee& one, std::uint32_t clients);
 
-// The noise multiplier that updates need where the share of clipped updates is released as well, with noise
-// of standard deviation `bit_sigma` on a count of +-1/2 (Andrew et al., "Differentially Private Learning with
-// Adaptive Clipping", NeurIPS 2021, theorem 1): both together cost what `total` alone would. kInvalid unless
-// bit_sigma is above total / 2: the count alone would then cost more.
+// The noise multiplier of updates if the fraction of clipped updates is released as well, with noise of
+// standard deviation `bit_sigma` on a count of +-1/2 (Andrew et al., "Differentially Private Learning with
+// Adaptive Clipping", NeurIPS 2021, theorem 1). Both together cost what `total` alone would. kInvalid unless
+// bit_sigma > total / 2: the count alone would then cost more.
 Result<double> update_noise_multiplier(double total, double bit_sigma);
 
 }  // namespace fedge::privacy

@@ -86,7 +86,7 @@ Result<Account> account(const DistributedGaussianMechanism& m) {
   return account;
 }
 
-// All releases are functions of the noisy nodes, which are one Gaussian mechanism.
+// All releases are functions of the noisy nodes, which together are one Gaussian mechanism.
 Result<Account> account(const TreeMechanism& m) {
   FEDGE_TRY(squared, tree_squared_sensitivity(m.participation));
   return account(GaussianMechanism{1, m.noise_multiplier / std::sqrt(squared)});

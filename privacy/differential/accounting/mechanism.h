@@ -1,5 +1,5 @@
-// What can be accounted for: one release each, as a value. Noise is relative to what one client can change,
-// the sensitivity, unless it is in grid units.
+// The mechanisms that can be accounted for. Each value describes one release. Noise is relative to the
+// sensitivity, the largest change by one client, unless it is in grid units.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@
 
 namespace fedge::privacy {
 
-// Gaussian noise on a Poisson sample: each client is in the round with this chance, independently of the
-// others.
+// Gaussian noise on a Poisson sample: each client is in the round with probability sampling_rate,
+// independently.
 struct GaussianMechanism {
   double sampling_rate = 1;
   double noise_multiplier = 1;  // standard deviation over L2 sensitivity
@@ -30,8 +30,8 @@ struct LaplaceMechanism {
   bool operator==(const LaplaceMechanism&) const = default;
 };
 
-// Gaussian noise on a cohort of fixed size drawn without replacement; protects against replacing a client, so
-// the noise multiplier is over twice the clipping norm.
+// Gaussian noise on a cohort of fixed size drawn without replacement. It protects against replacing a client,
+// so the noise multiplier is relative to twice the clipping norm.
 struct FixedCohortMechanism {
   double sampling_rate = 1;  // cohort over population
   double noise_multiplier = 1;
@@ -54,7 +54,7 @@ struct DistributedGaussianMechanism {
   bool operator==(const DistributedGaussianMechanism&) const = default;
 };
 
-// Gaussian noise along trees: all the releases of a training together.
+// Gaussian noise along trees. One value describes all releases of a training together.
 struct TreeMechanism {
   double noise_multiplier = 1;
   Participation participation;
@@ -64,19 +64,19 @@ struct TreeMechanism {
 using Mechanism = std::variant<GaussianMechanism, LaplaceMechanism, FixedCohortMechanism, SkellamMechanism,
                                DistributedGaussianMechanism, TreeMechanism>;
 
-// A mechanism checked and ready to be composed.
+// A validated mechanism, ready for composition.
 struct Account {
-  RdpCurve rdp;                   // of one release
-  std::optional<NoisyStep> loss;  // none: only the curve is known
-  bool nothing = false;           // no client takes part: costs nothing
-  bool everything = false;        // no noise: no bound
-  bool replaces = false;          // for replacing a client, not for adding or removing one
+  RdpCurve rdp;                   // curve of one release
+  std::optional<NoisyStep> loss;  // empty: only the curve is known
+  bool nothing = false;           // no client takes part: no cost
+  bool everything = false;        // no noise: no finite bound
+  bool replaces = false;          // protects against replacing a client instead of adding or removing one
 };
-// kInvalid names the parameter: "sampling rate: must be from 0 to 1, not 1.5".
+// kInvalid if a parameter is wrong, for example "sampling rate: must be from 0 to 1, not 1.5".
 Result<Account> make_account(const Mechanism& mechanism);
 
-// The mechanism with another amount of noise: its noise multiplier, scale, local sigma, or the square root of
-// its variance.
+// The mechanism with another amount of noise: `noise` is its noise multiplier, scale, local sigma, or the
+// square root of its variance.
 Mechanism with_noise(Mechanism mechanism, double noise);
 
 }  // namespace fedge::privacy

@@ -18,7 +18,7 @@ std::vector<double> make_orders() {
   return orders;
 }
 
-// The least value of `bound` over the orders, then in the gaps on both sides of the best one.
+// The least value of `bound` over the orders, refined between the neighbours of the best order.
 template <class Bound>
 RdpBound refined(const Bound& bound, std::span<const double> orders) {
   RdpBound best{kInfinity, 0};

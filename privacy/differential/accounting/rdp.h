@@ -1,7 +1,7 @@
-// Renyi differential privacy (Mironov, "Renyi Differential Privacy", CSF 2017): a mechanism's curve r(a)
-// bounds the Renyi divergence of order a > 1 between what it says of neighbouring data. Curves of mechanisms
-// that run one after another add up, which makes this the simplest accountant, valid for everything that has
-// a curve. Its epsilon is 8 to 44 % above the exact one in the settings of
+// Renyi differential privacy (Mironov, "Renyi Differential Privacy", CSF 2017). A mechanism's curve r(a)
+// bounds the Renyi divergence of order a > 1 between its outputs on neighbouring data. The curves of
+// consecutive mechanisms add up. This makes it the simplest accountant, valid for every mechanism with a
+// curve. Its epsilon is 8 to 44 % above the exact one in the settings of
 // docs/algorithms/privacy-accounting.md.
 #pragma once
 
@@ -14,9 +14,9 @@ namespace fedge::privacy {
 // r(a) for real a > 1; may be infinite. Nondecreasing.
 using RdpCurve = std::function<double(double)>;
 
-// The least epsilon at this delta that r = r(order) gives: r + log(1 - 1/a) - log(delta a) / (a - 1)
-// (Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy", NeurIPS 2020, proposition 12),
-// and 0 where delta^2 >= 1 - e^-r bounds the total variation (Bretagnolle and Huber 1978).
+// The least epsilon at this delta that follows from r = r(order): r + log(1 - 1/a) - log(delta a) / (a - 1)
+// (Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy", NeurIPS 2020, proposition 12).
+// 0 if delta^2 >= 1 - e^-r, which bounds the total variation (Bretagnolle and Huber 1978).
 double rdp_epsilon(double order, double r, double delta);
 // The same equations solved for delta; at most 1.
 double rdp_delta(double order, double r, double epsilon);
@@ -26,11 +26,11 @@ const std::vector<double>& recommended_orders();
 
 struct RdpBound {
   double value = 0;  // epsilon or delta
-  double order = 0;  // at which it was reached
+  double order = 0;  // the order at which it is reached
 };
-// The best over these orders, nothing between them.
+// The best bound over exactly these orders.
 RdpBound best_rdp_epsilon(const RdpCurve& curve, double delta, std::span<const double> orders);
-// The best over the recommended orders, then over all real ones between the neighbours of the best.
+// The best bound over the recommended orders, then over all real orders between the neighbours of the best.
 RdpBound best_rdp_epsilon(const RdpCurve& curve, double delta);
 RdpBound best_rdp_delta(const RdpCurve& curve, double epsilon);
 

@@ -10,15 +10,16 @@
 namespace fedge::privacy {
 namespace {
 
-// Sums over all whole orders up to one cost that many terms, each a quadrature for cohorts of fixed size.
+// Limits of the orders: a sum has as many terms as the order; for fixed cohorts each is a quadrature.
 constexpr double kMostWholeOrder = 8192;
 constexpr double kMostCohortOrder = 512;
-constexpr double kMostQuadraturePoints = 1e5;  // of a quadrature: some milliseconds
+constexpr double kMostQuadraturePoints = 1e5;  // per quadrature: some milliseconds
 
 bool is_whole(double order) { return order == std::floor(order); }
 
-// log of sum over k from 2 to n of C(n, k) (1-q)^(n-k) q^k (e^g(k) - 1), g > 0, 0 < q < 1. The terms of k = 0
-// and 1 and the -1 make it what is above 1 in a divergence, so that small ones keep their precision.
+// log of sum over k from 2 to n of C(n, k) (1-q)^(n-k) q^k (e^g(k) - 1), for g > 0, 0 < q < 1. This is the
+// excess of a divergence over 1: without the terms k = 0 and 1 and with the -1, small values keep their
+// precision.
 template <class Exponent>
 double log_binomial_excess(double n, double q, const Exponent& g) {
   LogSum sum;
@@ -31,7 +32,8 @@ double log_binomial_excess(double n, double q, const Exponent& g) {
   return sum.log();
 }
 
-// (1 + u)^a - 1 - a u: above 0 for a > 1, u > -1. By its series where the difference would be all rounding.
+// log of (1 + u)^a - 1 - a u, which is positive for a > 1, u > -1. Uses a series where the difference would
+// be lost to rounding.
 double log_convexity_gap(double a, double u) {
   if (std::abs(u) * a < 0.1) {
     double term = a * u;
@@ -46,7 +48,7 @@ double log_convexity_gap(double a, double u) {
   return power > 40 ? power : std::log(std::expm1(power) - a * u);
 }
 
-// log of the excess over 1 of E[(1-q + q e^((2x-1)/2s^2))^a], x ~ N(0, s^2), which is E[(1+u)^a - 1 - a u].
+// log of the excess over 1 of E[(1-q + q e^((2x-1)/2s^2))^a], x ~ N(0, s^2): E[(1+u)^a - 1 - a u].
 // The trapezoid rule converges exponentially: the integrand is analytic up to pi s^2 away from the real line.
 double trapezoid_step(double s) { return s * std::min(0.25, 0.125 * s); }
 
@@ -60,7 +62,7 @@ double log_sampled_excess(double q, double s, double a) {
     const double x = from + static_cast<double>(i) * step;
     const double exponent = (2 * x - 1) / (2 * s * s);
     const double log_density = -0.5 * (x / s) * (x / s);
-    // Far right 1 + u alone would overflow.
+    // Far to the right, 1 + u alone would overflow.
     const double log_gap =
         exponent > 600 ? a * (std::log(q) + exponent) : log_convexity_gap(a, q * std::expm1(exponent));
     sum.add(log_density + log_gap);
@@ -68,8 +70,8 @@ double log_sampled_excess(double q, double s, double a) {
   return sum.log() + std::log(step / s) - 0.5 * std::log(2 * std::numbers::pi);
 }
 
-// E[(e^((2x-1)/2s^2) - 1)^l], x ~ N(0, s^2), l even: the l-th forward difference of e^(x (x-1) / 2s^2) at 0,
-// which as the alternating sum that it is by definition would cancel. Its logarithm.
+// log of E[(e^((2x-1)/2s^2) - 1)^l], x ~ N(0, s^2), l even. The expectation is the l-th forward difference of
+// e^(x (x-1) / 2s^2) at 0, whose definition as an alternating sum would cancel.
 double log_forward_difference(double s, double l) {
   const double step = s * std::min(0.125, 0.125 * s);
   const auto points = static_cast<long>(std::ceil((l + 24 * s) / step));
@@ -83,12 +85,12 @@ double log_forward_difference(double s, double l) {
   return sum.log() + std::log(step / s) - 0.5 * std::log(2 * std::numbers::pi);
 }
 
-// Theorem 27's factor of q^j C(order, j), as a logarithm.
+// log of the factor of q^j C(order, j) in theorem 27.
 double log_cohort_term(double s, double j) {
   const double power = j * (j - 1) / (2 * s * s);
   if (j == 2) return std::min(std::log(4) + log_exp_minus_one(power), std::log(2) + power);
-  // By Minkowski's inequality the difference is above (1 - e^(-(j-2) / 2s^2))^j of the power, so that the
-  // other bound is the lower one.
+  // By Minkowski's inequality, the difference is above (1 - e^(-(j-2) / 2s^2))^j times the power. If that
+  // factor is near 1, the other bound is the lower one.
   if (j * std::log1p(-std::exp(-(j - 2) / (2 * s * s))) > -0.1) return std::log(2) + power;
   const double low = log_forward_difference(s, 2 * std::floor(j / 2));
   const double high = is_whole(j / 2) ? low : log_forward_difference(s, 2 * std::ceil(j / 2));
@@ -115,14 +117,14 @@ double sampled_gaussian_rdp(const SampledGaussian& step, double order) {
   if (summable && is_whole(order)) return whole(order);
   if (order + 1 < kMostQuadraturePoints * trapezoid_step(s))
     return log_one_plus_exp(log_sampled_excess(q, s, order)) / (order - 1);
-  // Noise of almost nothing: without sampling, which is never less, or at the next whole order.
+  // With almost no noise: the value without sampling, which is never less, or at the next integer order.
   const double unsampled = gaussian_rdp(s, order);
   return summable ? std::min(unsampled, whole(std::ceil(order))) : unsampled;
 }
 
 double laplace_rdp(double scale, double order) {
   if (scale == 0) return kInfinity;
-  // a/(2a-1) e^((a-1)/b) + (a-1)/(2a-1) e^(-a/b), the larger exponent taken out.
+  // a/(2a-1) e^((a-1)/b) + (a-1)/(2a-1) e^(-a/b), with the larger exponent factored out.
   const double share = order / (2 * order - 1);
   const double up = (order - 1) / scale;
   if (up < 1) {

@@ -12,22 +12,22 @@ namespace {
 
 constexpr std::uint32_t kMostTreeSteps = 1U << 20;
 constexpr std::uint32_t kMostTimes = 1024;
-constexpr std::uint64_t kMostSpread = 200'000;  // times times separation: some seconds
+constexpr std::uint64_t kMostSpread = 200'000;  // max_times times min_separation: takes some seconds
 
-// A way to take part within some leaves: how many are free before the first participation and behind the last
-// one, each counted up to the separation asked for, and the sum of squares over the subtrees within.
+// A way to take part in some steps of a block. lead, trail: free leaves before the first and after the last
+// participation, counted at most up to the minimum separation. squares: sum over the subtrees of the block.
 struct Pattern {
   std::uint32_t lead;
   std::uint32_t trail;
   std::uint64_t squares;
 };
-// Patterns none of which is beaten in all three; by falling squares, then by rising lead and so falling
-// trail.
+// The patterns that no other beats in all three values. Sorted by falling squares, then by rising lead, so
+// that trail falls.
 using Front = std::vector<Pattern>;
 
 struct TreeBlock {
   std::uint32_t leaves = 0;
-  std::vector<Front> fronts;  // [k - 1]: k participations
+  std::vector<Front> fronts;  // [k - 1]: patterns with k participations
 };
 
 Front prune(std::vector<Pattern> patterns) {
@@ -36,7 +36,7 @@ Front prune(std::vector<Pattern> patterns) {
     return a.lead != b.lead ? a.lead > b.lead : a.trail > b.trail;
   });
   Front front;
-  std::map<std::uint32_t, std::uint32_t> best;  // lead to trail, of those kept: falling
+  std::map<std::uint32_t, std::uint32_t> best;  // lead to trail of the kept patterns; trail falls
   for (const Pattern& pattern : patterns) {
     const auto above = best.lower_bound(pattern.lead);
     if (above != best.end() && above->second >= pattern.trail) continue;
@@ -50,7 +50,8 @@ Front prune(std::vector<Pattern> patterns) {
   return front;
 }
 
-// Of each group of equal squares the pattern with the least lead that is enough has the most trail.
+// Joins `left` with one pattern of each group of equal squares: the one with the least sufficient lead has
+// the most trail.
 void join_pattern(const Pattern& left, const Front& right, std::uint32_t separation,
                   std::vector<Pattern>& joined) {
   const std::uint32_t needed = separation - left.trail;
@@ -64,7 +65,7 @@ void join_pattern(const Pattern& left, const Front& right, std::uint32_t separat
   }
 }
 
-// Two blocks side by side. `tree`: they are the halves of one subtree, whose own square counts as well.
+// Joins two neighbouring blocks. `tree`: they are the halves of one subtree, whose own square is added.
 TreeBlock join(const TreeBlock& left, const TreeBlock& right, const Participation& participation, bool tree) {
   const std::uint32_t separation = participation.min_separation;
   TreeBlock whole{left.leaves + right.leaves, {}};
@@ -102,7 +103,7 @@ Result<double> tree_squared_sensitivity(const Participation& participation) {
     return invalid("number of rounds: must be from 1 to " + std::to_string(kMostTreeSteps) + ", not " +
                    std::to_string(steps));
   if (participation.max_times == 0) return invalid("max_participations: must be at least 1");
-  // Separations beyond the number of steps all mean the same: once.
+  // Any separation beyond the number of steps allows only one participation.
   Participation effective = participation;
   effective.min_separation = std::min(participation.min_separation, steps);
   effective.max_times = std::min(participation.max_times, (steps - 1) / (effective.min_separation + 1) + 1);

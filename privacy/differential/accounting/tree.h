@@ -1,10 +1,10 @@
-// Noise added along binary trees of partial sums (DP-FTRL: Kairouz et al., "Practical and Private (Deep)
-// Learning without Sampling or Shuffling", ICML 2021): what is released after step t is the sum of the noisy
-// nodes that cover steps 1 to t, and every complete subtree is one node. A client that takes part in several
-// steps changes every node above them, so the whole training is one Gaussian mechanism of squared sensitivity
-//   zeta = maximum over all ways to take part of the sum over complete subtrees of (participations in it)^2
-// times the clipping norm's square. No sampling, no shuffling: how often, and how far apart, is all that
-// counts.
+// Sensitivity of noise along binary trees of partial sums (DP-FTRL: Kairouz et al., "Practical and Private
+// (Deep) Learning without Sampling or Shuffling", ICML 2021). After step t, the sum of the noisy nodes that
+// cover steps 1 to t is released; every complete subtree is one node. A client changes every node above the
+// steps that it takes part in. The whole training is therefore one Gaussian mechanism, whose squared
+// sensitivity is the clipping norm's square times
+//   zeta = maximum over all ways to take part of the sum over complete subtrees of (participations in it)^2.
+// There is no sampling or shuffling: only the number and the separation of participations count.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 namespace fedge::privacy {
 
 struct Participation {
-  std::uint32_t steps = 1;           // of the training: leaves of the trees
-  std::uint32_t max_times = 1;       // that a client takes part
-  std::uint32_t min_separation = 0;  // steps that lie between two of a client's, at least
+  std::uint32_t steps = 1;           // steps of the training: leaves of the trees
+  std::uint32_t max_times = 1;       // maximum number of a client's participations
+  std::uint32_t min_separation = 0;  // minimum number of steps between two of them
   bool operator==(const Participation&) const = default;
 };
 
-// zeta, exactly: a recursion over halves of subtrees, kept as the Pareto front of (free leaves before the
-// first participation, behind the last one, sum of squares). For one participation ceil(log2(steps + 1)).
-// kInvalid if steps is 0 or above 2^20, max_times (as far as so many fit) 0 or above 1024, or it times
-// min_separation above 200,000.
+// zeta, exactly, by a recursion over halves of subtrees. It keeps the Pareto front of (free leaves before the
+// first participation, free leaves after the last one, sum of squares). For one participation it is
+// ceil(log2(steps + 1)). kInvalid if steps is 0 or above 2^20, if max_times is 0, or if the participations
+// that fit exceed 1024 or, times min_separation, 200,000.
 Result<double> tree_squared_sensitivity(const Participation& participation);
 
 }  // namespace fedge::privacy

@@ -13,7 +13,7 @@ namespace {
 
 using Complex = std::complex<double>;
 
-constexpr double kMostRounding = 5e-7;  // of delta, in a tight epsilon
+constexpr double kMostRounding = 5e-7;  // rounding's largest fraction of delta in a tight epsilon
 
 }  // namespace
 
@@ -35,7 +35,7 @@ StepSpectrum make_spectrum(const NoisyStep& step, Direction direction, double ta
                       .log_sum = sum.log(),
                       .log_steeper = steeper.log(),
                       .log_finite = std::log1p(-grid.infinite)};
-  // Indices are taken modulo the window: what wraps round comes from outside of it.
+  // Indices wrap modulo the window's size: mass from outside the window is added inside.
   for (std::size_t j = 0; j < exponents.size(); ++j)
     tilted[static_cast<std::size_t>(grid.first + static_cast<std::int64_t>(j)) % plan.points] +=
         std::exp(exponents[j] - result.log_sum);
@@ -66,7 +66,7 @@ double ComposedLoss::delta(double epsilon) const {
 
 double ComposedLoss::epsilon(double most) const {
   if (delta_in_cell(plan_.points, 0) > most) return kInfinity;
-  std::size_t good = plan_.points;  // from its loss on delta is small enough
+  std::size_t good = plan_.points;  // delta is small enough from its loss on
   std::size_t bad = begin_;
   while (good > bad) {
     const std::size_t middle = (good + bad) / 2;
@@ -75,7 +75,7 @@ double ComposedLoss::epsilon(double most) const {
     else
       bad = middle + 1;
   }
-  // Between the losses of good - 1 and good it is linear in e^epsilon.
+  // Between the losses of good - 1 and good, delta is linear in e^epsilon.
   if (good == begin_) return std::max(0.0, loss_at(good));
   const double wanted = (most / slack_ - infinite_) * std::exp(-log_scale_);
   const double inside = center_ + std::log((above_[good] - wanted) / above_neighbour_[good]);
@@ -86,7 +86,7 @@ double ComposedLoss::epsilon(double most) const {
 bool ComposedLoss::is_tight(double epsilon, double most) const {
   if (epsilon == 0) return loss_at(begin_) <= 0;
   if (!(epsilon > loss_at(begin_) && epsilon < loss_at(plan_.points - 1))) return false;
-  // The bound is added to every mass from epsilon on, untilted: a geometric series.
+  // The rounding bound is added, untilted, to every mass from epsilon on: a geometric series.
   const double rounding = noise_ * std::exp(log_scale_ - plan_.tilt * (epsilon - center_)) /
                           -std::expm1(-plan_.tilt * plan_.spacing);
   return rounding <= kMostRounding * most;
@@ -96,15 +96,15 @@ double ComposedLoss::loss_at(std::size_t i) const {
   return static_cast<double>(first_ + static_cast<std::int64_t>(i)) * plan_.spacing;
 }
 
-// delta at an epsilon between the losses of i - 1 and i.
+// delta at an epsilon between the losses of points i - 1 and i.
 double ComposedLoss::delta_in_cell(std::size_t i, double epsilon) const {
   if (i >= plan_.points) return std::min(1.0, slack_ * infinite_);
   const double excess = above_[i] - std::exp(epsilon - center_) * above_neighbour_[i];
   return std::min(1.0, slack_ * (std::exp(log_scale_) * std::max(0.0, excess) + infinite_));
 }
 
-// spectrum_ *= step^count, and what the rounding of the step's spectrum can make of that: count times the
-// transform's error times its size^(count - 1).
+// Multiplies spectrum_ by step^count and updates the bound of the rounding error: count times the transform's
+// error times size^(count - 1).
 void ComposedLoss::raise(const StepSpectrum& step, double count) {
   const double error = fourier_error(plan_.points);
   for (std::size_t k = 0; k < spectrum_.size(); ++k) {
@@ -132,14 +132,14 @@ void ComposedLoss::finish(double count) {
   }
   noise_ = 2 * (noise + fourier_error(plan_.points) * size) / points;
   const std::vector<double> masses = from_real_spectrum(spectrum_);
-  // What lies beyond the window's upper end, whatever the tilt: Chernoff.
+  // Chernoff's bound of the mass above the window, valid for any tilt.
   const double escaped = std::exp(log_steeper_ - plan_.steeper * loss_at(plan_.points - 1));
   infinite_ = escaped - std::expm1(log_finite_);
   slack_ = 1 + 1e-12 + 1e-14 * count;
   sum_up(masses);
 }
 
-// Sums from the top of masses, and of masses times e^-loss, untilted and relative to the center.
+// Sums from the top the masses, and the masses times e^-loss, untilted and relative to the center.
 void ComposedLoss::sum_up(const std::vector<double>& masses) {
   center_ = plan_.center;
   log_scale_ = log_sum_ - plan_.tilt * center_;

@@ -1,7 +1,7 @@
-// ComposedLoss: what steps' losses add up to, on the window of a plan (pld_plan.h), and the curve
-// delta(epsilon) of that; pld.h says what is done to never be below the true one. What a step contributes
-// does not depend on how often it is taken: its spectrum is computed once, and a composition is powers of
-// spectra. Values; any thread. Memory: 8 bytes a point of the window for each step's spectrum, some 40 for a
+// ComposedLoss: the sum of the losses of several steps on a plan's window (pld_plan.h), and its curve
+// delta(epsilon). pld.h explains why the result is never below the true curve. A step's spectrum does not
+// depend on how often the step is taken: it is computed once, and a composition multiplies powers of spectra.
+// Value types; thread-safe. Memory: 8 bytes per point of the window for each spectrum, some 40 for a
 // composition.
 #pragma once
 
@@ -13,14 +13,14 @@
 
 namespace fedge::privacy {
 
-// The tilted losses of one step, transformed.
+// The Fourier transform of the tilted losses of one step.
 struct StepSpectrum {
-  std::vector<std::complex<double>> polar;  // of each entry the logarithm of its size, and its angle
+  std::vector<std::complex<double>> polar;  // logarithm of the absolute value and angle of each entry
   double log_sum = 0;                       // log E[e^(tilt L)]
-  double log_steeper = 0;                   // the same for the plan's other tilt
-  double log_finite = 0;                    // of the mass that is not lost altogether
+  double log_steeper = 0;                   // the same for the plan's steeper tilt
+  double log_finite = 0;                    // logarithm of the mass with a finite loss
 };
-// `tail`: what counts as infinite on either side.
+// `tail`: mass that may lie outside the grid on each side.
 StepSpectrum make_spectrum(const NoisyStep& step, Direction direction, double tail, const Plan& plan);
 
 class ComposedLoss {
@@ -29,14 +29,14 @@ class ComposedLoss {
     const StepSpectrum& spectrum;
     double count = 1;
   };
-  // All of spectra that were made for this plan.
+  // Multiplies the spectra, which must have been made for this plan.
   ComposedLoss(std::span<const Factor> factors, const Plan& plan);
 
   double delta(double epsilon) const;
-  // Least epsilon >= 0 on the window that has at most this delta.
+  // The least epsilon >= 0 on the window with at most this delta.
   double epsilon(double most) const;
-  // Whether epsilon(most), which was `epsilon`, is as near to the true one as the plan's grid is: it is no
-  // end of the window, and rounding is no part of it.
+  // Whether `epsilon`, the result of epsilon(most), is as precise as the plan's grid: it does not lie at an
+  // end of the window, and rounding has no effect on it.
   bool is_tight(double epsilon, double most) const;
 
  private:
@@ -47,18 +47,19 @@ class ComposedLoss {
   void sum_up(const std::vector<double>& masses);
 
   Plan plan_;
-  std::int64_t first_;                          // grid index of the window's first point
-  std::vector<std::complex<double>> spectrum_;  // of the tilted distributions: as StepSpectrum::polar
-  std::vector<double> log_error_;               // of each entry, relative to it
+  std::int64_t first_;  // grid index of the window's first point
+  std::vector<std::complex<double>>
+      spectrum_;                   // of the tilted distributions, in the form of StepSpectrum::polar
+  std::vector<double> log_error_;  // relative error of each entry
   double log_sum_ = 0;
   double log_steeper_ = 0;
   double log_finite_ = 0;
-  double noise_ = 0;  // bound on what rounding did to a mass
+  double noise_ = 0;  // bound on the rounding error of a mass
   double infinite_ = 0;
   double slack_ = 1;
   double center_ = 0;
   double log_scale_ = 0;
-  std::size_t begin_ = 0;  // losses from here on are summed up
+  std::size_t begin_ = 0;  // first point whose loss is summed
   std::vector<double> above_;
   std::vector<double> above_neighbour_;
 };

@@ -12,14 +12,14 @@ namespace {
 
 // Mass of Laplace noise of scale 1 between two points.
 double laplace_between(double from, double to) {
-  if (from == to) return 0;  // also where both are infinite
+  if (from == to) return 0;  // also if both are infinite
   if (to <= 0) return laplace_between(-to, -from);
   if (from < 0) return -0.5 * (std::expm1(from) + std::expm1(-to));
   return -0.5 * std::exp(-from) * std::expm1(from - to);
 }
 
-// The noise's loss without sampling rises with x; these are it and the largest x at which it is at most
-// `loss`.
+// plain_loss(): the loss at x without sampling, which rises with x. place_of(): the largest x at which it is
+// at most `loss`.
 double plain_loss(const NoisyStep& step, double x) {
   if (step.noise == Noise::kGaussian) return (2 * x - 1) / (2 * step.scale * step.scale);
   return (std::abs(x) - std::abs(x - 1)) / step.scale;
@@ -49,15 +49,16 @@ Masses masses_between(const NoisyStep& step, Direction direction, double from, d
   return direction == Direction::kRemove ? Masses{with, without} : Masses{without, with};
 }
 
-// How much of P's mass between the losses `lower` and lower + spacing goes to the upper one, so that Q, to
-// which P's mass at loss l contributes e^-l of it, keeps its mass as well.
+// The part of P's mass between the losses `lower` and lower + spacing that moves to the upper one. The split
+// keeps Q's mass as well, to which P's mass m at loss l contributes m e^-l.
 double to_upper(const Masses& masses, double lower, double spacing) {
   if (masses.q == 0 || spacing <= 0) return masses.p;
   const double share = std::expm1(lower + std::log(masses.q / masses.p)) / std::expm1(-spacing);
   return masses.p * std::clamp(share, 0.0, 1.0);
 }
 
-// Where the noise of all but `tail` of the mass on either side is; beyond Laplace's the loss is constant.
+// The range of the noise outside which each side has at most `tail` of the mass. Laplace's loss is constant
+// outside.
 struct NoiseRange {
   double from = 0;
   double to = 1;
@@ -83,7 +84,7 @@ LossGrid make_loss_grid(const NoisyStep& step, Direction direction, const LossRa
   LossGrid grid{spacing, static_cast<std::int64_t>(std::floor(range.low / spacing)), {}, 0};
   const auto last = static_cast<std::int64_t>(std::ceil(range.high / spacing));
   const bool remove = direction == Direction::kRemove;
-  // Rising loss is rising x where a client is removed, falling x where one is added.
+  // The loss rises with x if a client is removed, and falls with x if one is added.
   const auto boundary = [&](std::int64_t index) {
     const double loss = static_cast<double>(index) * spacing;
     return place_of(step, remove ? loss : -loss);

@@ -1,9 +1,8 @@
-// One step's privacy loss L = log(P / Q) as a distribution on a grid, pessimistic: its hockey-stick curve
-// delta(epsilon) is nowhere below the step's own. "Connecting the dots" (Doroshenko, Ghazi, Kamath, Kumar,
-// Manurangsi, "Connect the Dots: Tighter Discrete Approximations of Privacy Loss Distributions", PETS 2022):
-// what P and Q have between two grid points is moved to these two such that both keep their mass. The curve
-// is then exact at grid points and linear in e^epsilon between them, where the true one, being convex, is
-// below.
+// The privacy loss L = log(P / Q) of one step as a pessimistic distribution on a grid: its hockey-stick curve
+// delta(epsilon) is nowhere below the step's own. Method: "connecting the dots" (Doroshenko, Ghazi, Kamath,
+// Kumar, Manurangsi, "Connect the Dots: Tighter Discrete Approximations of Privacy Loss Distributions", PETS
+// 2022). The mass between two grid points is moved to them such that both P and Q keep their mass. The curve
+// is then exact at grid points and linear in e^epsilon between them, where the convex true curve lies below.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +13,7 @@ namespace fedge::privacy {
 
 enum class Noise { kGaussian, kLaplace };
 
-// P and Q are mixtures of noise around 0 and around 1 (the sensitivity): (1-q) N(0) + q N(1), and N(0).
+// A step with P = (1-q) N(0) + q N(1) and Q = N(0), where N(c) is noise around c and 1 is the sensitivity.
 struct NoisyStep {
   Noise noise = Noise::kGaussian;
   double sampling_rate = 1;  // q, in (0, 1]
@@ -23,27 +22,27 @@ struct NoisyStep {
   bool operator==(const NoisyStep&) const = default;
 };
 
-// Which of the two is P: the data with the client (it is removed), or those without (it is added).
+// Whether P is the data with the client (it is removed) or without the client (it is added).
 enum class Direction { kRemove, kAdd };
 
 struct LossRange {
   double low = 0;
   double high = 0;
 };
-// From which loss to which one it makes sense to have a grid: outside is, on each side, at most `tail` of P.
+// The range of losses that a grid should span: each side outside it has at most `tail` of P.
 LossRange loss_range(const NoisyStep& step, Direction direction, double tail);
 
 struct LossGrid {
   double spacing = 1;
   std::int64_t first = 0;  // the loss of the first entry is first * spacing
-  // Logarithm of P's mass at each grid point. What is below the grid is in its first entry.
+  // Logarithm of P's mass at each grid point. The first entry includes the mass below the grid.
   std::vector<double> log_masses;
-  double infinite = 0;  // P's mass above the grid: taken to be lost altogether
+  double infinite = 0;  // P's mass above the grid: its loss counts as infinite
 };
 LossGrid make_loss_grid(const NoisyStep& step, Direction direction, const LossRange& range, double spacing);
 
-// The same at points that are evenly spaced in the noise instead of in the loss, rising: few of them are
-// enough for moments, however small the sampling rate is. Pessimistic but for what is in the tail.
+// The same distribution at ascending points that are evenly spaced in the noise instead of in the loss: few
+// of them are enough for moments, however small the sampling rate is. Pessimistic except for the tail.
 struct LossPoints {
   std::vector<double> losses;
   std::vector<double> log_masses;

@@ -12,23 +12,23 @@ namespace {
 
 constexpr std::size_t kMostGridPoints = std::size_t{1} << 20;
 constexpr std::size_t kRoughPoints = std::size_t{1} << 14;
-constexpr int kMostAttempts = 12;        // at a rough answer
-constexpr double kLogDeltaError = 5e-8;  // what the grid's spacing may add to log delta
-constexpr double kTailShare = 1e-9;      // of delta, what all steps may lose to their infinite losses
+constexpr int kMostAttempts = 12;        // attempts to find a rough answer
+constexpr double kLogDeltaError = 5e-8;  // largest effect of the grid's spacing on log delta
+constexpr double kTailShare = 1e-9;  // largest fraction of delta that infinite losses of all steps may cause
 
-// Of all steps together: what a delta may be wrong by before anything is known of it.
+// Absolute error of delta, over all steps, that is allowed while nothing is known about delta.
 constexpr double kLeastTail = 1e-40;
-// Below e^this a delta is beyond doubles, and reported as that.
+// A smaller log delta does not fit into a double; this value is reported instead.
 constexpr double kLeastLogDelta = -690;
 
-// A composition as it was planned for certain steps at one precision.
+// The spectra of a composition for one plan.
 class PlannedLosses {
  public:
   PlannedLosses(const Composition& composition, const Plan& plan) : plan_(plan) {
     for (const RepeatedStep& each : composition.steps)
       spectra_.push_back(make_spectrum(each.step, composition.direction, composition.tail, plan));
   }
-  // Of the steps that it was planned for, with their counts or less.
+  // Composes the planned steps with these counts, which may be lower than planned.
   ComposedLoss compose(std::span<const RepeatedStep> steps) const {
     std::vector<ComposedLoss::Factor> factors;
     for (std::size_t i = 0; i < steps.size(); ++i) factors.push_back({spectra_[i], steps[i].count});
@@ -44,8 +44,8 @@ ComposedLoss compose(const Composition& composition, const Plan& plan) {
   return PlannedLosses(composition, plan).compose(composition.steps);
 }
 
-// An upper bound of epsilon, and about where it is. Chernoff's bound may be far from the truth, and so the
-// window of a plan made for it: it is then moved.
+// An upper bound of epsilon that is also close to it. A window planned for Chernoff's bound may be far off;
+// it is therefore moved until the result settles.
 double rough_epsilon(const Composition& composition, double delta) {
   double rough = std::min(composition.most, chernoff_epsilon(composition, delta * (1 - 2 * kTailShare)));
   for (int i = 0; i < kMostAttempts; ++i) {
@@ -59,7 +59,8 @@ double rough_epsilon(const Composition& composition, double delta) {
   return rough;
 }
 
-// An upper bound of epsilon in one direction: a rough one first, and if that is above `floor`, a precise one.
+// An upper bound of epsilon in one direction. Computes a rough one first, and a precise one only if it
+// exceeds `floor`.
 double epsilon_in(std::span<const RepeatedStep> steps, double delta, Direction direction, double floor) {
   const Composition composition = make_composition(steps, direction, kTailShare * delta);
   const double rough = rough_epsilon(composition, delta);
@@ -83,7 +84,7 @@ double delta_in(std::span<const RepeatedStep> steps, double epsilon, Direction d
   return std::exp(log_delta);
 }
 
-// Of a composition that grows: what pld.h states of the discretisation, and what that takes in most cases.
+// For GrowingLoss: the discretisation error stated in pld.h, and the number of points that it usually needs.
 constexpr double kGrowth = 8;
 constexpr Precision kGrowingPrecision{1e-6, std::size_t{1} << 18, 1 / kGrowth};
 

@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::size_t kCoarseCells = 2048;  // per step
 constexpr std::size_t kFewestPoints = std::size_t{1} << 10;
-constexpr double kNegligible = 1e-10;  // of delta
+constexpr double kNegligible = 1e-10;  // fraction of delta
 
 struct Moments {
-  double log_sum = 0;  // of masses times e^(t loss)
-  double mean = 0;     // of the loss under these, normalised
+  double log_sum = 0;  // log of the sum of masses times e^(t loss)
+  double mean = 0;     // of the loss under these weights, normalised
   double variance = 0;
 };
 
@@ -39,7 +39,7 @@ Moments moments_of(const LossPoints& points, double t) {
   return moments;
 }
 
-// Moments of the sum: logarithms, means and variances add up.
+// Moments of the sum of all losses: logarithms, means and variances add up.
 Moments moments_of(std::span<const RepeatedPoints> all_points, double t) {
   Moments all;
   for (const RepeatedPoints& each : all_points) {
@@ -69,7 +69,7 @@ Tilts tilts_of(const Composition& composition) {
   return {std::min(0.1 / composition.spread, 0.01), std::max(1e3 / composition.spread, 1.0)};
 }
 
-// Where the tilted loss has its mean at epsilon: the saddle point of delta(epsilon).
+// The tilt for which the tilted loss has its mean at epsilon: the saddle point of delta(epsilon).
 double tilt_for_epsilon(const Composition& composition, double epsilon) {
   auto [low, high] = tilts_of(composition);
   for (int i = 0; i < 40; ++i) {
@@ -79,15 +79,15 @@ double tilt_for_epsilon(const Composition& composition, double epsilon) {
   return low;
 }
 
-// Ends of the window for a tilt: above it there is a negligible share of delta; what is outside on either
-// side and comes in again, because a transform is periodic, adds as little.
+// The ends of the window for a tilt. The mass above it is a negligible fraction of delta. Mass outside either
+// end that wraps into the window, because the transform is periodic, also adds a negligible fraction.
 struct Window {
   double low = -kInfinity;
   double high = kInfinity;
   double steeper = 1;
 };
 
-// Of the composition with this share of its counts.
+// Finds the window of the composition with this fraction of its counts.
 Window find_window(const Composition& composition, double share, const Goal& goal, double tilt) {
   const double log_negligible = goal.log_delta + std::log(kNegligible);
   const auto scaled = [&](double t) {
@@ -151,14 +151,14 @@ double chernoff_log_delta(const Composition& composition, double epsilon) {
 Plan make_plan(const Composition& composition, const Goal& goal, const Precision& precision) {
   const double saddle = tilt_for_epsilon(composition, goal.epsilon);
   const double most = static_cast<double>(precision.most_points);
-  // To log E[e^(tL)], and so to log delta, a grid adds up to t (1 + t) spacing^2 / 8 per step. Left of the
-  // mean, where t is 0, delta still changes by its own size over a standard deviation.
+  // A grid adds up to t (1 + t) spacing^2 / 8 per step to log E[e^(tL)], and so to log delta. Left of the
+  // mean, where t is 0, delta still changes by its own size over one standard deviation.
   const double slope = std::max(saddle, 1 / composition.spread);
   const double harm = composition.count * slope * (1 + slope) / 8;
   Plan best;
   double least_error = kInfinity;
-  // Rounding is least relative to delta at the saddle point, the window often narrower before it: a tilt
-  // makes rare large losses frequent.
+  // Tries smaller tilts too. At the saddle point, rounding is least relative to delta, but a tilt makes rare
+  // large losses frequent, so that the window may be wider.
   for (const double share : {1.0, 0.75, 0.55, 0.4, 0.3, 0.2}) {
     const double tilt = share * saddle;
     Window window = find_window(composition, 1, goal, tilt);

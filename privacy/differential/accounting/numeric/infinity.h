@@ -1,4 +1,4 @@
-// Infinity as a double: the cost of what no noise hides.
+// Infinity as a double: the cost without noise.
 #pragma once
 
 #include <limits>

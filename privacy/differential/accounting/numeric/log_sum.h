@@ -1,4 +1,4 @@
-// A sum of positive numbers of which only the logarithms fit into a double.
+// LogSum: a sum of positive numbers whose logarithms, but not their values, fit into a double.
 #pragma once
 
 #include <cmath>
@@ -25,7 +25,7 @@ class LogSum {
   double sum_ = 0;
 };
 
-// log(1 + e^x) and log(e^x - 1), the latter for x > 0.
+// log(1 + e^x), and log(e^x - 1) for x > 0.
 inline double log_one_plus_exp(double x) {
   return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
 }

@@ -9,8 +9,8 @@ namespace {
 constexpr double kSqrtHalf = 1 / std::numbers::sqrt2;
 const double kLogSqrtTwoPi = 0.5 * std::log(2 * std::numbers::pi);
 
-// Below: Mills' ratio as an asymptotic series (Abramowitz and Stegun 26.2.12); at 25 its fifth term is 1e-11
-// times smaller than rounding.
+// Below this: Mills' ratio as an asymptotic series (Abramowitz and Stegun 26.2.12). At -25 the first omitted
+// term is below 2e-13, and the logarithm is about -316.
 constexpr double kFarOut = -25;
 
 double log_far_below(double z) {
@@ -31,8 +31,9 @@ double log_normal_below(double z) {
 double normal_between(double from, double to) {
   const double width = to - from;
   const double middle = 0.5 * (from + to);
-  // A difference of two nearly equal numbers would lose what matters, so the density's Taylor series round
-  // the middle is integrated; the first term left out is below width^6 (1 + |z|)^6 / 322560.
+  // On a short interval the difference of two nearly equal numbers would lose precision. Integrates the
+  // Taylor series of the density around the middle; the first omitted term is below width^6 (1 + |z|)^6 /
+  // 322560.
   if (width * (1 + std::abs(middle)) < 0.03) {
     const double m = middle * middle;
     const double w = width * width;

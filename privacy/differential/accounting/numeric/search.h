@@ -1,4 +1,4 @@
-// Searches in one dimension that accounting is made of. Templates, so that the function may be a lambda.
+// One-dimensional searches for the accountants. Templates, so that the function may be a lambda.
 #pragma once
 
 #include <cmath>
@@ -6,8 +6,8 @@
 
 namespace fedge::privacy {
 
-// Least argument >= 0 for which `holds`, which is false up to it and true from it on; rounded up by at most
-// 1e-13 of itself. Infinity if it does not hold at 1e300.
+// The least argument >= 0 for which `holds`, rounded up by at most a 1e-13 fraction. `holds` must be false
+// below it and true from it on. Infinity if it does not hold up to 1e300.
 template <class Predicate>
 double least_argument(const Predicate& holds) {
   if (holds(0.0)) return 0;
@@ -36,8 +36,8 @@ struct Minimum {
   double at = 0;
   double value = 0;
 };
-// Golden-section search for the least value of a function with one valley between `low` and `high`. `steps`
-// times 0.618 narrow the range.
+// Golden-section search for the least value of a function with one valley between `low` and `high`. Each step
+// narrows the range by the factor 0.618.
 template <class Function>
 Minimum golden_section(const Function& f, double low, double high, int steps) {
   constexpr double kRatio = 0.6180339887498949;
