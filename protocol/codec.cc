@@ -96,7 +96,7 @@ v1::RunEnded message_to_wire(const RunEnded& message) {
 
 // ---- protobuf to values ----
 
-using protocol::message_from_wire;  // besides those here
+using protocol::message_from_wire;  // also use those of detail/
 
 Result<Message> message_from_wire(const v1::Hello& wire) {
   FieldReader reader;

@@ -1,6 +1,6 @@
-// Control messages to and from the protobuf headers of frames. decode() is where a peer's message
-// becomes a value that satisfies every bound of messages.h; it never crashes, and allocates no more
-// than a small multiple of the bytes it is given. Pure; any thread.
+// Converts control messages to and from the protobuf headers of frames. decode() turns a peer's bytes into
+// a value that satisfies every bound of messages.h. It never crashes, and allocates at most a small
+// multiple of its input. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ namespace fedge::protocol {
 
 MessageType type_of(const Message& message);
 
-// The header's bytes. Reasons and program names are cut and cleaned to what a peer accepts; every
-// other bound is the caller's to keep, since a peer refuses what breaks it.
+// The header's bytes. Reasons and program names are cleaned and shortened; the caller must keep every other
+// bound, because a peer refuses a message that violates one.
 std::string encode(const Message& message);
-// The header's bytes with the frame header in front: what goes onto a link.
+// Frame header and header: the bytes to send.
 std::string encode_frame(const Message& message);
-// A frame that is only its type: Ping, Pong.
+// A frame without a header: Ping, Pong.
 std::string encode_empty_frame(MessageType type);
 // Bytes of encode_frame(message).
 std::size_t frame_size(const Message& message);

@@ -1,6 +1,6 @@
-// Frame: the unit on a connection. Sixteen fixed bytes, a protobuf header, and for a chunk its raw
-// payload. This is the first thing that sees a peer's bytes: pure functions that compare every length
-// with a limit before anyone allocates for it. The bytes are in docs/PROTOCOL.md.
+// Frame: the unit of transfer on a connection: sixteen fixed bytes, a protobuf header, and for a chunk its
+// raw payload. These pure functions see a peer's bytes first: they compare every length with its limit
+// before anything is allocated. docs/PROTOCOL.md describes the bytes.
 #pragma once
 
 #include <array>
@@ -54,7 +54,7 @@ enum class MessageType : std::uint16_t {
   kSecureUnmask = 67,
 };
 
-// "train_request", or "unknown" for a number that is none of the above.
+// "train_request" etc.; "unknown" for an undefined number.
 const char* name_of(MessageType type);
 
 struct FrameHeader {
@@ -67,7 +67,7 @@ struct FrameHeader {
 struct FrameLimits {
   std::size_t max_header = kMaxHeader;
   std::size_t max_payload = kMaxChunkSize;
-  // Only Hello, Welcome and Goodbye: what strangers may say to each other.
+  // Only Hello, Welcome and Goodbye: the messages before authorisation.
   bool greetings_only = false;
 };
 inline constexpr FrameLimits kUnauthorisedLimits{kMaxHeaderUnauthorised, 0, true};
@@ -75,8 +75,9 @@ inline constexpr FrameLimits kUnauthorisedLimits{kMaxHeaderUnauthorised, 0, true
 using FrameHeaderBytes = std::array<std::byte, kFrameHeaderSize>;
 
 FrameHeaderBytes encode_frame_header(const FrameHeader& header);
-// kInvalid for another protocol's bytes or a payload where none belongs, kUnsupported for an unknown
-// type or flag, kResource for a length above its limit, kRefused for a type that must wait.
+// kInvalid for another protocol's bytes or a payload that the type may not have, kUnsupported for an
+// unknown type or flag, kResource for a length above its limit, kRefused for a type not allowed before
+// authorisation.
 Result<FrameHeader> parse_frame_header(std::span<const std::byte, kFrameHeaderSize> bytes,
                                        const FrameLimits& limits);
 

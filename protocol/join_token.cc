@@ -28,7 +28,7 @@ std::string to_base64(std::string_view bytes) {
   return text;
 }
 
-// Nothing if a character is foreign, or the text could be written in another way.
+// Decodes base64url; nothing if a character is foreign or the encoding is not canonical.
 std::optional<std::string> from_base64(std::string_view text) {
   std::string bytes;
   unsigned held = 0;
@@ -57,7 +57,7 @@ bool is_secret(std::string_view secret) {
          std::all_of(secret.begin(), secret.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
-// Takes fields off the front; once one is missing, everything after is.
+// Takes fields from the front; after the first missing field all later ones are missing.
 class Fields {
  public:
   explicit Fields(std::string_view bytes) : rest_(bytes) {}

@@ -1,6 +1,6 @@
-// The control messages of fedge.v1 as validated C++ values: what roles exchange, on a wire or in a
-// simulator. protocol/codec.h turns them into protobuf bytes and back; a decoded message satisfies
-// every bound stated here, so that roles need not check again.
+// The control messages of fedge.v1 as validated C++ values, used on the wire and in the simulator.
+// protocol/codec.h converts them to and from protobuf. A decoded message satisfies every bound stated here,
+// so receivers need not check again.
 #pragma once
 
 #include <cstdint>
@@ -28,80 +28,81 @@ struct Hello {
   std::uint32_t max_version = kProtocolVersion;
   std::vector<std::string> features;
   std::string software;  // "fedge-client 0.1.0"
-  std::string token;     // join secret; empty once enrolled
-  // Where other clients may connect: "host:port", or ":port" of the host that the coordinator sees. Empty:
-  // nowhere.
+  std::string token;     // join secret; empty for an enrolled client
+  // Where other clients may connect: "host:port", or ":port" at the host that the coordinator sees. Empty:
+  // they cannot.
   std::string listens = {};
 };
 
-// The accepting side's answer: who the peer is to it, and which version both speak from now on.
+// The accepting side's answer: the client's number and the protocol version to use.
 struct Welcome {
   std::uint32_t version = kProtocolVersion;
   std::vector<std::string> features;
   std::string software;
   ClientId client;
-  bool pending = false;  // to a Hello with a token: enrolled, but an operator has yet to approve
-  // That have begun and not ended (also those that are paused), ascending, at most kMaxRunsInProgress: what a
-  // client keeps of any other is of no use. Empty to a Hello with a token.
+  bool pending = false;  // only after a Hello with a token: enrolled, but an operator must still approve
+  // Runs that have begun and not ended, also paused ones; ascending, at most kMaxRunsInProgress. A client
+  // may delete its data of all other runs. Empty after a Hello with a token.
   std::vector<RunId> runs = {};
-  // If the connection ends without a Goodbye: the first try comes at a moment drawn from (0, this], at most
-  // kMaxRetryAfter. 0: as the client likes.
+  // After a disconnect without a Goodbye the first retry is at a random time in (0, spread], at most
+  // kMaxRetryAfter. 0: the client decides.
   Duration spread = {};
 };
 
-// Why the connection is about to be closed by the sender.
+// The reason why the sender is about to close the connection.
 struct Goodbye {
   ErrorCode code = ErrorCode::kRefused;
   std::string reason;
-  // When there is room again: come back at a moment drawn uniformly from [this, 2 * this], at most
-  // kMaxRetryAfter. 0: not said.
+  // When to come back: at a random time, uniform in [retry_after, 2 * retry_after], at most kMaxRetryAfter.
+  // 0: unspecified.
   Duration retry_after = {};
 };
 
-// A run the client takes part in: what it needs to build data, model and trainer.
+// A run in which the client takes part: what it needs to build data, model and trainer.
 struct RunDescription {
   RunId run;
   std::string name;
   std::uint64_t seed = 0;
   std::string task;  // canonical TOML of [data], [model], [training]
-  Digest layout{};   // hash of the model's layout, for an early mismatch error
+  Digest layout{};   // hash of the model's layout, to detect a mismatch early
 };
 
-// The answer to RunDescription: whether data, model and trainer are there.
+// The answer to RunDescription: whether data, model and trainer are ready.
 struct RunAnswer {
   RunId run;
   bool ready = false;
-  SampleCount samples;                   // of its training data; only if ready, then at least 1
+  SampleCount samples;                   // training samples, at least 1; only if ready
   ErrorCode code = ErrorCode::kInvalid;  // only if not ready
   std::string reason;                    // only if not ready
-  double capability = 1;                 // share of a model that it can train, in (0, 1]
+  double capability = 1;                 // fraction of a model that it can train, in (0, 1]
 };
 
-// Train from this model and offer the update.
+// The task: train from this model and offer the update.
 struct TrainRequest {
   RunId run;
-  RoundNumber round;                // names the task for this client
-  Manifest model;                   // what to fetch; plain float32
+  RoundNumber round;                // names the task, together with `track`
+  Manifest model;                   // the model to fetch; plain float32
   Coverage coverage;                // which parameters to train and send
-  Duration time_left{};             // until the update is no longer waited for, on the sender's clock
+  Duration time_left{};             // until the coordinator stops waiting for the update, on its clock
   RoundNumber last_round;           // the client's last task whose update was accepted, 0 for none
-  std::optional<Manifest> control;  // SCAFFOLD: the server's control variate, to be fetched as well
-  TrackId track;                    // whose model it is; what the client remembers is kept apart for each
-  double data_share = 1;            // of its samples, to be trained on, in (0, 1]
-  // All that the run has, ascending, at most kMaxLiveTracks; what is remembered of others is of no use.
-  // Empty: not said.
+  std::optional<Manifest> control;  // SCAFFOLD: the server's control variate, to fetch as well
+  TrackId track;                    // the model's track; the client keeps a separate memory for each
+  double data_share = 1;            // fraction of its samples to train on, in (0, 1]
+  // The run's live tracks, ascending, at most kMaxLiveTracks; the client may forget others. Empty:
+  // unspecified.
   std::vector<TrackId> live_tracks = {};
-  // Asked for before, perhaps with another model: who has the task in hand goes on with it.
+  // The task was assigned before, perhaps with another model: a client that has the task continues it.
   bool again = false;
-  // The model is not fetched from the sender alone: its chunks are exchanged with the members of its swarm.
+  // Exchange the model's chunks with the members of its swarm, instead of fetching them from the sender
+  // only.
   bool swarm = false;
-  // The update is masked, in this attempt at the round's secure sum (SecureSession), from 1 on; 0: it is not.
+  // Mask the update, in this attempt (from 1) at the round's secure sum (SecureSession); 0: unmasked.
   std::uint32_t secure_attempt = 0;
 
   TaskId task() const { return {round, track}; }
 };
 
-// The client's update is ready to be fetched.
+// Offers a finished update; the coordinator may fetch it.
 struct UpdateOffer {
   RunId run;
   RoundNumber round;
@@ -109,17 +110,17 @@ struct UpdateOffer {
   SampleCount samples;  // weight
   std::uint64_t steps = 0;
   double train_loss = 0;  // finite
-  double norm = 0;        // Euclidean, of the update before it was encoded; finite, not negative
-  double loss_rms = 0;    // root of the mean squared loss of the samples seen; finite, not negative
+  double norm = 0;        // Euclidean, before encoding; finite, not negative
+  double loss_rms = 0;    // root mean square of the samples' loss; finite, not negative
   TrackId track;
-  double wanted_share = 0;  // in (0, 1]: at most this much from the next task on; 0: nothing is asked for
-  // Of a masked update, whose samples are then 1 and whose figures 0: masked themselves, modulo 2^64
-  // (docs/PROTOCOL.md). At most kMaxSecureScalars.
+  double wanted_share = 0;  // largest data_share wanted from the next task on, in (0, 1]; 0: no wish
+  // Sample count and metrics of a masked update, masked modulo 2^64 (docs/PROTOCOL.md); `samples` is then 1
+  // and the metrics are 0. At most kMaxSecureScalars.
   std::vector<std::uint64_t> masked_scalars = {};
   TaskId task() const { return {round, track}; }
 };
 
-// The client cannot deliver this round.
+// The client cannot deliver an update for this task.
 struct TaskFailed {
   RunId run;
   RoundNumber round;
@@ -130,7 +131,7 @@ struct TaskFailed {
   TaskId task() const { return {round, track}; }
 };
 
-// What became of an offered update; accepted means that it is in the round's aggregate.
+// The verdict on an offered update; accepted means that it is in the round's aggregate.
 struct UpdateVerdict {
   RunId run;
   RoundNumber round;
@@ -152,21 +153,21 @@ struct CancelTask {
   TaskId task() const { return {round, track}; }
 };
 
-// The run is over; the client may stay connected and wait for another.
+// The run has ended; the client may stay connected and wait for another.
 struct RunEnded {
   RunId run;
   std::string reason;
 };
 
-// What the client says about itself, for the coordinator's directory, under the client's own key.
+// A client's status record for the coordinator's directory, under the client's own key.
 struct PublishRecord {
   RunId run;
-  RoundNumber round;  // of the task it saw last, 0 for none; of two records the later is kept, by round,
-  std::uint64_t sequence = 0;    // then by this
+  RoundNumber round;  // its last task, 0: none; the record with the larger (round, sequence) is kept
+  std::uint64_t sequence = 0;
   std::vector<std::byte> value;  // 1 to kMaxRecordBytes; dht/node_record.h
 };
 
-// One of them. To copy, move and destroy one is compiled once, not in every source that holds one.
+// One of the messages. Its copy, move and destruction are compiled once, to save compile time.
 struct Message : std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequest, UpdateOffer, TaskFailed,
                               UpdateVerdict, CancelTask, RunEnded, RunAnswer, PublishRecord, SwarmMembers,
                               ServerlessUpdate, UpdateHeld, AggregateUpdates, AggregateMade, WarmupPlan,
@@ -174,7 +175,7 @@ struct Message : std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequ
                               ChunkCancelled, SecureKeys, SecureRoster, SecureShares, SecurePeerShares,
                               SecureSurvivors, SecureConsent, SecureConsents, SecureUnmask> {
   using variant::variant;
-  Message();  // a Hello
+  Message();  // holds a Hello
   Message(const Message&);
   Message(Message&&) noexcept;
   Message& operator=(const Message&);
@@ -182,7 +183,7 @@ struct Message : std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequ
   ~Message();
 };
 
-// "train_request" and so on, for logs.
+// "train_request" etc., for logs.
 const char* name_of(const Message& message);
 
 }  // namespace fedge::protocol

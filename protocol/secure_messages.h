@@ -1,6 +1,6 @@
 // The messages of secure aggregation, in the order in which they are sent
-// (docs/algorithms/secure-aggregation.md). All but the masked updates themselves, which are offered and
-// fetched like others. Part of messages.h.
+// (docs/algorithms/secure-aggregation.md). Masked updates are missing here: they are offered and fetched
+// like others. Part of messages.h.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace fedge::protocol {
 
-// Whose updates are summed: those of a round's turn, or of another attempt at it.
+// Names one attempt to sum the updates of a round's track phase.
 struct SecureSession {
   RunId run;
   RoundNumber round;
@@ -27,13 +27,13 @@ struct SecureSession {
   bool operator==(const SecureSession&) const = default;
 };
 
-// What a member makes known of itself before anything else; nobody else can make it.
+// A member's public data, sent first; signed, so that nobody else can create it.
 struct SecureAdvertisement {
-  ExchangeKey channel;    // for shares on their way
+  ExchangeKey channel;    // encrypts shares in transit
   ExchangeKey mask;       // for masks
-  Digest commitment{};    // to the seed of its own mask
-  bool fast_aes = false;  // its processor computes AES by instructions of its own
-  Signature signature{};  // by its node key, of this and the session
+  Digest commitment{};    // to the seed of the member's own mask
+  bool fast_aes = false;  // its processor has AES instructions
+  Signature signature{};  // of the above and the session, with its node key
   bool operator==(const SecureAdvertisement&) const = default;
 };
 
@@ -44,29 +44,29 @@ struct SecureKeys {
   bool operator==(const SecureKeys&) const = default;
 };
 
-// Coordinator to client: who masks with it.
+// Coordinator to client: the session's parameters and the receiver's mask peers.
 struct SecureRoster {
   struct Peer {
     std::uint32_t number = 0;
     ClientId client;
-    PublicKey identity;  // its node key
+    PublicKey identity;  // node key
     SecureAdvertisement keys;
     bool operator==(const Peer&) const = default;
   };
   SecureSession session;
-  Digest seed{};                // hash of all that was advertised; the graph is drawn from it
+  Digest seed{};                // hash of all advertisements; the graph is drawn from it
   std::uint32_t members = 0;    // at most kMaxSecureMembers
-  std::uint32_t number = 0;     // the receiver's, less than `members`
-  std::uint32_t degree = 0;     // of the graph
-  std::uint32_t threshold = 0;  // shares that give a secret back
-  bool complete = false;        // the graph is
+  std::uint32_t number = 0;     // the receiver's number, less than `members`
+  std::uint32_t degree = 0;     // of the mask graph
+  std::uint32_t threshold = 0;  // number of shares that recover a secret
+  bool complete = false;        // whether the graph is complete
   StreamCipher cipher = StreamCipher::kAes256Ctr;
-  // What is summed, as stretches of the model that the same members train: ascending, disjoint, not empty, at
-  // most kMaxSecureCells.
+  // The ranges of the model to sum separately; all parameters of one have the same contributors. Ascending,
+  // disjoint, not empty, at most kMaxSecureCells.
   std::vector<Range> cells;
-  // Distinct, each a union of cells: what somebody contributes to. At most kMaxSecureCoverages.
+  // The members' coverages: distinct, each a union of cells, at most kMaxSecureCoverages.
   std::vector<Coverage> coverages;
-  std::vector<std::uint32_t> coverage_of;  // for each member, which of them; empty: there is but one
+  std::vector<std::uint32_t> coverage_of;  // index into `coverages` for each member; empty: there is only one
   std::vector<Peer> peers;                 // ascending by number; at most kMaxSecurePeers
   bool operator==(const SecureRoster&) const = default;
 };
@@ -77,8 +77,8 @@ inline constexpr std::size_t kSealedShares = 96;  // bytes
 struct SecureShares {
   struct Sealed {
     std::uint32_t to = 0;
-    std::array<std::uint8_t, kSealedShares> box{};  // for `to` alone
-    std::array<std::uint8_t, 16> check{};           // of the pair's mask key
+    std::array<std::uint8_t, kSealedShares> box{};  // encrypted for `to`
+    std::array<std::uint8_t, 16> check{};           // hash of the pair's mask key
     bool operator==(const Sealed&) const = default;
   };
   SecureSession session;
@@ -86,7 +86,8 @@ struct SecureShares {
   bool operator==(const SecureShares&) const = default;
 };
 
-// Coordinator to client: who takes part from here on, and what they have sealed for it.
+// Coordinator to client: the members that take part from here on, and the shares they sealed for the
+// receiver.
 struct SecurePeerShares {
   struct Sealed {
     std::uint32_t from = 0;
@@ -98,7 +99,7 @@ struct SecurePeerShares {
   bool operator==(const SecurePeerShares&) const = default;
 };
 
-// Coordinator to client: whose masked updates are in the sum.
+// Coordinator to client: the members whose masked updates are in the sum.
 struct SecureSurvivors {
   SecureSession session;
   std::vector<std::uint32_t> numbers;  // ascending; at most kMaxSecureMembers
@@ -108,11 +109,11 @@ struct SecureSurvivors {
 // Client to coordinator: round 3, ConsistencyCheck.
 struct SecureConsent {
   SecureSession session;
-  Signature signature{};  // by its node key, of the session, the seed and the survivors
+  Signature signature{};  // of the session, the seed and the survivors, with its node key
   bool operator==(const SecureConsent&) const = default;
 };
 
-// Coordinator to client: what its peers have been told.
+// Coordinator to client: the consents of the receiver's peers.
 struct SecureConsents {
   struct Consent {
     std::uint32_t number = 0;
@@ -129,13 +130,13 @@ struct SecureUnmask {
   using ShareBytes = std::array<std::uint8_t, 40>;
   struct Survivor {
     std::uint32_t number = 0;
-    ShareBytes self_mask{};  // share of the seed of its own mask
+    ShareBytes self_mask{};  // share of the seed of the survivor's own mask
     bool operator==(const Survivor&) const = default;
   };
   struct Dropped {
     std::uint32_t number = 0;
-    ShareBytes mask_key{};                    // share of its secret key for masks
-    std::array<std::uint8_t, 32> pair_key{};  // of the mask that the sender shares with it
+    ShareBytes mask_key{};                    // share of its secret mask key
+    std::array<std::uint8_t, 32> pair_key{};  // key of the mask between the sender and it
     bool operator==(const Dropped&) const = default;
   };
   SecureSession session;

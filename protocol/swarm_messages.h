@@ -1,5 +1,5 @@
-// The messages about objects that clients exchange: who exchanges them, what peers say to each other, and, of
-// rounds without a server, which updates there are and what is made of them. Part of messages.h.
+// The messages about objects that clients exchange: members, messages between peers, and the updates and
+// the model of serverless rounds. Part of messages.h.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace fedge::protocol {
 
-// One who exchanges an object's chunks with the receiver of this.
+// A client with which the receiver exchanges an object's chunks.
 struct SwarmMember {
   ClientId client;
   PublicKey key{};
@@ -21,43 +21,43 @@ struct SwarmMember {
   bool operator==(const SwarmMember&) const = default;
 };
 
-// Whom the receiver exchanges this object's chunks with, besides the sender: these as well, those no more.
+// Changes the clients with which the receiver exchanges this object, besides the sender.
 struct SwarmMembers {
   ObjectId object{};
-  std::vector<SwarmMember> join;  // at most kMaxSwarmMembers, likewise
+  std::vector<SwarmMember> join;  // at most kMaxSwarmMembers, like `leave`
   std::vector<ClientId> leave;
 };
 
-// Of a run without a server: an update of the round, to be exchanged with the members of the round's model.
+// Serverless runs: an update of the round, to be exchanged with the members of the round's model.
 struct ServerlessUpdate {
   RunId run;
   RoundNumber round;
   TrackId track;
-  Manifest update;  // of somebody who takes part; it is not said whose
+  Manifest update;  // of one of the cohort's clients; the message does not say whose
 
   TaskId task() const { return {round, track}; }
 };
 
-// The sender has all of a shared update and has looked at every value.
+// The sender has all of a round's update and has checked every value.
 struct UpdateHeld {
   RunId run;
   RoundNumber round;
   TrackId track;
   ObjectId object{};
-  bool sound = true;                     // it can be aggregated
+  bool sound = true;                     // whether it can be aggregated
   ErrorCode code = ErrorCode::kInvalid;  // only if not sound
   std::string reason;                    // only if not sound
 
   TaskId task() const { return {round, track}; }
 };
 
-// Aggregate these of the round's shared updates, and no others.
+// Aggregate exactly these updates of the round.
 struct AggregateUpdates {
   struct Part {
     ObjectId object{};
     SampleCount weight;
     std::uint64_t steps = 1;  // at least 1
-    double factor = 1;        // its values count this many times; finite, not negative
+    double factor = 1;        // multiplies its values; finite, not negative
     bool operator==(const Part&) const = default;
   };
   RunId run;
@@ -68,7 +68,7 @@ struct AggregateUpdates {
   TaskId task() const { return {round, track}; }
 };
 
-// The model that the sender has made of them; it exchanges it from now on.
+// The model that the sender aggregated; the sender exchanges it from now on.
 struct AggregateMade {
   RunId run;
   RoundNumber round;
@@ -78,26 +78,26 @@ struct AggregateMade {
   TaskId task() const { return {round, track}; }
 };
 
-// Between peers: all that the sender has of the object, if the receiver exchanges it too.
+// Between peers: the chunks that the sender has of an object that both exchange.
 struct ChunksHeld {
   ObjectId object{};
-  std::vector<std::byte> bits;    // chunk i is bit i % 8 of byte i / 8; at most kMaxChunks of them
-  std::vector<std::byte> wanted;  // likewise what it wants to have in the end; empty: all
+  std::vector<std::byte> bits;    // chunk i is bit i % 8 of byte i / 8; at most kMaxChunks
+  std::vector<std::byte> wanted;  // the chunks it wants in the end, likewise; empty: all
 };
 
-// And what it has got since.
+// The chunks added since.
 struct ChunksAdded {
   ObjectId object{};
   std::vector<std::uint32_t> chunks;  // 1 to kMaxOutstandingChunks
 };
 
-// How the sender stands to the receiver, on this link.
+// The sender's state towards the receiver, on this link.
 struct SwarmState {
-  bool choking = true;      // it answers no request of the receiver's
-  bool interested = false;  // the receiver has chunks that it wants
+  bool choking = true;      // it answers no requests of the receiver
+  bool interested = false;  // the receiver has chunks that the sender wants
 };
 
-// The receiver need not send this chunk any more: it answers with a refusal, unless it is on its way.
+// The receiver need not send this chunk any more. It answers with a refusal, unless it is already sending.
 struct ChunkCancelled {
   ObjectId object{};
   std::uint32_t chunk = 0;

@@ -1,5 +1,5 @@
-// The messages of the warm-up of a round without a server, in which updates are exchanged so that nobody can
-// tell whose is whose (docs/algorithms/serverless.md). Part of messages.h.
+// The messages of a serverless round's warm-up, in which updates are exchanged so that their origin is
+// hidden (docs/algorithms/serverless.md). Part of messages.h.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace fedge::protocol {
 
-// To each member of the warm-up: what it keeps to. The updates follow as ServerlessUpdate.
+// Coordinator to each member: the rules of the warm-up. The updates follow as ServerlessUpdate.
 struct WarmupPlan {
   struct Neighbour {
     std::uint32_t number = 0;
@@ -23,22 +23,22 @@ struct WarmupPlan {
   RunId run;
   RoundNumber round;
   TrackId track;
-  ObjectId swarm{};                   // a name: SwarmMembers says of it who the neighbours are
+  ObjectId swarm{};                   // an id; SwarmMembers with this id names the neighbours
   Digest commitment{};                // to the seed that WarmupOver reveals
   std::uint32_t members = 0;          // 3 to kMaxAggregated
-  std::uint32_t number = 0;           // the receiver's, less than `members`
-  std::uint32_t degree = 0;           // neighbours that each has at least
+  std::uint32_t number = 0;           // the receiver's number, less than `members`
+  std::uint32_t degree = 0;           // least number of neighbours of each member
   std::uint32_t chunks = 0;           // of each update
-  std::uint32_t cover = 0;            // chunks to be eligible before own ones are
-  std::uint32_t kappa = 0;            // own chunks that may be then
-  std::uint32_t lag = 0;              // the first slot in which the receiver sends
-  std::uint32_t spray = 0;            // own chunks that it sprays
+  std::uint32_t cover = 0;            // chunks of others required before own ones become eligible
+  std::uint32_t kappa = 0;            // number of own chunks that then become eligible
+  std::uint32_t lag = 0;              // first slot in which the receiver sends
+  std::uint32_t spray = 0;            // number of own chunks that it sprays
   std::vector<Neighbour> neighbours;  // ascending by number; at most kMaxSwarmMembers
 
   TaskId task() const { return {round, track}; }
 };
 
-// What a member is to do in a slot.
+// A member's orders for one slot.
 struct WarmupSlot {
   // Ask this neighbour for a chunk.
   struct Ask {
@@ -47,8 +47,8 @@ struct WarmupSlot {
     ClientId from;
     bool operator==(const Ask&) const = default;
   };
-  // Send an own chunk to a client that is no neighbour, over a neighbour, so that only the former can read
-  // it.
+  // Send an own chunk over a neighbour to a client that is not a neighbour, encrypted so that only that
+  // client can read it.
   struct Spray {
     std::uint32_t chunk = 0;
     ClientId over;
@@ -59,26 +59,25 @@ struct WarmupSlot {
   RunId run;
   RoundNumber round;
   TrackId track;
-  std::uint32_t slot = 0;     // from 0 on; spraying comes before
+  std::uint32_t slot = 0;     // from 0 on; sprays are sent before
   std::vector<Ask> asks;      // at most kMaxWarmupOrders
   std::vector<Spray> sprays;  // likewise
 
   TaskId task() const { return {round, track}; }
 };
 
-// From now on the updates are exchanged like a model.
+// The warm-up has ended: from now on the updates are exchanged like a model.
 struct WarmupOver {
   RunId run;
   RoundNumber round;
   TrackId track;
   std::uint64_t seed = 0;
-  std::string failure;  // why whose is whose may not be hidden; empty: it is
+  std::string failure;  // why the updates' origin may not be hidden; empty: it is hidden
 
   TaskId task() const { return {round, track}; }
 };
 
-// Between peers: a chunk on its way to a client, which alone can read it; whoever else gets this passes it
-// on.
+// Between peers: a chunk encrypted for one client; any other receiver passes it on.
 struct SealedChunk {
   ObjectId swarm{};
   ClientId to;

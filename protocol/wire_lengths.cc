@@ -9,7 +9,7 @@
 namespace fedge::protocol {
 namespace {
 
-// The values in so many bytes of a repeated field.
+// The number of values in one piece of a repeated field.
 std::size_t values_in(std::span<const std::byte> piece, Packing packing) {
   if (packing == Packing::kFixed64) return piece.size() / 8;
   if (packing == Packing::kNever) return 1;
@@ -42,7 +42,7 @@ Result<void> check_fields(std::span<const std::byte> bytes, std::span<const Fiel
       case 5:
         fits = in.Skip(4);
         break;
-      default:  // the begin or end of a group: its fields are among the others
+      default:  // start or end of a group: its fields are checked like the others
         break;
     }
     if (!fits) return malformed;

@@ -1,6 +1,6 @@
-// Whether the fields of a protobuf message lie within it, and are no more than it may have, before protobuf
-// believes them: for a message in another that claims to be longer than all there is, it would reserve up to
-// 50 MB for a field of it, and for each of a million empty ones sixty bytes. One pass, no memory.
+// Checks, before protobuf parses a message, that its fields lie within it and do not repeat too often. For
+// a nested message that claims too great a length protobuf would reserve up to 50 MB for each field, and
+// for each of a million empty ones sixty bytes. One pass, no memory.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace fedge::protocol {
 
-// How a repeated field's values may stand together in one piece of bytes.
+// How the values of a repeated field may be packed into one piece.
 enum class Packing { kNever, kVarints, kFixed64 };
 
 struct FieldCount {
@@ -21,10 +21,9 @@ struct FieldCount {
   Packing packing = Packing::kNever;
 };
 
-// kInvalid if a field of the outermost message reaches beyond its end, if its bytes are no fields, or if one
-// of `counts` comes more often than it may; a message inside it is then as long as it says, so that its
-// fields are checked against a length that is true. One within that is not, and what repeats there is not
-// counted: no message of ours has any.
+// kInvalid if a field of the outermost message reaches beyond its end, if the bytes are not fields, or if
+// one of `counts` is exceeded. The lengths of messages nested directly in it are then true, so protobuf
+// checks their fields against them. Deeper nesting and repetition are not checked: our messages have none.
 Result<void> check_fields(std::span<const std::byte> message, std::span<const FieldCount> counts);
 // The same, without counts.
 bool lengths_fit(std::span<const std::byte> message);

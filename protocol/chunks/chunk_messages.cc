@@ -8,7 +8,7 @@
 namespace fedge::protocol {
 namespace {
 
-// Object and range, which a request and a refusal share.
+// Parses object and range, which a request and a refusal have in common.
 template <class Value, class Wire>
 Result<Value> range_from_wire(const Wire& wire, const char* name) {
   Value value;

@@ -1,4 +1,4 @@
-// The frames that move chunks. They never leave a link, so they are not part of Message.
+// The frames that transfer chunks. Only Link handles them, so they are not part of Message.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace fedge::protocol {
 
-// Credit: the peer may send the chunks [first, first + count) of this object.
+// Credit: the receiver may send the chunks [first, first + count) of this object.
 struct ChunkRequest {
   ObjectId object{};
   std::uint32_t first = 0;
@@ -20,14 +20,14 @@ struct ChunkRequest {
   bool operator==(const ChunkRequest&) const = default;
 };
 
-// The frame's payload is this chunk.
+// The frame's payload is the bytes of this chunk.
 struct Chunk {
   ObjectId object{};
   std::uint32_t index = 0;
   bool operator==(const Chunk&) const = default;
 };
 
-// These chunks were asked for and will not come.
+// The sender will not send these requested chunks.
 struct ChunkRefused {
   ObjectId object{};
   std::uint32_t first = 0;
@@ -37,9 +37,9 @@ struct ChunkRefused {
 
 std::string encode_frame(const ChunkRequest& request);
 std::string encode_frame(const ChunkRefused& refused);
-// Both headers; the payload of this many bytes follows them.
+// Frame header and header; payload_size bytes of payload must follow.
 std::string encode_frame(const Chunk& chunk, std::size_t payload_size);
-// All of such a frame; but for the payload it is the same whatever the object.
+// Size of the whole frame. Apart from the payload it is the same for every object.
 Bytes chunk_frame_size(std::uint32_t index, std::size_t payload_size);
 
 Result<ChunkRequest> decode_chunk_request(std::span<const std::byte> header);

@@ -1,5 +1,5 @@
-// Fetching a part of a model: a device that runs the first ranks of adapters needs no others. Chunks are the
-// smallest thing that travels, so what it gets is every chunk that holds something it needs.
+// Fetching a part of a model: a device that trains only the first ranks of adapters needs no others. A
+// chunk is the smallest unit of transfer, so the device fetches every chunk that holds a needed parameter.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace fedge::protocol {
 
-// For each chunk of a plain float32 object of a whole layout, whether it holds one of these parameters.
+// For each chunk of a plain float32 object of the whole layout: whether it holds one of these parameters.
 std::vector<bool> chunks_of(const Manifest& manifest, const Coverage& parameters);
 
-// An object as the place that a fetch of some of its chunks goes to: to the fetch, the others are there.
+// The destination for a fetch of some of an object's chunks: it claims to have all others already.
 class SelectedChunks final : public ChunkSink {
  public:
   SelectedChunks(std::shared_ptr<StoredObject> object, std::vector<bool> wanted)

@@ -61,19 +61,19 @@ void FetchSet::cancel(const ObjectId& id) {
 }
 
 std::optional<ChunkRequest> FetchSet::next_request() {
-  // Asking in batches of a quarter of the window costs fewer frames than asking chunk by chunk.
+  // Requests in batches of a quarter of the window take fewer frames than one request for each chunk.
   const std::size_t batch = window_.bytes / 4;
   if (outstanding_.chunks > 0 && outstanding_.bytes + batch > window_.bytes) return std::nullopt;
   if (outstanding_.chunks >= window_.chunks) return std::nullopt;
   for (std::size_t tried = 0; tried < fetches_.size(); ++tried) {
-    // The first in line goes to the end: the others have their turn before it asks again.
+    // Round robin: the first fetch moves to the end.
     fetches_.splice(fetches_.end(), fetches_, fetches_.begin());
     Fetch& fetch = fetches_.back();
     if (fetch.picked) continue;
     const ChunkAmount before = fetch.outstanding();
     const ChunkAmount credit{batch, window_.chunks - outstanding_.chunks};
     const std::size_t first_length = fetch.manifest().chunk_size;
-    // A chunk above the batch is asked for alone, within the window if anything else is under way.
+    // A chunk larger than the batch is requested alone; if others are outstanding, only within the window.
     const bool single = outstanding_.chunks == 0 || outstanding_.bytes + first_length <= window_.bytes;
     auto request = fetch.next_request(credit, single);
     if (!request) continue;
@@ -109,7 +109,7 @@ Result<std::optional<FetchSet::Finished>> FetchSet::refuse(const ChunkRefused& r
   FEDGE_TRY_VOID(fetch->refuse(refused.first, refused.count));
   Error error =
       refused.error.with_prefix("the peer refuses to send object " + short_hex(refused.object) + ": ");
-  // Here kUnavailable means that the link broke, which it has not.
+  // In this API kUnavailable means that the link broke; this link is intact.
   if (error.code == ErrorCode::kUnavailable) error.code = ErrorCode::kNotFound;
   return after(fetch, before, std::move(error));
 }

@@ -1,6 +1,6 @@
-// FetchSet: all fetches of one link, without a socket. Shares the link's credit between them in turn,
-// so that a large object does not hold up a small one. An object may be exchanged instead: then chunks are
-// asked for one by one, as a swarm picks them, within the same credit. Not thread-safe.
+// FetchSet: all fetches of one link, without a socket. Shares the link's credit round robin, so that a
+// large object does not delay a small one. An object may instead be exchanged: a swarm then picks each
+// chunk to request, within the same credit. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,33 +18,33 @@ class FetchSet {
  public:
   explicit FetchSet(ChunkAmount window = {kFetchWindow, kMaxOutstandingChunks}) : window_(window) {}
 
-  // What became of a fetch after a chunk or a refusal; the fetch is gone from the set. Or of chunks that were
-  // picked: after each.
+  // The outcome of a fetch, which has been removed from the set. For an exchanged object: the outcome of
+  // one chunk (`picked`).
   struct Finished {
     ObjectId object{};
     Result<void> outcome;
     bool picked = false;
   };
 
-  // kInvalid if this object is being fetched already or the manifest is not valid. True if the sink
-  // has every chunk already: nothing was added.
+  // kInvalid if this object is being fetched already or the manifest is invalid. True if the sink has every
+  // chunk already; then nothing is added.
   Result<bool> add(const Manifest& manifest, std::shared_ptr<ChunkSink> sink);
-  // Forgets a fetch; the chunks under way still count until they have arrived.
+  // Removes a fetch; its outstanding chunks count until they have arrived.
   void cancel(const ObjectId& id);
-  // From now on chunks of this object may be picked, until cancel(). `sink` gets them; what it has is not
-  // looked at. kInvalid as add().
+  // Allows pick() for this object until cancel(). `sink` receives the chunks; its has() is not called.
+  // kInvalid as for add().
   Result<void> exchange(const Manifest& manifest, std::shared_ptr<ChunkSink> sink);
-  // The request for this chunk of an object that is exchanged; nothing if there is no credit for it, or it is
-  // under way already.
+  // The request for this chunk of an exchanged object; nothing if there is no credit for it or the chunk is
+  // outstanding already.
   std::optional<ChunkRequest> pick(const ObjectId& id, std::size_t chunk);
 
-  // The next request to send; call until there is none.
+  // The next request to send; call it until it returns nothing.
   std::optional<ChunkRequest> next_request();
-  // Length this chunk must have, known before its bytes arrive. kInvalid if it was not asked for.
+  // The length that this chunk must have, known before its bytes arrive. kInvalid if it was not requested.
   Result<std::size_t> expected_length(const Chunk& chunk) const;
-  // A chunk for which expected_length() gave bytes.size(). A result if the fetch has ended with it.
+  // Takes a chunk whose size is expected_length(). Returns the outcome if this ends the fetch.
   std::optional<Finished> receive(const Chunk& chunk, std::span<const std::byte> bytes);
-  // kInvalid if these chunks were not under way: the peer breaks the protocol.
+  // kInvalid if these chunks were not outstanding: the peer violates the protocol.
   Result<std::optional<Finished>> refuse(const ChunkRefused& refused);
 
   const ChunkAmount& outstanding() const { return outstanding_; }
@@ -61,7 +61,7 @@ class FetchSet {
 
   ChunkAmount window_;
   ChunkAmount outstanding_;
-  Fetches fetches_;  // whose turn it is first comes first
+  Fetches fetches_;  // the next in turn first
 };
 
 }  // namespace fedge::protocol

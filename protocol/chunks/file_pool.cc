@@ -18,11 +18,10 @@ namespace fedge::protocol {
 namespace {
 
 constexpr const char* kExtension = ".chunks";
-// Objects let go of last that a cache keeps while it has room: a task that is asked for again finds its
-// model.
+// A cache keeps the files of this many removed objects while it has room, in case a task is assigned again.
 constexpr std::ptrdiff_t kRecentSpares = 2;
-// A file begins with a page that says whose chunks it holds, so that a later process can take it up again.
-// What it says is a hint: chunks are believed for their hashes alone.
+// A file begins with a page that names its object, so that a later process can use it again. The name is a
+// hint: the chunks' hashes decide.
 constexpr std::uint64_t kHeaderSize = 4096;
 struct Header {
   std::array<char, 8> magic{};
@@ -136,7 +135,7 @@ Result<void> FilePool::open() {
   return {};
 }
 
-// None if it cannot be an object's. An error may pass, and the file may be wanted: nothing is removed for it.
+// Nothing if the file cannot be an object's. Removes nothing on an error: it may be temporary.
 Result<std::optional<PoolFile>> FilePool::take_up(const std::filesystem::path& path) {
   if (!options_.durable) return std::optional<PoolFile>();
   struct stat info {};
@@ -166,14 +165,14 @@ Result<PoolFile> FilePool::take(std::uint64_t size) {
     return store_full(size, used_, options_.max_bytes);
   FEDGE_TRY(spare, take_spare(size));
   if (!spare) {
-    // Instead of the oldest spare, which was too small.
+    // Drop the oldest spare, which was too small, for the new file.
     if (settled_) drop_oldest_spare();
     FEDGE_TRY(made, make_file());
     spare = std::move(made);
   }
   PoolFile file = std::move(*spare);
   auto reserved = file.reserve(size);
-  // A disk that is full is so of old objects as well.
+  // If the disk is full, drop old objects.
   while (!reserved && reserved.error().code == ErrorCode::kResource && drop_oldest_spare())
     reserved = file.reserve(size);
   if (!reserved) {
@@ -186,14 +185,14 @@ Result<PoolFile> FilePool::take(std::uint64_t size) {
   return file;
 }
 
-// One that is large enough and leaves the bound alone.
+// A spare that is large enough and keeps the store within its limit.
 Result<std::optional<PoolFile>> FilePool::take_spare(std::uint64_t size) {
   for (auto best = best_spare(size); best != spares_.end(); best = best_spare(size)) {
     auto file = open_spare(best);
     if (file && *file) return std::move(*file);
     if (file) continue;
     if (file.error().code == ErrorCode::kResource) return file.error();
-    (void)withdraw(best);  // the disk does not give it any more: another will do
+    (void)withdraw(best);  // the disk cannot read it: try another
   }
   return std::optional<PoolFile>();
 }
@@ -209,9 +208,9 @@ Result<PoolFile> FilePool::make_file() {
   return file;
 }
 
-// The smallest that is large enough; of those the oldest. Before settle() what may still be asked for is
-// written over only when a cache is full, and where all is wanted nothing is but what this process itself has
-// let go of.
+// The smallest spare that is large enough; among equals the oldest. Before settle() a spare that may still
+// be requested is skipped: with all_wanted an earlier process's objects, else recent ones unless the cache
+// is full.
 FilePool::Spare FilePool::best_spare(std::uint64_t size) {
   const std::uint64_t room = options_.max_bytes - used_;
   const bool full = idle_ > room || size > room - idle_;
@@ -226,8 +225,7 @@ FilePool::Spare FilePool::best_spare(std::uint64_t size) {
   return best;
 }
 
-// Says whether what the spare holds may still be asked for: an earlier process's objects, and the last that
-// this one has let go of.
+// Whether the spare's object may be requested again: it is an earlier process's or one of the last removed.
 bool FilePool::is_recent(Spare spare) const {
   return spare->inherited_ || spares_.cend() - spare <= kRecentSpares;
 }
@@ -240,11 +238,11 @@ Result<std::optional<PoolFile>> FilePool::revive(const ObjectId& id, std::uint64
   FEDGE_TRY(file, open_spare(known));
   if (!file) return std::optional<PoolFile>();
   used_ += file->size_;
-  ::futimens(file->descriptor_->fd, nullptr);  // for a later process, which goes by it to tell the oldest
+  ::futimens(file->descriptor_->fd, nullptr);  // a later process uses the time to find the oldest
   return file;
 }
 
-// None if somebody has removed it; after another error it stays a spare.
+// Nothing if the file has been deleted; after another error it stays a spare.
 Result<std::optional<PoolFile>> FilePool::open_spare(Spare spare) {
   auto opened = spare->open();
   if (!opened && opened.error().code != ErrorCode::kNotFound) return opened.error();
@@ -272,8 +270,7 @@ void FilePool::give_back(PoolFile file) {
   drop_spares();
 }
 
-// The kernel tells of a page that it has lost once: whatever the error is, another attempt would prove
-// nothing.
+// The kernel reports a lost page only once: a second fdatasync() that succeeds would prove nothing.
 Result<void> FilePool::sync(PoolFile& file, const PoolFile::Descriptor& open) const {
   if (::fdatasync(open.fd) != 0)
     return Error{ErrorCode::kUnavailable, system_error("cannot sync", file.path_, errno).message};
@@ -295,8 +292,8 @@ void FilePool::trim() {
   drop_spares();
 }
 
-// What an earlier process left stays for the next; spares of this one's, which holds nothing any more, would
-// pass for it.
+// Keeps an earlier process's files for the next process. Drops this process's spares, which would look like
+// them but hold nothing that is needed.
 void FilePool::close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
@@ -305,7 +302,7 @@ void FilePool::close() {
   }
 }
 
-// False if there is none that may go.
+// False if no spare may be dropped.
 bool FilePool::drop_oldest_spare() {
   const auto oldest =
       std::ranges::find_if(spares_, [this](const PoolFile& spare) { return may_drop(spare); });
@@ -315,8 +312,8 @@ bool FilePool::drop_oldest_spare() {
   return true;
 }
 
-// Spares count towards the bound as well, but give way to objects; the oldest first. What is free on the
-// disk must not be less than what they hold.
+// Keeps the spares within the limit and, once settled, not larger than the free space on the disk. Objects
+// have priority; the oldest spares are dropped first.
 void FilePool::drop_spares() {
   const std::uint64_t room = options_.max_bytes - std::min<std::uint64_t>(used_, options_.max_bytes);
   const std::uint64_t kept = settled_ ? std::min(room, free_on_disk()) : room;

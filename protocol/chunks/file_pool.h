@@ -1,6 +1,6 @@
-// Private to the file store: its files, one an object, of which some are kept to be written over: to fill
-// pages that are there already takes a third of the time, and neither making nor syncing the file concerns
-// the directory. Objects come back to the pool from any thread, and may outlive the store.
+// FilePool: the files of a file store, one for each object; some are kept for reuse. To overwrite existing
+// pages takes a third of the time of a new file, and neither creation nor sync touches the directory.
+// Objects return their files from any thread, and may outlive the store. Private to the file store.
 #pragma once
 
 #include <cstddef>
@@ -36,14 +36,14 @@ class PoolFile {
   }
   ~PoolFile();
 
-  // What the file is open with, or a descriptor of the caller's own while it rests.
+  // The open descriptor, or a newly opened one after rest().
   Result<Open> open() const;
-  // Of the payload. kCorrupt if the file ends before.
+  // Reads from the payload. kCorrupt if the file is too short.
   Result<void> read(const Descriptor& open, std::uint64_t offset, std::span<std::byte> out) const;
   Result<void> write(const Descriptor& open, std::uint64_t offset, std::span<const std::byte> bytes) const;
-  // Writes into its header whose payload it holds.
+  // Writes the id of the payload's object into the file's header.
   Result<void> label(const ObjectId& id);
-  // Closes what is open for it.
+  // Closes the file.
   void rest() { descriptor_.reset(); }
 
  private:
@@ -51,13 +51,13 @@ class PoolFile {
   void swap(PoolFile& other) noexcept;
   Result<void> reserve(std::uint64_t size);
 
-  Open descriptor_;  // null while it rests
+  Open descriptor_;  // null after rest()
   std::filesystem::path path_;
   std::uint64_t size_ = 0;      // of payload, allocated on disk
-  std::optional<ObjectId> id_;  // that its header says
+  std::optional<ObjectId> id_;  // as in the file's header
   bool linked_ = false;         // its name in the directory is durable
-  bool keep_ = false;           // when the process ends
-  bool inherited_ = false;      // an earlier process left it, and nobody has taken it up yet
+  bool keep_ = false;           // when the process ends, instead of deleting it
+  bool inherited_ = false;      // left by an earlier process and not used since
 };
 
 class FilePool {
@@ -65,19 +65,19 @@ class FilePool {
   FilePool(std::filesystem::path directory, const FileStoreOptions& options)
       : directory_(std::move(directory)), options_(options), settled_(!options.durable) {}
 
-  // Takes over what a process before this one left in the directory; other files are not ours.
+  // Takes over the files that an earlier process left in the directory; ignores files of other types.
   Result<void> open();
-  // For a payload of so many bytes; what the file says that it holds is no longer so.
+  // A file for a payload of this size; its earlier contents are void.
   Result<PoolFile> take(std::uint64_t size);
-  // The file that an object with this id was in, if it is still there and large enough.
+  // The file of an earlier object with this id, if it still exists and is large enough.
   Result<std::optional<PoolFile>> revive(const ObjectId& id, std::uint64_t size);
   void give_back(PoolFile file);
-  // When this returns, what has been written survives a power cut.
+  // Makes the written data durable.
   Result<void> sync(PoolFile& file, const PoolFile::Descriptor& open) const;
-  // ChunkStore's.
+  // As in ChunkStore.
   void settle();
   void trim();
-  // What comes back from now on has not been removed: a later process may want it.
+  // Objects returned after this keep their files: they were not removed, and a later process may need them.
   void close();
 
  private:
@@ -89,7 +89,7 @@ class FilePool {
   bool is_recent(Spare spare) const;
   Result<std::optional<PoolFile>> open_spare(Spare spare);
   PoolFile withdraw(Spare spare);
-  // Nobody will ask for it, or he can do without.
+  // The object will not be requested again, or the caller can do without it.
   bool may_drop(const PoolFile& spare) const { return settled_ || !options_.all_wanted || !spare.inherited_; }
   bool drop_oldest_spare();
   void drop_spares();
@@ -100,10 +100,10 @@ class FilePool {
   FileStoreOptions options_;
   bool settled_;
   bool closed_ = false;
-  std::uint64_t used_ = 0;  // on disk, by files of objects
+  std::uint64_t used_ = 0;  // on disk, by objects
   std::uint64_t next_name_ = 1;
-  std::deque<PoolFile> spares_;  // files of objects that are gone, the oldest first
-  std::uint64_t idle_ = 0;       // on disk, by them
+  std::deque<PoolFile> spares_;  // unused files, oldest first
+  std::uint64_t idle_ = 0;       // on disk, by spares
 };
 
 }  // namespace fedge::protocol

@@ -38,7 +38,7 @@ class FileObject final : public ObjectBase {
     return file_.write(*descriptor, offset, bytes);
   }
 
-  mutable std::mutex mutex_;  // of the file's descriptor
+  mutable std::mutex mutex_;  // guards the file's descriptor
   PoolFile file_;
   std::shared_ptr<FilePool> pool_;
 };

@@ -89,9 +89,9 @@ std::size_t Manifest::chunk_length(std::size_t index) const {
   return static_cast<std::size_t>(std::min<std::uint64_t>(chunk_size, payload_size - begin));
 }
 
-// The canonical bytes, integers little-endian: "fedge manifest 1\n", layout, codec (1 byte), payload
-// size (8), chunk size (4), number of chunks (4), length of the coverage (4), coverage, chunk hashes.
-// Of anything but plain float32: "fedge manifest 2\n", the same, raw size (8), levels (4).
+// The canonical bytes, integers little-endian: "fedge manifest 1\n", layout, codec (1 byte), payload size
+// (8), chunk size (4), number of chunks (4), length of the coverage (4), coverage, chunk hashes. For
+// everything but plain float32: "fedge manifest 2\n", the same fields, raw size (8), levels (4).
 ObjectId Manifest::id() const {
   const std::string_view tag = is_plain_float32() ? "fedge manifest 1\n" : "fedge manifest 2\n";
   const std::vector<std::uint8_t> ranges = coverage.encode();

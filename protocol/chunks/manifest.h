@@ -16,7 +16,7 @@ namespace fedge::protocol {
 
 using ObjectId = Digest;
 
-// How a payload encodes its values; docs/PROTOCOL.md has the bytes.
+// How a payload encodes its values; docs/PROTOCOL.md describes the bytes.
 enum class Codec : std::uint8_t {
   kFloat32 = 0,
   kFloat16 = 1,
@@ -24,7 +24,7 @@ enum class Codec : std::uint8_t {
   kInt8 = 3,
   kQsgd = 4,
   kSparse = 5,
-  // Masked integers, little-endian, modulo 2^32 or 2^64: nothing can be read of them but a sum.
+  // Masked integers, little-endian, modulo 2^32 or 2^64: only a sum of them can be decoded.
   kMasked32 = 6,
   kMasked64 = 7,
 };
@@ -41,28 +41,27 @@ struct Manifest {
   std::uint64_t raw_size = 0;  // bytes before zstd; 0: the payload is not compressed by zstd
   std::uint32_t levels = 0;    // of kQsgd: s, 1 to kMaxQsgdLevels; 0 for the others
 
-  // Every value as it is: what a model is sent as.
+  // Whether every value is sent unchanged, as models are.
   bool is_plain_float32() const { return codec == Codec::kFloat32 && raw_size == 0 && levels == 0; }
   std::size_t chunk_count() const { return chunks.size(); }
   std::size_t chunk_length(std::size_t index) const;  // bytes of this chunk
-  // First parameter position, in the packed payload, of this chunk (plain float32 alone).
+  // Position of the chunk's first value in the packed payload (plain float32 only).
   std::size_t first_value(std::size_t index) const { return index * chunk_size / sizeof(float); }
   ObjectId id() const;
   bool operator==(const Manifest&) const = default;
 };
 
-// A manifest of plain float32; hashes every chunk of the payload. chunk_size: a multiple of 4 within
-// limits.h. codecs/payload_codec.h has the one for other codecs.
+// Makes a manifest of plain float32; hashes every chunk. chunk_size must be a multiple of 4 within
+// limits.h. codecs/payload_codec.h has the function for other codecs.
 Manifest make_manifest(const Digest& layout, Coverage coverage, std::span<const std::byte> payload,
                        std::uint32_t chunk_size);
 
-// Internal consistency of a manifest from a peer: sizes, counts and codec fit each other and the
-// limits. payload_size is exactly what the codec makes of coverage.count() values, or within what it
-// can make of them (kSparse); with zstd that holds for raw_size, and payload_size for what zstd can
-// make of it.
+// Checks the consistency of a peer's manifest: sizes, counts and codec must fit each other and the limits.
+// payload_size must be a size that the codec can make of coverage.count() values. With zstd this holds for
+// raw_size, and payload_size must be a size that zstd can make of it.
 Result<void> validate(const Manifest& manifest);
 
-// Whether these bytes are that chunk; the error names the chunk's number and both hashes.
+// Checks the chunk's hash; the error contains the chunk's index and both hashes.
 Result<void> verify_chunk(const Manifest& manifest, std::size_t index, std::span<const std::byte> bytes);
 
 }  // namespace fedge::protocol

@@ -6,7 +6,7 @@
 namespace fedge::protocol {
 namespace {
 
-using Used = std::atomic<std::uint64_t>;  // the last user of an object may be on any thread
+using Used = std::atomic<std::uint64_t>;  // atomic: the last user of an object may run on any thread
 
 class MemoryObject final : public ObjectBase {
  public:

@@ -66,7 +66,7 @@ Result<void> ChunkReceiver::receive(std::size_t index, std::span<const std::byte
     settle(index, State::kMissing);
     return verified.error().with_prefix("object " + short_hex(id_) + ": ");
   }
-  // Another fetch into the same sink may have brought it already.
+  // Another fetch into the same sink may have stored the chunk already.
   Result<void> written;
   if (!sink_->has(index)) written = sink_->write(index, bytes);
   settle(index, written ? State::kHere : State::kMissing);

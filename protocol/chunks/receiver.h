@@ -1,6 +1,6 @@
-// ChunkReceiver: the state of one fetch, without a socket. It says which chunks to ask for next, knows
-// which are under way, and verifies each that arrives before the sink sees it. Chunks are asked for in
-// ascending order, or as they are picked. One byte of memory a chunk.
+// ChunkReceiver: the state of one fetch, without a socket. Decides which chunks to request next, tracks
+// those outstanding, and verifies each before the sink gets it. Requests chunks in ascending order, or as
+// they are picked. Memory: one byte for each chunk.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace fedge::protocol {
 
-// An amount of chunks: what credit is counted in.
+// An amount of chunks; credit is counted in both.
 struct ChunkAmount {
   std::size_t bytes = 0;
   std::size_t chunks = 0;
@@ -23,7 +23,7 @@ struct ChunkAmount {
 
 class ChunkReceiver {
  public:
-  // `manifest` is valid; chunks the sink has are not asked for.
+  // `manifest` must be valid; chunks that the sink has are not requested.
   ChunkReceiver(Manifest manifest, std::shared_ptr<ChunkSink> sink);
 
   const ObjectId& id() const { return id_; }
@@ -31,24 +31,24 @@ class ChunkReceiver {
   const ChunkAmount& outstanding() const { return outstanding_; }
   bool complete() const { return missing_ == 0; }
   bool abandoned() const { return sink_ == nullptr; }
-  // Whether this chunk was asked for and is still to come.
+  // Whether this chunk was requested and has not arrived.
   bool expects(std::size_t index) const {
     return index < states_.size() && states_[index] == State::kRequested;
   }
 
-  // The next consecutive missing chunks that fit `credit`, now under way; nothing if none fits or
-  // none is missing. `alone` lets a single chunk exceed the credit: nothing else is under way.
+  // Requests the next consecutive missing chunks that fit `credit`; nothing if none fits or none is
+  // missing. `alone` lets a single chunk exceed the credit, for when nothing else is outstanding.
   std::optional<ChunkRequest> next_request(ChunkAmount credit, bool alone);
-  // Asks for this chunk, which is not under way.
+  // Requests this chunk, which must not be outstanding.
   ChunkRequest pick(std::size_t index);
-  // A chunk that is expected. kCorrupt or the sink's error if it is no good; once abandoned, it is
-  // only counted.
+  // Takes an expected chunk. Returns kCorrupt or the sink's error if it cannot be stored; after abandon()
+  // the chunk is only counted.
   Result<void> receive(std::size_t index, std::span<const std::byte> bytes);
-  // Chunks that will not come; kInvalid if one of them was not under way.
+  // Chunks that the peer will not send; kInvalid if one of them was not outstanding.
   Result<void> refuse(std::size_t first, std::size_t count);
-  // What is under way still arrives and must be counted, but nobody wants it.
+  // Stops storing: outstanding chunks still arrive and are counted.
   void abandon() { sink_.reset(); }
-  // A new fetch of the same object: takes over what is under way.
+  // Starts a new fetch of the same object; it takes over the outstanding chunks.
   void resume(std::shared_ptr<ChunkSink> sink);
 
  private:
@@ -59,7 +59,7 @@ class ChunkReceiver {
   ObjectId id_;
   std::shared_ptr<ChunkSink> sink_;
   std::vector<State> states_;
-  std::size_t missing_ = 0;  // not here: missing or requested
+  std::size_t missing_ = 0;  // missing or requested
   std::size_t next_ = 0;     // no chunk before it is kMissing
   ChunkAmount outstanding_;
 };

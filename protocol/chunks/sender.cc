@@ -41,7 +41,7 @@ void ChunkSender::stop_serving(const ObjectId& id) {
   const std::shared_ptr<Object> object = known->second;
   objects_.erase(known);
   object->source.reset();
-  // What waits is answered in its turn: with a refusal.
+  // Queue the waiting requests, so that each is answered with a refusal.
   for (const std::uint32_t chunk : std::exchange(object->waiting, {}))
     queue_.push_back({{id, chunk, 1}, object});
 }

@@ -1,7 +1,7 @@
-// ChunkSender: what one link serves to its peer, without a socket. Keeps the peer's requests in the
-// order they came and hands out one chunk at a time, when the link can write. Of objects that are exchanged
-// its owner says which chunk goes out when. A peer that asks for more than its credit, or for chunks that do
-// not exist, breaks the protocol. Not thread-safe.
+// ChunkSender: the chunks that one link serves to its peer, without a socket. Queues the peer's requests
+// and returns one chunk at a time, when the link can write. For exchanged objects the owner decides which
+// chunk is sent when. A peer that exceeds its credit or requests chunks that do not exist violates the
+// protocol. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -33,22 +33,24 @@ class ChunkSender {
   using Next = std::variant<Due, ChunkRefused>;
 
   void serve(const Manifest& manifest, std::shared_ptr<ChunkSource> source);
-  // Requests for this object wait until release() or withhold().
+  // Like serve(), but requests wait until release() or withhold().
   void exchange(const Manifest& manifest, std::shared_ptr<ChunkSource> source);
   void stop_serving(const ObjectId& id);
 
-  // The peer's request; a refusal to send back if the object is not served. The error ends the link.
+  // Takes a request of the peer; returns a refusal to send if the object is not served. An error ends the
+  // link.
   Result<std::optional<ChunkRefused>> request(const ChunkRequest& request);
   bool is_exchanged(const ObjectId& id) const;
-  // The chunk goes out as soon as the link can write; or will not. False if the peer does not wait for it.
+  // Sends a waiting chunk as soon as the link can write, or refuses it. False if the peer does not wait for
+  // it.
   bool release(const Chunk& chunk);
   bool withhold(const Chunk& chunk);
-  // What to send next; nothing if nothing was asked for. It counts as answered.
+  // The next chunk or refusal to send, which then counts as answered; nothing if the queue is empty.
   std::optional<Next> next();
-  // The chunk just handed out could not be read: refuses it and the rest of its request.
+  // Refuses the chunk returned last, which could not be read, and the rest of its request.
   ChunkRefused give_up(const Due& due, const Error& error);
 
-  // Asked for and not answered; and whether next() has one.
+  // Amount requested and not answered; whether next() would return something.
   const ChunkAmount& pending() const { return pending_; }
   bool ready() const { return !queue_.empty(); }
 
@@ -57,9 +59,9 @@ class ChunkSender {
     std::uint64_t payload_size = 0;
     std::uint32_t chunk_size = 0;
     std::uint32_t chunk_count = 0;
-    std::shared_ptr<ChunkSource> source;  // null once it is no longer served
+    std::shared_ptr<ChunkSource> source;  // null after stop_serving()
     bool exchanged = false;
-    std::set<std::uint32_t> waiting = {};  // if it is exchanged
+    std::set<std::uint32_t> waiting = {};  // requests of an exchanged object
     std::size_t length(std::uint64_t first, std::uint64_t count) const;
   };
   struct Pending {

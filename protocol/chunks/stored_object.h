@@ -1,5 +1,5 @@
-// Private to the chunk stores: what an object in memory and one in a file have in common, which is the
-// manifest, which chunks are there, and how an object is built from data of our own.
+// Common parts of the memory store and the file store: an object's manifest, its stored chunks, and
+// building an object from local data. Private to the chunk stores.
 #pragma once
 
 #include <map>
@@ -48,7 +48,7 @@ class ObjectBase : public StoredObject {
     return load(first, out);
   }
 
-  // Looks which chunks are there already: those that have their hash. Errors are the disk's.
+  // Finds the chunks that are already stored: those whose hash matches. Errors are the disk's.
   Result<void> find_chunks() {
     AlignedBuffer<std::byte> buffer(manifest_.chunk_count() > 0 ? manifest_.chunk_length(0) : 0);
     for (std::size_t i = 0; i < manifest_.chunk_count(); ++i) {
@@ -85,7 +85,7 @@ class ObjectBase : public StoredObject {
   std::size_t present_count_ = 0;
 };
 
-// Finds, makes and forgets objects; a store says only where an object's bytes live.
+// Finds, creates and removes objects; a derived store only decides where an object's bytes are.
 class StoreBase : public ChunkStore {
  public:
   Result<std::shared_ptr<StoredObject>> create(const Manifest& manifest) final {
@@ -124,7 +124,7 @@ class StoreBase : public ChunkStore {
     return known == objects_.end() ? nullptr : known->second;
   }
   void remove(const ObjectId& id) final {
-    std::shared_ptr<ObjectBase> last;  // let go of outside the lock
+    std::shared_ptr<ObjectBase> last;  // destroyed after the lock is released
     const std::lock_guard lock(mutex_);
     if (const auto known = objects_.find(id); known != objects_.end()) {
       last = std::move(known->second);
@@ -135,11 +135,11 @@ class StoreBase : public ChunkStore {
   void trim() override {}
 
  protected:
-  // What an earlier process left of this object; null if there is nothing.
+  // The object that an earlier process left; null if there is none.
   virtual Result<std::shared_ptr<ObjectBase>> revive(const Manifest&) {
     return std::shared_ptr<ObjectBase>();
   }
-  // The object's id is known from now on.
+  // Called when the object's id is known.
   virtual Result<void> name(ObjectBase&) { return {}; }
   virtual Result<std::shared_ptr<ObjectBase>> allocate(const Manifest& manifest) = 0;
 

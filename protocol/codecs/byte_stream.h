@@ -1,5 +1,5 @@
-// ByteStream: a payload's bytes in order, across chunk borders and out of zstd, for the decoders.
-// Holds one chunk and, with zstd, its window and a block: about 650 KB besides the chunk.
+// ByteStream: a payload's bytes in order, across chunk borders and decompressed, for the decoders. Holds
+// one chunk and, with zstd, its window and a block: about 650 KB besides the chunk.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace fedge::protocol {
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
-  // The next out.size() bytes; kCorrupt if the payload ends before.
+  // Reads the next out.size() bytes; kCorrupt if the payload ends too early.
   Result<void> read(std::span<std::byte> out);
   Result<std::uint8_t> read_byte();
   template <class T>
@@ -25,23 +25,23 @@ class ByteStream {
     for (T& value : out) value = swapped_if_big_endian(value);
     return {};
   }
-  // Whether all has been read. Looks for more, so it finds what is wrong with the end as well.
+  // Whether everything has been read. Tries to read on, and so also reports errors at the end.
   Result<bool> at_end();
-  // All that is at hand, at least one byte; empty at the end. Valid until the next call.
+  // All available bytes, at least one; empty at the end. Valid until the next call.
   Result<std::span<const std::byte>> take_some();
 
  protected:
-  // The next bytes after those it returned last, which are gone; empty at the end.
+  // The next bytes; empty at the end. Invalidates those returned before.
   virtual Result<std::span<const std::byte>> refill() = 0;
 
  private:
   std::span<const std::byte> window_;
 };
 
-// The chunks of an object one after the other. `chunks` outlives the stream, the manifest need not.
+// The chunks of an object in order. `chunks` must outlive the stream; the manifest need not.
 std::unique_ptr<ByteStream> make_chunk_stream(const Manifest& manifest, ChunkSource& chunks);
 
-// What one zstd frame holds, which must be exactly raw_size bytes; nothing may follow the frame.
+// The contents of one zstd frame, which must be exactly raw_size bytes; nothing may follow the frame.
 std::unique_ptr<ByteStream> make_zstd_stream(std::unique_ptr<ByteStream> packed, std::uint64_t raw_size);
 
 }  // namespace fedge::protocol

@@ -10,7 +10,7 @@ namespace fedge::protocol {
 
 struct CompressionSpec {
   Compression format;
-  bool error_feedback = false;  // what a biased codec leaves out is sent later; top_k alone
+  bool error_feedback = false;  // send what a biased codec omits later; for top_k
 
   bool none() const { return format.codec == Codec::kFloat32 && !format.zstd; }
 };
@@ -18,10 +18,10 @@ struct CompressionSpec {
 // The values of compression.kind.
 std::span<const config::KindDoc> compression_kinds();
 
-// Reads its section; one that is absent means none. Errors are left in `root`.
+// Reads its section; an absent section means no compression. Errors are collected in `root`.
 CompressionSpec read_compression(config::Reader& root);
 
-// Whether a manifest is what this compression makes.
+// Whether a manifest matches this compression.
 bool made_by(const Compression& compression, const Manifest& manifest);
 
 }  // namespace fedge::protocol

@@ -1,4 +1,4 @@
-// Numbers as payloads hold them: little-endian, at any alignment, whatever this machine's order.
+// Numbers in payloads: little-endian, at any alignment, whatever the machine's byte order.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace fedge::protocol {
 
-// From this machine's order to the wire's, or back.
+// Converts from this machine's byte order to little-endian, or back.
 template <class T>
 T swapped_if_big_endian(T value) {
   if constexpr (std::endian::native == std::endian::little || sizeof(T) == 1) {

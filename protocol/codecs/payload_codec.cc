@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kEncodedBlock = 4096;  // values encoded together where the codec has no blocks
 constexpr std::size_t kZstdPortion = 128 << 10;
 
-// Collects a payload's blocks, and with zstd hands them on before they pile up.
+// Collects a payload's blocks; with zstd compresses them before they accumulate.
 class PayloadWriter {
  public:
   explicit PayloadWriter(bool zstd) {
@@ -80,7 +80,7 @@ void write_float32(const Values& values, PayloadWriter& writer) {
     std::copy(values.in.begin(), values.in.end(), values.decoded.begin());
 }
 
-// float16 and bfloat16, whose conversions there and back these are.
+// Encodes float16 and bfloat16 with their conversion functions.
 void write_halves(const Values& values, PayloadWriter& writer, decltype(Kernels::to_float16) narrow,
                   decltype(Kernels::from_float16) widen) {
   std::array<std::uint16_t, kEncodedBlock> patterns;

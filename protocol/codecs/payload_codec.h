@@ -1,7 +1,7 @@
-// Payload codecs: how the values of an update become fewer bytes, and values again. docs/PROTOCOL.md
-// has the bytes. Encoding holds the encoded payload in memory, with kSparse a bit for each value as
-// well; decoding holds one chunk, one block (up to 65,536 values) and with zstd about 650 KB more.
-// Nothing here is thread-safe. All instruction sets give the same bits.
+// Payload codecs: encode an update's values in fewer bytes, and decode them. docs/PROTOCOL.md describes the
+// bytes. Encoding holds the encoded payload in memory, with kSparse also one bit for each value. Decoding
+// holds one chunk, one block (up to 65,536 values) and with zstd about 650 KB. Not thread-safe. All
+// instruction sets give the same bits.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@
 
 namespace fedge::protocol {
 
-// How updates are to be compressed.
+// How to compress updates.
 struct Compression {
   Codec codec = Codec::kFloat32;
-  bool zstd = false;          // also compress what the codec gives
+  bool zstd = false;          // also compress the codec's output
   std::uint32_t levels = 15;  // kQsgd: s, from 1 to kMaxQsgdLevels
   double fraction = 0.01;     // kSparse: kept values k/d, above 0 and up to 1
   bool random = false;        // kSparse: k random values scaled by d/k instead of the k largest
@@ -36,13 +36,12 @@ struct EncodedPayload {
   std::uint32_t levels = 0;    // as in Manifest
 };
 
-// Encodes values[0 .. d), d >= 1, and writes to `decoded` (same size; may be the values themselves) what
-// a receiver will see, bit for bit. `compression` is valid and the values are finite (all_finite()).
-//  - kFloat16, kBfloat16: to nearest even; what is beyond the largest finite number becomes that.
-//  - kInt8: 255 levels per block, kQsgd: 2s + 1 per bucket; rounded at random, so that the mean is the
-//    value. A block whose scale (largest magnitude / 127) or norm is below the normal numbers of
-//    binary32 is sent as zeros.
-//  - kSparse: the k largest (biased: see encode_with_feedback), or k at random scaled by d/k (unbiased).
+// Encodes values[0 .. d), d >= 1. Writes to `decoded` (same size; may alias `values`) exactly what a
+// receiver will decode. `compression` must be valid and the values finite (all_finite()).
+//  - kFloat16, kBfloat16: rounded to nearest even; larger magnitudes become the largest finite number.
+//  - kInt8: 255 levels per block; kQsgd: 2s + 1 per bucket. Rounding is stochastic and unbiased. A block
+//    whose scale (largest magnitude / 127) or norm is below the normal numbers of binary32 becomes zeros.
+//  - kSparse: the k largest (biased: see encode_with_feedback), or k random ones scaled by d/k (unbiased).
 // Randomness: rng.fork("payload"); the same arguments give the same bytes (with zstd: from the same
 // version of its library).
 EncodedPayload encode_payload(const Compression& compression, std::span<const float> values,
@@ -52,10 +51,10 @@ EncodedPayload encode_payload(const Compression& compression, std::span<const fl
 bool all_finite(std::span<const float> values);
 
 // Error feedback (Seide et al., INTERSPEECH 2014; Stich et al., "Sparsified SGD with memory", NeurIPS
-// 2018): sends p = update + error and keeps error = p - decoded for the next time, so that what a
-// biased codec left out is not lost, but late. `update` becomes what the receiver will see. `error`
-// begins as zeros and stays with the client, also over rounds it takes no part in; both have the same
-// size and their sum is finite.
+// 2018): sends p = update + error and keeps error = p - decoded for the next round, so that values which a
+// biased codec omits are sent later. The call replaces `update` by what the receiver will decode. `error`
+// starts as zeros and stays with the client across rounds that it skips. Both have the same size, and their
+// sum must be finite.
 EncodedPayload encode_with_feedback(const Compression& compression, std::span<float> update,
                                     std::span<float> error, const Rng& rng);
 
@@ -63,22 +62,22 @@ EncodedPayload encode_with_feedback(const Compression& compression, std::span<fl
 Manifest make_manifest(const Digest& layout, Coverage coverage, const EncodedPayload& payload,
                        std::uint32_t chunk_size);
 
-// Reads the values of an object's payload in packed order, whatever its codec: manifest.coverage.count()
-// of them. An error of read() or finish() ends the decoder's use.
+// Decodes an object's payload, whatever its codec: manifest.coverage.count() values in packed order. After
+// an error of read() or finish() the decoder is unusable.
 class PayloadDecoder {
  public:
-  // kInvalid or kUnsupported if validate() refuses the manifest. `chunks` outlives the decoder, the
+  // kInvalid or kUnsupported if validate() refuses the manifest. `chunks` must outlive the decoder; the
   // manifest need not.
   static Result<PayloadDecoder> open(const Manifest& manifest, ChunkSource& chunks);
   PayloadDecoder(PayloadDecoder&&) noexcept;
   PayloadDecoder& operator=(PayloadDecoder&&) noexcept;
   ~PayloadDecoder();
 
-  // The next out.size() values; never more than remaining(). All are finite, but for those of
-  // kFloat32, which are as they were sent. kCorrupt if the payload ends too early or is not the zstd
-  // frame declared, kInvalid if it is not what the codec writes; errors of `chunks` as they are.
+  // Reads the next out.size() values, at most remaining(). All are finite, except for kFloat32, whose
+  // values are passed on unchecked. kCorrupt if the payload is too short or not the declared zstd frame,
+  // kInvalid if the codec cannot have written it; errors of `chunks` are passed on.
   Result<void> read(std::span<float> out);
-  // Values not read yet.
+  // Number of values not yet read.
   std::uint64_t remaining() const;
   // kCorrupt if values or bytes are left over.
   Result<void> finish();

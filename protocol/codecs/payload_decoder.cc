@@ -43,10 +43,10 @@ struct PayloadDecoder::Impl {
   std::uint64_t undecoded;  // values
   std::unique_ptr<ByteStream> bytes;
   std::uint64_t decoded = 0;
-  std::vector<float> block;     // of which a caller has not taken all yet
-  std::span<const float> rest;  // those values
+  std::vector<float> block;     // decoded, but not completely read
+  std::span<const float> rest;  // the unread values of `block`
 
-  // The next block's values: block_of(codec), or what there is left.
+  // Decodes the next block: block_of(codec) values, or the remaining ones.
   Result<void> decode(std::span<float> out) {
     const auto result = decode_block(out);
     if (!result) return result.error().with_prefix("from value " + std::to_string(decoded) + " on: ");

@@ -26,29 +26,29 @@ Result<float> read_factor(ByteStream& bytes, const char* name) {
                  "; it must be 0 or a normal positive number");
 }
 
-// Random levels near values * factor, each at most one away from it.
+// Random levels near values * factor, each less than 1 away from it.
 void round_levels(std::span<const float> values, double factor, Draws& draws, Levels& levels) {
   std::array<std::uint32_t, kQsgdBucket> numbers;
   draws.next(std::span(numbers).first((values.size() + kDrawGroup - 1) / kDrawGroup * kDrawGroup));
   kernels().round_levels({values.data(), numbers.data(), factor, values.size()}, levels.data());
 }
 
-// max / 127, so that 127 times it is still finite; 0 if that is too small to be a normal number.
+// max / 127, adjusted so that 127 * scale is finite; 0 if that is below the normal numbers.
 float int8_scale(float max) {
   float scale = max / 127.0F;
   while (std::isinf(scale * 127.0F)) scale = std::nextafter(scale, 0.0F);
   return scale < kSmallestNormal ? 0.0F : scale;
 }
 
-// The numbers 0, -1, 1, -2, 2 ... as 0, 1, 2, 3, 4 ..., and back.
+// Maps the integers 0, -1, 1, -2, 2 ... to 0, 1, 2, 3, 4 ..., and back.
 std::uint64_t zigzag(std::int8_t level) {
-  return static_cast<std::uint8_t>((level * 2) ^ (level < 0 ? -1 : 0));  // without a branch on a random sign
+  return static_cast<std::uint8_t>((level * 2) ^ (level < 0 ? -1 : 0));  // no branch: the sign is random
 }
 int from_zigzag(std::size_t code) {
   return code % 2 == 0 ? static_cast<int>(code / 2) : -static_cast<int>(code / 2) - 1;
 }
 
-// What each code of a bucket stands for: norm * level / s, rounded to binary64 and then to binary32.
+// The value of each code in a bucket: norm * level / s, rounded to binary64 and then to binary32.
 std::array<float, 2 * kMaxQsgdLevels + 1> qsgd_values(float norm, std::uint32_t levels) {
   std::array<float, 2 * kMaxQsgdLevels + 1> values{};
   for (std::size_t code = 0; code <= 2 * std::size_t{levels}; ++code)
@@ -96,8 +96,8 @@ QsgdCodec::QsgdCodec(std::uint32_t levels) : levels_(levels), bits_(qsgd_bits(le
 void QsgdCodec::encode_bucket(std::span<const float> values, Draws& draws, std::vector<std::byte>& out,
                               std::span<float> decoded) const {
   FEDGE_CHECK(values.size() <= kQsgdBucket && decoded.size() == values.size(), "one bucket");
-  // The squares are exact and sums grow, so the norm is never below the largest value; a norm that
-  // binary32 cannot hold is replaced by its largest number, which no value is beyond either.
+  // The squares are exact and the sums only grow, so the norm is at least the largest magnitude. A norm too
+  // large for binary32 becomes its largest number, which is still at least every magnitude.
   const double exact = std::sqrt(kernels().sum_of_squares(values.data(), values.size()));
   float norm = static_cast<float>(std::min(exact, static_cast<double>(kLargest)));
   if (norm < kSmallestNormal) norm = 0;

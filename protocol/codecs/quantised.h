@@ -1,7 +1,7 @@
-// The codecs that round to levels at random, one block at a time: int8 with a scale for each block, and
-// QSGD (Alistarh et al., "QSGD: communication-efficient SGD via gradient quantization and encoding",
-// NIPS 2017, section 3.1) with the L2 norm of each bucket and a fixed number of bits a value. Both are
-// unbiased: the mean of what is received is what was sent.
+// The codecs with stochastic rounding to levels, one block at a time: int8 with a scale for each block, and
+// QSGD (Alistarh et al., "QSGD: communication-efficient SGD via gradient quantization and encoding", NIPS
+// 2017, section 3.1) with the L2 norm of each bucket and a fixed number of bits for each value. Both are
+// unbiased: the mean of the decoded value is the encoded one.
 #pragma once
 
 #include <cstddef>
@@ -17,33 +17,33 @@
 
 namespace fedge::protocol {
 
-// The random numbers of a payload, drawn in bulk: more than twice as fast as one by one from Rng.
+// A payload's random numbers, drawn in bulk: more than twice as fast as one by one from Rng.
 class Draws {
  public:
   explicit Draws(Rng rng) : source_{.key = rng.next_u64(), .stream = rng.next_u64()} {}
-  // out.size(): a multiple of kDrawGroup.
+  // out.size() must be a multiple of kDrawGroup.
   void next(std::span<std::uint32_t> out);
 
  private:
   DrawSource source_;
-  std::uint64_t used_ = 0;  // counters
+  std::uint64_t used_ = 0;  // counters used so far
 };
 
-// Up to kInt8Block finite values: their bytes are appended to `out`, what the receiver will see is
-// written to `decoded` (same size; may be the values themselves).
+// Encodes up to kInt8Block finite values. Appends their bytes to `out` and writes what the receiver will
+// decode to `decoded` (same size; may alias `values`).
 void encode_int8_block(std::span<const float> values, Draws& draws, std::vector<std::byte>& out,
                        std::span<float> decoded);
-// kInvalid for a scale that is not a normal positive number (or 0 with levels of 0), or a level of -128.
+// kInvalid for a scale that is neither a normal positive number nor 0 with all levels 0, or for level -128.
 Result<void> decode_int8_block(ByteStream& bytes, std::span<float> out);
 
 class QsgdCodec {
  public:
   explicit QsgdCodec(std::uint32_t levels);  // 1 to kMaxQsgdLevels
-  // As above, up to kQsgdBucket values.
+  // Like encode_int8_block, for up to kQsgdBucket values.
   void encode_bucket(std::span<const float> values, Draws& draws, std::vector<std::byte>& out,
                      std::span<float> decoded) const;
-  // kInvalid for a norm that is not a normal positive number (or 0 with levels of 0), a level beyond
-  // `levels`, or padding that is not 0.
+  // kInvalid for a norm that is neither a normal positive number nor 0 with all levels 0, for a level
+  // beyond `levels`, or for padding that is not 0.
   Result<void> decode_bucket(ByteStream& bytes, std::span<float> out) const;
 
  private:

@@ -13,7 +13,7 @@ std::uint64_t blocks_of(std::uint64_t values, std::uint64_t block) {
 
 std::uint64_t bytes_of_bits(std::uint64_t bits) { return bits / 8 + (bits % 8 != 0 ? 1 : 0); }
 
-// Whole buckets end at a byte, so only the last one is rounded up.
+// Full buckets end at a byte border, so only the last one is rounded up.
 std::uint64_t qsgd_size(std::uint32_t levels, std::uint64_t values) {
   return blocks_of(values, kQsgdBucket) * sizeof(float) + bytes_of_bits(values * qsgd_bits(levels));
 }
@@ -37,7 +37,7 @@ SizeBounds raw_size_bounds(Codec codec, std::uint32_t levels, std::uint64_t valu
     case Codec::kQsgd:
       return exactly(qsgd_size(levels, values));
     case Codec::kSparse: {
-      // A count for each block; at most a bitmap (a list of positions is taken only where it is
+      // A count for each block, plus at most a bitmap (a list of positions is used only where it is
       // shorter) and every value.
       const std::uint64_t counts = blocks_of(values, kSparseBlock) * 4;
       return {counts, counts + bytes_of_bits(values) + values * 4};

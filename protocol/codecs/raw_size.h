@@ -1,5 +1,5 @@
-// How many bytes a codec makes of so many values: what a manifest is checked against before anything
-// is allocated. Pure arithmetic.
+// How many bytes a codec makes of a number of values. Manifests are checked against this before anything is
+// allocated. Pure arithmetic.
 #pragma once
 
 #include <cstddef>
@@ -9,24 +9,24 @@
 
 namespace fedge::protocol {
 
-// Values that are encoded together; the last block of a payload is shorter.
+// Number of values that are encoded together; a payload's last block may be shorter.
 inline constexpr std::size_t kInt8Block = 256;
 inline constexpr std::size_t kQsgdBucket = 512;
 inline constexpr std::size_t kSparseBlock = 65'536;
 
 struct SizeBounds {
   std::uint64_t min = 0;
-  std::uint64_t max = 0;  // equal to min but for kSparse
+  std::uint64_t max = 0;  // equal to min except for kSparse
 };
 
-// Bytes before zstd of `values` values, 1 to kMaxParameters; levels: 1 to kMaxQsgdLevels for kQsgd.
+// Size before zstd of `values` values, 1 to kMaxParameters; levels: 1 to kMaxQsgdLevels for kQsgd.
 SizeBounds raw_size_bounds(Codec codec, std::uint32_t levels, std::uint64_t values);
 
-// The most that zstd makes of so many bytes: those that do not compress are stored, with a few more
-// for each 128 KiB and for the frame.
+// The largest output of zstd for raw_size bytes: incompressible data is stored, with a few extra bytes for
+// each 128 KiB and for the frame.
 std::uint64_t max_zstd_size(std::uint64_t raw_size);
 
-// Bits that QSGD takes for a value: ceil(log2(2 levels + 1)).
+// Bits for each value in QSGD: ceil(log2(2 levels + 1)).
 std::uint32_t qsgd_bits(std::uint32_t levels);
 
 }  // namespace fedge::protocol

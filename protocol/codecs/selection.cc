@@ -14,7 +14,7 @@ std::uint32_t magnitude_of(float value) { return std::bit_cast<std::uint32_t>(va
 bool is_set(const Selection& kept, std::size_t i) { return (kept[i / 64] >> (i % 64) & 1) != 0; }
 void set(Selection& kept, std::size_t i) { kept[i / 64] |= std::uint64_t{1} << (i % 64); }
 
-// The bin that holds the k-th entry, counted from the last bin down; k becomes its number within.
+// The bin with the k-th entry, counted from the last bin down; `k` becomes the entry's rank within the bin.
 std::uint32_t bin_from_above(const std::vector<std::uint64_t>& counts, std::uint64_t& k) {
   std::uint32_t bin = static_cast<std::uint32_t>(counts.size()) - 1;
   for (; k > counts[bin]; --bin) k -= counts[bin];
@@ -29,8 +29,8 @@ std::size_t kept_values(double fraction, std::size_t d) {
   return std::clamp<std::size_t>(nearest, 1, d);
 }
 
-// Bit patterns of magnitudes are ordered like the magnitudes: one count by the upper 16 bits and one by
-// the lower 16 find the k-th largest.
+// Bit patterns of magnitudes are ordered like the magnitudes. So a histogram of the upper 16 bits and one
+// of the lower 16 find the k-th largest.
 Selection select_largest(std::span<const float> values, std::size_t k) {
   FEDGE_CHECK(k >= 1 && k <= values.size(), "1 to all values");
   std::vector<std::uint64_t> counts(1 << 16);
@@ -41,7 +41,7 @@ Selection select_largest(std::span<const float> values, std::size_t k) {
   for (const float value : values)
     if (magnitude_of(value) >> 16 == upper) ++counts[magnitude_of(value) & 0xffff];
   const std::uint32_t threshold = upper << 16 | bin_from_above(counts, rank);
-  // `rank` of those equal to the threshold are among the k.
+  // `rank` values equal to the threshold are among the k.
   Selection kept((values.size() + 63) / 64);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::uint32_t magnitude = magnitude_of(values[i]);

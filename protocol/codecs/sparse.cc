@@ -31,7 +31,7 @@ void append_bitmap(const Positions& positions, std::size_t values, std::vector<s
     out[begin + position / 8] |= std::byte{1} << static_cast<int>(position % 8);
 }
 
-// At most three bytes: a gap is below kSparseBlock.
+// Reads a varint of at most three bytes, since a gap is below kSparseBlock.
 Result<std::uint32_t> read_gap(ByteStream& bytes) {
   std::uint32_t gap = 0;
   for (std::uint32_t shift = 0; shift < 21; shift += 7) {

@@ -13,14 +13,14 @@
 namespace fedge::protocol {
 namespace {
 
-// Values of updates hardly repeat themselves: what zstd finds is skewed bytes, and more effort finds
-// no more of them.
+// Updates hardly contain repetitions. zstd gains from skewed bytes, and higher levels find no more of
+// those.
 constexpr int kLevel = 1;
 constexpr std::size_t kBuffer = 32 << 10;
-// As it stands in the file. Skippable frames and the formats before zstd 1.0 begin with others.
+// Bytes of the magic number in file order. Skippable frames and formats before zstd 1.0 begin differently.
 constexpr std::array<std::uint8_t, 4> kZstdMagic = {0x28, 0xb5, 0x2f, 0xfd};
 
-// What fails here is memory, or a bug.
+// Errors here are lack of memory or bugs.
 std::size_t checked(std::size_t result) {
   FEDGE_CHECK(ZSTD_isError(result) == 0, ZSTD_getErrorName(result));
   return result;
@@ -106,7 +106,7 @@ struct ZstdCompressor::Impl {
   std::vector<std::byte> block = std::vector<std::byte>(kBuffer);
   std::vector<std::byte> frame;
 
-  // Gives zstd all of the bytes; with ZSTD_e_end, also ends the frame.
+  // Compresses all of the bytes; with ZSTD_e_end also ends the frame.
   void compress(std::span<const std::byte> bytes, ZSTD_EndDirective directive) {
     ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
     std::size_t waiting = 0;

@@ -1,5 +1,5 @@
-// ZstdCompressor: bytes into one zstd frame (RFC 8878) that a receiver takes: no dictionary, a window of
-// 2^kZstdWindowLog. Not thread-safe. Its decoder is make_zstd_stream() in byte_stream.h.
+// ZstdCompressor: compresses bytes into one zstd frame (RFC 8878) that receivers accept: no dictionary, a
+// window of 2^kZstdWindowLog. Not thread-safe. The decoder is make_zstd_stream() in byte_stream.h.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class ZstdCompressor {
   ZstdCompressor();
   ~ZstdCompressor();
   void add(std::span<const std::byte> bytes);
-  // The frame; nothing may be added after.
+  // Returns the frame; call add() no more.
   std::vector<std::byte> finish();
 
  private:

@@ -1,5 +1,5 @@
-// How often a message may have each of its repeated fields, looked at before it is parsed. Private to the
-// room: it names generated types.
+// How often a message may contain each of its repeated fields; checked before parsing. Private to
+// protocol/: it names generated types.
 #pragma once
 
 #include <array>

@@ -1,5 +1,4 @@
-// FieldReader: reads the fields of one message from a peer, one after the other, and keeps the first error.
-// Private to the codecs.
+// FieldReader: reads the fields of one message of a peer and keeps the first error. Private to the codecs.
 #pragma once
 
 #include <optional>

@@ -36,7 +36,7 @@ std::string bytes_of(const Octets& octets) {
   return bytes;
 }
 
-// Lists of entries of a fixed size, one after the other.
+// An entry of a list of fixed-size entries.
 template <class Octets>
 Octets entry(const std::string& bytes, std::size_t index) {
   Octets octets{};
@@ -56,7 +56,7 @@ bool is_ascending(const Numbers& numbers) {
   return std::ranges::adjacent_find(numbers, std::ranges::greater_equal()) == numbers.end();
 }
 
-// Whether the numbers are ascending, and there is this much for each of them.
+// Whether the numbers are ascending, and each column has its size for each number.
 template <class Numbers>
 bool is_list(const Numbers& numbers,
              std::initializer_list<std::pair<const std::string*, std::size_t>> columns = {}) {
@@ -65,7 +65,7 @@ bool is_list(const Numbers& numbers,
   return std::ranges::all_of(columns, [&](const auto& c) { return c.first->size() == count * c.second; });
 }
 
-// Fields that SecureAdvertisement and SecurePeer both have.
+// Fields that SecureAdvertisement and SecurePeer have in common.
 template <class Wire>
 void put_keys(const SecureAdvertisement& keys, Wire& wire) {
   wire.set_channel(bytes_of(keys.channel.bytes));
@@ -85,7 +85,7 @@ SecureAdvertisement keys_from(const Wire& wire, FieldReader& reader) {
           .signature = fixed<Signature>(reader, wire.signature(), "signature is not 64 bytes")};
 }
 
-// Of a roster: what is summed, and by whom.
+// Reads from a roster which cells are summed, and each member's coverage.
 void read_parts(const v1::SecureRoster& wire, SecureRoster& roster, FieldReader& reader) {
   const auto& bounds = wire.cells();
   reader.require(bounds.size() % 2 == 0, "cells are not pairs");

@@ -1,4 +1,4 @@
-// The messages of rounds without a server to and from protobuf. Private to the codec.
+// Converts the messages of serverless rounds to and from protobuf. Private to the codec.
 #pragma once
 
 #include "core/result.h"

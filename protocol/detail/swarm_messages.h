@@ -1,4 +1,4 @@
-// The messages of swarms to and from protobuf. Private to the codec.
+// Converts the messages of swarms to and from protobuf. Private to the codec.
 #pragma once
 
 #include "core/result.h"

@@ -1,4 +1,4 @@
-// The messages about a client's tasks to and from protobuf. Private to the codec.
+// Converts the messages about a client's tasks to and from protobuf. Private to the codec.
 #pragma once
 
 #include "core/result.h"

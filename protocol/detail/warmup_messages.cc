@@ -9,7 +9,7 @@
 namespace fedge::protocol {
 namespace {
 
-constexpr std::uint32_t kMaxDegree = 200;  // what a run file may ask for
+constexpr std::uint32_t kMaxDegree = 200;  // upper limit in run files
 
 Result<WarmupSlot::Ask> ask_from_wire(const v1::WarmupAsk& wire) {
   FEDGE_TRY(object, digest_from_wire(wire.object()));
@@ -21,7 +21,7 @@ Result<WarmupSlot::Spray> spray_from_wire(const v1::WarmupSpray& wire) {
   return WarmupSlot::Spray{wire.chunk(), ClientId(wire.over()), ClientId(wire.to()), key};
 }
 
-// That the numbers fit each other; what they ask for is the receiver's to check.
+// Checks that the numbers fit each other; the receiver checks what they ask for.
 void check(const WarmupPlan& plan, FieldReader& reader) {
   reader.require(plan.members >= 3 && plan.members <= kMaxAggregated, "members is not between 3 and 4096");
   reader.require(plan.number < plan.members, "number is not less than members");

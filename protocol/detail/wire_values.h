@@ -1,5 +1,5 @@
-// Private to the codecs: hashes, manifests, coverages and error codes to and from protobuf, and the
-// bounded parse. Included by .cc files of protocol/ alone, since it knows the generated classes.
+// Converts hashes, manifests, coverages and error codes to and from protobuf, and parses with bounds.
+// Private to the codecs: only .cc files of protocol/ include it, because it needs the generated classes.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ namespace fedge::protocol {
 v1::ErrorCode to_wire(ErrorCode code);
 ErrorCode from_wire(v1::ErrorCode code);  // kInvalid for a code of a later version
 
-// Milliseconds; at least 0, at most kMaxRetryAfter.
+// Milliseconds, from 0 to kMaxRetryAfter.
 std::uint32_t to_wire_wait(Duration time);
 
 std::string to_wire(const Digest& digest);
@@ -38,7 +38,7 @@ Result<Coverage> coverage_from_wire(const std::string& bytes);  // not empty
 v1::Manifest to_wire(const Manifest& manifest);
 Result<Manifest> from_wire(const v1::Manifest& wire);  // valid as validate() says
 
-// A message about a task.
+// A message about this task, with run, round and track set.
 template <class Wire>
 Wire begun(RunId run, TaskId task) {
   Wire wire;
@@ -48,12 +48,12 @@ Wire begun(RunId run, TaskId task) {
   return wire;
 }
 
-// Lengths and counts are checked before protobuf takes memory for them. Never prints: protobuf would log bad
-// UTF-8 of a peer to standard error.
+// Checks lengths and counts before protobuf allocates memory for them. Never prints: protobuf would log a
+// peer's invalid UTF-8 to standard error.
 Result<void> parse_wire(google::protobuf::MessageLite& wire, std::span<const std::byte> bytes,
                         std::span<const FieldCount> counts = {});
 std::string serialise(const google::protobuf::MessageLite& wire);
-// Frame header and header; no payload.
+// Frame header and header, without a payload.
 std::string frame_around(MessageType type, const std::string& header);
 
 }  // namespace fedge::protocol

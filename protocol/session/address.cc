@@ -19,7 +19,7 @@ bool is_host(std::string_view host, bool bracketed) {
   });
 }
 
-// An IPv4 address also where it is written as an IPv6 one; nothing for a name.
+// The numeric address, IPv4-mapped IPv6 as IPv4; nothing for a name.
 std::optional<ip::address> number_of(const std::string& host) {
   boost::system::error_code error;
   const ip::address address = ip::make_address(host, error);
@@ -48,7 +48,7 @@ Result<Address> parse_address(const std::string& text) {
   const std::string_view digits = std::string_view(text).substr(colon + 1);
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
-  // Brackets are for IPv6 alone, so that an address has one text.
+  // Brackets are only for IPv6, so that an address has exactly one spelling.
   if (bracketed && host.find(':') == std::string_view::npos) return wrong;
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);

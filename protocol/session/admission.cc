@@ -23,10 +23,10 @@ std::unique_ptr<Admission::Ticket> Admission::admit(const std::string& address) 
   return ticket;
 }
 
-// Those who have gone give way before those who are there.
+// Frees a refused place if there is one, else evicts the oldest open one.
 void Admission::make_room() {
   if (total() >= max_total_ && refused_.empty() && !places_.empty()) {
-    // A copy: carrying it out destroys the place.
+    // A copy, because evict() destroys the place.
     if (const auto evict = places_.front().evict) evict();
   }
   if (total() >= max_total_ && !refused_.empty()) forget_oldest();

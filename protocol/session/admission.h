@@ -1,7 +1,8 @@
-// Admission: how many connections may be open before their Hello, in all and from one address. Above
-// the total the oldest gives way, so that strangers who only connect cannot lock others out; above an
-// address's share the new one is refused. A place whose connection was not let in stays taken until the
-// second forgive() from then: called at intervals, that bounds how often an address can try. Not thread-safe.
+// Admission: limits the connections that are open before their Hello, in total and for each address. Above
+// the total the oldest is evicted, so that strangers cannot lock others out by only connecting. Above an
+// address's share the new one is refused. The place of a connection that was not admitted stays taken until
+// the second forgive() afterwards; called at intervals, this limits an address's rate of attempts. Not
+// thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +17,12 @@ namespace fedge::protocol {
 
 class Admission : public std::enable_shared_from_this<Admission> {
  public:
-  // Holds a place while it lives; after let_in() it gives it back at once.
+  // Holds a place while it lives; after let_in() the destructor frees the place at once.
   class Ticket {
    public:
     ~Ticket();
     void let_in() { let_in_ = true; }
-    // What to do when the place is needed for another: close the connection and destroy the ticket.
+    // `evict` must close the connection and destroy the ticket, since another connection needs the place.
     void on_evicted(std::function<void()> evict);
 
    private:
@@ -38,9 +39,9 @@ class Admission : public std::enable_shared_from_this<Admission> {
   Admission(std::size_t max_total, std::size_t max_per_address)
       : max_total_(max_total), max_per_address_(max_per_address) {}
 
-  // Null if the address has its share, or if nobody gives way.
+  // Null if the address has used its share, or if no place can be freed.
   std::unique_ptr<Ticket> admit(const std::string& address);
-  // Frees the places of those who had been refused when it was called last.
+  // Frees the places that were already refused at the previous call.
   void forgive();
   std::size_t total() const { return places_.size() + refused_.size(); }
 
@@ -53,8 +54,8 @@ class Admission : public std::enable_shared_from_this<Admission> {
   std::size_t max_total_;
   std::size_t max_per_address_;
   std::list<Ticket::Place> places_;  // oldest first
-  std::deque<std::string> refused_;  // their addresses, oldest first
-  std::size_t due_ = 0;              // so many of them are freed next
+  std::deque<std::string> refused_;  // addresses not admitted, oldest first
+  std::size_t due_ = 0;              // number of them to free at the next forgive()
   std::map<std::string, std::size_t> by_address_;
 };
 

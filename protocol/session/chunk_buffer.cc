@@ -8,7 +8,7 @@
 namespace fedge::protocol {
 namespace {
 
-// A thread keeps so many that nobody has borrowed, of so many bytes together; the rest goes back to the heap.
+// Limits for the unused buffers that a thread keeps; further ones are freed.
 constexpr std::size_t kIdle = 8;
 constexpr std::size_t kIdleBytes = 2 * kMaxChunkSize;
 

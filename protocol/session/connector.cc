@@ -19,7 +19,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using Done = std::function<void(Result<std::shared_ptr<Link>>)>;
 
-// Unsent bytes the kernel takes from us: more would only let chunks pile up in front of a message.
+// Limit of unsent bytes in the kernel: with more, chunks would queue in front of control messages.
 constexpr int kUnsentInKernel = 512 << 10;
 
 class Connector : public std::enable_shared_from_this<Connector> {
@@ -104,7 +104,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
 void set_socket_options(tcp::socket& socket) {
   boost::system::error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
-  // Buffer sizes are left to the kernel, which fits them to the path.
+  // Leave buffer sizes to the kernel, which adapts them to the path.
   const int unsent = kUnsentInKernel;
   ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
 }

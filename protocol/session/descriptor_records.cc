@@ -16,8 +16,8 @@ constexpr int kBatch = 256;  // 42 KiB
 void DescriptorRecords::make_room_for(boost::asio::io_context& io, int descriptor) {
   if (descriptor < made_) return;
   made_ = descriptor + kBatch;
-  // A descriptor that is always ready gets a record without the system's being asked to watch it, so that one
-  // serves for all of them.
+  // Asio makes a record for an always-ready descriptor without registering it with epoll, so one descriptor
+  // can serve for all records.
   const int always_ready = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (always_ready < 0) return;
   std::vector<boost::asio::posix::stream_descriptor> together;

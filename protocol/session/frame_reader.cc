@@ -5,7 +5,7 @@
 namespace fedge::protocol {
 namespace {
 
-// Headers up to here keep their buffer; a large manifest's is given back.
+// Keep header buffers up to this size; free larger ones.
 constexpr std::size_t kKeptHeader = 64 << 10;
 
 }  // namespace

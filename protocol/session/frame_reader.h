@@ -1,6 +1,6 @@
-// FrameReader: puts frames together from bytes as they come, into buffers that are used again. Nothing
-// is allocated for a length before it has been compared with its limit; for a payload, not before the
-// owner has looked at the header. No socket; a frame is read in place.
+// FrameReader: assembles frames from received bytes, in reused buffers. Allocates nothing for a length
+// before it has been compared with its limit, and nothing for a payload before the owner has checked the
+// header. No socket; a frame is read in place.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +16,21 @@ namespace fedge::protocol {
 class FrameReader {
  public:
   enum class Event {
-    kMore,     // nothing to do yet
-    kPayload,  // the header is here: look at it, then expect_payload() or refuse
-    kFrame,    // the frame is here until next()
+    kMore,     // incomplete
+    kPayload,  // the header is complete: check it, then call expect_payload() or refuse
+    kFrame,    // the frame is complete and valid until next()
   };
 
-  // Where the next bytes belong; never empty while a frame is unfinished.
+  // Where to put the next bytes; never empty while a frame is incomplete.
   std::span<std::byte> space();
-  // So many bytes of space() have been filled.
+  // Call after putting `bytes` bytes into space().
   Result<Event> filled(std::size_t bytes, const FrameLimits& limits);
-  // After kPayload: makes room for it, 64-byte aligned.
+  // After kPayload: allocates the payload, 64-byte aligned.
   void expect_payload();
-  // After kFrame: forgets it.
+  // After kFrame: discards the frame.
   void next();
 
-  // Bytes of the unfinished frame that are here; 0 between frames.
+  // Bytes received of the incomplete frame; 0 between frames.
   std::size_t in_hand() const;
   const FrameHeader& frame() const { return frame_; }
   std::span<const std::byte> header() const { return std::span(header_).first(frame_.header_size); }
@@ -45,7 +45,7 @@ class FrameReader {
   FrameHeaderBytes fixed_{};
   FrameHeader frame_;
   std::vector<std::byte> header_;
-  ChunkBuffer payload_;  // while one is coming in
+  ChunkBuffer payload_;  // while a payload is being received
 };
 
 }  // namespace fedge::protocol

@@ -157,8 +157,8 @@ void LinkImpl::begin_closing(const Error& error) {
   flush_soon();
 }
 
-// Says that no more will be sent, and waits for the peer to do the same: closing a socket on which
-// bytes have arrived unread would make the system discard what the peer has not read yet.
+// Closes the sending side and waits for the peer to do the same. Closing a socket with unread input would
+// make the system discard what the peer has not read yet.
 void LinkImpl::linger() {
   phase_ = Phase::kLingering;
   stream_.shutdown();
@@ -199,7 +199,7 @@ void LinkImpl::end_fetches() {
 void LinkImpl::report_closed() {
   if (std::exchange(closed_reported_, true)) return;
   boost::asio::post(ticker_.get_executor(), [self = shared_from_this()] {
-    // Lets go of what the callbacks hold, which may be this link.
+    // Destroys what the callbacks hold, which may include this link.
     const auto callbacks = std::exchange(self->callbacks_, std::make_shared<LinkCallbacks>());
     if (callbacks->on_closed) callbacks->on_closed(*self->outcome_);
   });
@@ -212,8 +212,8 @@ void LinkImpl::arm_ticker() {
   });
 }
 
-// Counts ticks instead of comparing times: a program that was stopped for a while, or was busy, hears
-// what has arrived meanwhile before it gives its peer up.
+// Counts ticks instead of comparing times: a program that was stopped or busy for a while first reads what
+// has arrived before it declares its peer dead.
 void LinkImpl::tick() {
   const auto idle_ticks = static_cast<int>(timeouts_.idle / (timeouts_.ping / 4));
   const std::uint64_t received = traffic_.received.value();
@@ -239,8 +239,8 @@ void LinkImpl::tick() {
   if (phase_ == Phase::kOpen) arm_ticker();
 }
 
-// Only what comes in is held to a rate: bytes to the peer may be slow because thousands of others are sent
-// theirs at the same time, and what waits for it is bounded.
+// Limits only the incoming rate. Output may be slow because thousands of peers get data at the same time,
+// and the data waiting for it is bounded.
 bool LinkImpl::too_slow() {
   frame_ticks_ = reader_.in_hand() > 0 ? frame_ticks_ + 1 : 0;
   const std::chrono::milliseconds counted = frame_ticks_ * (timeouts_.ping / 4) - timeouts_.slow_grace;

@@ -10,8 +10,8 @@
 namespace fedge::protocol {
 namespace {
 
-// Bytes read in one go before others have their turn on this thread. Little is read for the price of more: a
-// peer that sends nothing but the smallest frames has no longer a turn than others.
+// Bytes read before other links on this thread get their turn. Each read counts as at least kSmallestRead,
+// so that a peer with only tiny frames does not get a longer turn.
 constexpr std::size_t kReadTurn = 1 << 20;
 constexpr std::size_t kSmallestRead = 4 << 10;
 
@@ -82,8 +82,8 @@ Result<void> LinkImpl::take(FrameReader::Event event) {
   FEDGE_TRY_VOID(take_frame());
   reader_.next();
   frame_ticks_ = 0;
-  // What is asked for next is under way while more comes in; other answers wait for the end of the turn, so
-  // that a hundred pings are answered in one go.
+  // After a chunk, send the next requests now, so that they overlap with further input. Other answers wait
+  // for the end of the turn, so that a hundred pings are answered together.
   if (is_chunk && has_output() && !waiting_writable_) on_writable();
   return {};
 }
@@ -115,13 +115,13 @@ Result<void> LinkImpl::take_frame() {
 Result<void> LinkImpl::take_message() {
   FEDGE_TRY(message, decode(reader_.frame().type, reader_.header()));
   if (const auto* goodbye = std::get_if<Goodbye>(&message)) goodbye_ = *goodbye;
-  // The callback may replace the callbacks.
+  // A copy: the callback may replace the callbacks.
   const auto callbacks = callbacks_;
   if (callbacks->on_message) callbacks->on_message(message);
   return {};
 }
 
-// Before the payload is given any memory.
+// Checks a chunk's header before memory is allocated for its payload.
 Result<void> LinkImpl::check_chunk() {
   FEDGE_TRY(chunk, decode_chunk(reader_.header()));
   FEDGE_TRY(length, fetches_.expected_length(chunk));
@@ -135,7 +135,7 @@ Result<void> LinkImpl::check_chunk() {
 
 void LinkImpl::take_chunk() {
   const auto finished = fetches_.receive(incoming_, reader_.payload());
-  // Asked for before `done` is called, so that the peer is at work meanwhile.
+  // Request more before `done` is called, so that the peer works meanwhile.
   ask_for_chunks();
   if (!finished) return;
   if (!finished->picked) return end_fetch(finished->object, finished->outcome);

@@ -9,7 +9,7 @@
 namespace fedge::protocol {
 namespace {
 
-// Bytes written in one go before others have their turn on this thread.
+// Bytes written before other links on this thread get their turn.
 constexpr std::size_t kWriteTurn = 1 << 20;
 
 }  // namespace
@@ -68,7 +68,7 @@ void LinkImpl::on_writable() {
         return wait_writable();
       case TlsStream::Outcome::kWantRead:
         writer_.set_aside();
-        return;  // whatever arrives brings us back here
+        return;  // on_readable() will resume writing
       case TlsStream::Outcome::kClosed:
       case TlsStream::Outcome::kFailed:
         return write_failed();
@@ -80,7 +80,7 @@ void LinkImpl::on_writable() {
   flush_soon();
 }
 
-// The peer may have said why before it went: hears it out.
+// Reads what the peer sent before it closed, perhaps a Goodbye with the reason.
 void LinkImpl::write_failed() {
   write_broken_ = true;
   const Error error = stream_.failure();

@@ -81,7 +81,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
         });
   }
 
-  // Out of descriptors or memory: trying again at once would only keep the processor busy.
+  // Pauses after running out of descriptors or memory: an immediate retry would only keep the processor
+  // busy.
   void rest() {
     pause_.expires_after(std::chrono::milliseconds(100));
     pause_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
@@ -93,7 +94,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     records_.make_room_for(io_, socket.native_handle());
     boost::system::error_code error;
     const tcp::endpoint endpoint = socket.remote_endpoint(error);
-    if (error) return;  // gone again
+    if (error) return;  // disconnected again
     const Address peer = address_of(endpoint);
     auto ticket = admission_->admit(household(peer.host));
     forgive_later();
@@ -123,7 +124,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     if (on_refused) on_refused(peer, why);
   }
 
-  // Runs as long as there is anybody to forgive, or may be.
+  // Calls forgive() at intervals while any place is taken.
   void forgive_later() {
     if (forgiving_ || admission_->total() == 0) return;
     forgiving_ = true;

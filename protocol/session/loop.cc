@@ -15,7 +15,7 @@ void post(boost::asio::io_context& io, Job job) { boost::asio::post(io, std::mov
 struct Timer::Impl {
   explicit Impl(boost::asio::io_context& io) : timer(io) {}
 
-  // One whose time has come may wait to be called already: Asio then cannot cancel it any more.
+  // The counter also cancels a wait that has expired but not been called, which Asio can no longer cancel.
   void wait(Job job) {
     const std::uint64_t mine = ++*set;
     timer.async_wait([job = std::move(job), set = set, mine](const boost::system::error_code& error) {
@@ -24,7 +24,8 @@ struct Timer::Impl {
   }
 
   boost::asio::steady_timer timer;
-  std::shared_ptr<std::uint64_t> set = std::make_shared<std::uint64_t>(0);  // how often, or cancelled
+  std::shared_ptr<std::uint64_t> set =
+      std::make_shared<std::uint64_t>(0);  // counts at(), after() and cancel()
 };
 
 Timer::Timer(boost::asio::io_context& io) : impl_(std::make_unique<Impl>(io)) {}

@@ -1,5 +1,5 @@
-// What is done later: on the io_context's thread (post, Timer), or on a thread of its own (Worker). Who uses
-// these need not read Asio's headers, nor make its templates anew for each callback.
+// Deferred work: on the io_context's thread (post, Timer) or on a separate thread (Worker). Hides Asio's
+// headers and templates from its users, to save compile time.
 #pragma once
 
 #include <chrono>
@@ -16,12 +16,12 @@ namespace fedge::protocol {
 
 using Job = std::function<void()>;
 
-// On the io_context's thread, after what is being done there now. From any thread.
+// Runs the job on the io_context's thread, after the current handler. From any thread.
 void post(boost::asio::io_context& io, Job job);
 
-// Calls back once, on the io_context's thread, and only there may it be used. What was set before is not done
-// any more once it is set again, cancelled or gone; until it would have been due or the io_context has come
-// round, its captures stay alive.
+// Calls back once, on the io_context's thread; use it on that thread only. Setting it again, cancelling or
+// destroying it drops the earlier job. The job's captures stay alive until its time or until the io_context
+// has processed the cancellation.
 class Timer {
  public:
   explicit Timer(boost::asio::io_context& io);
@@ -38,7 +38,7 @@ class Timer {
   std::unique_ptr<Impl> impl_;
 };
 
-// A thread that does one job after the other.
+// A thread that runs one job after the other.
 class Worker {
  public:
   Worker();
@@ -48,9 +48,9 @@ class Worker {
 
   // From any thread.
   void post(Job job);
-  // Jobs that have not begun are never done.
+  // Drops the jobs that have not begun.
   void stop();
-  // Waits for the job in hand and, unless it was stopped, for those that were posted.
+  // Waits for the current job and, unless stopped, for all posted jobs.
   void join();
 
  private:
@@ -58,7 +58,7 @@ class Worker {
   std::unique_ptr<Impl> impl_;
 };
 
-// Keeps io_context::run() from returning while there is only work elsewhere.
+// Keeps io_context::run() from returning while only other threads have work.
 class Unfinished {
  public:
   explicit Unfinished(boost::asio::io_context& io);

@@ -138,9 +138,10 @@ TlsStream::Step TlsStream::write(std::span<const std::byte> bytes) {
 TlsStream::Step TlsStream::shutdown() {
   ERR_clear_error();
   const int result = SSL_shutdown(ssl_.get());
-  // What an alert is written from is 16 KiB that nothing else gives back before the connection is gone.
+  // Frees the 16 KiB of buffers that the alert was written from; otherwise they last as long as the
+  // connection.
   SSL_free_buffers(ssl_.get());
-  return outcome_of(result == 0 ? 1 : result, 0);  // 0: ours is sent, the peer's has not come
+  return outcome_of(result == 0 ? 1 : result, 0);  // 0: our alert is sent, the peer's has not arrived
 }
 
 TlsStream::Step TlsStream::outcome_of(int result, std::size_t bytes) {
@@ -163,7 +164,7 @@ Error TlsStream::describe_failure(int ssl_error) const {
             std::string("the connection broke: ") + std::strerror(state_->last_errno)};
   }
   const char* reason = ERR_reason_error_string(code);
-  // An alert is not the peer's word either: one bit changed on the way makes an honest peer send one.
+  // An alert is not authenticated: one bit flipped in transit makes an honest peer send one.
   return {ErrorCode::kUnavailable,
           std::string("TLS failed: ") + (reason != nullptr ? reason : "unknown reason")};
 }

@@ -40,7 +40,7 @@ bool has_aes_instructions() {
 #endif
 }
 
-// Self-signed; peers look at the key alone, so the dates span all of X.509's calendar.
+// Self-signed; peers check only the key, so the validity covers the full range of X.509 dates.
 Certificate make_certificate(EVP_PKEY* key) {
   Certificate certificate(X509_new());
   if (!certificate) return nullptr;
@@ -57,7 +57,7 @@ Certificate make_certificate(EVP_PKEY* key) {
 }
 
 bool configure(SSL_CTX* context) {
-  // The accepting side decides the cipher: what both do in hardware, else ChaCha20.
+  // The accepting side decides on the cipher: AES if both have it in hardware, else ChaCha20.
   const char* ciphers = has_aes_instructions()
                             ? "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_256_GCM_SHA384"
                             : "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384";

@@ -1,4 +1,4 @@
-// Compiled with avx2 instructions on x86-64 (CMakeLists.txt); empty elsewhere.
+// Compiled with AVX2 instructions on x86-64 (CMakeLists.txt); empty elsewhere.
 #if defined(__x86_64__)
 #include "protocol/codecs/kernels/body.h"
 #include "protocol/codecs/kernels/kernel_variants.h"

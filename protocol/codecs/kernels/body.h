@@ -1,7 +1,6 @@
-// The kernels' code, compiled once for each instruction set by the .cc files beside it: plain loops
-// without branches, which the compiler vectorises. Calls nothing of the standard library and defines
-// nothing but internal functions: an inline function compiled for a newer processor must not be the
-// copy that the linker picks for everybody.
+// The kernels' code, which each .cc file beside it compiles for one instruction set: plain loops without
+// branches, for the compiler to vectorise. Uses no standard library and has internal linkage only.
+// Otherwise the linker could keep the copy of an inline function that was compiled for a newer processor.
 #pragma once
 
 #include "protocol/codecs/kernels/kernels.h"
@@ -16,10 +15,10 @@ void to_float16(const float* __restrict values, std::size_t count, std::uint16_t
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t bits = bits_of(values[i]);
     const std::uint32_t magnitude = bits & 0x7fffffff;
-    // Down to 2^-14: the exponent's bias goes from 127 to 15, and 13 bits of the mantissa are rounded
-    // away. A carry out of the mantissa goes into the exponent, as it should.
+    // Magnitudes from 2^-14: change the exponent's bias from 127 to 15 and round off 13 bits of the
+    // mantissa. A carry out of the mantissa correctly increments the exponent.
     const std::uint32_t normal = (magnitude - 0x38000000 + 0xfff + ((magnitude >> 13) & 1)) >> 13;
-    // Below, binary16 counts in units of 2^-24, and so do binary32 numbers from 1/2 to 1.
+    // Below 2^-14 binary16 has units of 2^-24, like binary32 between 1/2 and 1: adding 0.5 rounds.
     const std::uint32_t tiny = bits_of(float_of(magnitude) + 0.5F) - 0x3f000000;
     const std::uint32_t rounded = magnitude < 0x38800000 ? tiny : normal;
     const std::uint32_t within = magnitude > 0x477fe000 ? 0x7bff : rounded;  // 65504
@@ -52,7 +51,7 @@ void from_bfloat16(const std::uint16_t* __restrict patterns, std::size_t count, 
   for (std::size_t i = 0; i < count; ++i) out[i] = float_of(static_cast<std::uint32_t>(patterns[i]) << 16);
 }
 
-// Every counter for itself: the compiler takes several at a time.
+// Each counter is independent, so that the compiler can compute several at a time.
 void draw(const DrawSource& source, std::uint64_t first, std::uint32_t* __restrict out) {
   const auto stream0 = static_cast<std::uint32_t>(source.stream);
   const auto stream1 = static_cast<std::uint32_t>(source.stream >> 32);
@@ -83,8 +82,8 @@ void draw(const DrawSource& source, std::uint64_t first, std::uint32_t* __restri
   }
 }
 
-// A draw read as a signed number is uniform around 0; with half a step more it never is 0 or 1. 128
-// keeps the sum positive, where truncation is floor.
+// A draw read as a signed integer is uniform around 0; the added half step keeps u away from 0 and 1.
+// Adding 128 keeps the sum positive, so that truncation equals floor.
 void round_levels(const Rounding& rounding, std::int8_t* __restrict levels) {
   const float* __restrict values = rounding.values;
   const std::uint32_t* __restrict draws = rounding.draws;

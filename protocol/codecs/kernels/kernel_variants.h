@@ -1,5 +1,5 @@
-// The sets of loops there are. Only portable.cc may be called anywhere; supported_kernels() asks the
-// processor before it hands out another.
+// The available sets of kernels. Only portable.cc may run on every processor; supported_kernels() checks
+// the processor before it returns another set.
 #pragma once
 
 #include "protocol/codecs/kernels/kernels.h"

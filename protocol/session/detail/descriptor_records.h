@@ -1,6 +1,6 @@
-// DescriptorRecords: Asio keeps a small record for each descriptor in use and, once made, until the
-// io_context ends. Made one at a time they lie between the links' memory, and each holds a page of it when
-// the links have gone: made ahead, in batches, they lie together. Private to session/.
+// DescriptorRecords: Asio keeps a small record for each descriptor number until the io_context ends.
+// Records made one at a time lie between the links' memory, and each keeps a page from being freed after
+// the links have ended. Made in advance in batches, they lie together. Private to session/.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -9,7 +9,7 @@ namespace fedge::protocol {
 
 class DescriptorRecords {
  public:
-  // Called with each new descriptor; the system hands out the smallest number that is free.
+  // Call with each new descriptor; the system assigns the smallest free number.
   void make_room_for(boost::asio::io_context& io, int descriptor);
 
  private:

@@ -1,5 +1,4 @@
-// Handshake: carries a TLS handshake through on a connected socket, within a time limit. Private to
-// session/.
+// Handshake: performs a TLS handshake on a connected socket within a time limit. Private to session/.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -14,8 +13,8 @@
 
 namespace fedge::protocol {
 
-// One step of a handshake at a time, then whatever else is due on the thread: a step takes a millisecond for
-// its signatures, and a hundred strangers who come at once must not hold up those who are let in.
+// Runs one handshake step at a time, then lets other events of the thread run. A step takes about a
+// millisecond for its signatures, and a hundred simultaneous strangers must not delay admitted clients.
 class StepQueue : public std::enable_shared_from_this<StepQueue> {
  public:
   explicit StepQueue(boost::asio::io_context& io) : io_(io) {}
@@ -31,13 +30,13 @@ class Handshake : public std::enable_shared_from_this<Handshake> {
  public:
   using Done = std::function<void(Result<TlsStream>)>;
 
-  // With a queue, its steps wait for their turn there.
+  // With a queue, the handshake's steps wait there.
   explicit Handshake(TlsStream stream, std::shared_ptr<StepQueue> queue = nullptr)
       : stream_(std::move(stream)), timer_(stream_.socket().get_executor()), queue_(std::move(queue)) {}
 
-  // Calls done once, later than this call.
+  // Calls `done` once, after this call has returned.
   void start(std::chrono::steady_clock::duration time_limit, Done done);
-  // Ends it with this error, unless it has ended.
+  // Ends the handshake with this error, unless it has ended.
   void abort(const Error& error);
 
  private:

@@ -1,6 +1,6 @@
-// LinkImpl: a Link on a TLS stream. Two loops run on readiness: on_readable() takes frames in,
-// on_writable() puts frames out; one timer ticks for pings, silence and floods. What is decided about
-// chunks is in FetchSet and ChunkSender, what is known about bytes in FrameReader and FrameWriter.
+// LinkImpl: a Link on a TLS stream. on_readable() reads frames and on_writable() writes them when the
+// socket is ready; one timer checks pings, silence and floods. FetchSet and ChunkSender decide about
+// chunks; FrameReader and FrameWriter handle bytes.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -25,9 +25,9 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   LinkImpl(TlsStream stream, std::string peer_address, const Timeouts& timeouts,
            std::unique_ptr<Admission::Ticket> ticket);
 
-  // Begins to read; once, after the callbacks have been set.
+  // Begins to read; call once, after the callbacks have been set.
   void start();
-  // Closes at once, without a word to the peer.
+  // Closes at once, without a message to the peer.
   void drop(const Error& error);
 
   const PublicKey& peer() const override { return stream_.peer(); }
@@ -55,15 +55,15 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   using Exchanges = std::map<ObjectId, std::shared_ptr<ExchangeCallbacks>>;
   enum class Phase {
     kOpen,
-    kFlushing,   // writes what is queued, heeds nothing that comes
-    kLingering,  // has said that it sends no more, waits for the peer to say so too
+    kFlushing,   // writes what is queued, ignores input
+    kLingering,  // has closed its sending side, waits for the peer to do the same
     kClosed,
   };
 
   // Input
   void wait_readable();
   void on_readable();
-  bool read_some(std::size_t& budget);  // false: wait, or it is over
+  bool read_some(std::size_t& budget);  // false: wait for input, or the link has ended
   Result<void> take(FrameReader::Event event);
   Result<void> take_frame();
   Result<void> take_message();
@@ -84,7 +84,7 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
 
   // Life
   void tick();
-  bool too_slow();  // what is coming in, at this tick
+  bool too_slow();  // the frame being received, at this tick
   void arm_ticker();
   void end_fetch(const ObjectId& id, const Result<void>& outcome);
   std::shared_ptr<ExchangeCallbacks> exchange_of(const ObjectId& id) const;  // null if it is not exchanged
@@ -102,14 +102,14 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   std::unique_ptr<Admission::Ticket> ticket_;
   std::shared_ptr<LinkCallbacks> callbacks_ = std::make_shared<LinkCallbacks>();
   boost::asio::steady_timer ticker_;
-  boost::asio::steady_timer deadline_;  // to be authorised, later to close
+  boost::asio::steady_timer deadline_;  // for authorisation, later for closing
 
   Phase phase_ = Phase::kOpen;
   bool authorised_ = false;
   bool accepted_;  // this is the accepting side
   bool closed_reported_ = false;
   std::optional<Error> outcome_;    // why the link ends
-  std::optional<Goodbye> goodbye_;  // the peer's
+  std::optional<Goodbye> goodbye_;  // from the peer
 
   FrameReader reader_;
   FrameWriter writer_;
@@ -124,16 +124,16 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   bool waiting_writable_ = false;
   bool flush_posted_ = false;
   bool write_broken_ = false;
-  bool read_needs_write_ = false;  // OpenSSL must write before it can read on
+  bool read_needs_write_ = false;  // OpenSSL must write before it can continue to read
 
   int silent_ticks_ = 0;   // nothing received
-  int stalled_ticks_ = 0;  // something to write, nothing taken
+  int stalled_ticks_ = 0;  // output pending, but nothing written
   std::uint64_t received_before_ = 0;
   std::uint64_t written_before_ = 0;
   std::uint64_t written_ = 0;
-  int frame_ticks_ = 0;             // since the frame that is coming in was begun
+  int frame_ticks_ = 0;             // ticks since the current incoming frame began
   std::size_t control_frames_ = 0;  // received since the last tick
-  std::size_t control_bytes_ = 0;   // of their headers
+  std::size_t control_bytes_ = 0;   // header bytes since the last tick
 };
 
 }  // namespace fedge::protocol

@@ -1,4 +1,4 @@
-// What every link's socket is set to, and where it leads. Private to session/.
+// Options for every link's socket, and its peer's address. Private to session/.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>

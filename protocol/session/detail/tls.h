@@ -1,6 +1,6 @@
-// TLS 1.3 on a non-blocking socket. OpenSSL reads and writes the socket itself, so a record is copied
-// once each way; Asio only says when the socket is ready. Private to session/: knows Asio and OpenSSL.
-// Every call returns at once. Errors are text for a person; nothing here throws on a peer's bytes.
+// TLS 1.3 on a non-blocking socket. OpenSSL reads and writes the socket itself, so a record is copied once
+// in each direction; Asio only reports when the socket is ready. Every call returns at once. Errors are
+// readable text; bytes of a peer never cause an exception. Private to session/: needs Asio and OpenSSL.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -17,7 +17,7 @@
 
 namespace fedge::protocol {
 
-// Certificate, key and settings, made once.
+// Certificate, key and settings, created once.
 class TlsIdentity {
  public:
   struct Free {
@@ -37,17 +37,17 @@ class TlsStream {
  public:
   enum class Outcome {
     kDone,       // made progress: `bytes`
-    kWantRead,   // again when the socket is readable
-    kWantWrite,  // again when the socket is writable
-    kClosed,     // the peer has said that it sends no more
-    kFailed,     // the connection is of no more use: failure()
+    kWantRead,   // call again when the socket is readable
+    kWantWrite,  // call again when the socket is writable
+    kClosed,     // the peer sends no more
+    kFailed,     // the connection is unusable: see failure()
   };
   struct Step {
     Outcome outcome = Outcome::kFailed;
     std::size_t bytes = 0;
   };
 
-  // The accepting side takes any Ed25519 key; the connecting side expects this one.
+  // The accepting side accepts any Ed25519 key; the connecting side only `expected`.
   static TlsStream accepting(boost::asio::ip::tcp::socket socket, std::shared_ptr<TlsIdentity> identity);
   static TlsStream connecting(boost::asio::ip::tcp::socket socket, std::shared_ptr<TlsIdentity> identity,
                               const PublicKey& expected);
@@ -59,11 +59,11 @@ class TlsStream {
   Step read(std::span<std::byte> out);  // at least one byte
   // After kWantRead or kWantWrite, call again with the same bytes.
   Step write(std::span<const std::byte> bytes);
-  // Says that no more will be sent.
+  // Tells the peer that nothing more will be sent.
   Step shutdown();
 
   boost::asio::ip::tcp::socket& socket() { return socket_; }
-  // The peer's key, once the handshake is done.
+  // The peer's key, after the handshake.
   const PublicKey& peer() const { return state_->peer; }
   const Error& failure() const { return failure_; }
 
@@ -71,13 +71,13 @@ class TlsStream {
   struct FreeSsl {
     void operator()(SSL* ssl) const { SSL_free(ssl); }
   };
-  // What OpenSSL's callbacks reach; its address does not change when the stream is moved.
+  // State for OpenSSL's callbacks; its address stays the same when the stream is moved.
   struct State {
     int fd = -1;
     int last_errno = 0;
     std::optional<PublicKey> expected;
     PublicKey peer;
-    std::optional<Error> refusal;  // why the peer's certificate was not taken
+    std::optional<Error> refusal;  // why the peer's certificate was refused
   };
   friend struct TlsCallbacks;
 

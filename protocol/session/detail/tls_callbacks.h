@@ -1,4 +1,4 @@
-// What OpenSSL calls: the check of a peer's certificate, and socket input and output.
+// Callbacks for OpenSSL: the check of a peer's certificate, and socket input and output.
 #pragma once
 
 #include <openssl/bio.h>
@@ -8,12 +8,12 @@
 
 namespace fedge::protocol {
 
-// Several records come in with one system call.
+// Large enough to read several records with one system call.
 inline constexpr std::size_t kTlsReadBuffer = 64 << 10;
 
 struct TlsCallbacks {
-  // Takes a certificate for the Ed25519 key in it, which the handshake proves the peer to hold; there
-  // is no authority. Pins the key if one is expected.
+  // Accepts a certificate for the Ed25519 key in it; the handshake proves that the peer holds the key.
+  // There is no certificate authority. Refuses another key if one is expected.
   static int verify(X509_STORE_CTX* store, void* unused);
 
   static int send(BIO* bio, const char* bytes, int length);
