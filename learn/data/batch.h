@@ -1,4 +1,4 @@
-// Batch: samples side by side, as a model takes them; BatchBuffer reads them out of a Dataset.
+// Batch: samples side by side, as input of a model. BatchBuffer reads them from a Dataset.
 #pragma once
 
 #include <cstddef>
@@ -12,30 +12,30 @@
 
 namespace fedge::learn {
 
-// A mini-batch. Of a classifier: `inputs` holds a row of the input's size for each label. Of a language
-// model: sequences of tokens, and for each token its target, or kNoToken where nothing is predicted.
+// A mini-batch. For a classifier, `inputs` has a row of the input's size for each label. For a language model
+// it has sequences of tokens, and for each token its target, or kNoToken where nothing is predicted.
 struct Batch {
   std::span<const float> inputs;
-  std::span<const std::uint8_t> labels;  // may be empty where only scores are asked for
+  std::span<const std::uint8_t> labels;  // may be empty if only scores are needed
   std::span<const Token> tokens;
-  std::span<const Token> targets;  // the same
+  std::span<const Token> targets;  // may be empty likewise
   std::size_t length = 0;          // of each sequence; 0: the model's context
 };
 
-// Memory for one batch at a time. A sequence that is shorter than the others is filled up with token 0,
-// which nothing is predicted from.
+// Memory for one batch at a time. Shorter sequences are padded with token 0 and target kNoToken.
 class BatchBuffer {
  public:
-  // `width`: of a sample, in floats, or in tokens of a text.
+  // `width`: size of a sample, in floats or tokens.
   BatchBuffer(std::size_t width, bool text, std::size_t max_samples);
 
-  // At most max_samples; lent until the next call. flip: every label or target counted from the other end.
+  // Reads at most max_samples. The result is valid until the next call. `flip` replaces every label or target
+  // by classes - 1 - label.
   Batch read(const Dataset& data, std::span<const std::uint32_t> samples, bool flip = false);
 
  private:
   Batch read_text(const Dataset& data, std::span<const std::uint32_t> samples, bool flip);
 
-  std::size_t width_;  // of a sample: floats, or tokens
+  std::size_t width_;  // size of a sample, in floats or tokens
   bool text_;
   AlignedBuffer<float> inputs_;
   std::vector<std::uint8_t> labels_;

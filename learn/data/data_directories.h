@@ -1,5 +1,5 @@
-// Where data sets lie on a device. A coordinator does not choose which texts a device reads: it names a data
-// set, and the device knows where that is.
+// The directories of data sets on a device. A coordinator only names a data set; the device decides where it
+// is, so that a coordinator cannot choose which files are read.
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,15 @@
 
 namespace fedge::learn {
 
-// By data set; "" is of all that are not named.
+// Directory by data set; "" is for all data sets without an entry.
 using DataDirectories = std::map<std::string, std::filesystem::path>;
 
-// From texts "DIR" and "NAME=DIR". Errors name the text: no directory is there, or a data set has two.
+// Parses texts "DIR" and "NAME=DIR". kInvalid if one is not a directory, or if a data set has two.
 Result<DataDirectories> read_data_directories(std::span<const std::string> texts);
 
-// Sets data.directory to this device's. If it has none, corpora are where their packages put them, the data
-// set "text" is an error, and pictures, whose files have fixed names and one format, are where the run says.
+// Sets data.directory to this device's directory for the data set. Without one, corpora use their default
+// directory, and the data set "text" is an error. Images keep the run's directory, since their file names and
+// format are fixed.
 Result<void> choose_directory(const DataDirectories& directories, DataSpec& data);
 
 }  // namespace fedge::learn

@@ -23,7 +23,7 @@ constexpr InputShape kShape{28, 28, 1};
 constexpr std::size_t kClasses = 10;
 constexpr std::array<const char*, kClasses> kClassNames = {
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"};
-constexpr float kMean = 0.2860F;  // of the training images' pixels / 255
+constexpr float kMean = 0.2860F;  // mean of the training images' pixels / 255
 constexpr float kPixelDeviation = 0.3530F;
 
 struct File {
@@ -31,7 +31,7 @@ struct File {
   std::string bytes;
 };
 
-// The file as the package has it, packed, or unpacked beside it or instead.
+// Reads NAME.gz as the package installs it, or else the unpacked NAME.
 Result<File> read_either(const std::filesystem::path& directory, const std::string& name) {
   const std::filesystem::path packed = directory / (name + ".gz");
   for (const auto& path : {packed, directory / name}) {
@@ -64,8 +64,8 @@ Result<Labels> read_labels(const std::filesystem::path& directory, const std::st
   return Labels{std::move(file.path), std::move(labels)};
 }
 
-// (x / 255 - mean) / deviation for each possible byte, in float32 as torchvision's ToTensor and
-// Normalize compute it.
+// (x / 255 - mean) / deviation for each byte x, computed in float32 as torchvision's ToTensor and Normalize
+// do.
 std::array<float, 256> normalisation() {
   std::array<float, 256> table{};
   for (std::size_t x = 0; x < table.size(); ++x)
@@ -73,8 +73,8 @@ std::array<float, 256> normalisation() {
   return table;
 }
 
-// The images of these samples (ascending), or of all, as bytes; the file is read to its end either way,
-// so that its checksum counts.
+// Reads the images of these samples (ascending), or all, as bytes. It always reads the file to its end, so
+// that the checksum is verified.
 Result<Dataset> read_images(const std::filesystem::path& directory, const std::string& name,
                             const Labels& labels, std::optional<std::span<const std::uint32_t>> wanted) {
   FEDGE_TRY(file, read_either(directory, name));

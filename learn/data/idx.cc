@@ -12,7 +12,8 @@ namespace fedge::learn {
 namespace {
 
 constexpr std::size_t kMaxDeflateRatio = 1032;
-constexpr std::size_t kWindow = std::size_t{1} << 30;  // zlib counts in 32 bits: larger inputs go in by parts
+constexpr std::size_t kWindow = std::size_t{1}
+                                << 30;  // zlib counts in 32 bits: larger inputs are passed in parts
 constexpr unsigned kUnsignedByte = 0x08;
 
 Error corrupt_idx(const std::string& name, const std::string& what) {
@@ -25,7 +26,7 @@ unsigned byte_at(std::span<const std::byte> bytes, std::size_t index) {
 
 }  // namespace
 
-// The unpacked bytes of a plain or gzip file, in order.
+// Reads the unpacked bytes of a plain or gzip file in order.
 class IdxReader::Source {
  public:
   explicit Source(std::span<const std::byte> bytes) : bytes_(bytes) {
@@ -38,7 +39,7 @@ class IdxReader::Source {
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
 
-  // No more than this many bytes can come out.
+  // Upper bound of the number of unpacked bytes.
   std::size_t capacity() const {
     if (!packed_) return bytes_.size();
     return bytes_.size() > std::numeric_limits<std::size_t>::max() / kMaxDeflateRatio
@@ -46,12 +47,12 @@ class IdxReader::Source {
                : bytes_.size() * kMaxDeflateRatio;
   }
 
-  // Fills as much of `out` as there is and returns how much that was.
+  // Fills `out` as far as data remains and returns the number of bytes read.
   Result<std::size_t> read(std::span<std::uint8_t> out, const std::string& name) {
     return packed_ ? inflate_into(out, name) : copy_into(out);
   }
 
-  // After the last byte that was expected: nothing may follow.
+  // Must be called after the last expected byte. kCorrupt if more data follows or the trailer is missing.
   Result<void> finish(const std::string& name) {
     std::uint8_t extra = 0;
     FEDGE_TRY(got, read({&extra, 1}, name));
@@ -91,7 +92,7 @@ class IdxReader::Source {
       } else if (status != Z_OK && status != Z_BUF_ERROR) {
         return corrupt_idx(name, damage());
       } else if (used == 0 && made == 0) {
-        return done;  // the input is used up
+        return done;  // the input is exhausted
       }
     }
     return done;
@@ -105,9 +106,9 @@ class IdxReader::Source {
   }
 
   std::span<const std::byte> bytes_;
-  std::size_t next_ = 0;  // first byte not taken yet
+  std::size_t next_ = 0;  // first byte not yet consumed
   bool packed_ = false;
-  bool ended_ = false;  // zlib has seen the trailer and found it right
+  bool ended_ = false;  // zlib has verified the trailer
   z_stream stream_{};
 };
 

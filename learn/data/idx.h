@@ -1,7 +1,7 @@
-// IDX: the file format of MNIST and its kin (LeCun, Cortes, Burges): big-endian header with element
-// type and dimensions, then row-major bytes; plain or in one gzip member, whose CRC-32 is checked.
-// IdxReader hands the elements out piece by piece from the file's bytes, so that nothing is ever
-// unpacked as a whole; it borrows those bytes. One thread. Only unsigned bytes are read.
+// IDX: the file format of MNIST (LeCun, Cortes, Burges): a big-endian header with element type and
+// dimensions, then row-major bytes. Files may be plain or one gzip member, whose CRC-32 is checked. IdxReader
+// returns the elements piece by piece, so that the file is never unpacked as a whole. It supports only
+// unsigned bytes. The caller must keep the file's bytes alive. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,9 @@ namespace fedge::learn {
 
 class IdxReader {
  public:
-  // Reads the header. `name` stands in front of every message. Refuses another element type than
-  // unsigned byte, another number of dimensions than `rank`, a dimension of 0, and more elements
-  // than the bytes can hold (deflate packs at most 1032 to 1), so that a caller may allocate
-  // elements() before reading them.
+  // Reads the header. `name` begins every message. kCorrupt for another element type than unsigned byte,
+  // another number of dimensions than `rank`, a dimension of 0, or more elements than the bytes can contain
+  // (deflate packs at most 1032 to 1). A caller may therefore allocate elements() before reading them.
   static Result<IdxReader> open(std::span<const std::byte> bytes, const std::string& name, std::size_t rank);
   ~IdxReader();
   IdxReader(IdxReader&&) noexcept;
@@ -29,9 +28,9 @@ class IdxReader {
   const std::vector<std::size_t>& dimensions() const { return dimensions_; }
   std::size_t elements() const { return elements_; }  // product of dimensions()
 
-  // The next out.size() elements; kCorrupt if the file ends before or its packing is damaged.
+  // Reads the next out.size() elements; kCorrupt if the file is truncated or its compressed data is damaged.
   Result<void> read(std::span<std::uint8_t> out);
-  // To be called after the last element: kCorrupt if bytes follow it or the checksum differs.
+  // Must be called after the last element: kCorrupt if bytes follow or the checksum differs.
   Result<void> finish();
 
  private:

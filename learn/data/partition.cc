@@ -14,7 +14,7 @@ namespace {
 
 using Samples = std::vector<std::uint32_t>;
 
-// How often dirichlet tries for min_size: this often, or until about five seconds of draws are spent.
+// Limits of dirichlet's attempts to reach min_size: 1000 attempts, or about five seconds of draws.
 constexpr std::size_t kMaxAttempts = 1000;
 constexpr std::size_t kMaxGammaDraws = 20'000'000;
 
@@ -31,7 +31,8 @@ Error impossible(const std::string& key, const std::string& message) {
 
 std::string count_of(std::size_t count, const char* what) { return std::to_string(count) + " " + what; }
 
-// Cuts `total` things into `parts` runs whose lengths differ by at most one, the longer ones first.
+// Start of part `part` if `total` elements are cut into `parts` runs. Lengths differ by at most one, longer
+// ones first.
 std::size_t even_start(std::size_t total, std::size_t parts, std::size_t part) {
   return part * (total / parts) + std::min(part, total % parts);
 }
@@ -71,7 +72,7 @@ Partition sorted_partition(Samples samples, std::vector<std::size_t> starts) {
   return {std::move(samples), std::move(starts)};
 }
 
-// Hands class k's samples out in runs: client c gets share[c * classes + k] of them.
+// Deals class k's samples in runs: client c gets share[c * classes + k] of them.
 Partition deal(const std::vector<Samples>& by_class, std::span<const std::size_t> share,
                std::size_t clients) {
   const std::size_t classes = by_class.size();
@@ -92,8 +93,8 @@ Partition deal(const std::vector<Samples>& by_class, std::span<const std::size_t
   return sorted_partition(std::move(samples), std::move(starts));
 }
 
-// One draw from the symmetric Dirichlet(alpha), by normalised Gamma variates in logarithms: with a
-// small alpha all of them may be below the smallest double.
+// One draw from the symmetric Dirichlet(alpha), by normalised Gamma variates. Works with their logarithms,
+// because with a small alpha all of them may be below the smallest double.
 void draw_dirichlet(double alpha, Rng& rng, std::span<double> out) {
   double largest = -std::numeric_limits<double>::infinity();
   for (double& value : out) {
@@ -119,7 +120,8 @@ Result<Partition> iid(const Input& in) {
   return sorted_partition(std::move(order), std::move(starts));
 }
 
-// Proportions over the clients for each class; nullopt if a client ends up below the minimum size.
+// Draws the proportions over the clients for each class; nullopt if a client gets fewer than min_size
+// samples.
 std::optional<std::vector<std::size_t>> draw_shares(const Input& in, const std::vector<Samples>& by_class,
                                                     Rng rng) {
   const std::size_t clients = in.spec.clients;
@@ -164,8 +166,8 @@ Result<Partition> dirichlet_over_clients(const Input& in) {
                                     "; lower min_size or clients, raise alpha, or set samples_per_client");
 }
 
-// One sample's class by the client's mix, among the classes that have samples left; by what is left
-// of them if the mix has nothing to say about any of those.
+// Draws one sample's class from the client's mix, restricted to classes with samples left. If the mix has no
+// mass there, draws in proportion to the samples left.
 std::size_t draw_class(std::span<const double> mix, std::span<const std::size_t> left, Rng& rng) {
   double mass = 0;
   std::size_t total = 0;
@@ -178,7 +180,7 @@ std::size_t draw_class(std::span<const double> mix, std::span<const std::size_t>
     double point = rng.uniform() * mass;
     for (std::size_t k = 0; k < mix.size(); ++k) {
       if (left[k] == 0 || mix[k] <= 0) continue;
-      chosen = k;  // rounding may leave a crumb of `point` after the last one
+      chosen = k;  // rounding may leave a small remainder of `point` after the last one
       if (point < mix[k]) break;
       point -= mix[k];
     }
@@ -271,8 +273,8 @@ Result<Partition> shards(const Input& in) {
   return sorted_partition(std::move(samples), std::move(starts));
 }
 
-// Client i's share before normalisation. Whole numbers where they can be, so that the division below
-// is exact; e^i relative to the last client's, so that it cannot overflow.
+// Each client's relative size. Integers where possible, so that the division in graded() is exact. Powers of
+// e are relative to the last client's, so that they cannot overflow.
 std::vector<double> relative_sizes(PartitionKind kind, std::size_t clients) {
   std::vector<double> weights(clients);
   double power = 1.0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kHeader = "fedge-bpe 1 ";
 constexpr std::size_t kMaxMerges = kMaxVocabulary - kByteTokens;
-constexpr std::size_t kQuotedBytes = 80;  // of a faulty line, in an error
+constexpr std::size_t kQuotedBytes = 80;  // of a faulty line, quoted in an error
 constexpr char kHexDigits[] = "0123456789abcdef";
 
 Error corrupt_table(std::size_t line, const std::string& what) {
@@ -37,13 +37,13 @@ void append_escaped(std::string& out, std::string_view bytes) {
   }
 }
 
-// 16 if it is none.
+// 16 if `c` is not a hexadecimal digit.
 std::size_t hex_value(char c) {
   const std::size_t digit = std::string_view(kHexDigits, 16).find(c);
   return digit == std::string_view::npos ? 16 : digit;
 }
 
-// Nothing if the text is not what append_escaped makes of some bytes.
+// Inverts append_escaped(). Nothing if `text` cannot be its output.
 std::optional<std::string> unescaped(std::string_view text) {
   std::string bytes;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -80,7 +80,7 @@ class Parser {
   }
 
  private:
-  // The next line without its end, which has to be there.
+  // The next line without its newline; nothing if there is no newline.
   std::optional<std::string_view> next_line() {
     const std::size_t end = rest_.find('\n');
     if (end == std::string_view::npos) return std::nullopt;
@@ -143,9 +143,9 @@ class Parser {
   }
 
   std::string_view rest_;
-  std::size_t line_ = 0;  // read so far
+  std::size_t line_ = 0;  // lines read so far
   BpeTable table_;
-  std::unordered_map<std::string, std::uint16_t> known_;  // looked up only
+  std::unordered_map<std::string, std::uint16_t> known_;  // never iterated
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
-// A table of BPE merges as text that people can read and diff:
+// A table of BPE merges as text that can be read and compared:
 //   fedge-bpe 1 2        format, version, number of merges
-//   t h                  one merge a line: what the left and the right token stand for
+//   t h                  one merge per line: the texts of the left and the right token
 //   \x20 th
-// Printable ASCII stands as it is; the space, the backslash and every other byte are \xNN in lower case, so
-// that a table has one text. Tokens 0 to 255 are the bytes; merge i makes token 256 + i. A table is made
-// whole by the trainer or by the parser, which trusts nothing, and not changed afterwards.
+// Printable ASCII is written as is; the space, the backslash and every other byte are written as \xNN in
+// lower case, so that a table has exactly one text. Tokens 0 to 255 are the bytes; merge i makes token 256 +
+// i. Only the trainer and the parser build a table; the parser checks everything.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 namespace fedge::learn {
 
 inline constexpr std::size_t kByteTokens = 256;
-inline constexpr std::size_t kMaxVocabulary = 65535;  // so that 65535 is never a token
+inline constexpr std::size_t kMaxVocabulary = 65535;  // so that 65535 is never a token (kNoToken)
 
 struct BpeMerge {
   std::uint16_t left = 0;
@@ -27,15 +27,15 @@ struct BpeMerge {
 };
 
 struct BpeTable {
-  std::vector<BpeMerge> merges;     // merges[i] makes token 256 + i out of two tokens before it
-  std::vector<std::string> tokens;  // the bytes each token stands for: 256 + merges.size(), all different
+  std::vector<BpeMerge> merges;     // merges[i] makes token 256 + i from two earlier tokens
+  std::vector<std::string> tokens;  // the bytes of each token: 256 + merges.size() entries, all different
 
-  static BpeTable bytes();  // no merges
-  // The next token. The caller has seen to it that there is room for it and that no token has its bytes.
+  static BpeTable bytes();  // a table without merges
+  // Appends the next token. The caller must ensure that there is room and that no token has the same bytes.
   void add(BpeMerge merge);
 };
 
-// kCorrupt with the line for anything that bpe_table_text could not have written.
+// kCorrupt, with the line, for any text that bpe_table_text() cannot write.
 Result<BpeTable> parse_bpe_table(std::string_view text);
 std::string bpe_table_text(const BpeTable& table);
 

@@ -15,18 +15,18 @@
 namespace fedge::learn {
 namespace {
 
-using Pair = std::uint32_t;  // left << 16 | right: ordered as (left, right)
+using Pair = std::uint32_t;  // left << 16 | right, so that pairs sort by (left, right)
 
-constexpr std::uint64_t kFewestOccurrences = 2;  // a pair that occurs once is no regularity
+constexpr std::uint64_t kFewestOccurrences = 2;  // a pair that occurs once is not worth a merge
 
 struct Word {
   std::vector<std::uint16_t> tokens;
   std::uint64_t occurrences = 0;
 };
 
-// The different words in the order in which they first come, as bytes.
+// The distinct words as bytes, in the order of their first occurrence.
 std::vector<Word> count_words(std::string_view text) {
-  std::unordered_map<std::string_view, std::size_t> places;  // looked up only
+  std::unordered_map<std::string_view, std::size_t> places;  // never iterated
   std::vector<Word> words;
   while (!text.empty()) {
     const std::string_view word = first_word(text);
@@ -59,7 +59,7 @@ class TableTrainer {
       if (now == best.occurrences)
         merge(best.pair);
       else
-        queue_.push({now, best.pair});  // other merges have taken some: it goes where it belongs
+        queue_.push({now, best.pair});  // other merges used some of its occurrences: requeue it
     }
     return std::move(table_);
   }
@@ -67,18 +67,18 @@ class TableTrainer {
  private:
   struct Count {
     std::uint64_t occurrences = 0;
-    std::vector<std::uint32_t> words;  // where it is or has been, ascending
+    std::vector<std::uint32_t> words;  // indices of words that contain or contained it, ascending
   };
   struct Candidate {
-    std::uint64_t occurrences = 0;  // at most too high: a pair once counted only becomes rarer
+    std::uint64_t occurrences = 0;  // may be too high: after its first count, a pair only becomes rarer
     Pair pair = 0;
     bool operator<(const Candidate& other) const {
       return std::tuple(occurrences, other.pair) < std::tuple(other.occurrences, pair);
     }
   };
 
-  // Counts the word's pairs. New in it are all, or those with the token that was just made; pairs that
-  // nobody has counted before go into `fresh`.
+  // Adds the word's pairs to the counts. Records the word at all of them, or after a merge only at pairs with
+  // the new token `made`. Pairs counted for the first time are appended to `fresh`.
   void count_up(std::size_t index, std::optional<std::uint16_t> made, std::vector<Pair>& fresh) {
     const Word& word = words_[index];
     for (std::size_t i = 0; i + 1 < word.tokens.size(); ++i) {
@@ -107,7 +107,7 @@ class TableTrainer {
   void merge(Pair pair) {
     const auto left = static_cast<std::uint16_t>(pair >> 16U);
     const auto right = static_cast<std::uint16_t>(pair & 0xffffU);
-    // Two ways to the same bytes would be two tokens with one text.
+    // Skips a merge whose bytes already are a token: two tokens must not have the same text.
     if (!known_.insert(table_.tokens[left] + table_.tokens[right]).second) return;
     const auto made = static_cast<std::uint16_t>(table_.tokens.size());
     table_.add({left, right});
@@ -135,7 +135,7 @@ class TableTrainer {
   std::unordered_map<Pair, Count> pairs_;
   std::priority_queue<Candidate> queue_;
   BpeTable table_;
-  std::unordered_set<std::string> known_;  // looked up only
+  std::unordered_set<std::string> known_;  // never iterated
 };
 
 }  // namespace

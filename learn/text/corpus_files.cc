@@ -52,7 +52,7 @@ Result<std::vector<std::string>> list_files(const CorpusPlace& place, bool (*wan
   std::size_t bytes = 0;
   for (; !failure && entry != std::filesystem::directory_iterator(); entry.increment(failure)) {
     std::string name = entry->path().filename().string();
-    std::error_code ignored;  // a link to nowhere is no file
+    std::error_code ignored;  // a dangling link is not a file
     if (!wanted(name) || !entry->is_regular_file(ignored)) continue;
     names.push_back(std::move(name));
     if (names.size() > kMaxGroups)

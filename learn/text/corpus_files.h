@@ -1,6 +1,6 @@
-// What the loaders of corpora have in common: finding and reading a corpus' files, with errors that tell the
-// user what to do, and sharing text out between training and held out. For corpus.cc and wordnet.cc.
-// Reads files; no state, any thread.
+// Helpers of the corpus loaders (corpus.cc, wordnet.cc): they find and read a corpus' files, with errors that
+// tell the user what to do, and split text into training and held-out parts. Reads files; stateless and
+// thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -23,19 +23,19 @@ struct CorpusPlace {
   std::string remedy;  // what to do if a file is absent: "install it with ..."
 };
 
-// "PATH does not exist: REMEDY".
+// Returns kNotFound: "PATH does not exist: REMEDY".
 Error not_there(const CorpusPlace& place, const std::filesystem::path& path);
 Error corrupt_line(const std::filesystem::path& path, std::size_t line, const std::string& what);
 
-// The names of the files for which `wanted`, sorted. Not none; not more than kMaxGroups, nor with more bytes
-// together than kMaxCorpusBytes.
+// The sorted names of the files for which `wanted` is true. kNotFound if there is none; kResource for more
+// than kMaxGroups files or kMaxCorpusBytes bytes.
 Result<std::vector<std::string>> list_files(const CorpusPlace& place, bool (*wanted)(std::string_view name));
 
-// The file's text, which is not empty, as UTF-8 without NUL bytes.
+// Reads a file as UTF-8 without NUL bytes. kCorrupt if it is empty or not such a text.
 Result<std::string> read_text(const CorpusPlace& place, const std::string& name);
 
-// Holds out every n-th block of so many bytes of the texts given, counted through from one to the next. A
-// cut within a character is moved to its beginning.
+// Holds out every n-th block of block_bytes bytes; blocks are counted across all texts given. A cut within a
+// character is moved to the character's beginning.
 class BlockSplit {
  public:
   BlockSplit(std::size_t block_bytes, std::size_t every) : block_bytes_(block_bytes), every_(every) {}
@@ -44,7 +44,7 @@ class BlockSplit {
  private:
   std::size_t block_bytes_;
   std::size_t every_;
-  std::size_t position_ = 0;  // bytes given so far
+  std::size_t position_ = 0;  // bytes added so far
 };
 
 // Holds out every tenth of a group's entries.

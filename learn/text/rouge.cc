@@ -26,8 +26,8 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-// The usual table, of which one row is kept: row[j] is the LCS of the long one's words so far and the
-// short one's first j.
+// The standard algorithm with a single row: row[j] is the LCS of the longer text's words so far and the
+// shorter text's first j words.
 std::size_t longest_common_subsequence(std::vector<std::string> a, std::vector<std::string> b) {
   if (a.size() < b.size()) std::swap(a, b);
   std::vector<std::size_t> row(b.size() + 1);

@@ -1,7 +1,7 @@
-// ROUGE-L (Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries", section 3.1): how much of a
-// reference's words a text has in the same order, by their longest common subsequence (LCS).
-// Words are what whitespace separates; ASCII letters count the same in both cases, punctuation stays with
-// its word, and there is no stemming. Pure; time is the product of the numbers of words, memory the lesser.
+// ROUGE-L (Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries", section 3.1): the part of a
+// reference's words that a text contains in the same order, by the longest common subsequence (LCS). Words
+// are separated by whitespace and keep their punctuation; ASCII case is ignored; there is no stemming. Pure.
+// Time: product of the numbers of words; memory: the smaller of them.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,7 @@ struct RougeScore {
   double f = 0;          // (1 + beta^2) R P / (R + beta^2 P) with beta = 1
 };
 
-// All 0 if either has no word, also if neither has.
+// All values are 0 if either text has no words.
 RougeScore rouge_l(std::string_view hypothesis, std::string_view reference);
 
 }  // namespace fedge::learn

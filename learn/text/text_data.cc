@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMaxGroups = 256;  // labels are bytes
 constexpr std::size_t kMaxTokens = std::numeric_limits<std::uint32_t>::max();
 
-// So many of `count` windows, evenly spread; all if `wanted` is 0.
+// Indices of `wanted` of `count` windows, evenly spread; of all windows if `wanted` is 0.
 std::vector<std::size_t> spread(std::size_t count, std::size_t wanted) {
   const std::size_t taken = wanted == 0 ? count : std::min(wanted, count);
   std::vector<std::size_t> numbers(taken);

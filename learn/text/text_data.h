@@ -1,5 +1,5 @@
-// A corpus as a Dataset: each group's text in tokens, cut into windows that follow one another, the group's
-// number as the label. 2 bytes a token.
+// A corpus as a Dataset: each group's text as tokens, cut into consecutive windows, labelled with the group's
+// number. 2 bytes per token.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace fedge::learn {
 
 enum class TextSplit { kTrain, kHeldOut };
 
-// kCorrupt for a table that is none; its messages name data.tokenizer.
+// Errors name data.tokenizer; kCorrupt if the BPE table is invalid.
 Result<Tokenizer> make_tokenizer(const TokenizerSpec& spec);
 
-// All groups' samples, in the groups' order; of what is held out, spec.test_windows a group. Errors are
-// load_corpus's; kInvalid if there are more than 256 groups.
+// All groups' samples, in the groups' order; of the held-out text at most spec.test_windows per group (0:
+// all). Errors are those of load_corpus(); kInvalid if there are more than 256 groups or no text.
 Result<Dataset> load_text(const DataSpec& spec, TextSplit split);
 
-// These samples (ascending) of a text and nothing else of it.
+// Returns a data set with only these samples (ascending) of a text.
 Dataset select_windows(const Dataset& data, std::span<const std::uint32_t> samples);
 
 }  // namespace fedge::learn

@@ -16,10 +16,10 @@ namespace {
 constexpr char kFirstPrintable = ' ';
 constexpr char kLastPrintable = '~';
 constexpr Token kAsciiNewline = kLastPrintable - kFirstPrintable + 1;
-constexpr std::size_t kCachedWords = std::size_t{1} << 16;  // of one call to encode
+constexpr std::size_t kCachedWords = std::size_t{1} << 16;  // per call of encode
 
-// Which token a pair makes. Open addressing: a look-up is a multiplication and mostly one cache line, and
-// there is one for each pair of neighbours in a word.
+// The token that a pair is merged into. Uses open addressing: a look-up is a multiplication and usually one
+// cache line, since every pair of neighbours in a word is looked up.
 class PairTable {
  public:
   explicit PairTable(const std::vector<BpeMerge>& merges) {
@@ -34,7 +34,7 @@ class PairTable {
     }
   }
 
-  // kNoToken if the pair is never merged.
+  // kNoToken if the table does not merge the pair.
   Token find(Token left, Token right) const {
     const std::uint32_t key = key_of(left, right);
     std::size_t at = place_of(key);
@@ -56,11 +56,11 @@ class PairTable {
   std::vector<Slot> slots_;
 };
 
-// Appends a word's tokens: of all pairs of neighbours the one merged earliest in the table, the leftmost of
-// equals, until no pair is in the table. A token's number is its rank.
+// Appends a word's tokens. Repeatedly merges the pair of neighbours that comes first in the table, the
+// leftmost of equals, until no pair is in the table. A lower token number means an earlier merge.
 void encode_word(std::string_view word, const PairTable& pairs, std::vector<Token>& out) {
   std::array<Token, kMaxWordBytes> tokens;
-  std::array<Token, kMaxWordBytes> made;  // made[i]: what tokens[i] and tokens[i + 1] make
+  std::array<Token, kMaxWordBytes> made;  // made[i]: the token that tokens[i] and tokens[i + 1] merge into
   std::size_t size = word.size();
   for (std::size_t i = 0; i < size; ++i) tokens[i] = static_cast<unsigned char>(word[i]);
   for (std::size_t i = 0; i + 1 < size; ++i) made[i] = pairs.find(tokens[i], tokens[i + 1]);
@@ -78,13 +78,13 @@ void encode_word(std::string_view word, const PairTable& pairs, std::vector<Toke
   out.insert(out.end(), tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(size));
 }
 
-// Most words of a text have been seen before in it: their tokens are copied from where they were written.
+// Most words of a text occur repeatedly: their tokens are copied from their first occurrence in the output.
 std::vector<Token> encode_bpe(std::string_view text, const PairTable& pairs) {
   struct Place {
     std::size_t at = 0;
     std::size_t size = 0;
   };
-  std::unordered_map<std::string_view, Place> seen;  // looked up only
+  std::unordered_map<std::string_view, Place> seen;  // never iterated
   std::vector<Token> out;
   out.reserve(text.size() / 3);
   while (!text.empty()) {
@@ -104,7 +104,7 @@ std::vector<Token> encode_bpe(std::string_view text, const PairTable& pairs) {
   return out;
 }
 
-// What looks like the character in ASCII; "?" if nothing does.
+// The ASCII text that resembles the character; "?" if there is none.
 std::string_view look_alike(std::uint32_t code) {
   switch (code) {
     case '\t':
@@ -132,7 +132,7 @@ std::string_view look_alike(std::uint32_t code) {
     case 0x2013:
     case 0x2212:
       return "-";
-    case 0x2014:  // em dash and bar, as texts in ASCII write them
+    case 0x2014:  // em dash and bar, as ASCII texts write them
     case 0x2015:
       return "--";
     case 0x2026:
@@ -166,9 +166,9 @@ std::vector<Token> encode_ascii(std::string_view text) {
 struct Tokenizer::State {
   TokenizerKind kind;
   std::size_t vocabulary;
-  std::string decoded;               // what all tokens decode to, one after the other
-  std::vector<std::uint32_t> begin;  // of each token in it, and its end
-  std::string table;                 // bpe, as are the pairs
+  std::string decoded;               // the bytes of all tokens, one after the other
+  std::vector<std::uint32_t> begin;  // offset of each token in `decoded`, and the end
+  std::string table;                 // bpe only, like `pairs`
   PairTable pairs;
 
   State(TokenizerKind which, const std::vector<std::string>& tokens, const std::vector<BpeMerge>& merges)

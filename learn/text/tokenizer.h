@@ -1,11 +1,10 @@
-// Tokenizer: text to small numbers and back. Three kinds:
-//   bytes  each byte is a token; vocabulary 256, nothing is lost
+// Tokenizer: converts text to small integers and back. There are three kinds:
+//   bytes  each byte is a token; vocabulary 256; lossless
 //   ascii  printable ASCII 0x20 to 0x7e are tokens 0 to 94, the newline is 95; for small models of English
 //   bpe    byte-level byte-pair encoding (Sennrich, Haddow, Birch 2016, arXiv:1508.07909, section 3.2;
-//          over bytes as in Radford et al. 2019): tokens 0 to 255 are bytes, each merge of the table makes
-//          one more; nothing is lost. Merges stay within words (words.h).
-// Immutable and cheap to copy; all of it may be used from any thread. Linear; `bpe` looks words up that it
-// has met before in the same call, 65,536 at most.
+//          over bytes as in Radford et al. 2019): tokens 0 to 255 are bytes, each merge of the table adds
+//          one more; lossless. Merges stay within words (words.h).
+// Immutable, cheap to copy and thread-safe. Time is linear; `bpe` caches up to 65,536 words per call.
 #pragma once
 
 #include <cstddef>
@@ -27,20 +26,21 @@ class Tokenizer {
  public:
   static Tokenizer bytes();
   static Tokenizer ascii();
-  // From the text of a table as train_bpe makes it (bpe_table.h has the format); kCorrupt with the line.
+  // `table` is a text written by train_bpe() (format: bpe_table.h). kCorrupt, with the line, if it is
+  // invalid.
   static Result<Tokenizer> bpe(std::string_view table);
 
   TokenizerKind kind() const;
-  std::size_t vocabulary() const;  // tokens are 0 to this - 1; 65,535 at most
+  std::size_t vocabulary() const;  // tokens are 0 to vocabulary() - 1; at most 65,535
 
-  // `ascii` makes spaces of tabs and carriage returns, and ASCII look-alikes of typographic quotes, dashes,
-  // ellipses and spaces in UTF-8; of any other code point, and of each malformed byte, one '?'.
+  // `ascii` is lossy. Tabs and carriage returns become spaces; typographic quotes, dashes, ellipses and
+  // spaces in UTF-8 become similar ASCII. Any other code point and each malformed byte becomes one '?'.
   std::vector<Token> encode(std::string_view text) const;
-  // Every token < vocabulary(). decode(encode(x)) == x for `bytes` and `bpe`, whatever the bytes.
+  // Each token must be below vocabulary(). decode(encode(x)) == x for `bytes` and `bpe`, for any bytes.
   std::string decode(std::span<const Token> tokens) const;
-  std::size_t bytes(Token token) const;  // how many it decodes to; the same condition
+  std::size_t bytes(Token token) const;  // number of bytes that a token decodes to; token < vocabulary()
 
-  std::string_view table() const;  // what bpe() was given; else empty
+  std::string_view table() const;  // the argument of bpe(); empty for other kinds
 
  private:
   struct State;

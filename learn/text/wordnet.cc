@@ -25,10 +25,10 @@ constexpr std::array<std::string_view, 45> kLexicographerFiles = {
     "verb.perception",  "verb.possession",    "verb.social",
     "verb.stative",     "verb.weather",       "adj.ppl"};
 
-// Says where an adjective may stand, behind the word; no part of it.
+// Markers after an adjective that say where it may stand; they are not part of the word.
 constexpr std::array<std::string_view, 3> kAdjectiveMarkers = {"(a)", "(p)", "(ip)"};
 
-// The text up to the next space, which is passed; nothing if there is none.
+// Removes and returns the text up to the next space; nothing if there is none.
 std::optional<std::string_view> take_field(std::string_view& rest) {
   const std::size_t space = rest.find(' ');
   if (space == std::string_view::npos || space == 0) return std::nullopt;
@@ -55,7 +55,7 @@ void append_word(std::string& out, std::string_view word) {
 struct Synset {
   std::size_t offset = 0;
   std::size_t lexicographer_file = 0;
-  std::string definition;  // with its newline
+  std::string definition;  // ends with a newline
 };
 
 // synset_offset lex_filenum ss_type w_cnt word lex_id [word lex_id...] p_cnt ... | gloss
@@ -100,7 +100,7 @@ class Loader {
     FEDGE_TRY(text, read_text(place_, name));
     const auto path = place_.directory / name;
     std::size_t number = 0;
-    bool licence = true;  // it stands before the first synset, indented
+    bool licence = true;  // the indented lines before the first synset
     for (std::size_t at = 0, next = 0; at < text.size(); at = next) {
       ++number;
       const std::size_t end = text.find('\n', at);

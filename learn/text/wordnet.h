@@ -1,8 +1,9 @@
-// WordNet 3.0 (Fellbaum 1998) as definitions to learn: the synsets of data.noun, data.verb, data.adj and
-// data.adv in the format of wndb(5WN), one line each,
+// WordNet 3.0 (Fellbaum 1998) as definitions to learn. Each synset of data.noun, data.verb, data.adj and
+// data.adv (format: wndb(5WN)) becomes one line:
 //   Define dog, domestic dog, Canis familiaris: a member of the genus Canis ...
-// in 45 groups, one for each of the lexicographers' files of lexnames(5WN), in their order. Every tenth of a
-// group is held out. A line must stand at the byte that it names, so that no damage shifts a file unseen.
+// There are 45 groups, one for each lexicographer file of lexnames(5WN), in that order. Every tenth synset of
+// a group is held out. Each line must be at the byte offset that it declares, so that a damaged file is
+// detected.
 #pragma once
 
 #include <vector>
