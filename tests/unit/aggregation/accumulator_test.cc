@@ -53,13 +53,14 @@ TEST_CASE("mean: each parameter is averaged over the updates that cover it") {
   const Coverage second = Coverage::of({{1, 4}});
   REQUIRE(fold_one(accumulator, first, 2, {1, 2, 3, 4}));
   REQUIRE(fold_one(accumulator, second, 6, {10, 20, 30}));
-  // Parameter 1: (2 * 2 + 6 * 10) / 8 = 8. Parameters 4 and 5: nobody.
+  // Parameter 1: (2 * 2 + 6 * 10) / 8 = 8. No client trains parameters 4 and 5.
   CHECK(mean_of(accumulator) == std::vector<double>{1, 8, 20, 30, 0, 0, 3, 4});
   CHECK(accumulator.covered() == Coverage::of({{0, 4}, {6, 8}}));
 }
 
 TEST_CASE("fixed point: ties round to even and the sign is symmetric") {
-  // One fraction bit: 0.25 is half a unit and goes to 0, 0.75 is one and a half and goes to 2 halves.
+  // One fraction bit: 0.25 is half a unit and rounds to 0; 0.75 is one and a half units and rounds to 2
+  // units.
   Accumulator accumulator(small_layout(), {1, 8.0});
   REQUIRE(fold_one(accumulator, kAll, 1, {0.25F, 0.75F, -0.25F, -0.75F, 0.5F, 0.3F, 8, -8}));
   CHECK(mean_of(accumulator) == std::vector<double>{0, 1, 0, -1, 0.5, 0.5, 8, -8});

@@ -18,7 +18,7 @@ bool may_begin(const BarrierSpec& spec, std::size_t worker, const Steps& steps, 
   return Barrier(spec).may_begin(worker, Progress(steps), Rng(seed));
 }
 
-// How often of 20,000 looks the barrier opens.
+// Returns how many of 20,000 draws open the barrier.
 std::uint64_t opens(const BarrierSpec& spec, std::size_t worker, const Steps& steps) {
   std::uint64_t count = 0;
   for (std::uint64_t seed = 0; seed < 20'000; ++seed) count += may_begin(spec, worker, steps, seed) ? 1U : 0U;
@@ -26,15 +26,15 @@ std::uint64_t opens(const BarrierSpec& spec, std::size_t worker, const Steps& st
 }
 
 struct Spread {
-  std::uint64_t largest = 0;  // difference between the most and the fewest steps, at any time
-  std::uint64_t steps = 0;    // made by all
+  std::uint64_t largest = 0;  // largest difference between two workers' steps at any time
+  std::uint64_t steps = 0;    // of all workers
 };
 
-// Twelve workers, the k-th of which needs k + 1 moments for a step, as the barrier lets them.
+// Simulates twelve workers behind the barrier; worker k needs k + 1 time units for a step.
 Spread spread_of(const BarrierSpec& spec) {
   const Barrier barrier(spec);
   Steps steps(12, 0);
-  std::vector<int> left(12, 0);  // of the step in hand; 0: none
+  std::vector<int> left(12, 0);  // time units left of the current step; 0: idle
   Spread spread;
   for (std::uint64_t moment = 0; moment < 600; ++moment) {
     for (std::size_t k = 0; k < 12; ++k)
@@ -64,7 +64,8 @@ TEST_CASE("barrier: bsp waits for the last, ssp for those more than the stalenes
   const BarrierSpec ssp{.kind = BarrierKind::kSsp, .staleness = 2};
   CHECK(may_begin(ssp, 0, {4, 2, 9}));
   CHECK_FALSE(may_begin(ssp, 0, {5, 2, 9}));
-  CHECK(may_begin({.kind = BarrierKind::kSsp, .staleness = 10}, 0, {5, 2, 9}));  // no difference below 0
+  CHECK(may_begin({.kind = BarrierKind::kSsp, .staleness = 10}, 0, {5, 2, 9}));  // the minimum step 2 - 10
+                                                                                 // must not wrap around
 }
 
 TEST_CASE("barrier: a worker with the fewest steps may always begin, and so may one alone") {
@@ -77,19 +78,19 @@ TEST_CASE("barrier: a worker with the fewest steps may always begin, and so may 
 }
 
 TEST_CASE("barrier: a sample holds none of those behind as often as drawing without replacement says") {
-  // 3 of 9 others are behind, 4 are looked at: C(6, 4) / C(9, 4) = 15 / 126. Chi-square with one degree of
+  // 3 of 9 others are behind, and 4 are sampled: C(6, 4) / C(9, 4) = 15 / 126. Chi-square with one degree of
   // freedom, p = 1e-5.
   const Steps steps = {5, 9, 4, 5, 5, 4, 8, 5, 0, 6};
   const std::uint64_t open = opens({.kind = BarrierKind::kPbsp, .sample = 4}, 3, steps);
   CHECK(test::worst_chi_square({15.0 / 126}, {open}, 20'000) < test::kCriticalChiSquare);
-  // With a staleness of 1 only the eighth is: 5 / 9 do not look at it.
+  // With a staleness of 1, only worker 8 is too far behind: 5 / 9 of the samples miss it.
   const std::uint64_t stale = opens({.kind = BarrierKind::kPssp, .sample = 4, .staleness = 1}, 3, steps);
   CHECK(test::worst_chi_square({5.0 / 9}, {stale}, 20'000) < test::kCriticalChiSquare);
 }
 
 TEST_CASE("barrier: every one of the others is looked at equally often") {
-  // One of 7 others is behind, 2 are looked at: closed in 2 / 7 of the looks, whoever it is and whoever
-  // looks.
+  // One of 7 others is behind, and 2 are sampled: 2 / 7 of the draws close the barrier, for every pair of
+  // workers.
   for (const std::size_t worker : {std::size_t{0}, std::size_t{3}, std::size_t{7}})
     for (std::size_t behind = 0; behind < 8; ++behind) {
       if (behind == worker) continue;
@@ -112,13 +113,13 @@ TEST_CASE("barrier: looking at all others is bsp, and looking at none asp") {
 TEST_CASE("barrier: workers of unlike speed stay within 1 step with bsp and theta + 1 with ssp") {
   const Spread bsp = spread_of({.kind = BarrierKind::kBsp});
   CHECK(bsp.largest == 1);
-  CHECK(bsp.steps == 12 * 49 + 11);  // all go at the pace of the last, 12 moments a step
+  CHECK(bsp.steps == 12 * 49 + 11);  // all go at the pace of the slowest, 12 time units a step
   const Spread ssp = spread_of({.kind = BarrierKind::kSsp, .staleness = 3});
   CHECK(ssp.largest == 4);
-  // Without a barrier the first makes a step every moment, the last every twelfth.
+  // Without a barrier, the fastest worker makes a step in every time unit, the slowest in every twelfth.
   const Spread asp = spread_of({.kind = BarrierKind::kAsp});
   CHECK(asp.largest > 500);
-  // In between, and the more are looked at the closer.
+  // Sampling lies in between; a larger sample gives a smaller spread.
   const Spread one = spread_of({.kind = BarrierKind::kPbsp, .sample = 1});
   const Spread six = spread_of({.kind = BarrierKind::kPbsp, .sample = 6});
   CHECK(one.largest > 1);

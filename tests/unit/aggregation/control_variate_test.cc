@@ -21,7 +21,7 @@ TEST_CASE("control variate: hand-computed, two of four clients over two rounds")
   REQUIRE(control.add(second));
   std::vector<float> c(1);
   control.read(0, c);
-  CHECK(c[0] == 0.0F);  // unchanged until the round is over
+  CHECK(c[0] == 0.0F);  // unchanged until the round ends
   control.close();
   control.read(0, c);
   CHECK(c[0] == 0.75F);
@@ -50,7 +50,7 @@ TEST_CASE(
   CHECK(moved(1e9F) == -4096.0F);
   CHECK(moved(-16384.0F) == 4096.0F);
   CHECK(moved(-16380.0F) == 4095.0F);
-  // The sum of a million clients' greatest changes is a number of 64 bits.
+  // The sum of a million clients' largest changes fits into 64 bits.
   static_assert(0x1p14 / kControlUnit * 1e6 < 0x1p63);
 }
 
@@ -61,7 +61,8 @@ TEST_CASE("control variate: c stays the mean of all clients' c_k, exactly, whoev
   std::mt19937 engine(3);
   std::normal_distribution<float> values(0, 0.01F);
   ControlVariate control(kParameters, kClients, kRate);
-  // What each client keeps, as the client computes it: in the same units, from what it was sent.
+  // Each client's control variate as the client computes it: in the same units, from the server variate that
+  // it received.
   std::vector<std::vector<ControlUnits>> kept(kClients, std::vector<ControlUnits>(kParameters));
   for (int round = 0; round < 6; ++round) {
     std::vector<float> sent(kParameters);

@@ -18,10 +18,10 @@ using planning::planner;
 }  // namespace
 
 TEST_CASE("fedplt: five clients of a fifth, worked out by hand") {
-  // L = 5, D = 4. Client 0 leaves out sub-layers 0 1 2 3, client 1 then 4 0 1 2, client 2 3 4 0 1 ...
+  // L = 5, D = 4. Client 0 leaves out sub-layers 0 1 2 3, client 1 leaves out 4 0 1 2, client 2 leaves out 3
+  // 4 0 1 ...
   const auto fifth = planner({"fedplt", "shares = [0.2]\nfractions = [1]\n", planning::small_mlp(), 5});
-  // dense1 (two rows of 4 a sub-layer, biases from 40), dense2 (one row of 10, biases from 100), dense3
-  // whole.
+  // dense1: two rows of 4 a sub-layer, biases from 40. dense2: one row of 10, biases from 100. dense3 whole.
   CHECK(plan(*fifth, 0) == Coverage::of({{32, 40}, {48, 50}, {90, 100}, {104, 105}, {105, 123}}));
   CHECK(plan(*fifth, 1) == Coverage::of({{24, 32}, {46, 48}, {80, 90}, {103, 104}, {105, 123}}));
   CHECK(plan(*fifth, 4) == Coverage::of({{0, 8}, {40, 42}, {50, 60}, {100, 101}, {105, 123}}));
@@ -42,19 +42,19 @@ TEST_CASE("fedplt: five clients of a fifth train each sub-layer exactly once") {
 TEST_CASE("fedplt: clients that declare what they can train are placed one after the other, evenly") {
   const auto layout = planning::small_mlp();
   const auto made = planner({"fedplt", "capability = \"declared\"\nshares = [0.2, 0.6]\n", layout, 12});
-  // 0.9 can do three fifths; everybody else a fifth.
+  // A capability of 0.9 permits three fifths of the model; 0.3 permits one fifth.
   for (std::uint32_t client = 0; client < 12; ++client)
     made->admit(ClientId(client), client % 4 == 0 ? 0.9 : 0.3);
-  std::vector<int> trainers(5, 0);  // of each row of dense2, a sub-layer each
+  std::vector<int> trainers(5, 0);  // of each row of dense2; one row is one sub-layer
   for (std::uint32_t client = 0; client < 12; ++client) {
     CHECK(made->share(ClientId(client)) == (client % 4 == 0 ? 30 + 33 + 18 : 10 + 11 + 18) / 123.0);
     const Coverage coverage = plan(*made, client);
     for (std::size_t row = 0; row < 5; ++row) trainers[row] += coverage.contains(50 + 10 * row) ? 1 : 0;
   }
-  // 3 * 3 + 9 * 1 = 18 places on 5 sub-layers.
+  // 3 * 3 + 9 * 1 = 18 sub-layers to train, distributed over 5.
   CHECK(*std::max_element(trainers.begin(), trainers.end()) == 4);
   CHECK(*std::min_element(trainers.begin(), trainers.end()) == 3);
-  // Said again, nothing moves; a client that can do less from now on trains less.
+  // Declaring the same capability again changes nothing; a lower capability shrinks the part.
   const Coverage before = plan(*made, 4);
   made->admit(ClientId(4), 0.9);
   CHECK(plan(*made, 4) == before);
@@ -76,7 +76,7 @@ TEST_CASE("fedplt: the paper's mix trains 28 % of the parameters on average") {
   double sum = 0;
   for (std::uint32_t client = 0; client < 100; ++client) sum += made->share(ClientId(client));
   CHECK(sum / 100 == doctest::Approx(0.28).epsilon(1e-12));
-  // With the last layer whole, 1,260 of 550,385 parameters are trained by everybody: a little more.
+  // With the last layer whole, all clients train 1,260 of 550,385 parameters, and the shares grow slightly.
   const auto whole = planner({"fedplt", "", layout, 100});
   double more = 0;
   for (std::uint32_t client = 0; client < 100; ++client) more += whole->share(ClientId(client));
@@ -85,7 +85,7 @@ TEST_CASE("fedplt: the paper's mix trains 28 % of the parameters on average") {
 }
 
 TEST_CASE("fedplt: sub-layers are counted for the levels that a client has") {
-  // 0.3 and 0.5: tenths and halves, ten sub-layers; a level of no client does not count.
+  // 0.3 and 0.5 give ten sub-layers (tenths and halves). A level without clients does not count.
   const auto layout = planning::chain({{10, 4}, {3, 10}});
   const auto made = planner({"fedplt", "shares = [0.3, 0.5]\nfractions = [0.5, 0.5]\n", layout, 2});
   std::multiset<double> shares = {made->share(ClientId(0)), made->share(ClientId(1))};
@@ -109,7 +109,7 @@ TEST_CASE("fedplt: shares without a small common denominator are refused") {
   CHECK(planning::error_of({"fedplt", "shares = [1, 0.3333]\n", planning::small_mlp(), 10}) ==
         "run.toml:1: planner.shares: 0.3333 is not a fraction between 0 and 1 with a denominator of at most "
         "1000");
-  // Primes 997, 991 and 983 have a common multiple of 971 million.
+  // The primes 997, 991 and 983 have a common multiple of 971 million.
   const std::string primes =
       "shares = [0.0010030090270812437, 0.0010090817356205853, 0.001017293997965412]\n"
       "fractions = [0.4, 0.3, 0.3]\n";
@@ -118,7 +118,7 @@ TEST_CASE("fedplt: shares without a small common denominator are refused") {
 }
 
 TEST_CASE("fedplt: what was trained without effect counts in the mean of those who trained it") {
-  // 60 %: three trainers for each sub-layer. Client 1's units are dead: it sends zeros.
+  // 60 %: three clients train each sub-layer. Client 1's units are dead: it sends zeros.
   const auto layout = planning::small_mlp();
   const auto made = planner({"fedplt", "shares = [0.6]\nfractions = [1]\n", layout, 5});
   AggregatorContext context = test_context(1);
@@ -145,7 +145,7 @@ TEST_CASE("fedplt: what was trained without effect counts in the mean of those w
   const std::vector<double> mean = aggregate_of(*aggregator, layout->size());
   for (std::size_t i = 0; i < layout->size(); ++i)
     CHECK(mean[i] == doctest::Approx(sums[i] / weights[i]).epsilon(1e-9));
-  // Parameter 105, of the output layer, is everybody's: (10 * 1 + 12 * 3 + 13 * 4 + 14 * 5) / 4 / 60.
+  // All clients train parameter 105 of the output layer: (10 * 1 + 12 * 3 + 13 * 4 + 14 * 5) / 4 / 60.
   CHECK(mean[105] == doctest::Approx(0.7).epsilon(1e-9));
 }
 
@@ -159,7 +159,7 @@ TEST_CASE("random mask: as many rows of each layer as fedplt, other rows in ever
     for (std::uint32_t client = 0; client < 5; ++client) {
       const Coverage coverage = plan(*random, client, round);
       for (const TensorInfo& tensor : layout->tensors()) {
-        // Whole rows, as many as fedplt's; a unit's bias goes with its row.
+        // The mask holds whole rows, as many as fedplt's; a unit's bias goes with its row.
         auto counts = covered(tensor, coverage);
         const auto bias = covered(layout->tensors()[2 * tensor.layer + 1], coverage);
         const std::size_t row = tensor.size / counts.size();
@@ -171,12 +171,12 @@ TEST_CASE("random mask: as many rows of each layer as fedplt, other rows in ever
         REQUIRE(counts == expected);
       }
     }
-  CHECK(drawn.size() > 40);  // of the 45 pairs of ten rows, in 250 draws
+  CHECK(drawn.size() > 40);  // of the 45 pairs of ten rows, over 250 draws
 }
 
 TEST_CASE("random mask: every row is equally likely") {
-  // 10 rows, 2 of them in 5,000 rounds: 1,000 each; chi-square, 9 degrees of freedom: 27.9 at p = 0.001.
-  // Draws without replacement vary less, so that the bound is on the safe side.
+  // 2 of 10 rows in each of 5,000 rounds: 1,000 draws for each row; chi-square, 9 degrees of freedom: 27.9 at
+  // p = 0.001. Draws without replacement vary less, so that the bound is conservative.
   const auto layout = planning::small_mlp();
   const auto random = planner({"random_mask", "shares = [0.2]\nfractions = [1]\n", layout, 1});
   std::vector<double> seen(10, 0.0);
@@ -190,7 +190,7 @@ TEST_CASE("random mask: every row is equally likely") {
 }
 
 TEST_CASE("random mask: rows that could scatter beyond a coverage's ranges are refused") {
-  // Half of 70,000 rows: up to 35,000 runs, for the weight and for the bias.
+  // Half of 70,000 rows: up to 35,000 ranges each for the weight and the bias.
   const auto wide = planning::chain({{70'000, 2}, {2, 70'000}});
   const std::string half = "shares = [0.5]\nfractions = [1]\n";
   CHECK(planning::error_of({"random_mask", half, wide, 1})

@@ -14,11 +14,11 @@ TEST_CASE("fixed point: the default holds 2^27 - 1 samples a round") {
 }
 
 TEST_CASE("fixed point: the largest total keeps the largest sum below 2^63") {
-  // 1024 * 2^30 = 2^40 a sample: 2^63 / 2^40 = 2^23, one less because 2^63 itself does not fit.
+  // 1024 * 2^30 = 2^40 for a sample; 2^63 / 2^40 = 2^23 samples, minus one because 2^63 itself does not fit.
   CHECK(FixedPoint{30, 1024.0}.max_total_weight().value() == (1U << 23) - 1);
-  // 1.5 * 2 = 3 a sample: (2^63 - 1) / 3, capped at what a double counts exactly.
+  // 1.5 * 2 = 3 for a sample: (2^63 - 1) / 3 samples, capped at 2^53 - 1, which a double counts exactly.
   CHECK(FixedPoint{1, 1.5}.max_total_weight().value() == (std::uint64_t{1} << 53) - 1);
-  // 2^62 a sample: one.
+  // 2^62 for a sample: one sample.
   CHECK(FixedPoint{52, 1024.0}.max_total_weight().value() == 1);
 }
 
@@ -33,7 +33,7 @@ TEST_CASE("fixed point: a format in which nothing fits has no room") {
 TEST_CASE("fixed point: the limit is the largest float not above the bound") {
   CHECK(limit_bits(256.0) == 0x43800000);  // 256 = 2^8: exponent 127 + 8 = 0x87
   CHECK(limit_bits(1.0) == 0x3f800000);
-  // 0.1 as a float is 0.100000001490116: above 0.1, so the limit is the float before it.
+  // 0.1 as a float is 0.100000001490116, above 0.1: the limit is the next smaller float.
   CHECK(limit_bits(0.1) == std::bit_cast<std::int32_t>(0.1F) - 1);
   CHECK(limit_bits(1e300) == 0x7f7fffff);
 }

@@ -88,7 +88,7 @@ TEST_CASE("fold kernels: the wide conversion is right up to 2^63") {
   for (const FoldKernel& kernel : fold_kernels())
     for (const std::uint64_t weight :
          {std::uint64_t{1}, std::uint64_t{12345}, std::uint64_t{100'000'007}, kMaxUpdateWeight}) {
-      // 2^33 * (2^29 - 1) * 1 < 2^62; and the whole range below it.
+      // 2^33 * (2^29 - 1) * 1 < 2^62 is the largest product; smaller weights cover the range below.
       const std::vector<float> values = reference::values(531, 1.0F, static_cast<std::uint32_t>(weight));
       std::vector<std::int64_t> sums(values.size(), 11);
       kernel.fold_wide(sums.data(), {values.data(), scale_of(weight, 33), 0}, values.size());

@@ -14,7 +14,7 @@
 namespace fedge::aggregation {
 namespace {
 
-// Counts what is read at the same parameters: the rows of one block.
+// Counts the bytes read by first parameter, that is, for the rows of one block.
 struct Ledger {
   std::mutex mutex;
   std::map<std::size_t, std::size_t> bytes;  // by first parameter
@@ -48,7 +48,7 @@ class BrokenValues final : public UpdateValues {
   }
 };
 
-// The round's matrix, as rules see it.
+// Returns the round's matrix in the form that rules see.
 reference::Matrix matrix_of(KeptUpdates& kept, Parallel& parallel) {
   reference::Matrix rows(kept.rows());
   const auto visit = [&](const RowBlock& block) {
@@ -89,9 +89,9 @@ TEST_CASE("kept updates: factors multiply, and a norm bound shortens what is lon
   CHECK(matrix_of({}, updates, 2) == reference::Matrix{{3, 4}, {0.3F, 0.4F}, {1.5F, 2}});
   CHECK(matrix_of({.clip_norm = 2.5}, updates, 2) == reference::Matrix{{1.5F, 2}, {0.3F, 0.4F}, {1.5F, 2}});
   CHECK(matrix_of({.clip_norm = 5}, updates, 2) == matrix_of({}, updates, 2));
-  // Norms 0.5, 2.5, 5.
+  // The norms are 0.5, 2.5 and 5.
   CHECK(matrix_of({.clip_to_median = true}, updates, 2) == matrix_of({.clip_norm = 2.5}, updates, 2));
-  // Of an even number the mean of the middle two: (0.5 + 2.5) / 2.
+  // The median of two norms is their mean: (0.5 + 2.5) / 2.
   updates.erase(updates.begin());
   CHECK(matrix_of({.clip_to_median = true}, updates, 2)[1] == std::vector<float>{0.9F, 1.2F});
 }
@@ -178,7 +178,7 @@ TEST_CASE("kept updates: no block holds more than the memory allows, whatever th
       CHECK(right);
       CHECK(next == parameters);
       CHECK(ledger.largest() <= kMemory);
-      CHECK(ledger.largest() >= kMemory / 2);  // and what is allowed is used
+      CHECK(ledger.largest() >= kMemory / 2);  // the permitted memory is used
     }
 }
 

@@ -20,8 +20,9 @@ std::string levels_error(const std::string& options) {
 
 TEST_CASE("levels: counts are those of the largest remainders") {
   CHECK(level_counts({0.1, 0.9}, 50) == Counts{5, 45});
-  CHECK(level_counts({0.1, 0.9}, 7) == Counts{1, 6});    // 0.7 and 6.3: the last one goes to 0.7
-  CHECK(level_counts({0.25, 0.75}, 2) == Counts{1, 1});  // 0.5 and 1.5: a tie, to the first
+  CHECK(level_counts({0.1, 0.9}, 7) == Counts{1, 6});    // quotas 0.7 and 6.3: the remaining client goes to
+                                                         // 0.7
+  CHECK(level_counts({0.25, 0.75}, 2) == Counts{1, 1});  // quotas 0.5 and 1.5: a tie goes to the first level
   CHECK(level_counts({0.333333333, 0.333333333, 0.333333334}, 10) == Counts{3, 3, 4});
   CHECK(level_counts({0.29, 0.71}, 100) == Counts{29, 71});  // 0.29 * 100 is below 29 in binary
   CHECK(level_counts({1.0}, 3) == Counts{3});
@@ -40,7 +41,7 @@ TEST_CASE("levels: every level goes to as many clients as it has, in an order dr
 }
 
 TEST_CASE("levels: one client of four is the large one equally often in every place") {
-  // 4,000 draws, 1,000 each; chi-square with 3 degrees of freedom, 16.3 at p = 0.001.
+  // 4,000 draws, 1,000 for each client; chi-square with 3 degrees of freedom: 16.3 at p = 0.001.
   const Levels levels{{1.0, 0.2}, {0.25, 0.75}};
   std::vector<double> large(4, 0.0);
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {

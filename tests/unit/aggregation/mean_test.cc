@@ -34,7 +34,7 @@ TEST_CASE("mean: weighted by samples") {
 TEST_CASE("uniform_mean: samples do not matter, factors divide by the number of updates all the same") {
   std::vector<Update> updates = {test_update(0, {1, 2}, 300), test_update(1, {5, -2}, 1)};
   CHECK(aggregate("uniform_mean", updates, 2) == std::vector<double>{3, 0});
-  // FedBuff: the sum of the discounted updates over their number, not over the sum of the discounts.
+  // FedBuff divides the sum of the discounted updates by their number, not by the sum of the discounts.
   updates[1].factor = 0.5;
   CHECK(aggregate("uniform_mean", updates, 2) == std::vector<double>{1.75, 0.5});
 }
@@ -45,7 +45,7 @@ TEST_CASE("mean: a factor is limited to the room that one update has in the sums
   const std::uint64_t room = context.fixed_point.max_total_weight().value() / 4;
   for (const char* name : {"mean", "uniform_mean"}) {
     CAPTURE(name);
-    // Four updates that claim all they may, each to count a thousand times.
+    // Four updates claim the largest number of samples and a huge factor.
     std::vector<Update> updates;
     for (std::uint32_t client = 0; client < 4; ++client) {
       updates.push_back(test_update(client, {1}, room));
@@ -53,7 +53,7 @@ TEST_CASE("mean: a factor is limited to the room that one update has in the sums
     }
     const double result = aggregate(name, updates, 1, context).front();
     CHECK(result >= 1);
-    // uniform_mean weighs an update 1024, or less where the room is smaller.
+    // uniform_mean weighs an update with 1024, or with `room` if that is smaller.
     CHECK(result <= 1.001 * static_cast<double>(std::max<std::uint64_t>(room / 1024, 1)));
     if (std::string(name) == "mean") CHECK(result == doctest::Approx(1));
   }
@@ -88,15 +88,15 @@ TEST_CASE("fednova: equal steps give the mean by samples") {
 }
 
 TEST_CASE("effective steps: momentum and a proximal term against their recursions") {
-  // ||a||_1 summed as the optimizer makes it: what each local gradient moves the model in the end.
+  // ||a||_1 is computed as the optimizer would: the total distance that each local gradient moves the model.
   for (const std::uint64_t steps : {1U, 2U, 7U, 40U}) {
     CHECK(effective_steps(steps, 0, 0) == static_cast<double>(steps));
     double momentum = 0;
     double carried = 0;
     double proximal = 0;
     for (std::uint64_t step = 0; step < steps; ++step) {
-      carried = 0.9 * carried + 1;  // velocity, every gradient being 1
-      momentum += carried;          // distance
+      carried = 0.9 * carried + 1;  // velocity if every gradient is 1
+      momentum += carried;          // total distance
       proximal = proximal * (1 - 0.05) + 1;
     }
     CHECK(effective_steps(steps, 0.9, 0) == doctest::Approx(momentum).epsilon(1e-12));

@@ -30,7 +30,7 @@ void check_near(const Doubles& p, const Doubles& expected) {
 }  // namespace
 
 TEST_CASE("optimal sampling: equal costs, worked out by hand") {
-  // 8 takes 2 * 8 / 16 = 1 of the budget; the other one is split in the ratio 4 : 3 : 1.
+  // 8 takes 2 * 8 / 16 = 1 of the budget; the others share the remaining 1 in the ratio 4 : 3 : 1.
   const Doubles q = {3, 8, 4, 1};
   const Doubles expected = {3.0 / 8, 1, 4.0 / 8, 1.0 / 8};
   check_near(value(optimal_probabilities({q, {}, 2})), expected);
@@ -42,10 +42,10 @@ TEST_CASE("optimal sampling: equal costs, worked out by hand") {
 }
 
 TEST_CASE("optimal sampling: a client that costs a quarter is drawn twice as often for the same norm") {
-  // Below 1, p is q / sqrt(r) times 1 / sum sqrt(r) q: (1 * 1, 1 * 2) / (1 + 1/2), costs 2/3 * 1 + 4/3 * 1/4
-  // = 1; 4/3 is cut to 1, which leaves 3/4 for the other.
+  // Without the cap, p = (q / sqrt(r)) / sum(sqrt(r) q) = (1 * 1, 1 * 2) / (1 + 1/2), at a cost of 2/3 * 1 +
+  // 4/3 * 1/4 = 1. The cap cuts 4/3 to 1, which leaves 3/4 for the other client.
   check_near(value(optimal_probabilities({Doubles{1, 1}, Doubles{1, 0.25}, 1})), {0.75, 1});
-  // At half the budget nothing is cut.
+  // At half the budget, no probability is cut.
   check_near(value(optimal_probabilities({Doubles{1, 1}, Doubles{1, 0.25}, 0.5})), {1.0 / 3, 2.0 / 3});
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("optimal sampling: budgets that pay for all, and norms of 0") {
 }
 
 TEST_CASE("optimal sampling: a client whose norm is 0 keeps a positive probability") {
-  // The floor is 1e-8 of the largest norm: 1e-8 / (1 + 1e-8) of a budget of a half.
+  // The floor of a norm is 1e-8 of the largest norm: 1e-8 / (1 + 1e-8) of the budget of a half.
   const Doubles p = value(optimal_probabilities({Doubles{0, 5}, {}, 0.5}));
   check_near(p, {0.5e-8 / (1 + 1e-8), 0.5 / (1 + 1e-8)});
   check_near(value(classical_probabilities(Doubles{0, 5}, 0.5)), p);
@@ -114,7 +114,7 @@ TEST_CASE("optimal sampling: inputs that mean nothing are refused with the clien
 }
 
 TEST_CASE("optimal sampling: of equal clients none is preferred") {
-  // 3 of 5 equal ones: 3/5 each, also where equal ones stand at the edge of those drawn for certain.
+  // 3 of 5 equal norms: 3/5 each. The same if equal norms lie at the edge of the certain ones.
   check_near(value(optimal_probabilities({Doubles{2, 2, 2, 2, 2}, {}, 3})), {0.6, 0.6, 0.6, 0.6, 0.6});
   check_near(value(optimal_probabilities({Doubles{9, 9, 1, 1}, {}, 2.5})), {1, 1, 0.25, 0.25});
   check_near(value(classical_probabilities(Doubles{9, 9, 1, 1}, 2.5)), {1, 1, 0.25, 0.25});

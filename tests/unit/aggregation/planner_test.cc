@@ -13,7 +13,7 @@ namespace {
 using planning::plan;
 using planning::planner;
 
-// Those that divide any model; the planners of adapters' ranks have tests of their own.
+// Returns the planners that divide any model; the planners of adapter ranks have their own tests.
 std::vector<std::string> kinds() {
   std::vector<std::string> names;
   for (const PlannerKind& kind : planner_kinds())

@@ -1,5 +1,5 @@
-// What the tests of planners share: small models as layouts, planners as a run file makes them, and
-// which units of a layer a coverage trains, found parameter by parameter.
+// Helpers of the planner tests: small models as layouts, planners as read from a run file, and a slow count
+// of the units that a coverage trains.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ namespace fedge::aggregation::planning {
 
 using Shapes = std::vector<std::vector<std::size_t>>;
 
-// Weights of these shapes, each with its bias, one layer each.
+// A model with one layer for each weight shape; every weight has a bias.
 inline std::shared_ptr<const ParameterLayout> chain(const Shapes& weights) {
   auto layout = std::make_shared<ParameterLayout>();
   for (std::uint32_t l = 0; l < weights.size(); ++l) {
@@ -26,11 +26,11 @@ inline std::shared_ptr<const ParameterLayout> chain(const Shapes& weights) {
   return layout;
 }
 
-// 4-10-5-3, 123 parameters: 50 + 55 + 18, from 0, 50 and 105 on.
+// 4-10-5-3, 123 parameters: layers of 50 + 55 + 18, starting at 0, 50 and 105.
 inline std::shared_ptr<const ParameterLayout> small_mlp() { return chain({{10, 4}, {5, 10}, {3, 5}}); }
 
-// Two 5x5 convolutions (1 to 4 to 6 channels, 3x3 places left), dense 8, 3 classes: 1,177 parameters:
-// 104 + 606 + 440 + 27, from 0, 104, 710 and 1,150 on.
+// Two 5x5 convolutions (1 to 4 to 6 channels, 3x3 positions remain), dense 8, 3 classes. 1,177 parameters:
+// 104 + 606 + 440 + 27, starting at 0, 104, 710 and 1,150.
 inline std::shared_ptr<const ParameterLayout> small_cnn() {
   return chain({{4, 1, 5, 5}, {6, 4, 5, 5}, {8, 54}, {3, 8}});
 }
@@ -73,7 +73,7 @@ inline Coverage plan(Planner& planner, std::uint32_t client, std::uint32_t round
   return planner.plan({RoundNumber(round), ClientId(client), Rng(7).fork("plan", round, client)});
 }
 
-// For each unit of a tensor [units, ...]: how many of its parameters the coverage has.
+// Returns for each unit of a tensor [units, ...] how many of its parameters the coverage contains.
 inline std::vector<std::size_t> covered(const TensorInfo& tensor, const Coverage& coverage) {
   std::vector<std::size_t> counts(tensor.shape.front(), 0);
   const std::size_t row = tensor.size / tensor.shape.front();

@@ -1,5 +1,5 @@
-// The specification of the accumulator's arithmetic: one contribution and one mean at a time, in
-// long double and 128-bit integers, nothing shared with the code under test.
+// A reference of the accumulator's arithmetic. Computes one contribution and one mean at a time in long
+// double and 128-bit integers, and shares nothing with the code under test.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace fedge::aggregation::reference {
 static_assert(std::numeric_limits<long double>::digits >= 64, "needs a long double of 64 bits of precision");
 __extension__ using Wide = __int128;
 
-// x * weight * 2^fraction_bits, rounded to the nearest integer, ties to the even one.
+// Returns x * weight * 2^fraction_bits rounded to the nearest integer, ties to even.
 inline Wide contribution(float x, std::uint64_t weight, int fraction_bits) {
   const long double exact =
       std::ldexp(static_cast<long double>(x) * static_cast<long double>(weight), fraction_bits);
@@ -25,7 +25,7 @@ inline Wide contribution(float x, std::uint64_t weight, int fraction_bits) {
   return integer + (up ? 1 : 0);
 }
 
-// Floats of every kind within +-limit: ordinary, tiny, denormal, zeros, ties, the limit itself.
+// Returns floats of every kind within +-limit: ordinary, tiny, denormal, zeros, ties, the limit itself.
 inline std::vector<float> values(std::size_t count, float limit, std::uint32_t seed) {
   std::mt19937 engine(seed);
   std::vector<float> out(count);

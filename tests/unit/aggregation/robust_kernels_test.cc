@@ -13,7 +13,7 @@
 namespace fedge::aggregation {
 namespace {
 
-// What the comparators do to zeros and ones.
+// Applies the comparators to a vector of zeros and ones.
 std::uint32_t run_network(const std::vector<Comparator>& network, std::uint32_t bits) {
   for (const Comparator& comparator : network) {
     const std::uint32_t low = bits >> comparator.low & 1U;
@@ -53,7 +53,7 @@ TEST_CASE("sorting network: sorts every sequence of up to 16 zeros and ones, and
     const auto network = sorting_network(size, 0, size);
     bool sorted = true;
     for (std::uint32_t bits = 0; bits < 1U << size; ++bits) {
-      // Ones at the upper end, as many as before.
+      // The output has the same number of ones, all at the upper end.
       const auto ones = static_cast<std::size_t>(__builtin_popcount(bits));
       const std::uint32_t expected = ((1U << ones) - 1) << (size - ones);
       sorted &= run_network(network, bits) == expected;
@@ -138,7 +138,8 @@ TEST_CASE("robust kernels: the values closest to the median, by sorting by dista
 }
 
 TEST_CASE("robust kernels: the values closest to the median, by hand") {
-  // Median 3: 2 and 4 are equally close, the smaller is taken; 3 values are 2, 3, 4.
+  // The median is 3. 2 and 4 are equally close: the smaller one comes first. The closest three values are 2,
+  // 3, 4.
   const reference::Matrix values = {{10}, {3}, {4}, {2}, {-7}};
   for (const auto& [keep, expected] : {std::pair{1U, 3.0}, {2U, 2.5}, {3U, 3.0}, {4U, 19.0 / 4}}) {
     Columns data(values, 0, keep, true);

@@ -1,5 +1,5 @@
-// The specification of the robust rules: each straight from its definition, in double, one number at a
-// time, nothing shared with the code under test.
+// A reference of the robust rules: each follows its definition in double, one number at a time, and shares
+// nothing with the code under test.
 #pragma once
 
 #include <algorithm>
@@ -57,7 +57,7 @@ inline double squared_distance(const std::vector<float>& a, const std::vector<fl
   return sum;
 }
 
-// Krum's score of `row` among the rows numbered `left`.
+// Krum's score of `row` among the rows listed in `left`.
 inline double krum_score(const Matrix& rows, const std::vector<std::size_t>& left, std::size_t row,
                          std::size_t neighbours) {
   Vector distances;
@@ -103,7 +103,8 @@ inline Vector multi_krum(const Matrix& rows, std::size_t byzantine, std::size_t 
   return mean_of_rows(rows, order);
 }
 
-// The mean of the `keep` values closest to their median, of two equally close the smaller.
+// The mean of the `keep` values closest to their median; of two equally close values, the smaller one comes
+// first.
 inline double mean_of_closest(Vector values, std::size_t keep) {
   const double median = median_of(values);
   std::sort(values.begin(), values.end(), [&](double a, double b) {
@@ -149,7 +150,7 @@ inline Vector weighted_mean(const Matrix& rows, const Vector& weights) {
   return out;
 }
 
-// The sum of weighted distances that the geometric median makes least.
+// The sum of weighted distances that the geometric median minimises.
 inline double objective(const Matrix& rows, const Vector& weights, const Vector& z) {
   double sum = 0;
   for (std::size_t row = 0; row < rows.size(); ++row) sum += weights[row] * distance_to(rows[row], z);
@@ -179,8 +180,8 @@ inline Vector centered_clip(const Matrix& rows, Vector z, double radius, int ite
   return z;
 }
 
-// What rules are tried on: ordinary numbers, or few different ones (multiples of 1/8, so that sums of
-// their squares are exact), which are full of ties, equal rows and zeros.
+// Test data for the rules: ordinary numbers, or few different ones with many ties, equal rows and zeros. The
+// few numbers are multiples of 1/8, so that sums of their squares are exact.
 inline Matrix random_rows(std::size_t rows, std::size_t columns, std::uint32_t seed, bool few_values) {
   std::mt19937 engine(seed);
   Matrix out(rows, std::vector<float>(columns));

@@ -21,7 +21,7 @@ std::vector<Update> updates_of(const std::vector<Values>& rows) {
   return updates;
 }
 
-// The rule's result for clients 0, 1, 2, ... with these updates.
+// Returns the rule's result for these updates of clients 0, 1, 2, ...
 std::vector<double> result(const std::string& rule, const std::vector<Values>& rows,
                            const std::string& options = "") {
   Sequential sequential;
@@ -30,7 +30,7 @@ std::vector<double> result(const std::string& rule, const std::vector<Values>& r
   return aggregate_of(*aggregator, rows[0].size());
 }
 
-// What the rule says to this many updates.
+// Returns the rule's error for this number of updates.
 Error refusal(const std::string& rule, std::size_t updates, const std::string& options = "") {
   Sequential sequential;
   const auto aggregator = make_aggregator(rule, test_context(1), options);
@@ -77,9 +77,9 @@ TEST_CASE("krum: the update whose nearest others are nearest, of equals the lowe
   // n = 5, f = 1: two neighbours. Scores: 0: 1 + 4 = 5; 1: 1 + 1 = 2; 2: 1 + 4 = 5; 10: 1 + 64; 11: 1 + 81.
   const std::vector<Values> line = {{0}, {1}, {2}, {10}, {11}};
   CHECK(result("krum", line, "byzantine = 1") == Doubles{1});
-  // f = 0: three neighbours of five. 0: 1+4+100, 1: 1+1+81, 2: 1+4+64, 10: 1+64+81, 11: 1+81+100.
+  // f = 0: three of five neighbours. 0: 1+4+100, 1: 1+1+81, 2: 1+4+64, 10: 1+64+81, 11: 1+81+100.
   CHECK(result("krum", line, "byzantine = 0") == Doubles{2});
-  // All the same distance apart.
+  // All distances are equal.
   CHECK(result("krum", {{2, 0, 0}, {0, 2, 0}, {0, 0, 2}}) == Doubles{2, 0, 0});
 }
 
@@ -94,8 +94,8 @@ TEST_CASE("multi-krum: the mean of those with the lowest scores, all but the hos
 }
 
 TEST_CASE("bulyan: hand-computed, seven updates of which one is far away") {
-  // n = 7, f = 1: five are selected, the three closest to the median of them are averaged. Krum takes,
-  // of those left, with 4, 3, 2, 1, 1 neighbours:
+  // n = 7, f = 1: bulyan selects five updates and averages the three closest to their median. Krum selects
+  // among the remaining updates with 4, 3, 2, 1, 1 neighbours:
   //   of 0 1 2 3 4 5 100   scores 30 15 10 10 15 30 ...   2
   //   of 0 1 3 4 5 100     26 14 9 14 21 ...              3
   //   of 0 1 4 5 100       17 10 10 17 ...                1
@@ -105,7 +105,7 @@ TEST_CASE("bulyan: hand-computed, seven updates of which one is far away") {
   const std::vector<Values> line = {{0}, {1}, {2}, {3}, {4}, {5}, {100}};
   CHECK(result("bulyan", line, "byzantine = 1") == Doubles{2});
   CHECK(result("bulyan", line) == Doubles{2});
-  // Nobody hostile: everything is selected and averaged.
+  // Without hostile clients, all updates are selected and averaged.
   CHECK(result("bulyan", {{0}, {1}, {8}}, "byzantine = 0") == Doubles{3});
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("bulyan: of ten it bears one, though a fifth is two") {
 }
 
 TEST_CASE("geometric median: one step of Weiszfeld by hand") {
-  // Mean 4: distances 4, 3, 7 weigh 1/4, 1/3, 1/7 times 0, 1, 11.
+  // The mean is 4. The distances 4, 3, 7 give weights 1/4, 1/3, 1/7 for 0, 1, 11.
   const double weights = 1.0 / 4 + 1.0 / 3 + 1.0 / 7;
   CHECK(result("geometric_median", {{0}, {1}, {11}}, "iterations = 1")[0] ==
         doctest::Approx((1.0 / 3 + 11.0 / 7) / weights).epsilon(1e-12));
@@ -138,7 +138,8 @@ TEST_CASE("geometric median: counts samples, and a majority's point wins") {
 TEST_CASE("centered clip: by hand, and it goes on from the last round's aggregate") {
   Sequential sequential;
   const auto aggregator = make_aggregator("centered_clip", test_context(1), "radius = 2");
-  // From 0: clipped differences 1, 2, 2; then from 5/3 to 100 for all: 2.
+  // From 0, the clipped differences are 1, 2, 2. The next round starts from 5/3: all three differences are
+  // clipped to 2.
   REQUIRE(aggregator->add(updates_of({{1}, {2}, {50}}), sequential));
   CHECK(aggregate_of(*aggregator, 1)[0] == doctest::Approx(5.0 / 3));
   aggregator->clear();
@@ -161,7 +162,7 @@ TEST_CASE("clipped mean: weighted by samples, shortened to a number or to the me
     REQUIRE(aggregator->add(updates, sequential));
     return aggregate_of(*aggregator, 2);
   };
-  // Norms 5, 1, 20: to 5.
+  // The norms are 5, 1 and 20; the median is 5.
   const auto to_median = clipped("");
   CHECK(to_median[0] == doctest::Approx(-0.5));
   CHECK(to_median[1] == doctest::Approx(1.5));

@@ -64,7 +64,7 @@ TEST_CASE("uniform: a sampler has no memory of earlier choices") {
 }
 
 TEST_CASE("uniform: all pairs of five are equally likely") {
-  // 10 pairs, 20,000 draws: 2,000 each; chi-square with 9 degrees of freedom, 27.9 at p = 0.001.
+  // 10 pairs, 20,000 draws: 2,000 for each pair; chi-square with 9 degrees of freedom: 27.9 at p = 0.001.
   const auto pool = candidates(5);
   std::map<std::vector<ClientId>, int> seen;
   for (std::uint64_t seed = 0; seed < 20'000; ++seed) ++seen[uniform(pool, 2, seed)];
@@ -75,7 +75,7 @@ TEST_CASE("uniform: all pairs of five are equally likely") {
 }
 
 TEST_CASE("uniform: clients are drawn as often as it states") {
-  // 20,000 draws; the worst of 10 clients against chi-square with one degree of freedom, p = 1e-5.
+  // 20,000 draws; tests the worst of 10 clients against chi-square with one degree of freedom, p = 1e-5.
   const auto pool = candidates(10);
   UniformSampler sampler;
   const auto seen = test::draw_often(sampler, {RoundNumber(1), pool, 3, Rng(5)}, 20'000);
@@ -140,12 +140,12 @@ TEST_CASE(
   CHECK(sampler.traits().draw == Draw::kBeforeTraining);
   const std::vector<Participant> three = {
       {ClientId(0), SampleCount(10)}, {ClientId(1), SampleCount(10)}, {ClientId(2), SampleCount(20)}};
-  // Nobody is known: by samples alone.
+  // No norm is known yet: only the samples count.
   CHECK(sampler.probabilities(three) == std::vector<double>{0.25, 0.25, 0.5});
   sampler.remember({.client = ClientId(0), .delivered = true, .norm = 4});
-  sampler.remember({.client = ClientId(0), .delivered = true, .norm = 2});  // 3 on average
+  sampler.remember({.client = ClientId(0), .delivered = true, .norm = 2});  // mean norm 3
   sampler.remember({.client = ClientId(1), .delivered = true, .norm = 1});
-  // The third counts as 2: 30, 10 and 40 of 80.
+  // Client 2 is unknown and gets the mean norm 2: 30, 10 and 40 of 80.
   const std::vector<double> p = sampler.probabilities(three);
   CHECK(p[0] == doctest::Approx(0.375));
   CHECK(p[1] == doctest::Approx(0.125));

@@ -11,7 +11,7 @@
 namespace fedge::aggregation {
 namespace {
 
-// The model after steps with these aggregates, from 1 everywhere.
+// Returns the model after steps with these aggregates, starting from 1 everywhere.
 std::vector<float> run(ServerOptimizer& optimizer, const std::vector<std::vector<double>>& aggregates) {
   std::vector<float> model(aggregates.front().size(), 1.0F);
   for (const auto& aggregate : aggregates) optimizer.step(0, model, aggregate);
@@ -77,7 +77,7 @@ TEST_CASE("momentum: beta = 0 is plain averaging bit for bit, and so is every fi
 
 TEST_CASE(
     "adagrad and yogi: with tau so large that steps do not change v they are plain averaging to the bit") {
-  // sqrt v + tau stays 512 = eta; 0.05 squared is far below half a unit in the last place of v = 2^16.
+  // sqrt v + tau stays at 512 = eta: 0.05 squared is far below half a unit in the last place of v = 2^16.
   std::vector<std::vector<double>> aggregates;
   for (const float delta : {0.05F, -0.031F, 1e-7F, 0.0F})
     aggregates.push_back({static_cast<double>(delta), static_cast<double>(0.3F * delta)});

@@ -26,7 +26,7 @@ std::vector<PlanLayer> layers_of(const ParameterLayout& layout) {
 }  // namespace
 
 TEST_CASE("slices: half of a small perceptron, worked out by hand") {
-  // Units 5 of 10 and round(2.5) = 3 of 5: 5 * 4 + 5, 3 * 5 + 3, 3 * 3 + 3 parameters.
+  // 5 of 10 units and round(2.5) = 3 of 5 units: 5 * 4 + 5, 3 * 5 + 3, 3 * 3 + 3 parameters.
   const auto half = planner({"heterofl", kHalf, planning::small_mlp(), 1});
   CHECK(half->share(ClientId(0)) == 55.0 / 123.0);
   CHECK(plan(*half, 0) == Coverage::of({{0, 20},
@@ -63,7 +63,7 @@ TEST_CASE("slices: half of a small convolutional network, worked out by hand") {
                                   {1158, 1162},
                                   {1166, 1170},
                                   {1174, 1177}}));  // dense2
-  // One range for each row of each cut weight, and the vectors.
+  // One range for each row of each cut weight, and the biases and whole weights.
   CHECK(coverage.ranges().size() <= slice_ranges_max(layers_of(*layout), Counts{2, 3, 4, 3}));
 }
 
@@ -106,7 +106,8 @@ TEST_CASE("fedrolex: the window starts with heterofl's and moves on by one unit 
   const TensorInfo& bias = layout->tensors()[1];
   CHECK(covered(bias, plan(*rolling, 0, 3)) == Counts{0, 0, 1, 1, 1, 1, 1, 0, 0, 0});
   CHECK(covered(bias, plan(*rolling, 0, 8)) == Counts{1, 1, 0, 0, 0, 0, 0, 1, 1, 1});
-  CHECK(plan(*rolling, 0, 21) == plan(*rolling, 0, 1));  // 10 and 5 units: all back after ten rounds
+  CHECK(plan(*rolling, 0, 21) == plan(*rolling, 0, 1));  // 10 and 5 units: all windows are back at the start
+                                                         // after ten rounds
 }
 
 TEST_CASE("fedrolex: a window that wraps, worked out by hand") {
@@ -151,7 +152,7 @@ TEST_CASE("slices: a fifth of the parameters of 784-500-250-125-10 is a quarter 
   const std::string fifth = "shares = [0.2]\nfractions = [1]\n";
   const auto matched = planner({"heterofl", fifth + "match = \"parameters\"\n", layout, 1});
   const auto width = planner({"heterofl", fifth, layout, 1});
-  // 127, 63 and 32 units: 127 * 785 + 63 * 128 + 32 * 64 + 10 * 33; a fifth of 550,385 is 110,077.
+  // 127, 63 and 32 units: 127 * 785 + 63 * 128 + 32 * 64 + 10 * 33. A fifth of 550,385 would be 110,077.
   CHECK(matched->share(ClientId(0)) == 110'137.0 / 550'385.0);
   // 100, 50 and 25 units: 100 * 785 + 50 * 101 + 25 * 51 + 10 * 26.
   CHECK(width->share(ClientId(0)) == 85'085.0 / 550'385.0);
@@ -161,7 +162,8 @@ TEST_CASE("slices: models that cannot be sliced are refused") {
   CHECK(planning::error_of({"heterofl", kHalf, planning::chain({{10, 4}, {3, 12}}), 1}) ==
         "layer dense2 has 12 inputs, which is not a multiple of the 10 units of dense1 before it; this "
         "planner requires a chain of dense or convolutional layers");
-  // Half of 140,000 rows with half of their inputs: a range each, beside two for each bias and whole weight.
+  // Half of 140,000 rows with half of their inputs: one range a row, beside two for each bias and whole
+  // weight.
   const auto wide = planning::chain({{4, 2}, {140'000, 4}, {2, 140'000}});
   for (const char* kind : {"heterofl", "fjord", "fedrolex"})
     CHECK(planning::error_of({kind, kHalf, wide, 1})

@@ -91,7 +91,7 @@ TEST_CASE("spec: an option of another kind of part is refused as unknown") {
 }
 
 TEST_CASE("spec: a fixed point that leaves no room for a round's samples is refused") {
-  // 2^20 * 2^28 = 2^48 a sample: room for 2^15 - 1.
+  // 2^20 * 2^28 = 2^48 for a sample: capacity for 2^15 - 1 samples.
   const std::string error = error_of("[strategy]\nmax_abs = 1048576\n");
   CHECK(contains(error, "run.toml:2: strategy.max_abs"));
   CHECK(contains(error, "32767 samples"));

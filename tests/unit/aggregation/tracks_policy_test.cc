@@ -29,12 +29,12 @@ std::string policy_error(const std::string& text) {
   return result ? "" : result.error().message;
 }
 
-// With a first line `clients = 6` and a second that opens the table.
+// Returns the error of a policy whose first line is `clients = 6` and whose second opens the table.
 std::string error_in(const std::string& lines) {
   return policy_error("clients = 6\n[[disagreement]]\n" + lines);
 }
 
-// The section [tracks] of a run of this many clients.
+// Reads the section [tracks] of a run with this many clients.
 Result<Policy> read_section(const std::string& text, std::size_t clients) {
   const auto document = config::parse_toml(text, "run.toml");
   REQUIRE_MESSAGE(document, document.error().message);
@@ -118,7 +118,7 @@ TEST_CASE("policy: what is wrong with the clients is said with file, line and ke
   CHECK(policy_error("clients = [\"" + longest + "\"]\n").empty());
   CHECK(policy_error("clients = [\"" + longest + "y\"]\n") ==
         "p.toml:1: clients: one of the names has 1025 bytes; at most 1024 are allowed");
-  // The last three turn the direction of what follows around, and end a line.
+  // The last three: two reverse the direction of the following text, one ends a line.
   for (const char* control :
        {"\\u0000", "\\n", "\\u001B", "\\u007F", "\\u0085", "\\u202E", "\\u2067", "\\u2028"})
     CHECK(policy_error(std::string("clients = [\"a") + control + "\"]\n") ==

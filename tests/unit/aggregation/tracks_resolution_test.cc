@@ -1,5 +1,5 @@
-// Tracks of the published scenarios, written down by hand: arXiv:2604.23386 and its authors' public code,
-// whose clients are called 0 to n - 1 as here.
+// Tracks of the published scenarios, written down by hand: arXiv:2604.23386 and the authors' public code,
+// which numbers clients from 0 to n - 1 as this project does.
 #include "aggregation/tracks/resolution.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ IdSet range(std::uint32_t n) {
   return result;
 }
 
-// Six clients, one of each kind.
+// Six clients with one disagreement of each kind.
 Policy second_scenario() {
   return policy_of(6, {inbound({0}, {1}), outbound({2}, {3}), bidirectional({4}, {5}), full({1})});
 }
@@ -42,14 +42,14 @@ Policy third_scenario() {
                        inbound({4}, {2}), inbound({5}, {1})});
 }
 
-// The third, but that some end after round 2 and others after round 4.
+// The third scenario with some exclusions ending after round 2 and others after round 4.
 Policy ending_scenario() {
   return policy_of(
       6, {inbound({0}, {1}), inbound({0}, {2}, 1, 2), inbound({1}, {3}, 1, 2), inbound({1}, {4}, 1, 4),
           inbound({2}, {5}, 1, 4), inbound({3}, {0}), inbound({4}, {2}, 1, 4), inbound({5}, {1})});
 }
 
-// The same policy with every client c called names[c].
+// Returns the policy with every client c renamed to names[c].
 Policy renamed(const Policy& policy, const Ids& names) {
   Policy result = policy;
   for (Disagreement& each : result.disagreements)
@@ -110,7 +110,8 @@ TEST_CASE("tracks: of each kind one, and whoever excludes a withdrawn client sha
 }
 
 TEST_CASE("tracks: every client's track is one that exists, and no two tracks have the same members") {
-  // The authors' code removes a track with the members of another after it has given it to client 0.
+  // The authors' code differs: it removes a track that has the same members as another, although client 0 was
+  // assigned to it.
   const Policy always = second_scenario();
   Policy by_turns = always;
   by_turns.disagreements.back() = full({1}, 1, 1);
@@ -201,7 +202,7 @@ TEST_CASE("tracks: five clients that exclude the sixth share one track") {
   const Policy policy = policy_of(6, {inbound({0, 1, 2, 3, 4}, {5})});
   CHECK(tracks_in(policy) == Tracks{{{}, {5}, range(6)}, {{5}, range(5), range(5)}});
   CHECK(load(policy, false) == 11);
-  // The sixth says it alone.
+  // Client 5 alone states the same exclusions outbound.
   CHECK(tracks_in(policy_of(6, {outbound({5}, {0, 1, 2, 3, 4})})) == tracks_in(policy));
 }
 
@@ -238,7 +239,8 @@ TEST_CASE("tracks: if all have withdrawn there is no track but one that is kept,
 TEST_CASE("tracks: a withdrawn client that is remembered stays in patterns, and trains nothing") {
   const Policy policy = policy_of(4, {inbound({0}, {3}), inbound({1}, {2, 3}), full({3})});
   CHECK(tracks_in(policy) == Tracks{{{}, {0, 2}, {0, 1, 2}}, {{2}, {1}, {0, 1}}});
-  const std::vector<ClientId> remembered = client_ids({2, 3});  // 2 has not withdrawn: no difference
+  const std::vector<ClientId> remembered = client_ids({2, 3});  // client 2 has not withdrawn, so that
+                                                                // remembering it changes nothing
   const Resolution resolution = resolve_round(policy, 1, {.remembered = remembered});
   CHECK(tracks_of(resolution) == Tracks{{{}, {2}, {0, 1, 2}}, {{2, 3}, {1}, {0, 1}}, {{3}, {0}, {0, 1, 2}}});
   CHECK(resolution.member_count(0) == 3);

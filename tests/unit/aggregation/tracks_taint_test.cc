@@ -13,7 +13,7 @@ constexpr ClientId kC(2);
 
 RoundNumber round(std::uint32_t number) { return RoundNumber(number); }
 
-// In three rounds all of three clients train the common track, but for b in the third.
+// All three clients train the common track in rounds 1 to 3, except b in round 3.
 TaintLedger after_three_rounds() {
   TaintLedger ledger(3);
   ledger.start(kCommon);
@@ -66,14 +66,14 @@ TEST_CASE("taint: a track started from another carries what went into it, and pa
 }
 
 TEST_CASE("taint: an exclusion that forgives the past accepts the common model, a deep one does not") {
-  // From round 4 on a excludes b; b is in the common model by rounds 1 and 2.
+  // a excludes b from round 4 on; the common model contains b's updates of rounds 1 and 2.
   TaintLedger ledger = after_three_rounds();
   ledger.start(kOwn, kCommon);
   CHECK(ledger.permits(kOwn, kB, round(4)));
   CHECK(!ledger.permits(kOwn, kB, round(1)));
   ledger.start(kOwn);
   CHECK(ledger.permits(kOwn, kB, round(1)));
-  // Excluded from round 2 on, in which b still took part.
+  // With an exclusion from round 2 on, b's update of round 2 forbids the common model.
   CHECK(!ledger.permits(kCommon, kB, round(2)));
   CHECK(ledger.permits(kCommon, kB, round(3)));
 }

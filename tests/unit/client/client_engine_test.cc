@@ -76,7 +76,7 @@ TEST_CASE("client: reconnects with exponential back-off and jitter, at most the 
     delays.push_back(delay);
     h.now = *h.engine.next_deadline() - Duration(1);
     h.feed(Expired{});
-    CHECK(h.effect<ClientEngine::Connect>() == nullptr);  // an early timer is harmless
+    CHECK(h.effect<ClientEngine::Connect>() == nullptr);  // an early timer has no effect
     h.now += Duration(1);
     h.feed(Expired{});
     CHECK(h.effect<ClientEngine::Connect>() != nullptr);
@@ -86,7 +86,7 @@ TEST_CASE("client: reconnects with exponential back-off and jitter, at most the 
   CHECK(std::unique(delays.begin(), delays.end()) == delays.end());
   h.feed(ClientEngine::Connected{});
   h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
-  CHECK(*h.engine.next_deadline() - h.now <= seconds(1));  // success starts over
+  CHECK(*h.engine.next_deadline() - h.now <= seconds(1));  // a success resets the back-off
 }
 
 TEST_CASE("client: an update finished while offline is offered after the reconnect, not trained again") {
@@ -149,7 +149,7 @@ TEST_CASE("client: data that cannot be prepared fails the work that waits for it
   h.feed(ClientEngine::RunRejected{kRun, {ErrorCode::kNotFound, "no data here"}});
   REQUIRE(h.sent<protocol::TaskFailed>() != nullptr);
   CHECK(h.sent<protocol::TaskFailed>()->reason == "no data here");
-  h.request(2);  // the reason is told again
+  h.request(2);  // the engine repeats the reason
   REQUIRE(h.sent<protocol::TaskFailed>() != nullptr);
   CHECK(h.sent<protocol::TaskFailed>()->reason == "no data here");
 }
@@ -195,7 +195,7 @@ TEST_CASE(
   CHECK(!h.engine.next_deadline().has_value());
   h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
   CHECK(*h.engine.next_deadline() - h.now <= seconds(1));
-  // Connected or connecting, it has nothing to do.
+  // Start has no effect while connected or connecting.
   h.go_online();
   h.feed(ClientEngine::Start{});
   CHECK(h.effects.empty());
@@ -303,7 +303,7 @@ TEST_CASE(
   REQUIRE(h.effect<ClientEngine::Publish>() != nullptr);
   CHECK(h.effect<ClientEngine::Publish>()->round == RoundNumber(4));
   h.now += seconds(3);
-  h.feed(Expired{});  // not yet
+  h.feed(Expired{});  // too early
   CHECK(h.effect<ClientEngine::Publish>() == nullptr);
   h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
   h.now += seconds(8);
@@ -321,7 +321,7 @@ TEST_CASE("status: a run that does not ask is told nothing") {
 
 namespace {
 
-// A harness that begins with an update of round 4, trained by an earlier process.
+// A harness that starts with an update of round 4, trained by an earlier process.
 struct Resumed : EngineHarness {
   Resumed() {
     protocol::TrainRequest request;
@@ -343,7 +343,7 @@ TEST_CASE(
     "resume: an update of an earlier process is offered when its task is asked for again, not trained") {
   Resumed h;
   h.describe_and_prepare();
-  CHECK(h.sent<protocol::UpdateOffer>() == nullptr);  // nobody has asked
+  CHECK(h.sent<protocol::UpdateOffer>() == nullptr);  // no task has asked for it
   h.request(4);
   REQUIRE(h.sent<protocol::UpdateOffer>() != nullptr);
   CHECK(h.sent<protocol::UpdateOffer>()->samples == SampleCount(60));
@@ -422,11 +422,12 @@ TEST_CASE(
     }
     first.push_back(delays.front());
     eighth.push_back(delays.back());
-    h.feed(ClientEngine::Connected{});  // to a coordinator of a few
+    h.feed(ClientEngine::Connected{});  // to a coordinator with few clients
     h.feed(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "gone"}});
     CHECK(*h.engine.next_deadline() - h.now <= seconds(1));
   }
-  // Two hundred draws from (0, 5], not from (0, 1]; from (0, 8], the longest back-off here, in the end.
+  // The 200 first delays are drawn from (0, 5], not from (0, 1]; the eighth ones from (0, 8], the longest
+  // back-off here.
   CHECK(*std::ranges::min_element(first) < 0.25);
   CHECK(*std::ranges::max_element(first) <= 5);
   CHECK(*std::ranges::max_element(first) > 4.75);
@@ -440,7 +441,7 @@ TEST_CASE("back-off: a coordinator that says when to come back is obeyed, once, 
     EngineHarness h;
     h.rng = Rng(seed);
     h.go_online();
-    if (seed % 2 == 1) {  // in place of a welcome
+    if (seed % 2 == 1) {  // a goodbye instead of a welcome
       h.lose_link();
       h.feed(ClientEngine::Start{});
     }

@@ -31,15 +31,15 @@ TEST_CASE("client memory: goes on from the task that was accepted last, in memor
     REQUIRE(*fresh);
     CHECK((*fresh)->control.empty());
     REQUIRE(store->save(memory_of(3)));
-    // Task 5 goes on from task 3; whether its own update will be accepted is not known yet.
+    // Task 5 continues from task 3; the verdict on task 5's update is still unknown.
     REQUIRE(store->load(RoundNumber(3)));
     REQUIRE(store->save(memory_of(5)));
-    const auto refused = store->load(RoundNumber(3));  // it was not
+    const auto refused = store->load(RoundNumber(3));  // the update of task 5 was not accepted
     REQUIRE(refused);
     REQUIRE(*refused);
     CHECK(same(**refused, memory_of(3)));
     REQUIRE(store->save(memory_of(6)));
-    const auto accepted = store->load(RoundNumber(6));  // this one was
+    const auto accepted = store->load(RoundNumber(6));  // the update of task 6 was accepted
     REQUIRE(accepted);
     REQUIRE(*accepted);
     CHECK(same(**accepted, memory_of(6)));
@@ -84,7 +84,7 @@ TEST_CASE("client memory: tracks that are there no more are forgotten, and nothi
   CHECK(exists("track-12/task-4"));
   for (const char* other : {"published-labels", "track-", "track-1x", "track--1", "track-99999999999"})
     CHECK(exists(other));
-  keep_only(directory.path() / "never made", only_12);  // there is nothing to forget
+  keep_only(directory.path() / "never made", only_12);  // no memory exists
 }
 
 TEST_CASE("client memory: a file with any byte changed or missing is refused by name") {

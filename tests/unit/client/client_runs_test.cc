@@ -1,4 +1,4 @@
-// Several runs of one coordinator at once, at one client.
+// Tests a client in several runs of one coordinator at once.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -27,12 +27,12 @@ struct TwoRuns : EngineHarness {
   void cancel(RunId run, std::uint32_t round) {
     feed(ClientEngine::Received{protocol::CancelTask{run, RoundNumber(round), "enough"}});
   }
-  // The run whose model is to be fetched now; 0: none.
+  // The run whose model the client fetches after the last input; 0: none.
   std::uint64_t fetches() const {
     const auto* fetch = effect<ClientEngine::FetchModel>();
     return fetch == nullptr ? 0 : fetch->run.value();
   }
-  // The runs whose task or update is given up now.
+  // The runs whose task or update the client gives up after the last input.
   std::vector<RunId> abandoned() const {
     std::vector<RunId> runs;
     for (const auto& candidate : effects)
@@ -56,7 +56,7 @@ TEST_CASE("client engine: a task is refused that wants masks of a run without, o
     h.engine = EngineHarness().engine;
     h.go_online();
     h.describe(kRun);
-    ask(1, masked ? 0 : 1);  // before it can know
+    ask(1, masked ? 0 : 1);  // before the client knows that the run is masked
     CHECK(h.sent<protocol::TaskFailed>() == nullptr);
     h.feed(ClientEngine::RunPrepared{.run = kRun, .samples = SampleCount(4), .masked = masked});
     REQUIRE(h.sent<protocol::TaskFailed>() != nullptr);
@@ -85,7 +85,7 @@ TEST_CASE("runs: a second run is prepared beside the first, and both are answere
   CHECK(h.sent<protocol::RunAnswer>()->samples == SampleCount(5));
   h.feed(ClientEngine::RunPrepared{kOther, SampleCount(6)});
   CHECK(h.sent<protocol::RunAnswer>()->run == kOther);
-  h.describe(kRun);  // told again after a reconnect: its own samples
+  h.describe(kRun);  // described again after a reconnect: it still knows its samples
   CHECK(h.sent<protocol::RunAnswer>()->samples == SampleCount(5));
   CHECK(h.effect<ClientEngine::PrepareRun>() == nullptr);
 }
@@ -103,7 +103,7 @@ TEST_CASE("runs: the second run's task waits, and begins when the first's update
   h.finish_training(1, kRun);
   CHECK(h.sent<protocol::UpdateOffer>()->run == kRun);
   CHECK(h.fetches() == 78);
-  // Both hold an update, each until its own verdict.
+  // Both runs hold an update until their own verdicts.
   h.fetched(1, kOther);
   h.finish_training(1, kOther);
   CHECK(h.engine.holds_update(kRun));
@@ -144,7 +144,7 @@ TEST_CASE("runs: tasks begin in the order in which they came, not in that of the
   h.request_of(third, 1);
   h.request_of(kOther, 1);
   h.request_of(kRun, 1);
-  h.request_of(third, 2);  // replaces its first, and comes last now
+  h.request_of(third, 2);  // replaces the third run's first task and moves to the end of the queue
   CHECK(h.abandoned() == std::vector{third});
   CHECK(h.fetches() == 78);
   h.cancel(kOther, 1);
@@ -178,7 +178,7 @@ TEST_CASE("runs: a task that waits for its run's data lets others pass, and keep
   CHECK(h.effect<ClientEngine::FetchModel>()->run == kOther);
   h.feed(ClientEngine::RunPrepared{kRun});
   CHECK(h.work(kRun) == "waiting");
-  h.request_of(kOther, 2);  // came after the one of the other run
+  h.request_of(kOther, 2);  // queued behind the other run's task
   CHECK(h.effect<ClientEngine::FetchModel>()->run == kRun);
 }
 
@@ -195,14 +195,14 @@ TEST_CASE("runs: a cut link keeps an offered update and gives up a task that wai
   CHECK(h.work(kRun) == "offered");
   CHECK(h.work(third) == "training");
   h.finish_training(1, third);
-  CHECK(h.effects.empty());  // nobody is there to be told
+  CHECK(h.effects.empty());  // no link: the client sends nothing
   h.connected({kRun, kOther, third});
   CHECK(h.abandoned().empty());
   h.request_of(kRun, 1);
   CHECK(h.sent<protocol::UpdateOffer>()->run == kRun);
   h.request_of(third, 1);
   CHECK(h.sent<protocol::UpdateOffer>()->run == third);
-  h.request_of(kOther, 1);  // asked again
+  h.request_of(kOther, 1);  // the coordinator repeats the request
   CHECK(h.fetches() == 78);
 }
 
@@ -250,7 +250,7 @@ TEST_CASE("runs: updates of earlier processes are kept for the runs that go on a
   h.feed(ClientEngine::Start{});
   h.connected({kOther});
   CHECK(h.event("update.dropped") == "update.dropped round=4 reason=\"the run has ended\"");
-  CHECK(h.event("run.ended").empty());  // it was not prepared here
+  CHECK(h.event("run.ended").empty());  // this process had not prepared the run
   CHECK(h.effect<ClientEngine::ForgetRun>()->run == kRun);
   CHECK(h.engine.holds_update(kOther));
   h.describe_and_prepare(kOther);

@@ -1,5 +1,4 @@
-// The client daemon in runs whose updates are summed in secret, against a coordinator that says what it
-// likes.
+// The client daemon in runs with secure aggregation, against a coordinator that the test scripts.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,7 +18,7 @@ using site::SecureTurn;
 using site::Site;
 using site::why_not;
 
-// Leaves the site with an update of its first run that is offered and has no verdict yet.
+// Stops the site while an update of its first run is offered and has no verdict yet.
 void keep_update(Site& site) {
   site.going = {kFirst};
   site.begin();
@@ -30,7 +29,7 @@ void keep_update(Site& site) {
   REQUIRE(site.pending(kFirst));
 }
 
-// Begun, and the daemon has answered: with its masked update, or why there is none.
+// A session in which the daemon has answered with its masked update or a failure.
 struct MaskedTurn : SecureTurn {
   MaskedTurn(Site& at, std::uint32_t round, std::uint32_t attempt, RunId run = kFirst,
              TrackId track = TrackId())
@@ -77,7 +76,7 @@ TEST_CASE(
   CHECK(why_not(site).find("masked updates, but this task asks for an unmasked update") != std::string::npos);
   CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
   CHECK_FALSE(site.pending(kFirst));
-  // Nor while a masked one waits for its verdict, or as a repetition of its task.
+  // The daemon also refuses while a masked update waits for its verdict, and as a repetition of its task.
   MaskedTurn turn(site, 1, 1);
   site.link->send(site.work.request(kFirst, 1));
   REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
@@ -114,7 +113,7 @@ TEST_CASE(
     site.require_noise = 8;
     option = "--require-noise";
   }
-  // The task comes before the run is described.
+  // The task arrives before the run's description.
   site.says_instead = [](protocol::Message& message) {
     return !std::holds_alternative<protocol::RunDescription>(message);
   };
@@ -206,7 +205,7 @@ TEST_CASE("daemon: of two runs at once one alone gets a sum of the same update")
         "this update is already being summed in run 7, and a second sum could reveal the update; use another "
         "run.seed in one of the runs");
   CHECK(site.count<protocol::UpdateOffer>(kSecond) == 0);
-  first.next = 0;  // of what has been heard since
+  first.next = 0;  // replay all messages heard since
   CHECK(first.reveals());
 }
 
@@ -232,7 +231,7 @@ TEST_CASE("daemon: a run with next to no noise is a second sum of the same updat
   REQUIRE(first.reveals());
   site.link->send(protocol::RunEnded{kFirst, "done"});
   site.heard.clear();
-  // Each client adds it by itself.
+  // Each client adds its own noise.
   site.work.text +=
       "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 0.4\nfraction_bits = 14\n"
       "max_participations = 100\ndelta = 1e-5\n";
@@ -242,7 +241,7 @@ TEST_CASE("daemon: a run with next to no noise is a second sum of the same updat
   CHECK_FALSE(answer.ready);
   CHECK(answer.reason.find("the noise that each client adds must be at least 0.5") != std::string::npos);
   site.heard.clear();
-  // The clients add it together.
+  // The clients add the noise together.
   privacy::MaskingSpec spec{.fraction_bits = 16, .max_weight = 1, .clipping_norm = 1000};
   spec.noise_multiplier = 0.01;
   spec.uniform_weight = 1;
@@ -258,8 +257,8 @@ TEST_CASE("daemon: a run with next to no noise is a second sum of the same updat
 TEST_CASE(
     "daemon: what is asked for by --require-noise counts the sums of all runs, each with others' noise") {
   Site site;
-  // Two of three clients are honest: a sum's noise is 1.4142 times a client's, 2.1213. One update is within
-  // 2.0, two are not.
+  // Two of three clients are honest: the noise of a sum is 1.4142 times a client's, 2.1213. One update stays
+  // within the limit, two exceed it.
   site.require_noise = 2.0;
   privacy::MaskingSpec spec{.fraction_bits = 4, .max_weight = 1, .clipping_norm = 1000};
   spec.noise_multiplier = 1.5;
@@ -304,7 +303,7 @@ TEST_CASE("daemon: a task of a round that was worked on counts again where its m
 
 namespace {
 
-// Training that begins here ends in numbers that are not finite.
+// Training from this value ends in numbers that are not finite.
 constexpr float kDiverging = 3e38F;
 const std::string kLoud =
     "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 10.0\nfraction_bits = 14\n"
@@ -325,7 +324,7 @@ TEST_CASE("daemon: why an update of a masked run cannot be sent tells nothing of
   std::string reason = "the training loss is not finite";
   SUBCASE("a bound that its values exceed") {
     spec.max_abs = 1e-6;
-    reason = "";  // it is an update like any other
+    reason = "";  // the update is sent normally
   }
   SUBCASE("training that diverges") { site.work.begin_from(kDiverging); }
   SUBCASE("training that diverges, where all add noise") {
@@ -342,7 +341,7 @@ TEST_CASE("daemon: why an update of a masked run cannot be sent tells nothing of
     site.work.text += kLoud;
   }
   begin_masked(site, spec);
-  // Zeros are not known again, as two updates that are alike are.
+  // The check for repeated updates does not apply to updates of zeros.
   for (const std::uint32_t round : {1U, 2U}) {
     CAPTURE(round);
     MaskedTurn turn(site, round, 1);
@@ -370,7 +369,7 @@ TEST_CASE("daemon: whether training has diverged is no answer where a client noi
     CHECK(site.has_said_part("the training loss is not finite"));
     site.link->send(protocol::UpdateVerdict{kFirst, RoundNumber(round), true, {}, {}});
   }
-  // They count like any other.
+  // Failed updates count towards the limit.
   site.heard.clear();
   site.link->send(site.work.request(kFirst, 3));
   REQUIRE(site.hears<protocol::TaskFailed>(kFirst));
@@ -415,7 +414,7 @@ TEST_CASE("daemon: no share leaves before it is written down whose keys the othe
   CHECK(site.has_said_part("known_clients.save_failed clients=2 reason="));
   CHECK(written == 0);
   CHECK(site.count<protocol::UpdateOffer>(kFirst) == 0);
-  // Once there is room again, the next one goes on.
+  // Once the keys can be saved, the next session succeeds.
   std::filesystem::remove(site.state.path() / "known-clients");
   MaskedTurn second(site, 1, 2);
   CHECK(why_not(site) == "");
@@ -495,7 +494,7 @@ TEST_CASE(
   REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
   const auto first = offered(kFirst);
   site.link->send(protocol::RunEnded{kFirst, "done"});
-  CHECK(offered(kFirst) == first);  // as by a coordinator that has forgotten
+  CHECK(offered(kFirst) == first);  // the coordinator has forgotten the run and repeats it
   site.link->send(protocol::RunEnded{kFirst, "done"});
   CHECK(offered(kSecond) != first);
 }
@@ -547,7 +546,7 @@ TEST_CASE("daemon: of a run that is described twice at once the second descripti
   const std::string plain = site.work.text;
   site.begin();
   REQUIRE(site.run_until([&] { return site.greeted; }));
-  // Both are there before either is prepared.
+  // Both descriptions arrive before either run is prepared.
   site.work.text =
       plain + config::canonical_toml({{"masking", {privacy::to_table({.max_weight = 1000}), ""}}});
   site.tell(site.work.description(kFirst));
@@ -555,7 +554,7 @@ TEST_CASE("daemon: of a run that is described twice at once the second descripti
   site.work.text = plain;
   site.tell(site.work.description(kFirst));
   REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
-  // A masked run is not told how many samples there are.
+  // In a masked run the answer would not contain the number of samples.
   CHECK(std::get<protocol::RunAnswer>(site.heard.front()).samples == SampleCount(40));
   site.tell(site.work.request(kFirst, 1));
   REQUIRE(site.hears<protocol::UpdateOffer>(kFirst));

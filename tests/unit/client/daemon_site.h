@@ -1,4 +1,4 @@
-// A client daemon beside a coordinator made of nothing but a listener, which says what the test tells it to.
+// A client daemon beside a scripted coordinator: a listener that sends what the test tells it to.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ inline SecretKey coordinator_key() {
   return SecretKey::from_seed(seed);
 }
 
-// What both runs train: softmax regression on forty samples, all of them this client's.
+// The work of both runs: softmax regression on forty samples, all held by this client.
 struct Work {
   explicit Work(const test::TemporaryDirectory& data) {
     test::write_tiny_dataset(data);
@@ -46,7 +46,7 @@ struct Work {
     layout = (*task)->model().layout();
     begin_from(0);
   }
-  // The model has this value everywhere.
+  // Sets every parameter of the model to this value.
   void begin_from(float value) {
     values.assign(layout->size(), value);
     model = protocol::make_manifest(layout->hash(), Coverage::all(values.size()),
@@ -84,7 +84,7 @@ struct Work {
   std::shared_ptr<protocol::StoredObject> object;
 };
 
-// A coordinator that says what the test tells it to, and a client daemon beside it.
+// A scripted coordinator and a client daemon connected to it.
 struct Site {
   Site() {
     auto identity = protocol::make_tls_identity(coordinator_key());
@@ -116,10 +116,10 @@ struct Site {
              },
          .on_closed =
              [this, closed = link.get()](const Error&) {
-               if (link.get() == closed) link.reset();  // else the client is back already
+               if (link.get() == closed) link.reset();  // otherwise the client has already reconnected
              }});
   }
-  // Whatever says_instead leaves of the message.
+  // Sends the message unless says_instead changes or drops it.
   void tell(protocol::Message message) {
     if (link && (!says_instead || says_instead(message))) link->send(message);
   }
@@ -140,7 +140,7 @@ struct Site {
     daemon->on_finished([this] { finished = true; });
     daemon->start();
   }
-  // As a process that ends: nothing more is carried out, and its directory is free.
+  // Stops the daemon as if its process had ended: it does nothing more, and its directory is unlocked.
   void leave() {
     if (daemon) daemon->stop();
     run_until([this] { return !link; });
@@ -148,7 +148,7 @@ struct Site {
     run_until([this] { return static_cast<bool>(DirectoryLock::acquire(state.path())); });
     heard.clear();
   }
-  // False after a generous while, so that a test that fails ends.
+  // Returns false after 60 s, so that a failing test ends.
   bool run_until(const std::function<bool()>& condition) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     io.restart();
@@ -188,11 +188,13 @@ struct Site {
   BackoffRules backoff = {.first = std::chrono::milliseconds(1)};
   std::optional<double> max_epsilon;
   std::optional<double> require_noise;
-  std::function<bool(protocol::Message&)> says_instead;     // changes or swallows what tell() says
-  std::function<void(const protocol::Message&)> hears_too;  // each message; both may be empty
-  bool greeted = false;                                     // the link's peer has said hello
+  std::function<bool(protocol::Message&)> says_instead;     // changes the message of tell(), or returns false
+                                                            // to drop it; may be empty
+  std::function<void(const protocol::Message&)> hears_too;  // receives each message of the client; may be
+                                                            // empty
+  bool greeted = false;                                     // the client has said hello
   std::unique_ptr<protocol::Listener> listener;
-  std::shared_ptr<protocol::Link> link;  // the last one
+  std::shared_ptr<protocol::Link> link;  // the latest link
   std::vector<protocol::Message> heard;
   std::vector<std::string> said;
   bool finished = false;

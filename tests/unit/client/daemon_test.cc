@@ -1,4 +1,4 @@
-// The client daemon, with two runs at once.
+// The client daemon in two runs at once.
 #include "client/daemon.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ using site::kFirst;
 using site::kSecond;
 using site::Site;
 
-// Both runs' first tasks, trained and offered.
+// Trains and offers both runs' first tasks.
 void offer_both(Site& site) {
   site.begin();
   for (const RunId run : {kFirst, kSecond}) REQUIRE(site.hears<protocol::RunAnswer>(run));
@@ -30,7 +30,7 @@ void offer_both(Site& site) {
   REQUIRE(site.pending(kSecond));
 }
 
-// The user's program for a site, which notes each of its starts in a file.
+// A site's trainer program that records each of its starts in a file.
 TrainerOptions noted_program(const Site& site, const std::string& mode) {
   return {
       .command = {"/bin/sh", "-c",
@@ -134,7 +134,7 @@ TEST_CASE("daemon: two runs hold an update each at the same time, and a verdict 
   CHECK(samples(1) == SampleCount(40));
   site.link->send(protocol::UpdateVerdict{kFirst, RoundNumber(1), true, {}, {}});
   CHECK(site.has_said("update.accepted round=1 run=\"run 7\""));
-  // Its next task: the worker has forgotten the update by the time that it offers another.
+  // The worker has forgotten the first update by the time it offers that of the next task.
   site.link->send(site.work.request(kFirst, 2));
   CHECK(site.run_until([&] { return site.count<protocol::UpdateOffer>(kFirst) == 2; }));
   CHECK(site.pending(kSecond));
@@ -150,7 +150,7 @@ TEST_CASE("daemon: the next process offers both runs' updates when they are aske
   site.begin();
   CHECK(std::ranges::count(site.said, "update.resumed round=1") == 2);
   for (const RunId run : {kFirst, kSecond}) REQUIRE(site.hears<protocol::RunAnswer>(run));
-  site.link->stop_serving(site.work.model.id());  // there is nothing to train from
+  site.link->stop_serving(site.work.model.id());  // so that no training can start
   for (const RunId run : {kSecond, kFirst}) site.link->send(site.work.request(run, 1));
   for (const RunId run : {kFirst, kSecond}) CHECK(site.hears<protocol::UpdateOffer>(run));
 }
@@ -171,7 +171,7 @@ TEST_CASE("daemon: what is kept of a run that the coordinator no longer names is
   CHECK(std::ranges::any_of(site.said, [](const std::string& line) {
     return line.starts_with("update.dropped round=1 reason=\"the run has ended\"");
   }));
-  // The worker removes it before it does anything for the other run.
+  // The worker removes the update before it does anything for the other run.
   site.link->send(site.work.request(kSecond, 2));
   CHECK(site.hears<protocol::UpdateOffer>(kSecond));
   CHECK(!site.pending(kFirst));

@@ -22,7 +22,8 @@ dht::Record announcement(const SecretKey& key, const std::string& run_name) {
   return *record;
 }
 
-// Answers with what it is told, and counts what it is told to have ignored with each answer.
+// A directory that returns the records in `there`, and adds `with_each` to its ignored records at each
+// lookup.
 class Scripted final : public dht::Directory {
  public:
   std::vector<dht::Record> there;

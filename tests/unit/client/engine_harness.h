@@ -1,4 +1,4 @@
-// Drives one ClientEngine by hand and keeps what it asked for.
+// Drives one ClientEngine step by step and records its effects.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ struct EngineHarness {
   Engine engine{{.first = seconds(1), .longest = seconds(8)}};
   Rng rng{5};
   Time now{};
-  std::vector<Engine::Effect> effects;  // of the last input
+  std::vector<Engine::Effect> effects;  // of the latest input
 
   void feed(const Engine::Input& input) {
     effects.clear();
@@ -38,14 +38,14 @@ struct EngineHarness {
         if (const auto* message = std::get_if<M>(&send->message)) return message;
     return nullptr;
   }
-  // As a line; empty without one.
+  // Returns the event as a log line; empty if there was none.
   std::string event(const std::string& name) const {
     for (const auto& candidate : effects)
       if (const auto* found = std::get_if<Event>(&candidate); found && found->name == name)
         return to_string(*found);
     return "";
   }
-  // What the engine does in the run; empty: it does not know it.
+  // Returns the engine's work in the run; empty if it does not know the run.
   std::string work(RunId run = kRun) const {
     for (const auto& part : engine.parts())
       if (part.run == run) return part.work;
@@ -61,7 +61,7 @@ struct EngineHarness {
     connected();
   }
   void lose_link() { feed(Engine::Disconnected{{ErrorCode::kUnavailable, "cut"}}); }
-  // Under its number as its name.
+  // Describes a run whose name is its number.
   void describe(RunId run = kRun) {
     feed(Engine::Received{protocol::RunDescription{
         .run = run, .name = std::to_string(run.value()), .seed = 1, .task = "", .layout = {}}});
@@ -96,7 +96,7 @@ struct EngineHarness {
     offer.samples = SampleCount(60);
     feed(Engine::Trained{run, {RoundNumber(round), {}}, offer});
   }
-  // Asks for a task, trains and offers it.
+  // Requests a task, lets the engine train and offers the update.
   void offer(std::uint32_t round, RunId run = kRun) {
     train(round, run);
     finish_training(round, run);

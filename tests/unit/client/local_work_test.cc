@@ -21,7 +21,7 @@ namespace {
 constexpr float kRate = 0.1F;
 constexpr std::uint64_t kSeed = 3;
 
-// Five clients of eight samples each of the tiny data set, with these settings.
+// Five clients with eight samples each of the tiny data set, and these settings.
 struct Federation {
   explicit Federation(const std::string& settings) {
     test::write_tiny_dataset(data);
@@ -94,7 +94,7 @@ TEST_CASE("scaffold: while all control variates are 0 training has the bits of p
       ClientMemory frozen;
       const auto expected = values_of(plain.work(order_of(client, round, all), fresh));
       CHECK(values_of(scaffold.work(order_of(client, round, all, zeros), frozen)) == expected);
-      // What has been learned of the client's drift changes its next training.
+      // The learned drift changes the client's next training.
       CHECK(values_of(scaffold.work(order_of(client, round, all, zeros), frozen)) != expected);
     }
 }
@@ -174,7 +174,7 @@ TEST_CASE(
     CHECK(*sizes.rbegin() <= 4 * federation.size());
     if (kind == std::string("full"))
       CHECK(sizes == std::set<std::size_t>{4 * federation.size()});
-    else  // 784-20-10-10 with the output layer whole: a fifth of 15,700 + 210, and 110
+    else  // 784-20-10-10 with the output layer whole: a fifth of 15,700 + 210, plus 110
       CHECK(*sizes.begin() == 4 * (15'910 / 5 + 110));
   }
 }
@@ -195,7 +195,7 @@ TEST_CASE("local work: of a private update's training nothing is told, and its n
   CHECK(result.training.mean_loss == 0);
   CHECK(result.training.rms_loss == 0);
   REQUIRE(result.values.size() == 3'600);
-  // 0.1 in each value, of which the update itself has 0.01 in all.
+  // The noise contributes 0.1 in each value; the update itself has a norm of at most 0.01.
   CHECK(result.norm == doctest::Approx(0.1 * 60).epsilon(0.05));
   order.noise->task.round = RoundNumber(2);
   const WorkResult later = federation.work(order, memory);
@@ -204,7 +204,7 @@ TEST_CASE("local work: of a private update's training nothing is told, and its n
 
 namespace {
 
-// Trains with a program of the test's own, whose update has this value.
+// Trains with a test trainer whose update has this value in every parameter.
 Result<WorkResult> trained_elsewhere(const Federation& federation, const WorkOrder& order,
                                      const Result<float>& value, bool masked) {
   LocalWork worker(*federation.task, federation.spec.compression, kSeed,
@@ -228,7 +228,7 @@ TEST_CASE("local work: where updates are masked, training that diverges is zeros
   const Federation federation(kMlp + kTraining);
   const WorkOrder order = order_of(1, 1, Coverage::of({{0, 50}}));
   CHECK_FALSE(trained_elsewhere(federation, order, kNotFinite, false));
-  // Nor does it show whether a trainer program has sent something else than it should.
+  // The result also hides whether the trainer program sent invalid values.
   for (const Result<float>& value :
        {Result<float>(kNotFinite), Result<float>(invalid("not a finite number"))}) {
     const auto done = trained_elsewhere(federation, order, value, true);
@@ -242,7 +242,7 @@ TEST_CASE("local work: where updates are masked, training that diverges is zeros
   REQUIRE(well);
   CHECK_FALSE(well->fault);
   CHECK(well->training.samples == SampleCount(8));
-  // A program that is not there is no matter of what it trains on.
+  // A missing trainer program does not depend on the data and may fail openly.
   CHECK_FALSE(trained_elsewhere(federation, order, Error{ErrorCode::kUnavailable, "gone"}, true));
 }
 
@@ -286,7 +286,7 @@ TEST_CASE("error feedback: what a part left out stays with its parameters until 
         REQUIRE(memory.residual[i] == before[i]);
         continue;
       }
-      // sent + error = update + last error, and what is sent is sent whole.
+      // sent + error = update + last error, and each sent value is sent in full.
       REQUIRE(memory.residual[i] + sent[position] == before[i] + update[position]);
       REQUIRE((sent[position] == 0.0F || memory.residual[i] == 0.0F));
       if (sent[position] != 0.0F) ++kept;
@@ -309,9 +309,9 @@ TEST_CASE("local work: of a run that masks its updates none can be had to be sen
 
 namespace {
 
-// How far the difference of two sums is from client 0's update, over the norm of that: the first sum is of
-// all five clients' updates in round 1, the second of the others' in this round, from a model of which one
-// parameter is the next larger number. No noise.
+// The relative error of recovering client 0's update from two sums without noise. The first sum holds all
+// five clients' updates in round 1, the second those of the other four in `round`, after one parameter of the
+// model has changed.
 double differencing_error(const Federation& federation, std::uint32_t round) {
   const Coverage all = Coverage::all(federation.size());
   Federation moved("[model]\nkind = \"mlp\"\nhidden = [16]\n[training]\nbatch_size = 4\n");

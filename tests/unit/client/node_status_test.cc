@@ -59,7 +59,7 @@ TEST_CASE("labels: a noisy histogram is the counts with Laplace noise of scale 1
         published_labels(*task, ClientId(3), spec, Rng(1)));
   CHECK(published_labels(*task, ClientId(3), spec, Rng(1)) !=
         published_labels(*task, ClientId(3), spec, Rng(2)));
-  // Laplace of scale b = 2: mean 0, mean of its size b, median of its size b ln 2; 20,000 draws.
+  // Laplace with scale b = 2: mean 0, mean magnitude b, median magnitude b ln 2; 20,000 draws.
   double sum = 0;
   double size = 0;
   double below_median = 0;
@@ -73,7 +73,7 @@ TEST_CASE("labels: a noisy histogram is the counts with Laplace noise of scale 1
       below_median += std::abs(noise) < 2 * std::log(2.0) ? 1 : 0;
     }
   }
-  // Five standard errors: of the mean 2 sqrt(2) / sqrt(20000), of the mean size 2 / sqrt(20000).
+  // Five standard errors: 2 sqrt(2) / sqrt(20000) of the mean, 2 / sqrt(20000) of the mean magnitude.
   CHECK(std::abs(sum / (10 * kDraws)) < 0.1);
   CHECK(std::abs(size / (10 * kDraws) - 2) < 0.071);
   CHECK(std::abs(below_median / (10 * kDraws) - 0.5) < 0.018);

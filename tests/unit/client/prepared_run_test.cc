@@ -14,7 +14,7 @@
 namespace fedge::client {
 namespace {
 
-// A run of this text as client `number` is told of it.
+// The description of a run with this text, as client `number` receives it.
 protocol::RunDescription described(const std::string& text, std::uint64_t run, std::uint32_t number) {
   auto document = config::parse_toml(text, "run");
   REQUIRE(document);
@@ -25,7 +25,7 @@ protocol::RunDescription described(const std::string& text, std::uint64_t run, s
       .run = RunId(run), .name = "r", .seed = 5, .task = text, .layout = (*task)->model().layout()->hash()};
 }
 
-// What client 3 publishes of its labels when it begins in this state directory.
+// Returns the label counts that client 3 publishes when it starts in this state directory.
 std::vector<double> published(const test::TemporaryDirectory& data, const test::TemporaryDirectory& state,
                               std::uint64_t run, const std::string& epsilon = "1.0") {
   const std::string text =
@@ -46,16 +46,16 @@ TEST_CASE("prepared run: a client publishes the same noisy counts in every run, 
   REQUIRE(first.size() == 10);
   CHECK(published(data, state, 1) == first);
   CHECK(published(data, state, 2) == first);
-  // When a run ends, what is kept of it goes.
+  // Forgetting an ended run does not renew the noise.
   forget_run(state.path(), RunId(1));
   CHECK(published(data, state, 1) == first);
-  // The noise is no function of what others know of the run: its description and the client's number. Nor is
-  // it the same where there is to be half of it: of two such counts the noise would be known.
+  // The noise must not be a function of public values: the run's description and the client's number. It must
+  // also differ when its scale is halved: two counts with proportional noise would reveal it.
   const std::vector<double> others = published(data, elsewhere, 1);
   const std::vector<double> half = published(data, state, 1, "2.0");
   for (std::size_t label = 0; label < first.size(); ++label) {
     CHECK(others[label] != first[label]);
-    const double count = 2 * half[label] - first[label];  // if it were
+    const double count = 2 * half[label] - first[label];  // the true count if the noise were proportional
     CHECK(std::abs(count - std::round(count)) > 1e-9);
   }
 }
@@ -83,13 +83,13 @@ TEST_CASE(
   CHECK(too_much.error().code == ErrorCode::kRefused);
   CHECK(too_much.error().message.find("--max-epsilon 4.37, but the updates of this client in this run and in "
                                       "earlier runs may together reach epsilon = 4.37") != std::string::npos);
-  // The coordinator's delta does not make the limit weaker; the owner's does.
+  // A large delta of the coordinator does not weaken the limit; the owner's delta counts.
   const std::string sloppy = std::string(noise).replace(noise.find("1e-5"), 4, "0.1");
   const auto careless = take_part(text + sloppy, 4.37);
   REQUIRE_FALSE(careless);
   CHECK(careless.error().message.find("epsilon = 4.37") != std::string::npos);
   CHECK(careless.error().message.find("at delta = 1e-05") != std::string::npos);
-  // Noise 1 is epsilon 2.317789 at delta 0.01 (Balle and Wang 2018, theorem 8, by bisection).
+  // Noise 1 gives epsilon 2.317789 at delta 0.01 (Balle and Wang 2018, theorem 8, by bisection).
   const auto content = [&](double most) {
     return prepare_run(
         described(text + noise, 1, 3),
@@ -156,12 +156,12 @@ TEST_CASE(
     spec.rules.min_survivors = 5;
     return text + config::canonical_toml({{"masking", {privacy::to_table(spec), ""}}});
   };
-  // A hundred sums with noise 10 are one with noise 1: epsilon 4.377178 at delta 1e-5. Of five members four
-  // are honest, of whom each has half of it.
+  // A hundred sums with noise 10 equal one with noise 1: epsilon 4.377178 at delta 1e-5. Four of five members
+  // are honest; each adds half of the noise.
   const auto enough = take_part(masked(5), 4.38, 0.2);
   REQUIRE_MESSAGE(enough, enough.error().message);
   CHECK_FALSE(take_part(masked(5), 4.37, 0.2));
-  CHECK_FALSE(take_part(masked(5), 4.38, 0.33));  // three are too few
+  CHECK_FALSE(take_part(masked(5), 4.38, 0.33));  // three honest members add too little noise
   CHECK_FALSE(take_part(masked(0.001), 100, 0.2));
   for (const std::string& bare : {text, masked(0)}) {
     const auto refused = take_part(bare, 1000, 0.2);
@@ -175,7 +175,7 @@ TEST_CASE(
       "max_participations = 100\ndelta = 1e-5\n";
   CHECK(take_part(text + local, 4.38, 0.2));
   CHECK_FALSE(take_part(text + local, 4.37, 0.2));
-  // A coordinator that begins one run after another gets no more for it.
+  // A coordinator does not get a new budget by starting another run.
   auto releases = client::PrivateReleases::read(state.path());
   REQUIRE(releases);
   REQUIRE(releases->count({RunId(900), {RoundNumber(1), TrackId()}, 1, enough->get()->noise}, {.most = 1}));
@@ -235,13 +235,13 @@ TEST_CASE(
   REQUIRE_MESSAGE(prepared, prepared.error().message);
   const auto tokens = (*prepared)->task->data().text.tokens;
   CHECK(std::ranges::count(tokens, learn::Token{'g' - ' '}) == static_cast<std::ptrdiff_t>(tokens.size()));
-  // Fortunes are all files of a directory.
+  // The fortunes corpus reads all files of a directory.
   diary.write("diary", {secret.begin(), secret.end()});
   const std::string fortunes = std::string(text).replace(text.find("\"text\""), 6, "\"fortunes\"");
   const auto own =
       prepare_run(described(fortunes, 1, 0), {.client = ClientId(0), .state_directory = state.path()});
   if (own) {
-    const auto said = (*own)->task->data().text.tokens;  // Debian's, if they are installed
+    const auto said = (*own)->task->data().text.tokens;  // Debian's fortunes, if installed
     CHECK(std::ranges::search_n(said, 300, learn::Token{'s' - ' '}).empty());
   } else {
     CHECK_MESSAGE(own.error().message.find(diary.path().string()) == std::string::npos, own.error().message);

@@ -32,7 +32,7 @@ TEST_CASE("private releases: no more updates are sent than a run's privacy allow
   CHECK(admitted.error().message.find("3 updates, the limit of differential_privacy.max_participations") !=
         std::string::npos);
   CHECK_FALSE(releases->count({kPrivateRun, release_task(4), 4}, {.most = 3}));
-  // Another run has its own.
+  // Another run has its own limit.
   CHECK(releases->admit(RunId(12), release_task(1), 3));
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("private releases: the same update once more is no other, another for 
   CHECK(releases->count({kPrivateRun, release_task(1), 5}, {.most = 2}));
   CHECK(releases->admit(kPrivateRun, release_task(2), 2));
   CHECK(releases->count({kPrivateRun, release_task(1), 6}, {.most = 2}));
-  // Both are spent: the last task may be tried again, and nothing else may.
+  // Both updates of the budget are used: only the last task may be repeated.
   CHECK(releases->admit(kPrivateRun, release_task(1), 2));
   CHECK_FALSE(releases->admit(kPrivateRun, release_task(1, 1), 2));
   CHECK(releases->count({kPrivateRun, release_task(1), 6}, {.most = 2}));
@@ -81,8 +81,8 @@ TEST_CASE("private releases: what all runs of a coordinator tell together counts
     return releases->count({run, release_task(round), round, {noise, noise}},
                            {.most = 100, .max_epsilon = most, .delta = 1e-5});
   };
-  // A hundred updates with noise 10 are one with noise 1, epsilon 4.377178 at delta 1e-5; fifty and, with
-  // twice the noise, two hundred as well.
+  // A hundred updates with noise 10 equal one with noise 1: epsilon 4.377178 at delta 1e-5. So do fifty with
+  // noise 10 together with two hundred with noise 20.
   for (std::uint32_t round = 1; round <= 50; ++round) REQUIRE(counted(RunId(1), round, 10, 4.38));
   for (std::uint32_t round = 1; round <= 99; ++round) REQUIRE(counted(RunId(2), round, 20, 4.38));
   for (std::uint32_t round = 1; round <= 100; ++round) REQUIRE(counted(RunId(3), round, 20, 4.38));
@@ -107,7 +107,8 @@ TEST_CASE(
     return releases->count({run, release_task(round), round, noise},
                            {.most = 100, .require_noise = most, .delta = 1e-5});
   };
-  // As above; its own noise hides one run's updates, and that of a sum's clients the other's.
+  // As above, but the first run hides its updates by the client's own noise, the second by the noise of all
+  // clients in a sum.
   for (std::uint32_t round = 1; round <= 50; ++round) REQUIRE(counted(RunId(1), round, {10, 10}, 4.38));
   for (std::uint32_t round = 1; round <= 50; ++round) REQUIRE(counted(RunId(2), round, {0, 10}, 4.3772));
   for (const RunId run : {RunId(1), RunId(2), RunId(3)}) {
@@ -116,7 +117,7 @@ TEST_CASE(
     CHECK(refused.error().code == ErrorCode::kRefused);
     CHECK(refused.error().message.find("--require-noise 4.3772") != std::string::npos);
   }
-  // If its own noise is all that counts, it has told what the first run's updates tell: 50 with noise 10 are
+  // If only the client's own noise counts, it has released the first run's updates: 50 with noise 10 equal
   // one with noise 1.4142, epsilon 2.943225 at delta 1e-5.
   const auto releases = PrivateReleases::read(state.path());
   CHECK(*releases->epsilon({RunId(1), {10, 10}, 50}, 1e-5) == doctest::Approx(2.943225).epsilon(1e-6));
@@ -129,20 +130,21 @@ TEST_CASE("private releases: the same update under less noise counts again, and 
   auto releases = PrivateReleases::read(state.path());
   REQUIRE(releases);
   const PrivateReleases::Limits limits{.most = 2, .require_noise = 4.38, .delta = 1e-5};
-  // Two updates with noise 2 are one with noise 1.4142.
+  // Two updates with noise 2 equal one with noise 1.4142.
   REQUIRE(releases->count({kPrivateRun, release_task(1), 5, {0, 2}}, limits));
   REQUIRE(releases->count({kPrivateRun, release_task(2), 6, {0, 2}}, limits));
   CHECK(*releases->epsilon_in_sums({kPrivateRun, {0, 2}, 2}, 1e-5) < 3);
-  // The last one once more, described with fewer clients; then with so few that it tells too much.
+  // The last update is repeated with a description of fewer clients; then of so few that it exceeds the
+  // limit.
   CHECK(releases->count({kPrivateRun, release_task(2), 6, {0, 1.5}}, limits));
   const auto refused = releases->count({kPrivateRun, release_task(2), 6, {0, 1}}, limits);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("--require-noise 4.38") != std::string::npos);
-  // In another run's eyes they have noise 1.5: with one update of noise 1.5 more, three.
+  // Another run counts them with noise 1.5: together with its own update, three updates of noise 1.5.
   releases = PrivateReleases::read(state.path());
   CHECK(*releases->epsilon_in_sums({RunId(12), {0, 1.5}, 1}, 1e-5) ==
         doctest::Approx(*releases->epsilon_in_sums({kPrivateRun, {0, 1.5}, 3}, 1e-5)));
-  // A run that was local is described as one of sums: what its updates told stays told.
+  // A run with local noise is later described as one of sums: the earlier updates keep counting.
   REQUIRE(releases->count({RunId(13), release_task(1), 7, {4, 4}}, {.most = 2}));
   const double told = *releases->epsilon({RunId(14), {4, 4}, 1}, 1e-5);
   REQUIRE(releases->count({RunId(13), release_task(2), 8, {0, 9}}, {.most = 2}));
@@ -163,7 +165,7 @@ TEST_CASE("private releases: each run has a place of its own from the first upda
   const test::TemporaryDirectory state;
   auto releases = PrivateReleases::read(state.path());
   CHECK(releases->place(RunId(90)) == 1);
-  CHECK(releases->place(RunId(20)) == 1);  // nothing was sent
+  CHECK(releases->place(RunId(20)) == 1);  // no update was sent yet
   REQUIRE(releases->count({RunId(90), release_task(1), 5}, {.most = 9}));
   CHECK(releases->place(RunId(20)) == 2);
   REQUIRE(releases->count({RunId(20), release_task(1), 5}, {.most = 9}));

@@ -1,4 +1,4 @@
-// What a client keeps of secure sums on its disk: whose keys it knows, and which sums it has helped to
+// The client's files about secure aggregation: the known keys of other clients, and the sums it has helped to
 // reveal.
 #include <doctest/doctest.h>
 
@@ -77,7 +77,7 @@ TEST_CASE("summed updates: a task is summed once, for each run and track, also i
     CHECK(each->admit_task(RunId(8), task(3)));
     CHECK_FALSE(each->admit_update({2, 3}));
     CHECK(each->admit_update({2, 4}));
-    // The same model under the same terms: in a later round of its run, where the sum before came to nothing.
+    // The same model and terms are permitted only in a later round of the same run, after a failed sum.
     CHECK(each->admit_origin({RunId(7), task(4), {1, 1}, {}}));
     CHECK_FALSE(each->admit_origin({RunId(7), task(4, 1), {1, 1}, {}}));
     CHECK_FALSE(each->admit_origin({RunId(8), task(4), {1, 1}, {}}));
@@ -157,7 +157,7 @@ TEST_CASE("summed updates: an unfinished last record is written over, a damaged 
   const auto whole = read_file(file, 1000);
   REQUIRE(whole);
   REQUIRE(whole->size() == 192);
-  // A power cut in the middle of the third.
+  // A power failure truncates the third record.
   REQUIRE(write_file_atomic(file, whole->substr(0, 150), 0600));
   auto cut = SummedUpdates::read(state.path());
   REQUIRE(cut);
@@ -172,7 +172,7 @@ TEST_CASE("summed updates: an unfinished last record is written over, a damaged 
   REQUIRE_FALSE(bad);
   CHECK(bad.error().code == ErrorCode::kCorrupt);
   CHECK(bad.error().message.find("summed-updates is damaged") != std::string::npos);
-  // Somebody has cut it while it was in use: what would leave a hole is an error.
+  // The file is truncated while in use: an append that would leave a hole is an error.
   REQUIRE(write_file_atomic(file, whole->substr(0, 64), 0600));
   CHECK(summed->add({RunId(7), task(4), {1}, {4}})->write().error().code == ErrorCode::kCorrupt);
 }
@@ -196,7 +196,7 @@ TEST_CASE(
     return admitted;
   };
   CHECK(count(100, RunId(7), 1));
-  CHECK(count(100, RunId(7), 1));  // made once more
+  CHECK(count(100, RunId(7), 1));  // the same update again
   CHECK(count(100, RunId(8), 1));
   CHECK(count(100, RunId(8), 1));
   CHECK_FALSE(count(100, RunId(7), 2));
@@ -211,7 +211,7 @@ TEST_CASE(
     REQUIRE(write_file_atomic(state.path() / "updates-today", damaged, 0600));
     CHECK(DailyUpdates::read(state.path(), 101).error().code == ErrorCode::kCorrupt);
   }
-  // As an earlier version wrote it.
+  // A file in the format of an earlier version.
   REQUIRE(write_file_atomic(state.path() / "updates-today", "101 2 7 4 0\n", 0600));
   CHECK_FALSE(count(101, RunId(7), 4));
 }
@@ -237,7 +237,7 @@ TEST_CASE("daily updates: whatever is different in what an update is made of mak
   with([](auto& other) { other.coverage = Coverage::of({{0, 99}}); });
   with([](auto& other) { other.data_share = 0.5; });
   CHECK(std::set<Digest>(all.begin(), all.end()).size() == all.size());
-  // The same work once more: in another attempt at a sum, or asked for again after a restart.
+  // Another attempt at a sum, and a repetition after a restart, are the same work.
   protocol::TrainRequest again = request;
   again.secure_attempt = 2;
   again.again = true;

@@ -1,4 +1,4 @@
-// A session of secure aggregation between a site's daemon and two members of the test's own.
+// A secure aggregation session between a site's daemon and two members that the test runs.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@
 
 namespace fedge::client::site {
 
-// A coordinator's session of the daemon and two members of the test's own.
+// The coordinator's side of the session, and the two members.
 struct SecureTurn {
   SecureTurn(Site& at, std::uint32_t round, std::uint32_t attempt, RunId run = kFirst,
              TrackId track = TrackId())
@@ -56,7 +56,7 @@ struct SecureTurn {
       take(i, said);
     }
   }
-  // Until the daemon has offered its masked update, or until it says that it will not.
+  // Runs until the daemon has offered its masked update or has refused.
   bool masks() {
     return site.run_until([&] {
       hear();
@@ -64,7 +64,7 @@ struct SecureTurn {
              0;
     });
   }
-  // Of these members' updates, once, if they have agreed on masks.
+  // Reports the sum of these members' updates once, if they have agreed on masks.
   void sum(std::span<const ClientId> wanted) {
     if (!std::exchange(agreed, false)) return;
     std::vector<ClientId> survivors;
@@ -73,7 +73,7 @@ struct SecureTurn {
     for (const auto& other : others) other->masked();
     step([&](auto& effects) { server->summed(survivors, Time(), effects); });
   }
-  // Then: until it has revealed its shares, or until it says that it will not.
+  // Then runs until the daemon has revealed its secret shares or has refused.
   bool reveals() {
     const std::size_t before = site.said.size();
     sum(std::array{ClientId(0), ClientId(1), ClientId(2)});
@@ -86,7 +86,7 @@ struct SecureTurn {
     return revealed;
   }
 
-  // Goes on with what the daemon has said since.
+  // Processes the daemon's messages since the last call.
   void hear() {
     for (; next < site.heard.size(); ++next)
       step([&](auto& effects) {
@@ -136,12 +136,12 @@ struct SecureTurn {
   static inline std::array<SecretKey, 2> keys = {SecretKey::generate(), SecretKey::generate()};
   std::optional<privacy::SecureServer> server;
   std::vector<std::unique_ptr<privacy::SecureClient>> others;
-  std::size_t next = 0;  // of what the site has heard
-  bool agreed = false;   // on masks, and nothing is summed yet
+  std::size_t next = 0;  // index of the next message the site has heard
+  bool agreed = false;   // masks are agreed, but no sum is reported yet
   bool revealed = false;
 };
 
-// A site whose first run sums in secret, once the daemon has answered.
+// Starts a site whose first run is masked, and waits for the daemon's answer.
 inline void begin_secure(Site& site) {
   site.going = {kFirst};
   site.work.text += config::canonical_toml({{"masking", {privacy::to_table({.max_weight = 1000}), ""}}});

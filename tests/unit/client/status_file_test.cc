@@ -14,7 +14,7 @@ namespace fedge::client {
 TEST_CASE("status file: every run is there with its work and its task, also sixteen with the longest names") {
   const test::TemporaryDirectory state;
   Activity activity{.link = "online", .runs = {{"first", "training", TaskId{RoundNumber(3), TrackId(2)}}}};
-  // What takes most room in JSON of what a name may hold.
+  // Quotes are the permitted characters of a name that take most space in JSON.
   while (activity.runs.size() < kMaxRuns)
     activity.runs.push_back({std::string(protocol::kMaxText, '"'), "idle", std::nullopt});
   StatusFile file(state.path());

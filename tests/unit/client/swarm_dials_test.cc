@@ -1,4 +1,4 @@
-// What a coordinator that lies about other clients can make this one connect to.
+// Bounds the connections that a coordinator that lies about other clients can make this client open.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -27,7 +27,7 @@ SecretKey dialling_key(std::uint8_t number) {
   return SecretKey::from_seed(seed);
 }
 
-// A host that lets everybody connect, says nothing, and counts.
+// A host that accepts every connection, sends nothing, and counts them.
 class CountingHost {
  public:
   CountingHost(boost::asio::io_context& io, const char* host)
@@ -64,7 +64,7 @@ class NothingThere final : public protocol::ChunkSource, public protocol::ChunkS
   static Result<void> nothing() { return Error{ErrorCode::kNotFound, "nothing is there"}; }
 };
 
-// A client whose coordinator is on its own host, as only then it may be sent there.
+// A client whose coordinator is on its own host: only then may the client connect to loopback addresses.
 struct DialScene {
   DialScene() {
     const auto coordinator = *protocol::make_tls_identity(dialling_key(1));
@@ -137,7 +137,7 @@ TEST_CASE("swarm dials: for an object that is not in hand nobody is connected to
   scene.name(scene.object(1), 10, 40, victim.address());
   scene.name(scene.object(2), 100, 1, member.address());
   scene.take_in_hand(scene.object(2));
-  // Whatever was begun before this one is there before it.
+  // All dials that started before this one have arrived before it.
   CHECK(scene.run_until([&] { return member.count > 0; }));
   CHECK(victim.count == 0);
 }
@@ -148,7 +148,7 @@ TEST_CASE("swarm dials: however often a coordinator names one host, few connecti
   CountingHost member(scene.io, "127.0.0.3");
   const protocol::Manifest object = scene.object(1);
   scene.take_in_hand(object);
-  // It names them all anew whenever it hears of a connection, by other numbers and in other words.
+  // The coordinator names the host again at each connection, by new numbers and new spellings.
   std::uint32_t named = 10;
   victim.on_connection = [&] { scene.name(object, named += 20, 20, victim.address()); };
   scene.name(object, named, 20, victim.address());
@@ -178,7 +178,7 @@ TEST_CASE("swarm dials: a client is not sent to addresses nearer to it than its 
                  "::ffff:10.0.0.1", "fec0::1",           "2002:a00:1::1",
                  "2002:7f00:1::1",  "64:ff9b::10.0.0.1", "64:ff9b::127.0.0.1",
                  "64:ff9b:1::1",    "::10.0.0.1",        "::127.0.0.1"}},
-           // Where that is cannot be told.
+           // The network of a scoped global address is unknown.
            Case{"2001:db8::1%1", {"203.0.113.9"}, {"127.0.0.1", "::1", "10.1.2.3"}},
            Case{"192.168.1.10",
                 {"192.168.1.11", "10.0.0.1", "203.0.113.9", "172.32.0.1"},
@@ -243,7 +243,7 @@ TEST_CASE("dial limits: a host has no other names through IPv6 scopes, nor throu
   for (const char* host : {"203.0.113.1", "2002:cb00:7101::2", "64:ff9b::cb00:7101", "::203.0.113.1"})
     CHECK_MESSAGE(!limits.may_dial(host, Time{}), host);
   CHECK(limits.may_dial("64:ff9b::203.0.113.2", Time{}));
-  // A scope counts on a link, of which there may be several.
+  // Link-local addresses need a zone: a host may have several links.
   limits.coordinator_at("fe80::1%1");
   CHECK(limits.may_dial("fe80::2%1", Time{}));
 }

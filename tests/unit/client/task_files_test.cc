@@ -79,7 +79,7 @@ std::unique_ptr<TaskFiles> open(const TemporaryDirectory& state, std::size_t roo
   return std::move(*files);
 }
 
-// What a process that begins here takes up, and what it says.
+// The updates that a process resumes at its start, and what it logs.
 struct Taken {
   std::vector<TaskFiles::Update> updates;
   std::string said;
@@ -90,7 +90,7 @@ Taken take_up(TaskFiles& files) {
   return taken;
 }
 
-// Of run 7.
+// The directory of run 7.
 std::filesystem::path pending_in(const TemporaryDirectory& state) {
   return state.path() / "pending" / "0000000000000007";
 }
@@ -278,7 +278,8 @@ TEST_CASE("pending: the updates of two runs are both there in the next process, 
     auto files = open(state);
     REQUIRE(files->keep(request_for(numbers(1), RunId(UINT64_MAX)), result_of(numbers(5))));
     REQUIRE(files->keep(request_for(numbers(1), RunId(7)), result_of(numbers(6))));
-    REQUIRE(files->keep(request_for(numbers(1), RunId(7)), result_of(numbers(7))));  // in place of that
+    REQUIRE(files->keep(request_for(numbers(1), RunId(7)), result_of(numbers(7))));  // replaces the previous
+                                                                                     // update
   }
   auto files = open(state);
   const auto taken = take_up(*files);
@@ -502,14 +503,14 @@ TEST_CASE("cache: what was fetched of a frozen model for a task that was given u
   const auto next = download(second, true);
   CHECK(next.model->has(0));
   CHECK_FALSE(next.model->has(1));
-  // Nobody says that this one will be of use: it goes.
+  // A model that is not announced as frozen leaves no chunks in the cache.
   write_chunk(*download(first, false).model, first, 1);
   CHECK_FALSE(download(second, true).model->has(1));
 }
 
 TEST_CASE("cache: a frozen model gives way to a larger one") {
   const TemporaryDirectory state;
-  const auto files = open(state, 40'000);  // three models of 12,000 bytes, and a little
+  const auto files = open(state, 40'000);  // space for three models of 12,000 bytes and a little more
   const std::vector<float> first = numbers(1);
   TaskFiles::Offer offer = whole(manifest_of(first), std::nullopt);
   offer.frozen = true;
@@ -558,7 +559,7 @@ TEST_CASE("cache: where updates wait for a verdict, a frozen model is kept only 
     return kept;
   };
   CHECK(kept_with(60'000));
-  CHECK_FALSE(kept_with(40'000));  // for two updates and one of the models
+  CHECK_FALSE(kept_with(40'000));  // space for two updates and one of the models only
 }
 
 TEST_CASE("cache: chunks that hold nothing that is needed are not fetched, and their values are zero") {

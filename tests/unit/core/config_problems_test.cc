@@ -1,4 +1,4 @@
-// All errors of a configuration file at once, and the keys that --set leaves without effect.
+// All errors of a configuration file in one report, and the keys that --set makes ineffective.
 #include <doctest/doctest.h>
 
 #include "core/config/former_keys.h"
@@ -57,7 +57,7 @@ TEST_CASE("config: all errors of a file are reported, in the order of its lines"
 }
 
 TEST_CASE("config: what only follows from another error is not reported") {
-  // A cross-check, by a wrong value or by a misspelt key.
+  // A failed cross-check that follows from a wrong value or a misspelt key.
   CHECK(example_errors(config_document("[model]\nwidth = 11\n")) ==
         "run.toml:1: model: is wider than there are clients");
   CHECK(example_errors(config_document("[model]\nwidth = 11\n[data]\nclients = \"many\"\n")) ==
@@ -66,7 +66,7 @@ TEST_CASE("config: what only follows from another error is not reported") {
         "run.toml:4: unknown key data.clinets, did you mean data.clients?");
   CHECK(example_errors(config_document("data = 3\n[model]\nwidth = 11\n")) ==
         "run.toml:1: data: found an integer, expected a table");
-  // Whether a key goes with a kind that is unknown.
+  // Keys beside an unknown kind.
   CHECK(example_errors(config_document("[model]\nkind = \"gru\"\nkernel = 3\n")) ==
         "run.toml:2: model.kind: \"gru\" is not a known value (expected one of mlp, cnn)");
 }
@@ -110,7 +110,7 @@ TEST_CASE("config: keys of the file's kind are dropped with a note if --set chan
   CHECK(dropped.notes[0] ==
         "run.toml:3: `model.width` does not apply to model.kind = cnn and is ignored because --set changed "
         "the kind");
-  // The kind that the file leaves out is one too.
+  // The default kind counts as well if the file names none.
   CHECK(drop_former_keys(config_document("[model]\nwidth = 4\n", {"model.kind=cnn"}), example_problems)
             .notes.size() == 1);
 }

@@ -84,7 +84,7 @@ TEST_CASE("config: an error that is found after reading still names file, line a
     return at_key(*document, fedge::invalid(message)).message;
   };
   CHECK(at("model.adapter.rank: is too much") == "run.toml:5: model.adapter.rank: is too much");
-  // A key that is not there stands where its table does, and one of no table in the file.
+  // A missing key is reported at its table; a key of a missing table at the file.
   CHECK(at("model.adapter.targets: none") == "run.toml:4: model.adapter.targets: none");
   CHECK(at("strategy.planner: rank 8 is above it") == "run.toml: strategy.planner: rank 8 is above it");
   for (const char* other : {"/tmp/a.b: cannot be opened", "model: has no dot",
@@ -110,7 +110,7 @@ TEST_CASE("config: a syntax error names file, line and column") {
 }
 
 TEST_CASE("config: keys of thousands of parts are refused with their line, and do not take the stack") {
-  const std::size_t many = 150'000;  // of what a text may have, nearly as much as fits
+  const std::size_t many = 150'000;  // parts of a key, near the largest permitted size of a file
   for (const std::string& text : {
            repeated(many, "a.") + "a = 1",
            repeated(many, "\"a\" . ") + "a = 1",
@@ -120,7 +120,7 @@ TEST_CASE("config: keys of thousands of parts are refused with their line, and d
            "x = { " + repeated(many, "a.") + "a = 1 }",
            repeated(200, "x = { " + repeated(60, "a.")) + "a = 1" + repeated(200, " }"),
            "x = " + std::string(200, '[') + std::string(200, ']'),
-           // After what a careless look takes for the rest of a text.
+           // The key follows a string that a careless scanner would not end there.
            "s = \"\"\"\"\"\"\"\" # \"\n" + repeated(many, "a.") + "a = 1",
            "s = '''''a'''''\n" + repeated(many, "a.") + "a = 1",
            "s = '\\'\n" + repeated(many, "a.") + "a = 1",

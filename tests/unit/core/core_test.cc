@@ -95,7 +95,7 @@ TEST_CASE("buffers: small and large ones are aligned, start at zero, move and ar
   for (const std::size_t size :
        {std::size_t{1}, kLargeAllocation - 1, kLargeAllocation, 3 * kLargeAllocation + 5}) {
     CAPTURE(size);
-    for (int turn = 0; turn < 2; ++turn) {  // the second may get the memory of the first
+    for (int turn = 0; turn < 2; ++turn) {  // the second object may reuse the first one's memory
       AlignedBuffer<std::uint8_t> buffer(size);
       CHECK(reinterpret_cast<std::uintptr_t>(buffer.data()) % kCacheLine == 0);
       CHECK(std::all_of(buffer.data(), buffer.data() + size, [](std::uint8_t byte) { return byte == 0; }));

@@ -98,9 +98,9 @@ TEST_CASE("coverage: hostile encodings are refused") {
   CHECK(refused({0x00, 0x01, 0x00, 0x01}));          // two ranges that touch
   CHECK(refused({0x80, 0x00, 0x01}));                // zero padded to two bytes
   CHECK(refused({0x00, 0x65}));                      // 101 parameters of 100
-  CHECK(refused({0x64, 0x01}));                      // begins at the end
+  CHECK(refused({0x64, 0x01}));                      // begins behind the last parameter
   CHECK(refused({0x00, 0x01, 0x01, 0x01}, 100, 1));  // more ranges than allowed
-  // 2^64 - 1 and longer
+  // 2^64 - 1 and longer varints
   CHECK(refused({0x01, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01}));
   CHECK(refused({0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F}));
 }

@@ -47,10 +47,10 @@ TEST_CASE("files: a file is read up to its bound, and one that is larger is not 
   CHECK(*read_file(path, 12) == "twelve bytes");
   CHECK(read_file(path, 11).error().code == ErrorCode::kResource);
   CHECK(read_file(directory / "none", 12).error().code == ErrorCode::kNotFound);
-  // A hole of a terabyte: more than there is memory.
+  // A sparse file of a terabyte: larger than the memory.
   REQUIRE(::truncate(path.c_str(), off_t{1} << 40) == 0);
   CHECK(read_file(path, 1 << 20).error().code == ErrorCode::kResource);
-  // What the system makes up says that it is empty.
+  // Files of /proc report a size of 0.
   CHECK(read_file("/proc/self/stat", 1 << 20)->size() > 10);
   CHECK(read_file("/proc/self/stat", 10).error().code == ErrorCode::kResource);
 }

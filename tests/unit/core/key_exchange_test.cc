@@ -1,4 +1,4 @@
-// What secure aggregation is made of, against published vectors.
+// Tests the primitives of secure aggregation against published vectors.
 #include "core/crypto/key_exchange.h"
 
 #include <doctest/doctest.h>
@@ -71,7 +71,7 @@ TEST_CASE("key exchange: the vectors of RFC 7748, section 5.2") {
                            key("e5210f12786811d3f4b7959d0538ae2c31dbe7106fc03c3efc4cd549c715a493"));
   REQUIRE(second);
   CHECK(to_hex(second->bytes()) == "95cbde9476e8907d7aade45cb4b873f88b595a68799fa152e6f8f7647aac7957");
-  // The iterated vector.
+  // The iterated test vector.
   Secret k = secret("0900000000000000000000000000000000000000000000000000000000000000");
   ExchangeKey u = key("0900000000000000000000000000000000000000000000000000000000000000");
   for (int i = 1; i <= 1000; ++i) {
@@ -141,7 +141,7 @@ TEST_CASE("keystream: what `openssl enc` makes of zeros, from any place on and i
       at += size;
     }
     CHECK(std::ranges::equal(pieces, std::span(whole).first(pieces.size())));
-    // Beyond 2^32 bytes and blocks a place has a stream of its own still.
+    // Positions beyond 2^32 bytes and 2^32 blocks do not repeat the stream.
     const auto far = stream(cipher, aes, std::uint64_t{1} << 36, 64);
     CHECK_FALSE(std::ranges::equal(far, std::span(whole).first(64)));
   }

@@ -12,7 +12,7 @@ using namespace fedge;
 
 namespace {
 
-// A directory of our own, and a key file in it.
+// A private directory with a key file.
 struct KeyPlace {
   std::filesystem::path directory;
   KeyPlace() {
@@ -27,7 +27,7 @@ struct KeyPlace {
   std::filesystem::path key() const { return directory / "node.key"; }
 };
 
-// "taken", or what the refusal says.
+// Returns "taken", or the reason for which the key file is refused.
 std::string outcome(const std::filesystem::path& path) {
   const auto key = load_or_create_key(path);
   if (key) return "taken";
@@ -43,7 +43,7 @@ TEST_CASE("A4 row 47: key file: of all 4096 modes only 0600 and 0400 are taken, 
   REQUIRE(load_or_create_key(place.key()));
   for (mode_t mode = 0; mode < 010000; ++mode) {
     REQUIRE(::chmod(place.key().c_str(), mode) == 0);
-    if (::geteuid() != 0 && (mode & S_IRUSR) == 0) continue;  // only root can open it then
+    if (::geteuid() != 0 && (mode & S_IRUSR) == 0) continue;  // only root can open such a file
     CAPTURE(mode);
     const std::string said = outcome(place.key());
     const bool ours_alone = mode == 0600 || mode == 0400 || mode == 0200 || mode == 0;

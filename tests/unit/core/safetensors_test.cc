@@ -14,7 +14,7 @@ using namespace fedge;
 
 namespace {
 
-// A file put together by hand: length, header, data.
+// A file assembled by hand: length, header, data.
 std::string file(const std::string& header, const std::string& data) {
   std::string out(8, '\0');
   for (std::size_t i = 0; i < 8; ++i) out[i] = static_cast<char>(header.size() >> (8 * i) & 0xFF);

@@ -1,5 +1,5 @@
-// PreLort's segments and the rules it is compared with, on two small matrices: the exact statements of
-// docs/algorithms/prelort.md. Factors are small whole numbers or halves, so that sums are exact.
+// Tests the exact statements of docs/algorithms/prelort.md about PreLort's segments, and the rules it is
+// compared with, on two small matrices. Factors are small integers or halves, so that sums are exact.
 #include <doctest/doctest.h>
 
 #include <Eigen/Dense>
@@ -17,7 +17,7 @@ using Dense = Eigen::MatrixXd;
 
 constexpr std::size_t kRank = 4;
 
-// W1 [3, 2] and W2 [2, 3] frozen, then adapters of rank 4: a row is a1 (2), a2 (3), b1 (3), b2 (2).
+// Frozen W1 [3, 2] and W2 [2, 3], then adapters of rank 4: a row is a1 (2), a2 (3), b1 (3), b2 (2).
 const std::shared_ptr<const AdapterLayout>& adapters() {
   static const auto kShape = std::make_shared<const AdapterLayout>(
       AdapterLayout{.offset = 12,
@@ -46,7 +46,7 @@ std::vector<float> model_of(std::uint64_t seed) {
   return model;
 }
 
-// A client's update of its first ranks.
+// Returns a client's update of its first ranks.
 Update update_of(std::uint32_t client, std::size_t ranks, std::uint64_t weight) {
   Rng rng(100 + client);
   std::vector<float> values(ranks * 10);
@@ -62,7 +62,7 @@ std::vector<float> values_of(const Update& update) {
   return values;
 }
 
-// The model after a round by this rule.
+// Returns the model after one round of this rule.
 std::vector<float> round_of(const std::string& rule, std::vector<float> model, std::vector<Update> updates) {
   Sequential sequential;
   const auto aggregator = make_aggregator(rule, context());
@@ -75,7 +75,7 @@ std::vector<float> round_of(const std::string& rule, std::vector<float> model, s
   return model;
 }
 
-// A client's factors after training: the model's first ranks and its update.
+// Returns a client's factors after training: the model's first ranks plus its update.
 std::vector<double> factors(const std::vector<float>& model, const Update& update) {
   std::vector<double> rows;
   const std::vector<float> values = values_of(update);
@@ -84,7 +84,7 @@ std::vector<double> factors(const std::vector<float>& model, const Update& updat
   return rows;
 }
 
-// B A of a matrix, from rows of factors.
+// Returns the product B A of a matrix from rows of factors.
 Dense product(const std::vector<double>& rows, const AdaptedMatrix& m) {
   Dense sum = Dense::Zero(static_cast<Eigen::Index>(m.out), static_cast<Eigen::Index>(m.in));
   for (std::size_t j = 0; j < rows.size() / 10; ++j)
@@ -190,7 +190,7 @@ TEST_CASE("ranks: FlexLoRA of enough ranks is the mean of products, its first ra
         0.25 * product(factors(model, updates[0]), m) + 0.75 * product(factors(model, updates[1]), m);
     const std::vector<double> rows = adapters_of(after);
     CHECK((product(rows, m) - mean).norm() <= 1e-5 * mean.norm());
-    // Eckart and Young: what the first rank leaves is the second singular value.
+    // Eckart and Young: the error of the first rank is the second singular value.
     const Eigen::JacobiSVD<Dense> svd(mean);
     const Dense first = product({rows.begin(), rows.begin() + 10}, m);
     CHECK((mean - first).norm() == doctest::Approx(svd.singularValues()(1)).epsilon(1e-5));

@@ -17,7 +17,7 @@ Trace trace(std::uint64_t down, std::uint8_t rounds) {
   return {.down = down, .failed = down, .rounds = rounds};
 }
 
-// Clients in the order of latency.
+// Clients sorted by latency.
 struct Clients {
   std::vector<Trace> traces;
   std::vector<float> latencies;
@@ -27,7 +27,7 @@ struct Clients {
   const Trace& operator[](std::size_t place) const { return traces[place]; }
 };
 
-// Traces of clients 0, 1, ... one millisecond apart.
+// Clients 0, 1, ... with these traces and latencies one millisecond apart.
 Clients in_a_row(std::vector<Trace> traces) {
   Clients clients{std::move(traces), {}};
   for (std::size_t i = 0; i < clients.size(); ++i) {
@@ -78,7 +78,7 @@ struct Scores {
   double co_failure = 0;
 };
 
-// The textbook's formulas, round by round.
+// Computes the textbook's formulas round by round.
 Scores slow_scores(const Trace& a, const Trace& b) {
   const int n = std::min(a.rounds, b.rounds);
   double mean_a = 0, mean_b = 0, both = 0;
@@ -117,7 +117,8 @@ std::vector<std::size_t> slow_neighbours(const Clients& clients, std::size_t pla
   return others;
 }
 
-// The latencies of the neighbours: where several are equally near, which of them are taken is our choice.
+// The latencies of the neighbours. If several clients are equally near, the choice between them is an
+// implementation detail.
 std::multiset<float> latencies(const Clients& clients, const std::vector<std::size_t>& places) {
   std::multiset<float> result;
   for (const std::size_t place : places) result.insert(clients.latencies[place]);
@@ -180,7 +181,8 @@ TEST_CASE("aw_psp correlation: neighbours are the nearest in latency") {
 }
 
 TEST_CASE("aw_psp correlation: risk is what is left of 1 over all neighbours that have failed") {
-  // Client 1 between two that have failed: 1 with the left, 1/2 of the rounds failed with the right.
+  // Client 1 lies between two clients. Its score is 1 with the left one and 1/2 with the right one, whose
+  // failures it shares in half of the rounds.
   Clients three = in_a_row({trace(0b0110, 4), trace(0b0110, 4), trace(0b1111, 4)});
   three[2].failed_now = true;
   CHECK(correlated(three, {.neighbours = 2}, false).risk[1] == doctest::Approx(0.5));
@@ -206,7 +208,7 @@ TEST_CASE("aw_psp correlation: clusters are the connected components of flagged 
   for (int trial = 0; trial < 50; ++trial) {
     const auto traces = random_clients(24, rng);
     const auto found = correlated(traces, {}, true);
-    // Labels spread along flagged pairs until nothing changes.
+    // Labels spread along flagged pairs until no label changes.
     std::vector<std::size_t> name(traces.size());
     for (std::size_t i = 0; i < name.size(); ++i) name[i] = i;
     for (bool changed = true; changed;) {
@@ -235,7 +237,7 @@ TEST_CASE("aw_psp correlation: all at once, risks and clusters are to the bit th
   for (int trial = 0; trial < 200; ++trial) {
     auto traces = random_clients(1 + rng.below(60), rng);
     if (trial % 4 == 0)
-      for (float& latency : traces.latencies) latency = std::floor(latency / 16);  // many are equally near
+      for (float& latency : traces.latencies) latency = std::floor(latency / 16);  // many latencies are equal
     const CorrelationOptions options{.threshold = 0.05 + 0.9 * rng.uniform(),
                                      .neighbours = 1 + rng.below(trial % 2 == 0 ? 6 : 64),
                                      .noise = trial % 3 == 0 ? 0.3 : 0.0,
@@ -254,7 +256,7 @@ TEST_CASE("aw_psp correlation: all at once, risks and clusters are to the bit th
       CHECK(found.risk[i] == static_cast<float>(1 - safe));
     }
     for (std::size_t i = 0; i < traces.size(); ++i) {
-      // A cluster is called after the first of its members.
+      // A cluster is named after its first member.
       const auto first = std::find(name.begin(), name.end(), name[i]) - name.begin();
       const bool alone = std::count(name.begin(), name.end(), name[i]) == 1;
       CHECK(found.cluster[i] == (alone ? Correlations::kAlone : static_cast<std::uint32_t>(first)));
@@ -366,7 +368,7 @@ TEST_CASE(
       CHECK((noisy == plain || noisy == 1 - plain));
       flipped += noisy != plain ? 1 : 0;
     }
-  // Of 4,950 pairs 1,980, give or take five standard deviations of 34.5.
+  // 1,980 of 4,950 pairs are expected, within five standard deviations of 34.5.
   CHECK(std::abs(flipped - 1980) < 173);
 }
 

@@ -1,4 +1,4 @@
-// What somebody wins who says that it holds labels that it does not.
+// Measures what a client gains by claiming labels that it does not hold.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -8,8 +8,8 @@
 namespace fedge::aggregation {
 namespace {
 
-// How often client 0, which claims so many labels, is in a round of 4 of 20; the others hold 2 of 10 each,
-// and everybody delivers.
+// Returns how often client 0, which claims this many labels, is selected in a round of 4 of 20 clients. Every
+// other client holds 2 of 10 labels, and all deliver.
 double share_of_liar(AwPspOptions::Selector selector, std::size_t claimed) {
   constexpr std::uint32_t kCount = 20;
   constexpr std::uint32_t kRounds = 600;
@@ -35,12 +35,13 @@ double share_of_liar(AwPspOptions::Selector selector, std::size_t claimed) {
 }  // namespace
 
 TEST_CASE("aw_psp: who claims every label is asked as often as its share and half of it more, at most") {
-  // Its share is 4 of 20. Without a bound on what new labels win it is 0.53 for 128 labels, 0.33 for all ten.
+  // Its fair share is 4 of 20. Without a bound on the gain of new labels, the share would be 0.53 for 128
+  // labels and 0.33 for ten.
   for (const std::size_t claimed : {std::size_t{10}, std::size_t{128}}) {
     CHECK(share_of_liar(AwPspOptions::Selector::kWeighted, claimed) < 0.3);
     CHECK(share_of_liar(AwPspOptions::Selector::kWeighted, claimed) >
           share_of_liar(AwPspOptions::Selector::kWeighted, 2));
-    // There it would be in every round.
+    // Without the bound, the greedy selector would select it in every round.
     CHECK(share_of_liar(AwPspOptions::Selector::kGreedyCoverage, claimed) < 0.21);
   }
 }

@@ -24,7 +24,7 @@ const std::vector<bool> kFiveOnes(5, true);
 const std::vector<bool> kFiveZeros(5, false);
 constexpr PredictorOptions kWindow{.kind = PredictorKind::kWindow};
 
-// Counts and chances straight from the definition.
+// Transition counts and chances straight from the definition.
 struct Chain {
   double uu = 0, ud = 0, du = 0, dd = 0;
 
@@ -61,14 +61,15 @@ TEST_CASE("aw_psp predictor: the window forgets all but the last five rounds and
     tasks.push_back(true);
   }
   CHECK(predicted_chance(after(rounds, tasks, kWindow), kWindow) == 1.0);
-  // Two of the last five rounds: a = 0.4, and 0.4 + 0.6 / 2 = 0.7; nobody asked it for anything.
+  // Up in two of the last five rounds: a = 0.4 and 0.4 + 0.6 / 2 = 0.7. The client was never asked for a
+  // task.
   CHECK(predicted_chance(after({true, true, true, false, false, true, true, false}, {}, kWindow), kWindow) ==
         doctest::Approx(0.7).epsilon(1e-12));
 }
 
 TEST_CASE("aw_psp predictor: a Markov prediction is that of the counted and forgotten transitions") {
   CHECK(predicted_chance(Availability{}, {}) == 0.5);
-  // there, there, down, there, there: n_UU = 2, n_UD = 1, n_DU = 1, so 3/5 to stay and 2/3 to return.
+  // up, up, down, up, up: n_UU = 2, n_UD = 1, n_DU = 1, so that it stays with 3/5 and returns with 2/3.
   const PredictorOptions keeps{.forgetting = 1.0};
   const Availability state = after({true, true, false, true, true}, {}, keeps);
   CHECK(chance_to_stay(state) == doctest::Approx(0.6).epsilon(1e-6));
@@ -94,9 +95,9 @@ TEST_CASE("aw_psp predictor: the chance of a round is kept as it was seen before
   observe_round(state, true, keeps);
   CHECK(state.chance == 0.5F);
   observe_round(state, false, keeps);
-  CHECK(state.chance == 0.5F);  // it had been there, and nothing was known of what then follows
+  CHECK(state.chance == 0.5F);  // it was up, and no transition from up was known
   observe_round(state, true, keeps);
-  CHECK(state.chance == 0.5F);  // down, and nothing known of that either
+  CHECK(state.chance == 0.5F);  // it was down, and no transition from down was known
   observe_round(state, true, keeps);
   CHECK(state.chance == doctest::Approx(1.0 / 3));  // n_UD = 1
 }
@@ -105,8 +106,9 @@ TEST_CASE("aw_psp predictor: who delivers seldom is predicted less, who was neve
   const PredictorOptions keeps{.forgetting = 1.0};
   const Availability idle = after({true, true}, {}, keeps);
   const Availability failing = after({true, true}, {true, false, false}, keeps);
-  CHECK(predicted_chance(idle, keeps) == doctest::Approx(2.0 / 3));  // of staying up: (1 + 1) / (1 + 2)
-  CHECK(predicted_chance(failing, keeps) == doctest::Approx(0.5 * 2.0 / 3));  // (1 + 1) / (3 + 1) besides
+  CHECK(predicted_chance(idle, keeps) == doctest::Approx(2.0 / 3));  // chance to stay up: (1 + 1) / (1 + 2)
+  CHECK(predicted_chance(failing, keeps) == doctest::Approx(0.5 * 2.0 / 3));  // times the chance to deliver:
+                                                                              // (1 + 1) / (3 + 1)
   CHECK((failing.failed & 1) == 1);
   CHECK((failing.down & 1) == 0);
 }
@@ -115,7 +117,7 @@ TEST_CASE("aw_psp predictor: the formula for k steps is a power of the transitio
   for (const double stay : {0.0, 0.1, 0.5, 0.9, 1.0})
     for (const double come_back : {0.0, 0.05, 0.5, 1.0})
       for (const double now : {0.0, 0.3, 1.0}) {
-        std::array<double, 2> chance = {now, 1 - now};  // up, down
+        std::array<double, 2> chance = {now, 1 - now};  // chances of up and down
         for (int k = 0; k <= 12; ++k) {
           CAPTURE(stay);
           CAPTURE(come_back);
@@ -130,7 +132,7 @@ TEST_CASE("aw_psp predictor: the formula for k steps is a power of the transitio
 TEST_CASE("aw_psp predictor: a horizon predicts for so many rounds on") {
   const std::vector<bool> rounds = {true, true, false, true, false, false, true, true, false};
   const Chain chain(rounds, 0.95);
-  double up = 0;  // it is down now
+  double up = 0;  // down at present
   for (int k = 0; k < 7; ++k) up = up * chain.stay() + (1 - up) * chain.come_back();
   const PredictorOptions far{.horizon = 7};
   CHECK(predicted_chance(after(rounds, {}, far), far) == doctest::Approx(up).epsilon(1e-5));
@@ -159,7 +161,9 @@ TEST_CASE("aw_psp predictor: gone is who the definition says, whatever the past"
       const double p = Chain(rounds, forgetting).come_back();
       const double margin = run - std::log(0.05) / std::log(1 - p);
       const double seldom = 0.2 - (1 - std::pow(1 - p, 5));
-      if (std::abs(margin) < 1e-3 || std::abs(seldom) < 1e-4) continue;  // beyond the precision of a float
+      if (std::abs(margin) < 1e-3 || std::abs(seldom) < 1e-4)
+        continue;  // too close for the precision of a
+                   // float
       CHECK(is_gone(state) == ((run >= 5 && seldom > 0) || margin > 0));
     }
   }

@@ -1,4 +1,4 @@
-// A federation as AW-PSP's sampler sees it, and the slow, obvious reference of its weighted selection: whole
+// A federation as AW-PSP's sampler sees it, and a slow, obvious reference of its weighted selection: whole
 // histories in place of counts and masks, bisection in place of water-filling.
 #pragma once
 
@@ -13,23 +13,23 @@
 namespace fedge::aggregation::test {
 
 struct RememberedClient {
-  std::vector<bool> there;   // by round
-  std::vector<bool> failed;  // by round
-  std::vector<bool> tasks;   // delivered or not
+  std::vector<bool> there;   // by round: was up
+  std::vector<bool> failed;  // by round: failed
+  std::vector<bool> tasks;   // by task: delivered
   double latency = -1;
   double samples = 0;
   double utility = 0;
   unsigned last_selected = 0;
 };
 
-// With the default predictor, without guard and without anybody presumed gone.
+// Uses the default predictor, no guard, and presumes no client gone.
 class SlowAwPsp {
  public:
   SlowAwPsp(const AwPspOptions& options, std::size_t clients) : options_(options), clients_(clients) {}
   std::vector<RememberedClient>& clients() { return clients_; }
 
   struct Expected {
-    std::map<unsigned, double> inclusion;  // of each candidate
+    std::map<unsigned, double> inclusion;  // by candidate
     std::map<unsigned, double> coefficient;
   };
 
@@ -63,7 +63,7 @@ class SlowAwPsp {
     return expected;
   }
 
-  // Up one round on, from all transitions so far.
+  // Returns the chance to be up in the next round, from all transitions so far.
   double live_chance(const RememberedClient& client) const {
     double count[2][2] = {{1, 1}, {1, 1}};
     const std::vector<bool>& there = client.there;

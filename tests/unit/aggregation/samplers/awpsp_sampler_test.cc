@@ -55,7 +55,7 @@ std::map<unsigned, double> inclusions(const std::vector<Selected>& chosen) {
   return p;
 }
 
-// What a copy of the sampler states about each client that it may choose, by repeated choices.
+// Returns the selection that copies of the sampler state for each candidate, over repeated draws.
 std::map<unsigned, Selected> stated(const AwPspSampler& sampler, unsigned round,
                                     const std::vector<unsigned>& clients, std::size_t count) {
   std::map<unsigned, Selected> result;
@@ -72,7 +72,8 @@ AwPspOptions plain_psp() { return {.a = 0, .b = 0, .c = 0, .d = 0, .risk = Risk:
 }  // namespace
 
 TEST_CASE("aw_psp: without exponents and risk it is PSP, every set of clients equally likely") {
-  // Ten pairs of five, whatever happened before; chi-square with 9 degrees of freedom, 27.9 at p = 0.001.
+  // Ten pairs of five clients are equally likely, whatever happened before; chi-square with 9 degrees of
+  // freedom: 27.9 at p = 0.001.
   AwPspSampler before(plain_psp());
   before.describe(ClientId(1), {.latency_ms = 3});
   finish(before, select(before, 1, {0, 1, 2}, 2), 1, false);
@@ -164,7 +165,7 @@ TEST_CASE("aw_psp: clients are selected as often as stated, with clusters, risk 
     shared = std::max(shared, of_cluster);
   }
   CHECK(test::worst_chi_square(probabilities, seen, kDraws) < test::kCriticalChiSquare);
-  CHECK(shared == 2);  // of the six that go down together, half of four
+  CHECK(shared == 2);  // of the six clients that go down together, at most half of four are selected
 }
 
 TEST_CASE("aw_psp: weighed by inverse probability, the expected sum is the mean over all known clients") {
@@ -188,7 +189,8 @@ TEST_CASE("aw_psp: weighed by inverse probability, the expected sum is the mean 
           {.client = ClientId(i), .round = RoundNumber(round), .delivered = (round + i) % 3 != 0});
     }
   }
-  // If the truth is what has been predicted, and clients come, go and fail independently of each other:
+  // The expectation below assumes that the predictions are true, and that clients come, go and fail
+  // independently.
   std::vector<double> live, delivers;
   for (const auto& client : slow.clients()) {
     live.push_back(slow.live_chance(client));
@@ -218,7 +220,7 @@ TEST_CASE("aw_psp: an inverse probability counts at most as the largest coeffici
   options.inverse_probability = true;
   options.max_coefficient = 3;
   AwPspSampler sampler(options);
-  // 1 of 12 with A = 1/2 would count 24 times.
+  // One of 12 with A = 1/2 would get a coefficient of 24 without the limit.
   const auto chosen = select(sampler, 1, everybody(12), 1);
   REQUIRE(chosen.size() == 1);
   const double samples = 10 + chosen[0].client.value();
@@ -228,7 +230,7 @@ TEST_CASE("aw_psp: an inverse probability counts at most as the largest coeffici
 TEST_CASE("aw_psp: who is away counts in the mean over all, who has left does not until it is back") {
   AwPspOptions options = plain_psp();
   options.inverse_probability = true;
-  options.max_coefficient = 1;  // what is left is n_i / n, the samples of client i being 10 + i
+  options.max_coefficient = 1;  // the coefficient is then n_i / n; client i has 10 + i samples
   AwPspSampler sampler(options);
   const auto coefficients = [&](unsigned round, const std::vector<unsigned>& up,
                                 const std::vector<ClientId>& left) {
@@ -254,7 +256,7 @@ TEST_CASE("aw_psp: freshness grows by one each round without selection and start
   options.b = 1;
   AwPspSampler sampler(options);
   const unsigned first = select(sampler, 1, everybody(3), 1)[0].client.value();
-  // Its F is 1, that of the others 3: they have 2, 4 and 4 of 10.
+  // The selected client has freshness F = 1, the others 3: the probabilities are 2, 4 and 4 of 10.
   for (const auto& [client, choice] : stated(sampler, 2, everybody(3), 1))
     CHECK(choice.inclusion == doctest::Approx(client == first ? 0.2 : 0.4));
 }
@@ -282,7 +284,8 @@ TEST_CASE("aw_psp: the greedy selector takes everybody alike within N / m rounds
 
 TEST_CASE("aw_psp: the greedy selector takes the largest products of availability and freshness") {
   AwPspSampler sampler(AwPspOptions{.selector = Selector::kGreedy, .risk = Risk::kHard, .probation = 0});
-  // Clients 0 and 1 come and go, the others stay: at equal freshness the steady ones are first, by number.
+  // Clients 0 and 1 come and go, the others stay. At equal freshness the steady clients come first, by
+  // number.
   select(sampler, 1, everybody(6), 0);
   select(sampler, 2, {2, 3, 4, 5}, 0);
   select(sampler, 3, everybody(6), 0);
@@ -298,7 +301,7 @@ TEST_CASE("aw_psp: a client that failed is on probation for three rounds of the 
     finish(sampler, chosen, round);
     CHECK(inclusions(chosen) == std::map<unsigned, double>{{3, 1.0}, {4, 1.0}});
   }
-  // Where others are too few it comes in, and afterwards by its freshness.
+  // If the other clients are too few, a client on probation is selected; afterwards its freshness counts.
   CHECK(select(sampler, 5, everybody(5), 5).size() == 5);
 }
 
@@ -310,7 +313,8 @@ TEST_CASE(
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
     AwPspSampler sampler(options);
     finish(sampler, select(sampler, 1, {0, 1, 2}, 3, seed), 1);
-    // There in round 1 alone: down 22 times with 1 / 23 to return, as in the predictor's test.
+    // Client 0 is up in round 1 only: down 22 times, with a chance of 1 / 23 to return, as in the predictor's
+    // test.
     unsigned round = 2;
     for (; round <= 23; ++round) finish(sampler, select(sampler, round, {1, 2}, 2, seed), round);
     bool found = false;
@@ -324,7 +328,8 @@ TEST_CASE(
     CHECK(found);
     CHECK(holds(select(sampler, round, {0, 1, 2}, 3, seed), 0));
   }
-  // 600 / 22 = 27.3, give or take five standard deviations of 5.1; and 400 rounds miss with a chance of 1e-8.
+  // 600 / 22 = 27.3 is expected, within five standard deviations of 5.1. A probe misses for 400 rounds with
+  // probability 1e-8.
   CHECK(std::abs(at_once - 27.3) < 25.5);
 }
 
@@ -346,7 +351,7 @@ TEST_CASE("aw_psp: a client is not judged by its absence while it works") {
   select(sampler, 2, {1}, 0);
   select(sampler, 3, {1}, 0);
   sampler.remember({.client = ClientId(0), .round = RoundNumber(1), .delivered = true});
-  // 0 has been seen once, 1/2; 1 has stayed twice: (0.95 + 1 + 1) / (0.95 + 1 + 2).
+  // Client 0 was seen once: 1/2. Client 1 stayed twice: (0.95 + 1 + 1) / (0.95 + 1 + 2).
   const double steady = 2.95 / 3.95;
   for (const auto& [client, choice] : stated(sampler, 4, {0, 1}, 1))
     CHECK(choice.inclusion == doctest::Approx((client == 0 ? 0.5 : steady) / (0.5 + steady)).epsilon(1e-5));
@@ -361,7 +366,7 @@ TEST_CASE("aw_psp: a substitute's selection says nothing about who is there") {
     CHECK(select(with, round, {4}, 0).empty());
     CHECK(select(with, round, {}, 1).empty());
   }
-  // A stranger that has come since the round began can be one.
+  // An unknown client that connected after the start of the round can be a substitute.
   CHECK(holds(select(with, 12, {40}, 1), 40));
 }
 
@@ -452,12 +457,13 @@ TEST_CASE(
     sampler.describe(ClientId(1), {.labels = {50, 50, 0, 0}});
     sampler.describe(ClientId(2), {.labels = {2, -3, 40, 60}});
     finish(sampler, select(sampler, 1, {0}, 1), 1);
-    // The last round had labels 0 and 1. Client 2 adds two, its count of 2 being noise in a histogram.
+    // The last round covered labels 0 and 1. Client 2 adds two labels; its count of 2 is noise in a
+    // histogram.
     const double lacking = labels == Labels::kNone ? 1.0 : 3.0;
     for (const auto& [client, choice] : stated(sampler, 2, {1, 2}, 1))
       CHECK(choice.inclusion == doctest::Approx((client == 2 ? lacking : 1.0) / (1 + lacking)));
   }
-  // In the first round nothing is covered: three labels of a set, two of a histogram.
+  // No label is covered in the first round: client 2 adds three labels of a set, two of a histogram.
   for (const auto& [labels, held] : {std::pair{Labels::kSets, 3}, std::pair{Labels::kDpHistogram, 2}}) {
     AwPspOptions options = plain_psp();
     options.c = 1;
@@ -491,8 +497,8 @@ TEST_CASE("aw_psp: who takes a failed client's place brings the labels that the 
   const auto tell = [](AwPspSampler& one, unsigned client, bool delivered) {
     one.remember({.client = ClientId(client), .round = RoundNumber(1), .delivered = delivered});
   };
-  // Of those left, 3 has the highest number, and labels 0 and 1. While 5 is at work, or once it has
-  // delivered, the place of 4 is for the other two.
+  // Client 3 has the highest remaining number and labels 0 and 1. While client 5 works, or after it has
+  // delivered, a client with labels 2 and 3 must replace client 4.
   AwPspSampler delivered = sampler;
   tell(delivered, 5, true);
   for (AwPspSampler* one : {&sampler, &delivered}) {
@@ -500,7 +506,7 @@ TEST_CASE("aw_psp: who takes a failed client's place brings the labels that the 
     AwPspSampler copy = *one;
     CHECK(holds(select(copy, 1, {0, 1, 2, 3}, 1), 2));
   }
-  // That 4 has failed does not make its labels rarer than those of 5, which then fails too.
+  // Client 5 fails as well: labels 0 and 1 are as rare as the others, and the highest number decides.
   tell(sampler, 5, false);
   CHECK(holds(select(sampler, 1, {0, 1, 2, 3}, 1), 3));
 }
@@ -510,7 +516,7 @@ TEST_CASE("aw_psp: with risk hard, who shares the failures of a failed neighbour
   for (unsigned i = 0; i < 8; ++i) sampler.describe(ClientId(i), {.latency_ms = i < 2 ? 1.0 + i : 100.0 * i});
   for (unsigned round = 1; round <= 20; ++round)
     select(sampler, round, round % 2 == 0 ? std::vector<unsigned>{2, 3, 4, 5, 6, 7} : everybody(8), 0);
-  // Client 0 is down, and 1, which was always down with it, is back alone.
+  // Client 0 is down. Client 1 was always down at the same time and is back alone.
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     AwPspSampler copy = sampler;
     CHECK_FALSE(holds(select(copy, 21, {1, 2, 3, 4, 5, 6, 7}, 6, seed), 1));
@@ -520,7 +526,8 @@ TEST_CASE("aw_psp: with risk hard, who shares the failures of a failed neighbour
 }
 
 TEST_CASE("aw_psp: what a client that has left had to do with others is over") {
-  // As above: client 0 is down and 1, its neighbour, waits. With client 0 gone for good it has none.
+  // As above, client 0 is down and its neighbour 1 waits. When client 0 has left, client 1 has no such
+  // neighbour.
   AwPspSampler sampler(AwPspOptions{.risk = Risk::kHard, .diversity = false});
   for (unsigned i = 0; i < 8; ++i) sampler.describe(ClientId(i), {.latency_ms = i < 2 ? 1.0 + i : 100.0 * i});
   for (unsigned round = 1; round <= 20; ++round)
@@ -532,7 +539,7 @@ TEST_CASE("aw_psp: what a client that has left had to do with others is over") {
     AwPspSampler copy = sampler;
     if (holds(copy.select({RoundNumber(21), pool, 6, Rng(seed), left}), 1)) ++held;
     CHECK(copy.state_bytes() ==
-          sampler.state_bytes() - 5);  // its place in the order of latencies, and its window
+          sampler.state_bytes() - 5);  // its entry in the order of latencies, and its window
   }
   CHECK(held > 0);
 }
@@ -575,7 +582,7 @@ TEST_CASE("aw_psp: a run file's options make the samplers of the table, and cont
   CHECK(far.error().message.find("requires horizon = 1") != std::string::npos);
   CHECK_FALSE(read("availability", {{"neighbours", {std::int64_t{3}, "run.toml:2"}}}));
 
-  // By nothing but availability: 1/2 for a stranger, 1.95 / 2.95 for who was there in both rounds.
+  // Only availability counts: 1/2 for an unknown client, 1.95 / 2.95 for one that was up in both rounds.
   const auto make = read("availability", {});
   REQUIRE(make);
   double steady = 0;

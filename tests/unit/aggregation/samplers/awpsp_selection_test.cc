@@ -54,7 +54,8 @@ std::map<std::uint32_t, std::size_t> counts(const std::vector<Unit>& units,
   return result;
 }
 
-// Water poured until the clusters, each of which holds at most half of m, have m together: bisection twice.
+// Nested water-filling by two bisections: the clusters, each limited to half of m, fill up until they hold m
+// together.
 std::vector<double> slow_guarded(const std::vector<Unit>& units, std::size_t m) {
   const double limit = static_cast<double>((m + 1) / 2);
   const auto level_of = [](double wanted, const auto& content) {
@@ -95,7 +96,7 @@ std::size_t selectable(const std::vector<Unit>& units) {
       units.begin(), units.end(), [](const Unit& unit) { return unit.weight > 0 || unit.spare > 0; }));
 }
 
-// Draws, and how often each unit was in one.
+// Draws often and checks how often each unit was drawn.
 void check_frequencies(const std::vector<Unit>& units, std::size_t m, bool guard) {
   constexpr int kDraws = 20'000;
   const auto p = inclusion_probabilities(units, m, guard);
@@ -136,12 +137,14 @@ TEST_CASE("aw_psp selection: probabilities are in [0, 1] and add up to m, with a
 TEST_CASE("aw_psp selection: a cluster that weighs nine tenths has half of the round, worked out by hand") {
   std::vector<Unit> units = weighted({6, 3, 2, 2, 2, 1, 1});
   for (std::size_t i = 0; i < 5; ++i) units[i].cluster = 7;
-  // Without the guard 4 w / 17 exceeds 1 for the first: 1, and 3 / 11 of each other's weight.
+  // Without the guard, 4 w / 17 exceeds 1 for the first unit: it gets 1, and every other unit 3 / 11 of its
+  // weight.
   const auto plain = inclusion_probabilities(units, 4, false);
   CHECK(plain[0] == 1.0);
   CHECK(plain[1] == doctest::Approx(9.0 / 11));
   CHECK(plain[5] == doctest::Approx(3.0 / 11));
-  // With it the cluster has 2, of which 12 / 15 go to the first, and the two outside are certain.
+  // With the guard, the cluster gets 2, of which 12 / 15 go to the first unit; the two units outside are
+  // certain.
   const std::vector<double> expected = {12.0 / 15, 6.0 / 15, 4.0 / 15, 4.0 / 15, 4.0 / 15, 1, 1};
   const auto p = inclusion_probabilities(units, 4, true);
   for (std::size_t i = 0; i < p.size(); ++i) CHECK(p[i] == doctest::Approx(expected[i]).epsilon(1e-12));
@@ -153,7 +156,7 @@ TEST_CASE("aw_psp selection: guarded probabilities are those of nested water-fil
   for (int trial = 0; trial < 200; ++trial) {
     auto units = random_units(24, rng);
     for (Unit& unit : units) unit.weight = unit.spare = std::exp(rng.normal());
-    for (std::size_t i = 0; i < units.size(); ++i) {  // enough of them outside every cluster
+    for (std::size_t i = 0; i < units.size(); ++i) {  // enough units outside every cluster
       if (i < 10) units[i].cluster = kAlone;
       if (trial % 2 == 0 && i >= 10) units[i] = {40 * units[i].weight, 1, 3};
     }
@@ -212,7 +215,8 @@ TEST_CASE("aw_psp selection: a heavy cluster is drawn as often as stated and nev
 }
 
 TEST_CASE("aw_psp selection: a large cluster of light members never exceeds half by chance") {
-  // It weighs 1.9 of 4 with 19 members; a draw that did not keep it together would hold more than 2 at times.
+  // The cluster weighs 1.9 of 4 with 19 members. A draw that ignored clusters would sometimes select more
+  // than 2 of them.
   std::vector<Unit> units = weighted(std::vector<double>(40, 1.0));
   for (std::size_t i = 0; i < 19; ++i) units[2 * i].cluster = 5;
   const auto p = inclusion_probabilities(units, 4, true);
@@ -229,7 +233,7 @@ TEST_CASE("aw_psp selection: a large cluster of light members never exceeds half
 }
 
 TEST_CASE("aw_psp selection: with equal weights all pairs of five are equally likely") {
-  // 10 pairs, 20,000 draws: 2,000 each; chi-square with 9 degrees of freedom, 27.9 at p = 0.001.
+  // 10 pairs, 20,000 draws: 2,000 for each pair; chi-square with 9 degrees of freedom: 27.9 at p = 0.001.
   const auto units = weighted(std::vector<double>(5, 2.0));
   const auto p = inclusion_probabilities(units, 2, false);
   std::map<std::vector<std::size_t>, int> seen;
@@ -330,7 +334,7 @@ TEST_CASE("aw_psp selection: covering keeps the guard and takes the second tier 
   }
   units[7].weight = 0;
   const std::vector<double> fresh = {1, 2, 3, 4, 1, 1, 1, 9};
-  // Half of the cluster for their labels, then the others, of whom the second tier is not needed.
+  // Half comes from the cluster, selected by labels, then the others; the second tier is not needed.
   CHECK(most_covering_units({units, labels, fresh, 4, true}) == std::vector<std::size_t>{2, 3, 5, 6});
   CHECK(most_covering_units({units, labels, fresh, 4, false}) == std::vector<std::size_t>{0, 1, 2, 3});
 }

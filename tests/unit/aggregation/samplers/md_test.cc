@@ -38,7 +38,7 @@ TEST_CASE("md: two draws of three fall as a multinomial distribution says") {
 }
 
 TEST_CASE("md: clients are drawn as often as it states, and that is 1 - (1 - n_i/n)^m") {
-  // 30,000 selections; the worst of 6 clients against chi-square with one degree of freedom, p = 1e-5.
+  // 30,000 selections; tests the worst of 6 clients against chi-square with one degree of freedom, p = 1e-5.
   const std::vector<std::uint64_t> samples = {1, 2, 3, 4, 10, 20};
   const auto pool = test::candidates(samples);
   MdSampler sampler;
@@ -52,7 +52,8 @@ TEST_CASE("md: clients are drawn as often as it states, and that is 1 - (1 - n_i
 }
 
 TEST_CASE("md: coefficients add up to one, and their average is the clients' part of the samples") {
-  // 20,000 selections of 10 draws: a coefficient's deviation is sqrt(p (1 - p) / 200,000), five allowed.
+  // 20,000 selections of 10 draws: the standard deviation of a coefficient is sqrt(p (1 - p) / 200,000); five
+  // are allowed.
   const std::vector<std::uint64_t> samples = {3, 100, 17, 1, 50, 29};
   const auto pool = test::candidates(samples);
   MdSampler sampler;

@@ -18,7 +18,7 @@ struct Told {
   std::uint32_t round;
 };
 
-// Client 3 i tells the i-th.
+// Feeds the i-th report as client 3 i.
 void tell(Sampler& sampler, const std::vector<Told>& told) {
   for (std::uint32_t i = 0; i < told.size(); ++i)
     sampler.remember({.client = ClientId(3 * i),
@@ -39,7 +39,8 @@ std::vector<Candidate> pool_of(std::size_t count) {
 TEST_CASE("oort: the utility of three clients, worked out by hand") {
   OortSampler sampler({.clip = 1});
   tell(sampler, {{100, 2.0, 10, 1}, {50, 3.0, 20, 4}, {10, 1.0, 40, 9}});
-  // Round 10: 0.1 ln 10 = 0.2302585. T is the middle time, 20 s: the last one counts (20/40)^2.
+  // Round 10: 0.1 ln 10 = 0.2302585. T is the median time, 20 s: the last client's utility is divided by
+  // (40/20)^2.
   //   200 + sqrt(0.2302585)     = 200.479853
   //   150 + sqrt(0.2302585 / 4) = 150.239926
   //   (10 + sqrt(0.2302585 / 9)) / 4 = 2.539988
@@ -47,7 +48,7 @@ TEST_CASE("oort: the utility of three clients, worked out by hand") {
   CHECK(utility[0] == doctest::Approx(200.479853).epsilon(1e-8));
   CHECK(utility[1] == doctest::Approx(150.239926).epsilon(1e-8));
   CHECK(utility[2] == doctest::Approx(2.539988).epsilon(1e-6));
-  CHECK(utility[3] == 0);  // has never delivered
+  CHECK(utility[3] == 0);  // it has never delivered
   // Scaled as in the authors' code: 200 to 1, 150 to 140/190, 10 to 0.
   OortSampler scaled({.clip = 1, .range = true});
   tell(scaled, {{100, 2.0, 10, 1}, {50, 3.0, 20, 4}, {10, 1.0, 40, 9}});
@@ -63,7 +64,8 @@ TEST_CASE("oort: the highest twentieth of the utilities counts no more than the 
   for (std::uint64_t i = 1; i <= 40; ++i) told.push_back({i, 1.0, 1, 1});
   tell(sampler, told);
   const auto utility = sampler.utilities(pool_of(40), RoundNumber(1));  // no bonus: ln 1 = 0
-  for (std::size_t i = 0; i < 40; ++i)                                  // the place 38 of 0 to 39 holds 39
+  for (std::size_t i = 0; i < 40; ++i)                                  // the quantile's index 38 of 0 to 39
+                                                                        // holds 39
     CHECK(utility[i] == std::min(static_cast<double>(i + 1), 39.0));
 }
 
@@ -72,7 +74,7 @@ TEST_CASE("oort: few candidates of many known clients have their own records") {
   std::vector<Told> told;
   for (std::uint64_t i = 0; i < 100; ++i) told.push_back({i + 1, 1.0, 1, 1});
   tell(sampler, told);
-  // Clients 0, 30 and 299, the last of which is not known; by client 3 i has told i + 1.
+  // Clients 0, 30 and 299, of which 299 is unknown. Client 3 i has reported i + 1.
   const std::vector<Candidate> few = {
       {ClientId(0), SampleCount(1)}, {ClientId(30), SampleCount(1)}, {ClientId(299), SampleCount(1)}};
   CHECK(sampler.utilities(few, RoundNumber(1)) == std::vector<double>{1, 11, 0});
@@ -95,8 +97,9 @@ TEST_CASE("oort: at first it is uniform sampling") {
 }
 
 TEST_CASE("oort: exploited and explored clients are drawn as often as it states") {
-  // Round 60: epsilon = 0.9 * 0.98^60 = 0.2678, so that 4 of 6 are exploited and 2 of 6 strangers explored.
-  // 30,000 draws; the worst of 18 clients against chi-square with one degree of freedom, p = 1e-5.
+  // Round 60: epsilon = 0.9 * 0.98^60 = 0.2678, so that 4 of 6 clients are exploited and 2 of 6 unknown ones
+  // explored. 30,000 draws; tests the worst of 18 clients against chi-square with one degree of freedom, p =
+  // 1e-5.
   OortSampler sampler({.clip = 1, .cut_off = 0.5, .time_quantile = 1});
   tell(sampler, {{100, 1, 1, 60},
                  {90, 1, 1, 60},
@@ -111,7 +114,8 @@ TEST_CASE("oort: exploited and explored clients are drawn as often as it states"
   const auto pool = pool_of(16);
   const auto seen = test::draw_often(sampler, {RoundNumber(60), pool, 6, Rng(7)}, 30'000);
   CHECK(seen.steady);
-  // The fourth has 70: those with 35 and more are in the draw, 490 together but for the bonus.
+  // The fourth utility is 70: clients with 35 or more are drawn. Their utilities add up to 490, apart from
+  // the bonus.
   for (std::size_t i = 0; i < 7; ++i)
     CHECK(seen.stated[i] == doctest::Approx(4 * static_cast<double>(100 - 10 * i) / 490).epsilon(1e-3));
   for (std::size_t i = 7; i < 10; ++i) CHECK(seen.counts[i] == 0);
@@ -125,14 +129,14 @@ TEST_CASE("oort: who is lacking on one side is made up on the other") {
   const auto chosen = [&](std::size_t candidates, std::size_t count, std::uint32_t round) {
     return sampler.select({RoundNumber(round), pool_of(candidates), count, Rng(1)}).size();
   };
-  CHECK(chosen(9, 8, 300) == 8);  // would exploit 7, and knows 2
-  CHECK(chosen(3, 3, 1) == 3);    // would explore 3 of 1
+  CHECK(chosen(9, 8, 300) == 8);  // would exploit 7, but knows only 2 clients
+  CHECK(chosen(3, 3, 1) == 3);    // would explore 3, but only 1 is unknown
   CHECK(chosen(2, 2, 1) == 2);
   CHECK(chosen(2, 1, 1) == 1);
   CHECK(chosen(2, 9, 1) == 2);
   CHECK(chosen(0, 9, 1) == 0);
   CHECK(chosen(9, 0, 1) == 0);
-  // A client that dropped out has not been tried.
+  // A client that dropped out counts as unexplored.
   sampler.remember({.client = ClientId(6), .round = RoundNumber(1)});
   CHECK(sampler.utilities(pool_of(3), RoundNumber(5))[2] == 0);
 }
@@ -152,13 +156,13 @@ TEST_CASE("oort: the pacer lets slower clients in when a window brings less than
   };
   deliver(1, 60);
   deliver(2, 40);
-  CHECK(quantile_in(3) == 0.5);  // nothing to compare with
+  CHECK(quantile_in(3) == 0.5);  // no earlier window to compare with
   deliver(3, 50);
   deliver(4, 49);
-  CHECK(quantile_in(5) == 0.55);  // 99 after 100
+  CHECK(quantile_in(5) == 0.55);  // 99 after 100: the pacer relaxes
   CHECK(quantile_in(5) == 0.55);
   deliver(6, 99);
-  CHECK(quantile_in(7) == 0.55);  // 99 again
+  CHECK(quantile_in(7) == 0.55);  // 99 again: no change
   for (std::uint32_t round = 8; round < 60; ++round) {
     deliver(round, 1000 - round);
     (void)quantile_in(round);

@@ -13,7 +13,7 @@ namespace {
 
 using Weights = PoissonSampler::Weights;
 
-// The set drawn, a bit for each candidate.
+// Returns the drawn set with one bit for each candidate.
 unsigned set_of(const std::vector<Selected>& selected) {
   unsigned set = 0;
   for (const Selected& choice : selected) set |= 1U << (choice.client.value() / 3);
@@ -43,7 +43,7 @@ TEST_CASE("poisson: every set of four is as likely as independent draws make it"
 }
 
 TEST_CASE("poisson: clients are drawn as often as it states, the last ones like the first") {
-  // 20,000 draws; the worst of 40 clients against chi-square with one degree of freedom, p = 1e-5.
+  // 20,000 draws; tests the worst of 40 clients against chi-square with one degree of freedom, p = 1e-5.
   const auto pool = test::candidates(std::vector<std::uint64_t>(40, 7));
   PoissonSampler sampler({});
   const auto seen = test::draw_often(sampler, {RoundNumber(1), pool, 6, Rng(4)}, 20'000);
@@ -52,8 +52,8 @@ TEST_CASE("poisson: clients are drawn as often as it states, the last ones like 
 }
 
 TEST_CASE("poisson: the numbers drawn vary as a binomial variable does") {
-  // Of 1,000 with q = 0.02: mean 20, variance 19.6. Over 4,000 draws the mean's deviation is 0.07, the
-  // variance's 0.44 (normal approximation): five of them allowed.
+  // 1,000 clients with q = 0.02: mean 20, variance 19.6. Over 4,000 draws the standard deviation is 0.07 of
+  // the mean and 0.44 of the variance (normal approximation); five are allowed.
   const auto pool = test::candidates(std::vector<std::uint64_t>(1000, 1));
   PoissonSampler sampler({.rate = 0.02});
   double sum = 0;
@@ -69,7 +69,7 @@ TEST_CASE("poisson: the numbers drawn vary as a binomial variable does") {
 }
 
 TEST_CASE("poisson: with inverse probabilities the expectation is the mean of everybody by samples") {
-  // Over all 16 sets, each with its probability, and the coefficients that come with it.
+  // Enumerates all 16 sets, each with its probability and its coefficients.
   const auto pool = test::candidates({1, 2, 3, 14});
   const double values[] = {7, -3, 0.5, 2};
   const double mean = (1 * 7 + 2 * -3 + 3 * 0.5 + 14 * 2) / 20.0;
@@ -96,7 +96,7 @@ TEST_CASE("poisson: a rate of everybody, and a crowd no larger than wanted, is e
                                PoissonSampler({}).select({RoundNumber(1), pool, 3, Rng(1)}),
                                PoissonSampler({}).select({RoundNumber(1), pool, 9, Rng(1)})})
     CHECK(selected == std::vector<Selected>{{ClientId(0)}, {ClientId(3)}, {ClientId(6)}});
-  // A client of unknown samples counts as having one: 1, 1 and 2 of 4.
+  // A client with an unknown number of samples counts as having one: 1, 1 and 2 of 4.
   CHECK(PoissonSampler({.weights = Weights::kInverse}).select({RoundNumber(1), pool, 3, Rng(1)}) ==
         std::vector<Selected>{{ClientId(0), 1, 0.25}, {ClientId(3), 1, 0.25}, {ClientId(6), 1, 0.5}});
 }

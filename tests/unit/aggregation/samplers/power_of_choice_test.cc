@@ -25,8 +25,8 @@ std::vector<std::uint32_t> chosen(Sampler& sampler, const std::vector<Candidate>
   return places;
 }
 
-// The probability that each unit is among the `count` with the highest loss of a systematic sample: the mean
-// over all orders, and over U by the pieces between the cumulative sums' fractions.
+// Returns the probability that each unit is among the `count` highest losses of a systematic sample. Averages
+// over all orders, and over U by the intervals between the fractional parts of the cumulative sums.
 std::vector<double> by_enumeration(const std::vector<double>& p, const std::vector<double>& losses,
                                    std::size_t count) {
   std::vector<double> result(p.size(), 0.0);
@@ -63,7 +63,7 @@ TEST_CASE("power_of_choice: of everybody, those with the highest last loss, ties
   hear(sampler, {0.1, 2.0, 0.5, 0.5, 3.0, 0.5});
   CHECK(chosen(sampler, pool, 2) == std::vector<std::uint32_t>{1, 4});
   CHECK(chosen(sampler, pool, 4) == std::vector<std::uint32_t>{1, 2, 3, 4});
-  hear(sampler, {5.0});  // the last word counts
+  hear(sampler, {5.0});  // the latest loss counts
   CHECK(chosen(sampler, pool, 1) == std::vector<std::uint32_t>{0});
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("power_of_choice: a client not heard of comes before all others") {
   hear(sampler, {1e300, 1e300, 1e300});
   CHECK(chosen(sampler, pool, 2) == std::vector<std::uint32_t>{3, 4});
   CHECK(chosen(sampler, pool, 3) == std::vector<std::uint32_t>{0, 3, 4});
-  // A task that came to nothing tells nothing.
+  // A failed task reports no loss.
   sampler.remember({.client = ClientId(9), .delivered = false, .loss = 0});
   CHECK(chosen(sampler, pool, 2) == std::vector<std::uint32_t>{3, 4});
 }
@@ -90,29 +90,30 @@ TEST_CASE("power_of_choice: a loss that is no number changes nothing") {
 }
 
 TEST_CASE("power_of_choice: where losses do not decide, clients are drawn as often as it states") {
-  // 30,000 draws; the worst of 8 clients against chi-square with one degree of freedom, p = 1e-5.
+  // 30,000 draws; tests the worst of 8 clients against chi-square with one degree of freedom, p = 1e-5.
   const auto pool = test::candidates({1, 2, 3, 4, 5, 6, 7, 40});
-  PowerOfChoiceSampler sampler({.candidates = 1});  // fewer than wanted: all who are drawn are asked
+  PowerOfChoiceSampler sampler({.candidates = 1});  // fewer than requested: all drawn clients are selected
   hear(sampler, {1, 2, 3, 4, 5, 6, 7, 8});
   const auto seen = test::draw_often(sampler, {RoundNumber(1), pool, 3, Rng(9)}, 30'000);
   CHECK(seen.steady);
   CHECK(seen.stated[7] == 1);          // 3 * 40/68
-  for (std::size_t i = 0; i < 7; ++i)  // 2 of the others' 28 samples
+  for (std::size_t i = 0; i < 7; ++i)  // 2 * n / 28: two draws among the other 28 samples
     CHECK(seen.stated[i] == doctest::Approx(2 * static_cast<double>(i + 1) / 28));
   CHECK(test::worst_chi_square(seen, 30'000) < test::kCriticalChiSquare);
 }
 
 TEST_CASE("power_of_choice: with losses, clients are selected as often as an enumeration of all draws says") {
-  // 30,000 draws; the worst of 5 clients against chi-square with one degree of freedom, p = 1e-5.
+  // 30,000 draws; tests the worst of 5 clients against chi-square with one degree of freedom, p = 1e-5.
   const auto pool = test::candidates({4, 3, 2, 1, 2});
   const std::vector<double> losses = {1, 5, 2, 4, 3};
   PowerOfChoiceSampler sampler({.candidates = 3});
   hear(sampler, losses);
   const auto seen = test::draw_often(sampler, {RoundNumber(1), pool, 2, Rng(10)}, 30'000);
-  const std::vector<double> p = {1, 0.75, 0.5, 0.25, 0.5};  // 3 * 4/12, 2 of 8 others'
+  const std::vector<double> p = {1, 0.75, 0.5, 0.25, 0.5};  // 3 * 4/12, then 2 draws among the other 8
+                                                            // samples
   const auto expected = by_enumeration(p, losses, 2);
   CHECK(std::accumulate(expected.begin(), expected.end(), 0.0) == doctest::Approx(2));
-  CHECK(expected[0] == 0);  // always among the three, and always of the lowest loss
+  CHECK(expected[0] == 0);  // always among the three drawn, and always with the lowest loss
   CHECK(test::worst_chi_square(expected, seen.counts, 30'000) < test::kCriticalChiSquare);
   for (std::size_t i = 1; i < 5; ++i) CHECK(seen.stated[i] == doctest::Approx(p[i]));
 }
@@ -123,9 +124,10 @@ TEST_CASE("power_of_choice: few candidates are all asked, none are none, and unk
   CHECK(chosen(sampler, test::candidates({0, 5}), 7) == std::vector<std::uint32_t>{0, 1});
   CHECK(chosen(sampler, {}, 7).empty());
   CHECK(chosen(sampler, test::candidates({1}), 0).empty());
-  // Two of four drawn, one of them asked.
+  // Two of four are drawn, one of them is selected.
   CHECK(chosen(sampler, test::candidates({0, 0, 0, 0}), 1).size() == 1);
-  // 1 million times the others' samples together: certain, and nothing is left of one draw for the others.
+  // The second client has far more samples than the others together: it is certain, and nothing of the one
+  // draw remains for the others.
   CHECK(chosen(sampler, test::candidates({1, std::uint64_t{1} << 40, 1}), 1).size() == 1);
 }
 

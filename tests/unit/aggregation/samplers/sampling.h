@@ -1,5 +1,5 @@
-// What the samplers' tests share: candidates, and the comparison of how often a sampler draws each of them
-// with the probability that it states.
+// Helpers of the sampler tests: candidates, and a test of how often a sampler draws each candidate against
+// the probability that it states.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace fedge::aggregation::test {
 
-// Clients 0, 3, 6 ... with these samples.
+// Clients 0, 3, 6, ... with these numbers of samples.
 inline std::vector<Candidate> candidates(const std::vector<std::uint64_t>& samples) {
   std::vector<Candidate> result;
   for (const std::uint64_t n : samples)
@@ -26,9 +26,9 @@ inline std::vector<ClientId> clients_of(const std::vector<Selected>& selected) {
   return clients;
 }
 
-// The worst unit's (c - T p)^2 / (T p (1 - p)), where c of T independent draws held it: chi-square with one
-// degree of freedom for each unit, however the units of one draw depend on each other. Infinite if a draw
-// held what was impossible or not what was certain.
+// Returns the largest (c - T p)^2 / (T p (1 - p)) of a unit that c of T independent draws contained. Each
+// term is chi-square with one degree of freedom, however the units of one draw depend on each other. Infinite
+// if a draw contained an impossible unit or lacked a certain one.
 inline double worst_chi_square(const std::vector<double>& p, const std::vector<std::uint64_t>& counts,
                                double draws) {
   double worst = 0;
@@ -45,12 +45,12 @@ inline double worst_chi_square(const std::vector<double>& p, const std::vector<s
 }
 
 struct Frequencies {
-  std::vector<double> stated;         // inclusion, by the candidates' places; 0 if never drawn
+  std::vector<double> stated;         // inclusion probabilities by candidate; 0 if never drawn
   std::vector<std::uint64_t> counts;  // how often drawn
-  bool steady = true;                 // every draw stated the same
+  bool steady = true;                 // every draw stated the same probabilities
 };
 
-// Draws many times from the same state, with the streams Rng(seed).fork("sample", i).
+// Draws repeatedly from the same state, with the streams Rng(seed).fork("sample", i).
 inline Frequencies draw_often(Sampler& sampler, const SelectionRequest& request, std::uint64_t draws) {
   Frequencies result{std::vector<double>(request.candidates.size()),
                      std::vector<std::uint64_t>(request.candidates.size())};
@@ -70,8 +70,8 @@ inline double worst_chi_square(const Frequencies& frequencies, std::uint64_t dra
   return worst_chi_square(frequencies.stated, frequencies.counts, static_cast<double>(draws));
 }
 
-// Exceeded by a chi-square of one degree of freedom with p = 1e-5: by the worst of at most 50 units with
-// p <= 5e-4.
+// A chi-square of one degree of freedom exceeds this with p = 1e-5; the largest of at most 50 units with p <=
+// 5e-4.
 inline constexpr double kCriticalChiSquare = 19.51;
 
 }  // namespace fedge::aggregation::test

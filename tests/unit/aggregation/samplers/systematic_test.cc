@@ -13,7 +13,7 @@ namespace {
 
 double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
-// The slow way: tau by bisection of sum min(1, tau w_i) = m.
+// A slow reference: tau by bisection of sum min(1, tau w_i) = m.
 std::vector<double> by_bisection(const std::vector<double>& w, double m) {
   const auto at = [&](double tau) {
     std::vector<double> p;
@@ -38,8 +38,8 @@ std::vector<double> random_weights(Rng rng, std::size_t count) {
 }  // namespace
 
 TEST_CASE("capped_proportional: the probabilities of a case worked out by hand") {
-  // m = 3 of 10, 4, 2, 1, 1: the first and second would have 3 * 10/18 and 2 * 4/8 = 1; 1 of 4 is left for
-  // the others.
+  // m = 3 of 10, 4, 2, 1, 1: the first would have 3 * 10/18, the second 2 * 4/8 = 1; 1 of 4 is left for the
+  // others.
   CHECK(capped_proportional(std::vector<double>{2, 10, 1, 4, 1}, 3) ==
         std::vector<double>{0.5, 1, 0.25, 1, 0.25});
   CHECK(capped_proportional(std::vector<double>{1, 3}, 1) == std::vector<double>{0.25, 0.75});
@@ -99,7 +99,7 @@ TEST_CASE("systematic_sample: thirds add up to one unit, also where binary fract
 }
 
 TEST_CASE("systematic_sample: units are drawn as often as their probabilities say") {
-  // 50,000 draws; the worst of 12 units against chi-square with one degree of freedom, p = 1e-5.
+  // 50,000 draws; tests the worst of 12 units against chi-square with one degree of freedom, p = 1e-5.
   const std::vector<double> w = {50, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 30};
   const std::vector<double> p = capped_proportional(w, 4);
   std::vector<std::uint64_t> counts(w.size());
@@ -110,7 +110,7 @@ TEST_CASE("systematic_sample: units are drawn as often as their probabilities sa
 }
 
 TEST_CASE("systematic_sample: a sum that is no integer is drawn rounded up or down, in proportion") {
-  // 0.3 + 0.9 + 0.05 = 1.25: two units in a quarter of 40,000 draws; chi-square with one degree of freedom.
+  // 0.3 + 0.9 + 0.05 = 1.25: a quarter of 40,000 draws has two units; chi-square with one degree of freedom.
   const std::vector<double> p = {0.3, 0.9, 0.05};
   std::vector<std::uint64_t> sizes(4);
   Rng rng(12);

@@ -1,4 +1,4 @@
-// Sums that are made elsewhere come to the same mean as the updates themselves.
+// Sums computed elsewhere give the same mean as the updates themselves.
 #include "aggregation/exact_sum.h"
 
 #include <doctest/doctest.h>

@@ -17,7 +17,8 @@
 namespace fedge::client {
 namespace {
 
-// A model of two tensors, 4 + 3 parameters, and the program tests/support/trainer_program.py, which adds 1.
+// A model of two tensors with 4 + 3 parameters, and the program tests/support/trainer_program.py, which adds
+// 1.
 struct Trainer {
   explicit Trainer(const std::string& mode, Duration silence = seconds(60)) {
     layout->add("a", {2, 2}).add("b", {3});
@@ -40,7 +41,7 @@ struct Trainer {
   WorkOrder order() const {
     return {.client = ClientId(3), .round = RoundNumber(9), .coverage = Coverage::all(7), .stop = {}};
   }
-  // The reason of a task that fails; "" if it does not.
+  // Returns the reason of a failed task; "" if it succeeds.
   std::string failure() {
     std::vector<float> update(7);
     const auto result = trainer().train(order(), model, update);
@@ -90,7 +91,7 @@ TEST_CASE("external trainer: of a part of the model the difference covers that p
   order.data_share = 0.5;
   order.time_left = seconds(90);
   std::vector<float> update(4);
-  // It says 5 samples, and half of them are 3.
+  // The program declares 5 samples, and half of them are at most 3.
   const auto refused = t.trainer().train(order, t.model, update);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message ==
@@ -175,7 +176,7 @@ TEST_CASE("external trainer: a flood on standard error is cut to so many lines, 
     if (line.starts_with("(")) counted += std::stoul(line.substr(1));
   }
   CHECK(lines >= 100);
-  // 100 a second and a count; 40,001 lines are not printed in more than a few seconds.
+  // At most 100 lines a second and a count are logged; printing 40,001 lines takes a few seconds at most.
   CHECK(lines < 3000);
   CHECK(longest <= 500);
   CHECK(lines + counted >= 40'001);
@@ -216,7 +217,8 @@ TEST_CASE(
   const auto seen = t.file("seen");
   CHECK_FALSE(seen["variables"].contains("FEDGE_TEST_TOKEN"));
   CHECK(seen["variables"]["OMP_NUM_THREADS"] == "1");
-  CHECK(seen["files"] == nlohmann::json::parse("[0,1,2,3,4]"));  // its files: the one it writes, and the list
+  CHECK(seen["files"] == nlohmann::json::parse("[0,1,2,3,4]"));  // the one that it writes, and the directory
+                                                                 // that it lists
   CHECK(seen["group"] == true);
   CHECK(seen["nice"] == 3 + ::nice(0));
   const auto expected = nlohmann::json::parse(R"({
@@ -241,7 +243,7 @@ TEST_CASE("external trainer: a task can be ended early with what there is, or gi
   CHECK(update == std::vector<float>(7, 1.0F));
   CHECK(t.file("stop") == nlohmann::json::parse(R"({"type":"stop","task":1,"give_up":false})"));
   order.finish = {};
-  // From another thread, while it waits for the program.
+  // Stops from another thread while this one waits for the program.
   std::thread other([&] { stop.request_stop(); });
   static_cast<void>(t.trainer().train(order, t.model, update));
   other.join();
@@ -258,7 +260,7 @@ TEST_CASE("external trainer: shutting down ends a task that would last for ever,
   REQUIRE(t.begin());
   std::string failure;
   std::thread worker([&] { failure = t.failure(); });
-  // The program has the task.
+  // Wait until the program has the task.
   test::wait_for_file(t.directory.path() / "done-hangs");
   t.trainer().shut_down();
   worker.join();

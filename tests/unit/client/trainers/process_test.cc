@@ -25,7 +25,7 @@ Words split(const std::string& text) {
   return words ? *words : Words{"error: " + words.error().message};
 }
 
-// How a shell script ends that is run with these options.
+// Runs a shell script with these options and returns how it ended.
 std::string outcome(ProcessOptions options, const std::string& script) {
   options.command = {"/bin/sh", "-c", script};
   const auto process = ChildProcess::start(options);
@@ -68,7 +68,7 @@ TEST_CASE("process: a program that ignores the request to end is killed") {
                    "trap '' TERM; echo ready > '" + ready.string() + "'; exec tail -f /dev/null"}});
   REQUIRE(process);
   std::string word;
-  std::ifstream(ready) >> word;  // waits for it
+  std::ifstream(ready) >> word;  // blocks until the process is ready
   REQUIRE(word == "ready");
   CHECK((*process)->end(seconds(0.2)) == "was ended by signal 9 (Killed)");
   CHECK((*process)->end(seconds(0.2)) == "");
@@ -81,7 +81,7 @@ TEST_CASE("process: what a program leaves behind in sessions of its own ends wit
     REQUIRE(text);
     return static_cast<pid_t>(std::stoi(*text));
   };
-  // A leader of a session, and what that has started: both are their own children's business no longer.
+  // A process in a new session and its child are out of reach of the process group.
   const std::string script =
       "cd '" + directory.path().string() +
       "'; mkfifo ready; setsid sh -c 'tail -f /dev/null & echo $! > inner; echo > ready; wait' & "
@@ -128,7 +128,7 @@ TEST_CASE("line log: lines are cleaned and cut, and of one second's only so many
   CHECK(fed(log, std::string(2000, 'x') + "\n", 10) == std::vector<std::string>{std::string(500, 'x')});
   std::string flood;
   for (int i = 0; i < 1000; ++i) flood += "again\n";
-  CHECK(fed(log, flood, 10.5).size() == 97);  // three have been told in this second
+  CHECK(fed(log, flood, 10.5).size() == 97);  // three lines were logged in the same second
   CHECK(fed(log, flood, 10.9).empty());
   const auto next = fed(log, "later\n", 11);
   CHECK(next == std::vector<std::string>{"(1903 more lines in the same second were dropped)", "later"});
@@ -146,7 +146,7 @@ TEST_CASE("trained difference: tensors in another order, odd addresses, and rang
   const auto header = safetensors_header(sent, {{"made", "by hand"}});
   REQUIRE(header);
   const std::vector<float> values = {70, 10, 20, 30, 40, 50, 60};  // c, a, b
-  // One byte in front, so that no float lies where floats should.
+  // One leading byte misaligns the floats.
   std::string bytes = "x" + *header;
   bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
   const auto payload = std::as_bytes(std::span(bytes)).subspan(1);

@@ -15,7 +15,7 @@ std::string error_of_header(const std::string& header) {
   return parsed ? "" : parsed.error().message;
 }
 
-// A frame put together by hand, byte by byte.
+// A frame assembled by hand, byte by byte.
 std::string frame(const std::string& header, const std::string& payload = "") {
   std::string bytes;
   for (std::uint32_t i = 0; i < 4; ++i) bytes += static_cast<char>(header.size() / (1U << (8 * i)) % 256);
@@ -107,7 +107,7 @@ TEST_CASE("trainer frames: lengths are judged before there is room for what they
                                                 std::to_string(size) +
                                                 " bytes; a header has 2 to 65536 bytes"));
   }
-  // The largest header there may be is read.
+  // A header of the largest permitted size is accepted.
   const std::string large = R"({"type":"heartbeat","x":")" + std::string(65'536 - 27, 'x') + "\"}";
   REQUIRE(large.size() == 65'536);
   CHECK(read_all(frame(large), 4096).frames.size() == 1);
@@ -157,7 +157,7 @@ TEST_CASE("trainer frames: nesting is allowed to 32 and unknown keys are passed 
   CHECK(error_of_header(nested(31)) == "");
   CHECK(error_of_header(nested(32)) == "a header from the trainer program is nested more than 32 deep");
   CHECK(error_of_header(nested(30'000)) == "a header from the trainer program is nested more than 32 deep");
-  // A key that comes twice further down is nobody's business.
+  // Duplicate keys in nested objects are ignored.
   CHECK(error_of_header(R"({"type":"heartbeat","x":{"a":1,"a":2,"type":"error"}})") == "");
 }
 
