@@ -61,8 +61,7 @@ TEST_CASE("aw_psp predictor: the window forgets all but the last five rounds and
     tasks.push_back(true);
   }
   CHECK(predicted_chance(after(rounds, tasks, kWindow), kWindow) == 1.0);
-  // Up in two of the last five rounds: a = 0.4 and 0.4 + 0.6 / 2 = 0.7. The client was never asked for a
-  // task.
+  // Up in two of the last five rounds: a = 0.4, and 0.4 + 0.6 / 2 = 0.7. The client never had a task.
   CHECK(predicted_chance(after({true, true, true, false, false, true, true, false}, {}, kWindow), kWindow) ==
         doctest::Approx(0.7).epsilon(1e-12));
 }
@@ -107,8 +106,7 @@ TEST_CASE("aw_psp predictor: who delivers seldom is predicted less, who was neve
   const Availability idle = after({true, true}, {}, keeps);
   const Availability failing = after({true, true}, {true, false, false}, keeps);
   CHECK(predicted_chance(idle, keeps) == doctest::Approx(2.0 / 3));  // chance to stay up: (1 + 1) / (1 + 2)
-  CHECK(predicted_chance(failing, keeps) == doctest::Approx(0.5 * 2.0 / 3));  // times the chance to deliver:
-                                                                              // (1 + 1) / (3 + 1)
+  CHECK(predicted_chance(failing, keeps) == doctest::Approx(0.5 * 2.0 / 3));  // delivers: (1 + 1) / (3 + 1)
   CHECK((failing.failed & 1) == 1);
   CHECK((failing.down & 1) == 0);
 }
@@ -161,9 +159,7 @@ TEST_CASE("aw_psp predictor: gone is who the definition says, whatever the past"
       const double p = Chain(rounds, forgetting).come_back();
       const double margin = run - std::log(0.05) / std::log(1 - p);
       const double seldom = 0.2 - (1 - std::pow(1 - p, 5));
-      if (std::abs(margin) < 1e-3 || std::abs(seldom) < 1e-4)
-        continue;  // too close for the precision of a
-                   // float
+      if (std::abs(margin) < 1e-3 || std::abs(seldom) < 1e-4) continue;  // beyond float precision
       CHECK(is_gone(state) == ((run >= 5 && seldom > 0) || margin > 0));
     }
   }

@@ -72,8 +72,7 @@ AwPspOptions plain_psp() { return {.a = 0, .b = 0, .c = 0, .d = 0, .risk = Risk:
 }  // namespace
 
 TEST_CASE("aw_psp: without exponents and risk it is PSP, every set of clients equally likely") {
-  // Ten pairs of five clients are equally likely, whatever happened before; chi-square with 9 degrees of
-  // freedom: 27.9 at p = 0.001.
+  // Ten equally likely pairs of five clients; chi-square with 9 degrees of freedom: 27.9 at p = 0.001.
   AwPspSampler before(plain_psp());
   before.describe(ClientId(1), {.latency_ms = 3});
   finish(before, select(before, 1, {0, 1, 2}, 2), 1, false);
@@ -189,8 +188,7 @@ TEST_CASE("aw_psp: weighed by inverse probability, the expected sum is the mean 
           {.client = ClientId(i), .round = RoundNumber(round), .delivered = (round + i) % 3 != 0});
     }
   }
-  // The expectation below assumes that the predictions are true, and that clients come, go and fail
-  // independently.
+  // Assumes that the predictions are true and that clients come, go and fail independently.
   std::vector<double> live, delivers;
   for (const auto& client : slow.clients()) {
     live.push_back(slow.live_chance(client));
@@ -284,8 +282,7 @@ TEST_CASE("aw_psp: the greedy selector takes everybody alike within N / m rounds
 
 TEST_CASE("aw_psp: the greedy selector takes the largest products of availability and freshness") {
   AwPspSampler sampler(AwPspOptions{.selector = Selector::kGreedy, .risk = Risk::kHard, .probation = 0});
-  // Clients 0 and 1 come and go, the others stay. At equal freshness the steady clients come first, by
-  // number.
+  // Clients 0 and 1 come and go, the others stay. At equal freshness steady clients come first, by number.
   select(sampler, 1, everybody(6), 0);
   select(sampler, 2, {2, 3, 4, 5}, 0);
   select(sampler, 3, everybody(6), 0);
@@ -313,8 +310,7 @@ TEST_CASE(
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
     AwPspSampler sampler(options);
     finish(sampler, select(sampler, 1, {0, 1, 2}, 3, seed), 1);
-    // Client 0 is up in round 1 only: down 22 times, with a chance of 1 / 23 to return, as in the predictor's
-    // test.
+    // Client 0 is up in round 1 only: down 22 times, with a chance of 1 / 23 to return.
     unsigned round = 2;
     for (; round <= 23; ++round) finish(sampler, select(sampler, round, {1, 2}, 2, seed), round);
     bool found = false;
@@ -328,8 +324,8 @@ TEST_CASE(
     CHECK(found);
     CHECK(holds(select(sampler, round, {0, 1, 2}, 3, seed), 0));
   }
-  // 600 / 22 = 27.3 is expected, within five standard deviations of 5.1. A probe misses for 400 rounds with
-  // probability 1e-8.
+  // 600 / 22 = 27.3 is expected, with a deviation of 5.1 (five allowed). 400 rounds miss with probability
+  // 1e-8.
   CHECK(std::abs(at_once - 27.3) < 25.5);
 }
 
@@ -457,8 +453,7 @@ TEST_CASE(
     sampler.describe(ClientId(1), {.labels = {50, 50, 0, 0}});
     sampler.describe(ClientId(2), {.labels = {2, -3, 40, 60}});
     finish(sampler, select(sampler, 1, {0}, 1), 1);
-    // The last round covered labels 0 and 1. Client 2 adds two labels; its count of 2 is noise in a
-    // histogram.
+    // The last round covered labels 0 and 1. Client 2 adds two; its count of 2 is noise in a histogram.
     const double lacking = labels == Labels::kNone ? 1.0 : 3.0;
     for (const auto& [client, choice] : stated(sampler, 2, {1, 2}, 1))
       CHECK(choice.inclusion == doctest::Approx((client == 2 ? lacking : 1.0) / (1 + lacking)));
@@ -526,8 +521,7 @@ TEST_CASE("aw_psp: with risk hard, who shares the failures of a failed neighbour
 }
 
 TEST_CASE("aw_psp: what a client that has left had to do with others is over") {
-  // As above, client 0 is down and its neighbour 1 waits. When client 0 has left, client 1 has no such
-  // neighbour.
+  // As above, client 0 is down and its neighbour 1 waits. When client 0 has left, client 1 need not wait.
   AwPspSampler sampler(AwPspOptions{.risk = Risk::kHard, .diversity = false});
   for (unsigned i = 0; i < 8; ++i) sampler.describe(ClientId(i), {.latency_ms = i < 2 ? 1.0 + i : 100.0 * i});
   for (unsigned round = 1; round <= 20; ++round)

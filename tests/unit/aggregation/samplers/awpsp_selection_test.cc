@@ -54,8 +54,7 @@ std::map<std::uint32_t, std::size_t> counts(const std::vector<Unit>& units,
   return result;
 }
 
-// Nested water-filling by two bisections: the clusters, each limited to half of m, fill up until they hold m
-// together.
+// Nested water-filling by bisection: the clusters, each at most half of m, fill up to m together.
 std::vector<double> slow_guarded(const std::vector<Unit>& units, std::size_t m) {
   const double limit = static_cast<double>((m + 1) / 2);
   const auto level_of = [](double wanted, const auto& content) {
@@ -137,14 +136,12 @@ TEST_CASE("aw_psp selection: probabilities are in [0, 1] and add up to m, with a
 TEST_CASE("aw_psp selection: a cluster that weighs nine tenths has half of the round, worked out by hand") {
   std::vector<Unit> units = weighted({6, 3, 2, 2, 2, 1, 1});
   for (std::size_t i = 0; i < 5; ++i) units[i].cluster = 7;
-  // Without the guard, 4 w / 17 exceeds 1 for the first unit: it gets 1, and every other unit 3 / 11 of its
-  // weight.
+  // Without the guard, 4 w / 17 exceeds 1 for the first unit: it gets 1, the others 3 / 11 of their weights.
   const auto plain = inclusion_probabilities(units, 4, false);
   CHECK(plain[0] == 1.0);
   CHECK(plain[1] == doctest::Approx(9.0 / 11));
   CHECK(plain[5] == doctest::Approx(3.0 / 11));
-  // With the guard, the cluster gets 2, of which 12 / 15 go to the first unit; the two units outside are
-  // certain.
+  // With the guard, the cluster gets 2, of which 12 / 15 go to the first unit; units 5 and 6 are certain.
   const std::vector<double> expected = {12.0 / 15, 6.0 / 15, 4.0 / 15, 4.0 / 15, 4.0 / 15, 1, 1};
   const auto p = inclusion_probabilities(units, 4, true);
   for (std::size_t i = 0; i < p.size(); ++i) CHECK(p[i] == doctest::Approx(expected[i]).epsilon(1e-12));

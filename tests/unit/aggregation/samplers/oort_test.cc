@@ -39,8 +39,7 @@ std::vector<Candidate> pool_of(std::size_t count) {
 TEST_CASE("oort: the utility of three clients, worked out by hand") {
   OortSampler sampler({.clip = 1});
   tell(sampler, {{100, 2.0, 10, 1}, {50, 3.0, 20, 4}, {10, 1.0, 40, 9}});
-  // Round 10: 0.1 ln 10 = 0.2302585. T is the median time, 20 s: the last client's utility is divided by
-  // (40/20)^2.
+  // Round 10: 0.1 ln 10 = 0.2302585. T is the median time, 20 s: the last utility counts (20/40)^2.
   //   200 + sqrt(0.2302585)     = 200.479853
   //   150 + sqrt(0.2302585 / 4) = 150.239926
   //   (10 + sqrt(0.2302585 / 9)) / 4 = 2.539988
@@ -64,8 +63,7 @@ TEST_CASE("oort: the highest twentieth of the utilities counts no more than the 
   for (std::uint64_t i = 1; i <= 40; ++i) told.push_back({i, 1.0, 1, 1});
   tell(sampler, told);
   const auto utility = sampler.utilities(pool_of(40), RoundNumber(1));  // no bonus: ln 1 = 0
-  for (std::size_t i = 0; i < 40; ++i)                                  // the quantile's index 38 of 0 to 39
-                                                                        // holds 39
+  for (std::size_t i = 0; i < 40; ++i)                                  // place 38 of 0 to 39 holds 39
     CHECK(utility[i] == std::min(static_cast<double>(i + 1), 39.0));
 }
 
@@ -97,9 +95,8 @@ TEST_CASE("oort: at first it is uniform sampling") {
 }
 
 TEST_CASE("oort: exploited and explored clients are drawn as often as it states") {
-  // Round 60: epsilon = 0.9 * 0.98^60 = 0.2678, so that 4 of 6 clients are exploited and 2 of 6 unknown ones
-  // explored. 30,000 draws; tests the worst of 18 clients against chi-square with one degree of freedom, p =
-  // 1e-5.
+  // Round 60: epsilon = 0.9 * 0.98^60 = 0.2678: 4 of 6 clients are exploited, 2 of 6 unknown ones explored.
+  // 30,000 draws; tests the worst of 18 clients against chi-square with one degree of freedom, p = 1e-5.
   OortSampler sampler({.clip = 1, .cut_off = 0.5, .time_quantile = 1});
   tell(sampler, {{100, 1, 1, 60},
                  {90, 1, 1, 60},
@@ -114,8 +111,7 @@ TEST_CASE("oort: exploited and explored clients are drawn as often as it states"
   const auto pool = pool_of(16);
   const auto seen = test::draw_often(sampler, {RoundNumber(60), pool, 6, Rng(7)}, 30'000);
   CHECK(seen.steady);
-  // The fourth utility is 70: clients with 35 or more are drawn. Their utilities add up to 490, apart from
-  // the bonus.
+  // The fourth utility is 70: clients with 35 or more are drawn. They add up to 490, apart from the bonus.
   for (std::size_t i = 0; i < 7; ++i)
     CHECK(seen.stated[i] == doctest::Approx(4 * static_cast<double>(100 - 10 * i) / 490).epsilon(1e-3));
   for (std::size_t i = 7; i < 10; ++i) CHECK(seen.counts[i] == 0);
