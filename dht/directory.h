@@ -1,10 +1,10 @@
-// Directory: signed records under 32-byte keys that expire unless they are published again: how nodes find
-// out about each other without asking each other. Of one signer's records under one key the latest counts;
-// records of several signers lie beside each other. Whatever a directory gives out has been checked
-// (record.h) and is not earlier than what it has given out before and has not expired; what was not right is
-// counted. MemoryDirectory is the one within a process, NetworkDirectory stands on OpenDHT, OverlayDirectory
-// of sim/ on a simulated overlay. The room is told the time, on the calendar, and never asks for it. One
-// thread: all calls and callbacks. A callback may call the directory again, but not destroy it.
+// Directory: signed records under 32-byte keys, through which nodes find each other. A record expires
+// unless it is published again. Of one signer's records under one key only the latest counts; records of
+// different signers coexist. A directory returns only records that are valid (record.h), unexpired, and not
+// older than those it returned before; it counts the records that it ignored. Implementations:
+// MemoryDirectory (one process), NetworkDirectory (OpenDHT), OverlayDirectory of sim/ (a simulated
+// overlay). The caller supplies the calendar time; dht/ never reads a clock. All calls and callbacks on one
+// thread. A callback may call the directory, but not destroy it.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace fedge::dht {
 
-// Of tables in memory. Keys are hashes already: which of their bytes are taken is as good as any.
+// Hash for tables in memory. Keys are hashes already, so any of their bytes will do.
 struct KeyHash {
   std::size_t operator()(const Key& key) const noexcept {
     std::size_t hash = 0;
@@ -32,14 +32,14 @@ struct KeyHash {
 };
 
 // A later record of a watched key was found, or (`record` is null) the last one of this signer has expired.
-// The pointer is good for the call.
+// The pointer is valid during the call.
 struct Change {
   Key key{};
   PublicKey signer;
   const Record* record = nullptr;
 };
 
-// Ends when it is destroyed; may outlive the directory.
+// Ends the watch when it is destroyed; may outlive the directory.
 class Subscription {
  public:
   Subscription() = default;
@@ -59,7 +59,7 @@ class Subscription {
   std::function<void()> cancel_;
 };
 
-// How many records were ignored, by flaw.
+// Number of ignored records for each flaw.
 struct FlawCounts {
   std::array<std::uint64_t, kFlaws> counts{};
   std::uint64_t& operator[](Flaw flaw) { return counts[static_cast<std::size_t>(flaw)]; }
@@ -67,7 +67,7 @@ struct FlawCounts {
   std::uint64_t total() const;
 };
 
-// Records under one key that a lookup gives out: those of the smallest keys of signers.
+// A lookup returns at most this many records under one key: those of the smallest signer keys.
 inline constexpr std::size_t kMaxSignersPerKey = 200;
 
 class Directory {
@@ -77,26 +77,26 @@ class Directory {
   using OnChange = std::function<void(const Change&)>;
 
   virtual ~Directory() = default;
-  // Calls `done` once, possibly before publish() returns. kInvalid: no valid record; the message says why.
-  // kStale: there is a later one of this signer, or another one with its number, or it has expired.
-  // kResource: there is no room. kUnavailable: no node could be reached. Success
-  // is not to say that it lies anywhere: nodes in others' hands may drop what they acknowledge, and do so
-  // where this machine's clock is wrong by more than the record lasts.
+  // Calls `done` once, possibly before publish() returns. kInvalid: the record is invalid; the message says
+  // why. kStale: this signer has published a later one, or a different one with the same sequence number,
+  // or it has expired. kResource: no room. kUnavailable: no node could be reached. Success does not
+  // guarantee storage: remote nodes may drop what they acknowledged, and do so if this machine's clock is
+  // wrong by more than the record's lifetime.
   virtual void publish(const Record& record, Done done) = 0;
-  // Calls `found` once with the records under the key, one a signer, by signer; possibly before lookup()
-  // returns. kUnavailable: nobody could be asked, which is not to say that there is none.
+  // Calls `found` once with the records under the key, one for each signer, in the order of signers;
+  // possibly before lookup() returns. kUnavailable: no node could be asked; records may exist.
   virtual void lookup(const Key& key, Found found) = 0;
   struct Watch {
     std::vector<Key> keys;
-    Duration every = seconds(10);  // a directory in others' hands looks at each key this often
+    Duration every = seconds(10);  // how often a remote directory looks up each key
   };
-  // Calls `on_change` for every change under these keys from now on, and for what is there already, possibly
-  // before watch() returns. kResource: too many keys are watched.
+  // Calls `on_change` for existing records and for every later change under these keys, possibly before
+  // watch() returns. kResource: too many watched keys.
   virtual Result<Subscription> watch(Watch watch, OnChange on_change) = 0;
-  // It is `now`: forgets what is not in_time(). A calendar that was ahead may be put right: what it took for
-  // expired then counts again when it is found or published again, and what is periodic goes on as before.
+  // Sets the time and forgets records that are not in_time(). The calendar may be set back: a record that
+  // it took for expired then counts again when it is found or published again, and periodic work continues.
   virtual void advance(Time now) = 0;
-  // Of what others have given it.
+  // Counts of the records received from other nodes and ignored.
   virtual FlawCounts ignored() const = 0;
 };
 

@@ -17,9 +17,9 @@ Error full(const char* what, std::size_t limit) {
 struct MemoryDirectory::Watches {
   struct Watcher {
     std::vector<Key> keys;
-    std::shared_ptr<const OnChange> on_change;  // outlives an unsubscription out of its own call
+    std::shared_ptr<const OnChange> on_change;  // survives an unsubscription during its own call
   };
-  std::map<std::uint64_t, Watcher> all;  // by the order of subscription
+  std::map<std::uint64_t, Watcher> all;  // in the order of subscription
   std::unordered_map<Key, std::vector<std::uint64_t>, KeyHash> by_key;
   std::uint64_t next = 0;
   std::size_t watched = 0;
@@ -48,7 +48,7 @@ bool MemoryDirectory::later(const End& a, const End& b) {
 void MemoryDirectory::add_end(const End& end) {
   ends_.push_back(end);
   std::push_heap(ends_.begin(), ends_.end(), later);
-  // Records that are published again and again leave their earlier ends behind.
+  // Renewed records leave outdated entries in ends_; rebuild it when they dominate.
   if (ends_.size() <= 2 * count_ + 64) return;
   ends_.clear();
   for (const auto& [key, signers] : records_)
@@ -77,7 +77,7 @@ Result<void> MemoryDirectory::keep(Record record) {
     if (signers.empty()) records_.erase(record.key);
     return room;
   }
-  if (present != nullptr && present->bytes == record.bytes) return {};  // published once more
+  if (present != nullptr && present->bytes == record.bytes) return {};  // published again
   if (present != nullptr && record.sequence <= present->sequence) {
     const std::string numbers = "sequence number " + std::to_string(record.sequence) +
                                 " is not higher than the stored sequence number " +
@@ -86,7 +86,7 @@ Result<void> MemoryDirectory::keep(Record record) {
   }
   bytes_ += record.bytes.size() - (present != nullptr ? present->bytes.size() : 0);
   if (present == nullptr) ++count_;
-  const Record told = record;  // a watcher may publish the next one
+  const Record told = record;  // a copy: a watcher may publish the next one
   signers.insert_or_assign(record.signer, std::move(record));
   add_end({told.expires, told.key, told.signer});
   tell({told.key, told.signer, &told});
@@ -106,7 +106,7 @@ Result<void> MemoryDirectory::check_room(const Record& record, const Record* kno
 void MemoryDirectory::tell(const Change& change) {
   const auto found = watches_->by_key.find(change.key);
   if (found == watches_->by_key.end()) return;
-  const std::vector<std::uint64_t> ids = found->second;  // a watcher may come or go meanwhile
+  const std::vector<std::uint64_t> ids = found->second;  // a copy: a callback may add or remove watchers
   for (const std::uint64_t id : ids) {
     const auto watch = watches_->all.find(id);
     if (watch == watches_->all.end()) continue;
@@ -153,12 +153,13 @@ void MemoryDirectory::advance(Time now) {
     const auto signers = records_.find(end.key);
     if (signers == records_.end()) continue;
     const auto known = signers->second.find(end.signer);
-    if (known == signers->second.end() || known->second.expires != end.when) continue;  // published again
+    if (known == signers->second.end() || known->second.expires != end.when) continue;  // renewed since
     this->end(end.key, end.signer);
   }
 }
 
-// What a clock that was ahead let in would stay until its end, and keep out what follows.
+// Drops records that only a fast clock admitted: otherwise they would stay until they expire and keep out
+// later ones.
 void MemoryDirectory::put_back() {
   std::vector<End> gone;
   for (const End& end : ends_)

@@ -1,8 +1,8 @@
-// MemoryDirectory: the directory within a process: a hash table of records, a heap of their ends, a table of
-// who watches what. What a simulation without an overlay uses, and what the others are compared with.
-// Cost: publish O(log n) amortised and one signature, lookup O(signers), advance O(log n) for each record
-// that ends; a watched key's changes are told to its watchers in the order of their subscriptions, ends in
-// the order of time, then key, then signer.
+// MemoryDirectory: the directory within a process: a hash table of records, a heap of expiry times, a table
+// of watchers. Used by simulations without an overlay, and as the reference for other directories. Cost:
+// publish O(log n) amortised and one signature check, lookup O(signers), advance O(log n) for each expired
+// record. A key's changes are reported to watchers in the order of subscription; expiries in the order of
+// time, key, signer.
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@ namespace fedge::dht {
 
 struct MemoryDirectoryOptions {
   std::size_t max_records = std::size_t{1} << 21;
-  std::size_t max_bytes = std::size_t{1} << 30;    // of all records
-  std::size_t max_watched = std::size_t{1} << 22;  // keys, each watcher's counted
+  std::size_t max_bytes = std::size_t{1} << 30;    // over all records
+  std::size_t max_watched = std::size_t{1} << 22;  // keys, summed over watchers
 };
 
 class MemoryDirectory final : public Directory {
@@ -24,7 +24,7 @@ class MemoryDirectory final : public Directory {
   ~MemoryDirectory() override;
 
   void publish(const Record& record, Done done) override;
-  // The same with a record as open_record() gave it, just now.
+  // Publishes a record that open_record() has just returned.
   Result<void> keep(Record record);
   void lookup(const Key& key, Found found) override;
   Result<Subscription> watch(Watch watch, OnChange on_change) override;
@@ -53,7 +53,7 @@ class MemoryDirectory final : public Directory {
 
   MemoryDirectoryOptions options_;
   std::unordered_map<Key, BySigner, KeyHash> records_;
-  // A heap, the earliest first; of records published again their earlier ends as well.
+  // A heap, earliest first; may contain outdated entries of renewed records.
   std::vector<End> ends_;
   std::size_t count_ = 0;
   std::size_t bytes_ = 0;

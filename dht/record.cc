@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Signed in front of a record, so that no signature for another purpose is one for a record.
+// Signed in front of each record, so that signatures for other purposes are not valid for records.
 constexpr std::string_view kDomain = "fedge directory record 1";
 
 std::vector<std::byte> signed_text(std::string_view record) {
@@ -34,7 +34,7 @@ std::vector<std::byte> serialize(const std::string& record, const Signature& sig
 
 Opened malformed(std::string reason) { return Refusal{Flaw::kMalformed, std::move(reason)}; }
 
-// Everything that can be said of the record without a key, a clock or its signature.
+// Reads and checks what needs neither the key, the time nor the signature.
 Opened read_fields(const wire::DirectoryRecord& in) {
   if (in.version() != kRecordVersion)
     return malformed("its format version is " + std::to_string(in.version()) +
@@ -42,7 +42,7 @@ Opened read_fields(const wire::DirectoryRecord& in) {
   Record record{.sequence = in.sequence()};
   if (!take_bytes(in.key(), record.key)) return malformed("its key does not have 32 bytes");
   if (!take_bytes(in.signer(), record.signer.bytes)) return malformed("its signer does not have 32 bytes");
-  // What would not fit the time line is far beyond every lifetime.
+  // Expiry times that Time cannot represent exceed every valid lifetime.
   const auto latest = std::chrono::duration_cast<milliseconds>(Duration::max()).count();
   if (in.expires_ms() > static_cast<std::uint64_t>(latest))
     return malformed("its expiry time is out of range");
@@ -91,7 +91,7 @@ Result<Record> make_record(const SecretKey& signer, const RecordTerms& terms, Co
   to_wire(content, made);
   const std::string text = made.SerializeAsString();
   const auto bytes = serialize(text, sign(signer, signed_text(text)));
-  // Nobody publishes what nobody takes.
+  // Refuse to publish a record that no node would accept.
   if (bytes.size() > kMaxSignedRecord)
     return invalid("directory record: " + std::to_string(bytes.size()) + " bytes; at most " +
                    std::to_string(kMaxSignedRecord) + " are allowed");
@@ -128,7 +128,7 @@ Opened open_record(const Key& key, std::span<const std::byte> bytes, Time now) {
   Opened opened = read_fields(inner);
   auto* record = std::get_if<Record>(&opened);
   if (record == nullptr) return opened;
-  // The cheap questions first: a flood of what fails them costs no signature.
+  // Cheap checks come first, so that a flood of records failing them costs no signature check.
   if (record->key != key || key_of(record->content, record->signer) != key)
     return Refusal{Flaw::kMisplaced, "it is stored under another key than the one it was signed for"};
   if (record->expires <= now) return Refusal{Flaw::kExpired, "it has expired"};
@@ -136,7 +136,7 @@ Opened open_record(const Key& key, std::span<const std::byte> bytes, Time now) {
     return Refusal{Flaw::kFarFetched, "its expiry time is more than a day in the future"};
   if (!verify(record->signer, signed_text(envelope.record()), signature))
     return Refusal{Flaw::kForged, "its signature does not verify with its signer's key"};
-  // What others may have put beside the signed bytes goes no further.
+  // Re-encode, to drop anything that others added beside the signed bytes.
   record->bytes = serialize(envelope.record(), signature);
   return opened;
 }

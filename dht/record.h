@@ -1,7 +1,7 @@
-// Record: what lies in the directory: a statement under a 32-byte key, signed by the node that makes it, with
-// a number and an end. It passes through strangers' hands, so whoever reads it checks everything, and nothing
-// but the bytes that were signed is ever passed on. dht/proto/directory.proto is the format.
-// Pure. What opening and making one cost, signatures above all, is in bench/dht.
+// Record: a statement in the directory under a 32-byte key, signed by its author, with a sequence number
+// and an expiry time. It passes through untrusted nodes, so readers check everything, and only signed bytes
+// are passed on. dht/proto/directory.proto defines the format. Pure. bench/dht measures the cost, which is
+// mostly signatures.
 #pragma once
 
 #include <cstddef>
@@ -26,30 +26,30 @@ namespace fedge::dht {
 using Key = Digest;
 
 inline constexpr std::uint32_t kRecordVersion = 1;
-// A record with its signature: what one datagram carries in a few fragments.
+// Limit for a record with its signature: fits one datagram in a few fragments.
 inline constexpr std::size_t kMaxSignedRecord = 4352;
-// How far ahead a record may end: what is forged with a stolen key dies with it, at last.
+// Longest time until a record expires; limits how long a record forged with a stolen key can last.
 inline constexpr Duration kMaxRecordLifetime = std::chrono::hours{24};
 inline constexpr std::size_t kMaxAddresses = 4;
 inline constexpr std::size_t kMaxListedPeers = 16;
 
-// How to reach a coordinator, whose key is the signer's. Under the coordinator's own key (`run_name` empty),
-// or under a run's name.
+// The addresses of a coordinator, which is the signer. Stored under the coordinator's own key (`run_name`
+// empty) or under a run's name.
 struct Announcement {
-  std::vector<protocol::Address> addresses;  // 1 to kMaxAddresses, to be tried in this order
+  std::vector<protocol::Address> addresses;  // 1 to kMaxAddresses, in the order to try
   std::string run_name;
   RunId run;
   bool operator==(const Announcement&) const = default;
 };
 
-// What a client says about itself, for one run.
+// A client's status for one run.
 struct NodeStatus {
   RunId run;
-  NodeRecord record;  // its sequence is the directory record's
+  NodeRecord record;  // its sequence is that of the directory record
   bool operator==(const NodeStatus&) const = default;
 };
 
-// Where the model of a run's track is now: the manifest to ask the signer, or others, for.
+// The current model of a run's track: the manifest to fetch from the signer or others.
 struct ModelPointer {
   RunId run;
   TrackId track;
@@ -59,7 +59,7 @@ struct ModelPointer {
   bool operator==(const ModelPointer&) const = default;
 };
 
-// Who has an object, as far as the signer knows; 1 to kMaxListedPeers.
+// Nodes that have an object, as far as the signer knows; 1 to kMaxListedPeers.
 struct PeerList {
   struct Peer {
     protocol::Address address;
@@ -75,23 +75,23 @@ using Content = std::variant<Announcement, NodeStatus, ModelPointer, PeerList>;
 // "coordinator", "node", "model", "peers".
 const char* name_of(const Content& content);
 
-// Where records lie. Those under the first three keys can be made by the node named in them alone, so that
-// nobody else's can crowd them out; under the other two anybody's can lie, and the reader chooses by signer.
+// The keys of records. Under the first three only the node named in the key can publish, so that others
+// cannot crowd it out. Under the other two anybody can publish, and the reader chooses by signer.
 Key coordinator_key(const PublicKey& coordinator);
 Key node_key(const PublicKey& node, RunId run);
 Key model_key(const PublicKey& coordinator, RunId run, TrackId track);
 Key run_key(const std::string& run_name);
 Key peers_key(const protocol::ObjectId& object);
-// The one of these that a content of this signer lies under.
+// The key that belongs to this content of this signer.
 Key key_of(const Content& content, const PublicKey& signer);
 
 struct Record {
   Key key{};
   PublicKey signer;
-  std::uint64_t sequence = 0;  // of one signer's records under one key the one with the largest counts
-  Time expires{};  // on the calendar: since 1970, in whole milliseconds; from then on it does not count
+  std::uint64_t sequence = 0;  // for one signer and key, the largest counts
+  Time expires{};              // calendar time: since 1970, in whole milliseconds
   Content content;
-  std::vector<std::byte> bytes;  // signed, as they travel
+  std::vector<std::byte> bytes;  // the signed bytes, as sent
   bool operator==(const Record&) const = default;
 };
 
@@ -100,26 +100,26 @@ struct RecordTerms {
   Time expires{};
 };
 
-// Signs a statement; its key follows from it. kInvalid: what open_record() would not take; the message names
+// Signs a statement; its key follows from it. kInvalid: open_record() would refuse it; the message names
 // the field.
 Result<Record> make_record(const SecretKey& signer, const RecordTerms& terms, Content content);
 
-// Why bytes from a stranger are no record. Each is counted by itself (RecordGuard).
+// Why a stranger's bytes are not a valid record. RecordGuard counts each separately.
 enum class Flaw {
   kOversized,    // more than kMaxSignedRecord
-  kMalformed,    // not the format, another version, or a field out of its bounds
-  kForged,       // the signature is not the signer's
-  kMisplaced,    // signed for another key than the one it was found under, or not the signer's to write there
-  kExpired,      // its time is over
-  kFarFetched,   // it would last longer than kMaxRecordLifetime
-  kRolledBack,   // the latest there is is earlier than one that has been seen
-  kConflicting,  // the same with another one of the same number
+  kMalformed,    // wrong format or version, or a field out of range
+  kForged,       // the signature is not valid for the signer's key
+  kMisplaced,    // signed for another key, or the signer may not publish under this one
+  kExpired,      // its expiry time has passed
+  kFarFetched,   // expires later than kMaxRecordLifetime from now
+  kRolledBack,   // older than a record seen before
+  kConflicting,  // different from a record seen before with the same number
 };
 inline constexpr std::size_t kFlaws = 8;
 const char* to_string(Flaw flaw);  // "rolled back"
 
-// Whether a record that ends then is within its time now. What lasts longer than kMaxRecordLifetime is not:
-// it was made or seen by a clock that was ahead, and is forgotten like one that has ended.
+// Whether a record with this expiry time counts now. One that lasts longer than kMaxRecordLifetime does
+// not: a clock that was fast made or admitted it, and it is dropped like an expired one.
 constexpr bool in_time(Time expires, Time now) {
   return expires > now && expires - now <= kMaxRecordLifetime;
 }
@@ -130,12 +130,12 @@ struct Refusal {
 };
 using Opened = std::variant<Record, Refusal>;
 
-// The record that these bytes, found under this key, are at this time; kRolledBack and kConflicting are for
-// those who remember (RecordGuard).
+// Checks bytes found under this key at this time and returns their record. kRolledBack and kConflicting
+// need memory of earlier records, which RecordGuard has.
 Opened open_record(const Key& key, std::span<const std::byte> bytes, Time now);
 
-// What bytes say of themselves, unchecked: for who keeps records without having asked for them. Nothing if
-// they are not even a record's form.
+// The unchecked fields of a record, for nodes that store records of others. Nothing if the bytes do not
+// have the form of a record.
 struct Claim {
   Key key{};
   PublicKey signer;

@@ -1,4 +1,4 @@
-// The contents of records, to and from their messages.
+// Converts the contents of records to and from their messages.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -18,7 +18,7 @@ std::string text_of(const Array& bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-// As one that is written down: what cannot be read back as it is does not count.
+// Parses an address; accepts only its canonical spelling.
 Result<protocol::Address> address_of(const std::string& text) {
   if (text.size() > kMaxAddress)
     return invalid("its address has " + std::to_string(text.size()) +

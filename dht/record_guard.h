@@ -1,7 +1,6 @@
-// RecordGuard: stands between a directory and what strangers hand it. It opens records, chooses of each
-// signer's the latest, and remembers that one until its time is over, so that nobody who kept an earlier one
-// can bring it back; what it refuses it counts. Not thread-safe. 200 bytes a record remembered, at most as
-// many as it is told.
+// RecordGuard: checks records from untrusted nodes for a directory. Selects each signer's latest record and
+// remembers it until it expires, so that an earlier one cannot be replayed; counts the records that it
+// refuses. Not thread-safe. Memory: 200 bytes for each remembered record, up to the given number.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +17,11 @@ class RecordGuard {
  public:
   explicit RecordGuard(std::size_t max_remembered = std::size_t{1} << 16) : max_remembered_(max_remembered) {}
 
-  // Of what was found under this key the latest record of each signer, by signer, at most kMaxSignersPerKey.
-  // A signer whose latest is earlier than one that has been seen before, or another one with its number, is
-  // left out. Earlier ones beside a later one are nothing to reproach anybody with: nodes keep them for a
-  // while. Once the memory is full it knows those already in it, and no others, until some have expired.
+  // Returns the latest record of each signer among the values found under this key, in the order of
+  // signers, at most kMaxSignersPerKey. Omits a signer whose latest record is older than one seen before,
+  // or differs from one with the same number. Older records beside a later one are not counted as flaws:
+  // nodes keep them for a while. When the memory is full, new signers are not remembered until some records
+  // have expired.
   std::vector<Record> latest(const Key& key, const std::vector<std::vector<std::byte>>& values, Time now);
 
   const FlawCounts& counts() const { return counts_; }
@@ -34,13 +34,14 @@ class RecordGuard {
     Time expires{};
   };
 
-  // The flaw beside what is remembered, or nothing, and the record is the last one.
+  // The flaw compared with the remembered record; nothing if there is none, and the record is then
+  // remembered.
   std::optional<Flaw> compare(const Record& record, Time now);
   bool has_room(Time now);
 
   std::size_t max_remembered_;
   std::map<std::pair<Key, PublicKey>, Last> last_;
-  Time next_end_{};  // no record of a full memory ends before
+  Time next_end_{};  // earliest expiry in a full memory
   FlawCounts counts_;
 };
 

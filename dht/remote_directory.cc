@@ -89,18 +89,18 @@ void RemoteDirectory::look_around() {
 
 void RemoteDirectory::looked(const Key& key, const Result<Values>& values) {
   --asking_;
-  // What does not fit is what there is no room for; a later look may find some.
+  // Ignore records for which there is no room; a later lookup may find some.
   if (values && keys_.contains(key))
     for (Record& record : guard_.latest(key, *values, now_))
       static_cast<void>(watched_.keep(std::move(record)));
-  // A watcher may have left meanwhile, or have come again and be waiting for a look already.
+  // All watchers may have left meanwhile, or new ones may already have scheduled a lookup.
   const auto known = keys_.find(key);
   if (known == keys_.end() || due_.contains({known->second.next, key})) return;
   known->second.next = now_ + *known->second.every.begin();
   due_.emplace(known->second.next, key);
 }
 
-// Looks are as far apart as ever, whatever the calendar says.
+// Shifts the schedule with the calendar, so that the intervals between lookups stay the same.
 void RemoteDirectory::put_back(Duration by) {
   for (auto& [key, watched] : keys_) watched.next -= by;
   decltype(due_) due;

@@ -1,6 +1,6 @@
-// RemoteDirectory: the part that all directories in other nodes' hands have in common: what comes from there
-// passes a RecordGuard; what is watched is looked up again and again and kept in a MemoryDirectory, which
-// tells the watchers. A network only moves bytes: put and get. One thread, as Directory says. Memory: the
+// RemoteDirectory: the common part of directories whose records are on other nodes. A RecordGuard checks
+// records received; watched keys are looked up periodically and kept in a MemoryDirectory, which notifies
+// the watchers. A derived class only moves bytes, with put and get. Threads as for Directory. Memory: the
 // guard's, and the records of watched keys.
 #pragma once
 
@@ -18,8 +18,8 @@ namespace fedge::dht {
 
 struct RemoteOptions {
   std::size_t max_watched = 4096;                     // keys
-  std::size_t max_kept = 1 << 16;                     // records of them
-  std::size_t max_asking = 64;                        // looks under way at a time
+  std::size_t max_kept = 1 << 16;                     // records of watched keys
+  std::size_t max_asking = 64;                        // concurrent lookups for watches
   std::size_t max_remembered = std::size_t{1} << 16;  // RecordGuard
 };
 
@@ -38,9 +38,9 @@ class RemoteDirectory : public Directory {
   explicit RemoteDirectory(const RemoteOptions& options);
   ~RemoteDirectory() override { *self_ = nullptr; }
 
-  // Keeps the record where its key says, until it expires, against all that nodes do; calls `done` once.
+  // Stores the record under its key until it expires, however nodes come and go; calls `done` once.
   virtual void put(const Record& record, Done done) = 0;
-  // What lies under the key, as it was put, from everybody who answers; calls `got` once.
+  // Gets all values under the key from the nodes that answer, unchecked; calls `got` once.
   virtual void get(const Key& key, Got got) = 0;
   Time now() const { return now_; }
 
@@ -61,14 +61,14 @@ class RemoteDirectory : public Directory {
   RecordGuard guard_;
   MemoryDirectory watched_;
   struct Watched {
-    std::multiset<Duration> every;  // of its watchers: the shortest counts
-    Time next{};                    // look, or the last one, if it is under way
+    std::multiset<Duration> every;  // of its watchers: the shortest applies
+    Time next{};                    // next lookup; the last one while it is in progress
   };
   std::map<Key, Watched> keys_;
-  std::set<std::pair<Time, Key>> due_;  // the next looks
+  std::set<std::pair<Time, Key>> due_;  // the next lookups
   std::size_t asking_ = 0;
-  std::map<std::pair<Key, PublicKey>, Published> published_;  // by this directory's users
-  std::shared_ptr<RemoteDirectory*> self_;                    // an answer that comes too late finds null
+  std::map<std::pair<Key, PublicKey>, Published> published_;  // by users of this directory
+  std::shared_ptr<RemoteDirectory*> self_;                    // a late answer finds null
 };
 
 }  // namespace fedge::dht

@@ -1,4 +1,4 @@
-// Between the directory's messages (directory.proto) and what they mean. Private to the room.
+// Converts records and contents to and from the messages of directory.proto. Private to dht/.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,14 @@ namespace fedge::dht {
 
 namespace wire = ::fedge::directory::v1;
 
-// Whether the bytes are such a message; what it says of its own lengths is not believed.
+// Parses a message; checks its length fields first.
 template <class Message>
 bool parse_message(std::span<const std::byte> bytes, Message& out) {
   return bytes.size() <= protocol::kMaxHeader && protocol::lengths_fit(bytes) &&
          out.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 
-// Whether a field has exactly as many bytes as the array, which then holds them.
+// Copies the field into the array; false unless it has exactly as many bytes.
 template <std::size_t kSize>
 bool take_bytes(const std::string& field, std::array<std::uint8_t, kSize>& out) {
   if (field.size() != kSize) return false;
@@ -34,7 +34,7 @@ bool take_bytes(const std::string& field, std::array<std::uint8_t, kSize>& out) 
 void to_wire(const NodeRecord& record, wire::NodeStatus& out);
 void to_wire(const Content& content, wire::DirectoryRecord& out);
 
-// The error names the field at fault.
+// The error names the invalid field.
 Result<NodeRecord> from_wire(const wire::NodeStatus& status);
 Result<Content> content_from_wire(const wire::DirectoryRecord& record);
 

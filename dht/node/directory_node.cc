@@ -20,7 +20,7 @@ struct DirectoryNode::Timer {
   explicit Timer(boost::asio::io_context& io) : timer(io), resolver(io) {}
   protocol::Timer timer;
   boost::asio::ip::udp::resolver resolver;
-  NetworkDirectory* directory = nullptr;  // null once it is gone
+  NetworkDirectory* directory = nullptr;  // null after destruction
 };
 
 DirectoryNode::DirectoryNode(std::unique_ptr<NetworkDirectory> directory, std::shared_ptr<Timer> timer)

@@ -1,5 +1,5 @@
-// DirectoryNode: a NetworkDirectory on an io_context: its callbacks come there, and the calendar is told to
-// it every quarter of a second. One thread, the io_context's, which has work until this is destroyed.
+// DirectoryNode: a NetworkDirectory on an io_context, which runs its callbacks and advances its time every
+// quarter of a second. Use it on the io_context's thread, which has work until this is destroyed.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ namespace fedge::dht {
 
 struct NodeSettings {
   protocol::Address listen{"0.0.0.0", 0};    // UDP
-  std::vector<protocol::Address> bootstrap;  // of nodes that are there already
-  std::filesystem::path known_nodes;         // file of the nodes it knew; empty: none
-  bool fixed = false;                        // it has an address of its own, and stays
+  std::vector<protocol::Address> bootstrap;  // existing nodes
+  std::filesystem::path known_nodes;         // file of nodes known before; empty: none
+  bool fixed = false;                        // it has a fixed address and stays online
   RemoteOptions limits = {};
 };
 
 class DirectoryNode {
  public:
-  // Errors as open_network_directory()'s.
+  // Errors as for open_network_directory().
   static Result<std::unique_ptr<DirectoryNode>> open(boost::asio::io_context& io,
                                                      const NodeSettings& settings);
   ~DirectoryNode();
@@ -42,9 +42,9 @@ class DirectoryNode {
   std::shared_ptr<Timer> timer_;
 };
 
-// Numbers for records, each larger than those before: microseconds since 1970, or one more than the last.
-// They are larger than those of a process before this one as well, unless the calendar has been put back
-// meanwhile: then what that one published counts until it ends, or until in_time() forgets it.
+// Sequence numbers for records, strictly increasing: microseconds since 1970, or the last one plus 1. They
+// also exceed those of an earlier process, unless the calendar has been set back since; then the earlier
+// process's record counts until it expires, or until in_time() drops it.
 class SequenceNumbers {
  public:
   std::uint64_t next(Time calendar);

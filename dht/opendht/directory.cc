@@ -1,5 +1,5 @@
-// NetworkDirectory on OpenDHT 2.4. Its callbacks and policies run on its own threads: they share nothing with
-// this object but what is in Shared, and hand everything else over to the owner's thread.
+// NetworkDirectory on OpenDHT 2.4. OpenDHT's callbacks and policies run on its own threads. They share only
+// Shared with this object; hand_over() runs everything else on the owner's thread.
 #include <opendht/dhtrunner.h>
 
 #include <algorithm>
@@ -22,20 +22,20 @@ namespace {
 
 namespace odht = ::dht;
 
-// Of values, by how long a node keeps them after they were last put: a record is of the first kind that keeps
-// it to its end. None less than a minute: OpenDHT puts again what lasts less than its margin of ten seconds
-// without end.
+// Value types, by how long a node keeps a value after its last put. A record uses the first type that keeps
+// it until it expires. At least a minute: OpenDHT endlessly repeats the put of a value that lasts less than
+// its margin of ten seconds.
 constexpr odht::ValueType::Id kFirstType = 0xfed0;
 constexpr std::array<std::chrono::minutes, 4> kKept = {std::chrono::minutes{1}, std::chrono::minutes{2},
                                                        std::chrono::minutes{5}, std::chrono::minutes{10}};
-// That a node keeps for others, in all. Beyond, OpenDHT drops values of the address that has the most there.
+// Most bytes that a node stores. Beyond it OpenDHT drops values of the address that has stored most.
 constexpr std::size_t kMaxStored = std::size_t{16} << 20;
-// Of one look: signers whose records are right, those of the smallest keys, and values that are not, to be
-// counted by their flaws.
+// Limits for the answers to one lookup: signers with valid records, smallest keys first, and invalid
+// values, which are counted by flaw.
 constexpr std::size_t kMaxSigners = 4 * kMaxSignersPerKey;
 constexpr std::size_t kMaxWrong = 64;
 
-// A record that is published before any node has been reached waits for one so long.
+// How long a record that is published before any node is reachable waits for one.
 constexpr Duration kPatience = seconds(5);
 constexpr std::size_t kMaxWaiting = 64;
 
@@ -43,8 +43,8 @@ using RawValue = std::shared_ptr<odht::Value>;
 
 odht::InfoHash hash_of(const Key& key) { return {key.data(), odht::InfoHash::size()}; }
 
-// Each record has a place of its own under its key: a node is not given a value whose place it has filled
-// already, so that a later record could not take an earlier one's.
+// The OpenDHT id of a record under its key. Each record has its own: nodes do not accept a new value for an
+// id that they have already stored, so a later record could not replace an earlier one.
 odht::Value::Id place_of(const PublicKey& signer, std::uint64_t sequence) {
   std::vector<std::byte> text(signer.bytes.size());
   std::memcpy(text.data(), signer.bytes.data(), text.size());
@@ -89,9 +89,9 @@ struct Shared {
   std::atomic<std::uint64_t> refused{0};
 };
 
-// Whether an honest node keeps this under the key.
+// Whether an honest node stores this value under the key.
 bool is_right(const Shared& shared, const odht::InfoHash& place, const odht::Value& value) {
-  // Nothing may hang on to a record, or take its place, beside its bytes.
+  // Refuse values with fields besides the record's bytes, or with another id.
   if (!is_record(value) || !value.user_type.empty() || value.owner || value.isEncrypted() ||
       value.recipient || !value.signature.empty())
     return false;
@@ -109,7 +109,7 @@ odht::ValueType record_type(const std::shared_ptr<Shared>& shared, std::size_t i
     if (!right) ++shared->refused;
     return right;
   };
-  // Nothing is ever changed in its place: that is OpenDHT's default.
+  // Refusing edits is OpenDHT's default: a stored value never changes.
   return {static_cast<odht::ValueType::Id>(kFirstType + index), "fedge record", kKept.at(index), store};
 }
 
@@ -147,7 +147,7 @@ class OpenDhtDirectory final : public NetworkDirectory {
   bool is_alone() const { return runner_.getNodesStats(family_).good_nodes == 0; }
   void knock();
   void knock_at(const std::vector<protocol::Address>& places);
-  // On the owner's thread, if this is still there then.
+  // Runs `what` on the owner's thread, unless this object has been destroyed by then.
   void hand_over(std::function<void(OpenDhtDirectory&)> what) const;
 
   NetworkOptions options_;
@@ -155,20 +155,20 @@ class OpenDhtDirectory final : public NetworkDirectory {
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<OpenDhtDirectory*> self_ = std::make_shared<OpenDhtDirectory*>(this);
   Entrance entrance_;
-  std::vector<protocol::Address> places_;  // to enter at
-  std::size_t resolving_ = 0;              // names among them
+  std::vector<protocol::Address> places_;  // bootstrap nodes
+  std::size_t resolving_ = 0;              // bootstrap names being resolved
   std::vector<Waiting> waiting_;
   std::map<std::pair<Key, PublicKey>, Put> puts_;
-  mutable std::mutex count_;  // the runner's counters begin anew when they are read
+  mutable std::mutex count_;  // guards counted_: reading the runner's counters resets them
   mutable NetworkStatus counted_;
   odht::DhtRunner runner_;
 };
 
 OpenDhtDirectory::~OpenDhtDirectory() {
   *self_ = nullptr;
-  // Without it the next one asks its bootstrap nodes.
+  // Ignores errors: without the file the next process asks its bootstrap nodes.
   if (!options_.known_nodes.empty()) static_cast<void>(write_node_file(options_.known_nodes, known_nodes()));
-  // What is not answered by then is lost: nobody waits for it any more.
+  // Pending callbacks are dropped: their owner is gone.
   runner_.shutdown();
   runner_.join();
 }
@@ -198,7 +198,7 @@ Result<void> OpenDhtDirectory::start() {
 
 void OpenDhtDirectory::knock() {
   knock_at(places_);
-  if (resolving_ > 0) return;  // a name server takes its time
+  if (resolving_ > 0) return;  // resolving names takes time
   for (const protocol::Address& place : places_) {
     if (parse_ip(place)) continue;
     ++resolving_;
@@ -210,7 +210,7 @@ void OpenDhtDirectory::knock() {
   }
 }
 
-// At those that are IP addresses.
+// Contacts those that are IP addresses.
 void OpenDhtDirectory::knock_at(const std::vector<protocol::Address>& places) {
   std::vector<odht::SockAddr> addresses;
   for (const protocol::Address& place : places)
@@ -247,7 +247,7 @@ void OpenDhtDirectory::put_now(const Record& record, Done done) {
   if (last.id != odht::Value::INVALID_ID && last.id != value->id)
     runner_.cancelPut(hash_of(record.key), last.id);
   last = {value->id, record.expires};
-  // Permanent: put again as nodes come and go, until advance() ends it.
+  // A permanent put: OpenDHT repeats it as nodes come and go, until advance() cancels it.
   const auto told = [this, done = std::move(done)](bool kept) {
     hand_over([done, kept](OpenDhtDirectory&) {
       if (kept) return done({});
@@ -260,12 +260,12 @@ void OpenDhtDirectory::put_now(const Record& record, Done done) {
 void OpenDhtDirectory::get(const Key& key, Got got) {
   struct Answer {
     std::mutex mutex;
-    std::map<PublicKey, std::pair<std::uint64_t, std::vector<std::byte>>> right;  // the latest of each signer
+    std::map<PublicKey, std::pair<std::uint64_t, std::vector<std::byte>>> right;  // latest of each signer
     Values wrong;
   };
   const auto answer = std::make_shared<Answer>();
   const odht::InfoHash place = hash_of(key);
-  // Whatever is found, the search goes on: somebody else may have the record that is right.
+  // Returns true, so that the search continues: another node may have the valid record.
   const auto take = [shared = shared_, place, answer](const std::vector<RawValue>& values) {
     const std::lock_guard lock(answer->mutex);
     for (const RawValue& value : values) {

@@ -1,6 +1,6 @@
-// Entrance: when a node knocks at others to enter the directory. OpenDHT's own way was left: now and then a
-// first try is lost in it and none follows (2.4.12; one in ten under ThreadSanitizer), and it resolves names
-// with its lock held. Told the time, on the calendar.
+// Entrance: decides when a node contacts others to enter the directory. Replaces OpenDHT's method, which
+// sometimes loses its first try without another one (2.4.12; one in ten under ThreadSanitizer) and resolves
+// names while it holds its lock. Pure; callers pass the calendar time.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@ namespace fedge::dht {
 
 class Entrance {
  public:
-  // Between two tries while nobody answers: the first, doubling up to the longest.
+  // Pause between tries without an answer: the first one, doubling up to the longest.
   static constexpr Duration kFirstPause = seconds(1);
   static constexpr Duration kLongestPause = seconds(60);
 
-  // Whether to knock now; at once when it is asked first. `alone`, whether nobody is known that answers, is
-  // asked only where it matters.
+  // Whether to try now; the first call returns alone(). `alone` tells whether no known node answers; it is
+  // called only when a try is due.
   bool is_time(Time now, const std::function<bool()>& alone) {
-    if (now < next_ && next_ - now <= kLongestPause) return false;  // the calendar may have been put back
+    if (now < next_ && next_ - now <= kLongestPause) return false;  // else: set back
     const bool knocks = alone();
     if (!knocks) pause_ = kFirstPause;
     next_ = now + pause_;

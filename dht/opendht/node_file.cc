@@ -34,7 +34,7 @@ Result<void> write_node_file(const std::filesystem::path& path, const std::vecto
   std::string text;
   for (std::size_t i = 0; i < std::min(nodes.size(), kMaxKnownNodes); ++i)
     text += nodes[i].id + " " + nodes[i].address + "\n";
-  if (text.empty()) return {};  // those known before are better than none
+  if (text.empty()) return {};  // keep the nodes known before
   return write_file_atomic(path, text, 0600);
 }
 

@@ -1,5 +1,5 @@
-// The nodes that a directory knew when it ended, so that the next one finds its way back when no bootstrap
-// node answers: a line "ID HOST:PORT" each. A hint: what cannot be read is left out.
+// The nodes that a directory knew when it ended, so that the next process can enter even if no bootstrap
+// node answers. One line "ID HOST:PORT" for each. Unreadable lines are skipped.
 #pragma once
 
 #include <filesystem>

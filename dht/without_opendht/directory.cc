@@ -1,4 +1,4 @@
-// Instead of dht/opendht/ in a build without OpenDHT.
+// Replaces dht/opendht/ in a build without OpenDHT.
 #include "dht/network_directory.h"
 
 namespace fedge::dht {
