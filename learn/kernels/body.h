@@ -1,10 +1,10 @@
-// The one source of all kernels: included by one .cc for each instruction set, which defines
-// FEDGE_KERNELS (its namespace) and FEDGE_LANES (floats in a vector). Everything lives in that
-// namespace, and nothing from elsewhere is instantiated here, so that no code compiled for a newer
-// processor can be linked into common functions. Vectors are the compiler's, without intrinsics.
+// The source of all kernels. One .cc per instruction set includes it after defining FEDGE_KERNELS (its
+// namespace) and FEDGE_LANES (floats in a vector). All code is in that namespace and instantiates nothing
+// from outside, so that the linker cannot put code for a newer processor into common functions. Vectors are
+// the compiler's, without intrinsics.
 //
-// Tiles are chosen so that a tile's accumulators stay in 16 registers and each operand that is
-// loaded serves several multiplications: 5 x 2 accumulators for 7 loads.
+// Tile sizes keep a tile's accumulators in 16 registers and use each loaded operand for several
+// multiplications: 5 x 2 accumulators for 7 loads.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 namespace fedge::learn::FEDGE_KERNELS {
 namespace {
 
-// A block of a dense layer's inputs: what each output's sum begins with is start[r * start_step + o].
+// A block of a dense layer's inputs. The sum of output o in row r starts with start[r * start_step + o].
 struct ForwardBlock {
   const DenseShape& shape;
   std::size_t count;  // inputs
@@ -30,7 +30,7 @@ struct ForwardBlock {
   float* y;
 };
 
-// y[r][o] = start[r][o] + x[r] . w[o] for R rows and O outputs: products run along the inputs.
+// y[r][o] = start[r][o] + x[r] . w[o] for R rows and O outputs; vectors run along the inputs.
 template <std::size_t R, std::size_t O>
 inline void forward_tile(const ForwardBlock& b, std::size_t row, std::size_t output) {
   const std::size_t step = b.shape.in;
@@ -91,7 +91,8 @@ inline void forward_outputs(const ForwardBlock& b, std::size_t output, std::size
   }
 }
 
-// In blocks: a tile's rows of inputs fit the first cache, the weights that meet them the second.
+// Works in blocks: a tile's rows of inputs fit the level-1 cache, the weights that they meet the level-2
+// cache.
 void dense_forward(const DenseShape& s, const float* x, const float* w, const float* bias, float* y) {
   constexpr std::size_t kMostInputs = 1024;
   constexpr std::size_t kOutputs = 16;
@@ -134,7 +135,7 @@ inline void backward_columns(const DenseShape& s, const float* dy, const float* 
   const auto tile = [&]<std::size_t R>(std::integral_constant<std::size_t, R>) {
     backward_tile<R, V, kWhole>(s, dy + r * s.out, w, dx + r * s.in, count);
   };
-  // A last row alone would wait for its few sums: it goes with the five before it.
+  // A single last row would wait for its few sums: it is computed with the five rows before it.
   for (; r + kTileRows <= s.rows && s.rows - r != kTileRows + 1; r += kTileRows)
     tile(std::integral_constant<std::size_t, kTileRows>{});
   switch (s.rows - r) {

@@ -1,4 +1,4 @@
-// The kernels of convolutions; included by body.h alone, like vectors.h.
+// The kernels of convolutions. Included only by body.h, like vectors.h.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kPanel = kTileVectors * kLanes;
 
-// One row of pixels, one panel of outputs, one row of the 5x5 kernel. What a pixel's sums begin with is
+// One row of pixels, one panel of outputs and one row of the 5x5 kernel. A pixel's sums start with
 // start[pixel * start_step]; results go to y[pixel * y_step].
 struct ConvolveLine {
   const float* x;
@@ -24,7 +24,7 @@ struct ConvolveLine {
   std::size_t y_step;
 };
 
-// R pixels beside each other.
+// Computes R neighbouring pixels.
 template <std::size_t R>
 inline void convolve_tile(const ConvolveLine& line, std::size_t pixel) {
   const std::size_t in = line.in;
@@ -71,7 +71,7 @@ inline void convolve_line(const ConvolveLine& line, std::size_t width) {
   }
 }
 
-// A panel's weights for one row of the kernel stay in the first cache for the whole image.
+// A panel's weights for one row of the kernel stay in the level-1 cache for the whole image.
 void convolve(const ConvolutionPanels& s, const float* x, const float* w, const float* bias, float* y) {
   const std::size_t x_line = (s.width + 4) * s.in;
   const std::size_t y_step = s.panels * kPanel;
@@ -80,12 +80,12 @@ void convolve(const ConvolutionPanels& s, const float* x, const float* w, const 
       for (std::size_t row = 0; row < s.height; ++row) {
         float* out = y + row * s.width * y_step;
         const float* in = x + (row + k) * x_line;
-        // The first row of the kernel begins with the bias, the others go on with what is there.
+        // The first row of the kernel starts with the bias, the others with the sums so far.
         convolve_line({in, s.in, w, k == 0 ? bias : out, k == 0 ? 0 : y_step, out, y_step}, s.width);
       }
 }
 
-// One vector of channels, or a part of one, of one pooled pixel: a, b, c and d are the four.
+// Pools one vector of channels, or a part of one, of one pixel; `four` are the pixel's four inputs.
 template <bool kWhole>
 inline void pool_vector(const float* const (&four)[4], std::size_t i, float* output, std::int32_t* winners,
                         std::size_t count) {
@@ -116,8 +116,8 @@ void pool(const PoolShape& s, const float* y, float* output, std::int32_t* winne
     }
 }
 
-// V vectors of every row's run. Few vectors are summed up in several chains, since each addition waits
-// for the one before.
+// Adds V vectors of every row's run. Few vectors are summed in several independent chains, since each
+// addition waits for the one before it.
 template <std::size_t V, std::size_t kChains>
 inline void add_terms_part(const TermRows& rows, const float* from, float* to) {
   for (std::size_t r = 0; r < rows.count; ++r) {

@@ -1,4 +1,4 @@
-// The kernels that visit each element once; included by body.h alone, like vectors.h.
+// The kernels that visit each element once. Included only by body.h, like vectors.h.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@ void relu_backward(const float* y, float* dy, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) dy[i] = y[i] > 0.0F ? dy[i] : 0.0F;
 }
 
-// e^x for x <= 0 to about one unit in the last place: 2^n * e^r with |r| <= ln(2)/2, Taylor to the
-// seventh power. Own, because the library's is scalar and differs between versions.
+// e^x for x <= 0, precise to about one unit in the last place: 2^n * e^r with |r| <= ln(2)/2 and a Taylor
+// series to the seventh power. The library's function is scalar and differs between versions.
 inline Vector exponential(Vector x) {
   const Vector lowest = broadcast(-87.0F);
   x = x < lowest ? lowest : x;
-  const Vector n = x * 1.44269504F + 12582912.0F;  // 1.5 * 2^23: rounds to a whole number
+  const Vector n = x * 1.44269504F + 12582912.0F;  // 1.5 * 2^23: rounds to an integer
   const Vector whole = n - 12582912.0F;
   const Vector r = (x - whole * 0.693359375F) + whole * 2.12194440e-4F;
   Vector p = broadcast(1.0F / 5040.0F);

@@ -18,7 +18,7 @@ std::vector<const Kernels*> supported_kernels() {
   static const Kernels kPortable = portable::table("portable");
   std::vector<const Kernels*> supported{&kPortable};
 #if FEDGE_X86_KERNELS
-  // Even the function that fills a table may use the new instructions: ask first.
+  // Checks the processor first, since even table() may use the new instructions.
   const bool v3 =
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
   if (v3) {

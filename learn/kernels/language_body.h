@@ -1,5 +1,5 @@
-// The kernels of language models that are no products of matrices; included by body.h alone, like
-// vectors.h. Sums over a row are sums over its lanes, added in a fixed order.
+// The kernels of language models except matrix products. Included only by body.h, like vectors.h. A sum over
+// a row adds its lanes' sums in a fixed order.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kNormEpsilon = 1e-5F;
 
-// visit<whole>(position, count) for each vector of a row, the last of which may be a part of one.
+// Calls visit<whole>(position, count) for each vector of a row; the last one may be partial.
 template <class Visit>
 inline void for_each_vector(std::size_t width, const Visit& visit) {
   std::size_t i = 0;
@@ -35,7 +35,7 @@ void layer_norm(const NormShape& shape, const float* x, const float* gain, const
     Vector squares{};
     for_each_vector(shape.width, [&](auto whole, std::size_t i, std::size_t count) {
       Vector centred = take<whole>(x + i, count) - mean;
-      if constexpr (!whole)  // what is beyond the row is not part of it
+      if constexpr (!whole)  // lanes beyond the row must not count
         for (std::size_t lane = count; lane < kLanes; ++lane) centred[lane] = 0;
       squares += centred * centred;
     });
@@ -48,7 +48,7 @@ void layer_norm(const NormShape& shape, const float* x, const float* gain, const
   }
 }
 
-// With n the normalised x and h = gain * dy: dx = scale * (h - mean(h) - n * mean(h * n)).
+// With n the normalised x and h = gain * dy: dx += scale * (h - mean(h) - n * mean(h * n)).
 void layer_norm_backward(const NormShape& shape, const float* x, const float* gain,
                          const NormStatistics* statistics, const float* dy, float* dx) {
   const float share = 1.0F / static_cast<float>(shape.width);
@@ -88,7 +88,7 @@ void layer_norm_gradient(const NormShape& shape, const float* x, const NormStati
 constexpr float kGeluFactor = 0.797884561F;  // sqrt(2 / pi)
 constexpr float kGeluCube = 0.044715F;
 
-// tanh(sqrt(2/pi) (x + 0.044715 x^3)), from e^(-2|u|), which cannot overflow.
+// tanh(sqrt(2/pi) (x + 0.044715 x^3)), computed from e^(-2|u|), which cannot overflow.
 inline Vector gelu_tanh(Vector x) {
   const Vector u = kGeluFactor * (x + kGeluCube * (x * x * x));
   const Vector e = exponential(u < 0.0F ? u + u : -(u + u));

@@ -1,8 +1,8 @@
-// The product of two matrices that lie anywhere in memory; included by body.h alone, like vectors.h.
-// The right one is packed into panels a few vectors wide, of which a block of the inner dimension stays
-// in the first cache; the left one is read where it is, a strip of rows at a time, or packed into strips
-// if it is stored by columns. (Goto and van de Geijn, "Anatomy of high-performance matrix
-// multiplication", 2008; no third level of blocks, since the left block fits the second cache.)
+// The product of two strided matrices. Included only by body.h, like vectors.h. The right matrix is packed
+// into panels a few vectors wide; a block of their inner dimension stays in the level-1 cache. The left
+// matrix is read in place, a strip of rows at a time, or packed into strips if it is stored by columns. After
+// Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, without the third level
+// of blocks: the left block fits the level-2 cache.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 namespace fedge::learn::FEDGE_KERNELS {
 namespace {
 
-// Accumulators of a tile, its right operand and one of the left fill the registers: 16, or 32 with
-// 512-bit vectors.
+// A tile's accumulators, its right operand and one left operand fill the registers: 16, or 32 with 512-bit
+// vectors.
 constexpr std::size_t kStrip = kLanes == 16 ? 14 : 6;
 constexpr std::size_t kPanelWidth = kTileVectors * kLanes;
 constexpr std::size_t kInnerBlock = 256;
@@ -28,11 +28,11 @@ struct ProductTile {
   Matrix a;
   const float* b;  // inner x panel width
   std::size_t inner;
-  std::size_t columns;  // of the panel that are wanted
+  std::size_t columns;  // number of the panel's columns that are needed
   float* c;
   std::size_t c_row;
-  const float* bias;  // of these columns; or null
-  bool add;           // to what is in c
+  const float* bias;  // for these columns; may be null
+  bool add;           // whether to add to c
   float factor;
 };
 
@@ -83,7 +83,7 @@ inline void product_rest(const ProductTile& tile, std::size_t rows) {
   }
 }
 
-// One panel for all rows. `strips` holds the left operand packed, or is null.
+// Multiplies all rows with one panel. `strips` is the packed left operand, or null.
 template <std::size_t V>
 inline void product_panel(ProductTile tile, std::size_t rows, const float* strips) {
   for (std::size_t row = 0; row < rows; row += kStrip) {
@@ -99,7 +99,7 @@ inline void product_panel(ProductTile tile, std::size_t rows, const float* strip
   }
 }
 
-// Panels of a block of the right operand, inner x columns; the last one filled up with zeros.
+// Packs a block of the right operand, inner x columns, into panels; the last one is padded with zeros.
 void pack_panels(const Matrix& b, std::size_t inner, std::size_t columns, float* packed) {
   for (std::size_t column = 0; column < columns; column += kPanelWidth) {
     const std::size_t left = columns - column;
@@ -118,7 +118,7 @@ void pack_panels(const Matrix& b, std::size_t inner, std::size_t columns, float*
   }
 }
 
-// Strips of a block of the left operand, rows x inner, each inner x kStrip.
+// Packs a block of the left operand, rows x inner, into strips of inner x kStrip.
 void pack_strips(const Matrix& a, std::size_t rows, std::size_t inner, float* packed) {
   for (std::size_t row = 0; row < rows; row += kStrip) {
     const std::size_t count = rows - row < kStrip ? rows - row : kStrip;

@@ -1,5 +1,5 @@
-// The compiler's vectors for one instruction set, and the few operations that kernels need on them.
-// Included by body.h alone, inside one .cc for each instruction set, in that set's own namespace.
+// Compiler vectors for one instruction set, and the operations on them that kernels need. Included only by
+// body.h, in one .cc for each instruction set and in that set's namespace.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,15 @@ inline Vector load(const float* p) { return *reinterpret_cast<const Vector*>(p);
 inline void store(float* p, Vector v) { *reinterpret_cast<Vector*>(p) = v; }
 inline Vector broadcast(float x) { return x - Vector{}; }
 
-// Says that the vector is to stay where it is: GCC would rather load it again for each of its uses,
-// and a multiplication then waits for two loads instead of one.
+// Keeps the vector in its register. Otherwise GCC loads it again for each use, and a multiplication waits for
+// two loads instead of one.
 inline void keep_in_register([[maybe_unused]] Vector& v) {
 #if defined(__x86_64__)
   asm("" : "+v"(v));
 #endif
 }
 
-// Through memory, so that the vectors around it can stay in registers.
+// Goes through memory, so that the vectors around it can stay in registers.
 [[gnu::noinline]] Vector load_part(const float* p, std::size_t count) {
   float lanes[kLanes] = {};
   __builtin_memcpy(lanes, p, count * sizeof(float));
@@ -38,7 +38,7 @@ inline void store_part(float* p, Vector v, std::size_t count) {
   __builtin_memcpy(p, &v, count * sizeof(float));
 }
 
-// A whole vector, or the first `count` lanes of one.
+// take() and put(): a whole vector, or only its first `count` lanes.
 template <bool kWhole>
 inline Vector take(const float* p, std::size_t count) {
   if constexpr (kWhole) return load(p);
@@ -53,7 +53,7 @@ inline void put(float* p, Vector v, std::size_t count) {
   }
 }
 
-// Lane i of the result is lane f(i) of a and b laid side by side.
+// Lane i of the result is lane places(i) of a and b side by side.
 template <class Places, std::size_t... I>
 inline Vector shuffle(Vector a, Vector b, Places places, std::index_sequence<I...>) {
   return __builtin_shufflevector(a, b, static_cast<int>(places(I))...);
@@ -63,7 +63,7 @@ inline Vector shuffle(Vector a, Vector b, Places places) {
   return shuffle(a, b, places, std::make_index_sequence<kLanes>{});
 }
 
-// The sums of a's and of b's lanes, in lanes 0 and 1: always added in the same order.
+// The sums of a's and of b's lanes in lanes 0 and 1, always added in the same order.
 inline Vector sums(Vector a, Vector b) {
   // Within each four lanes: a0 b0 a1 b1 and a2 b2 a3 b3, one instruction each.
   const auto low = [](std::size_t i) { return i / 4 * 4 + i % 4 / 2 + (i % 2) * kLanes; };

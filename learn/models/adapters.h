@@ -1,6 +1,7 @@
-// Adapters: low-rank terms beside frozen weight matrices (core/adapter_layout.h says where they lie). A pass
-// works with merged weights, W + scale * B A: a truncation costs rank * in * out once, and nothing for each
-// sample. The gradient of A and B comes from the layer's inputs and its outputs' gradient, without that of W.
+// Adapters: low-rank terms added to frozen weight matrices (core/adapter_layout.h defines their layout). A
+// pass uses merged weights, W + scale * B A: a truncation costs rank * in * out once and nothing per sample.
+// The gradients of A and B are computed from the layer's inputs and its outputs' gradient, without the
+// gradient of W.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@
 
 namespace fedge::learn {
 
-// What one matrix's gradient is computed from.
+// The operands of one matrix's gradient.
 struct AdapterPass {
   std::size_t rows = 0;
   Matrix x;   // rows x in
@@ -30,10 +31,10 @@ struct AdapterSpace {
   AlignedBuffer<float> dhidden;  // rows x rank: dy B
 };
 
-// How many of so many ranks a share of them is; at least one.
+// The number of ranks in a fraction `share` of `ranks`, rounded down; at least one.
 std::size_t kept_ranks(std::size_t ranks, double share);
 
-// Of one matrix the Frobenius norms of some ranks' rows of A and columns of B.
+// Frobenius norms of some ranks' rows of A and columns of B, for one matrix.
 struct TailNorms {
   const AdaptedMatrix* matrix;
   double a = 0;
@@ -42,14 +43,14 @@ struct TailNorms {
 std::vector<TailNorms> tail_norms(const AdapterLayout& shape, std::span<const float> parameters,
                                   const Range& ranks);
 
-// The sum of ||b_j a_j^T||_F^2 over these ranks j and all matrices: how much of what adapters have learned
-// lies in them.
+// The sum of ||b_j a_j^T||_F^2 over these ranks j and all matrices: how much the adapters have learned in
+// these ranks.
 double energy(const AdapterLayout& shape, std::span<const float> parameters, const Range& ranks);
 
 class Adapters {
  public:
   Adapters() = default;
-  // `rank` of 0: no adapters.
+  // A `rank` of 0 means no adapters.
   Adapters(std::size_t rank, float scale) { shape_.rank = rank, shape_.scale = scale; }
 
   bool empty() const { return shape_.matrices.empty(); }
@@ -58,23 +59,22 @@ class Adapters {
   std::size_t row() const { return shape_.row; }
   std::size_t offset() const { return shape_.offset; }
   const std::vector<AdaptedMatrix>& matrices() const { return shape_.matrices; }
-  // The number of the matrix whose tensor is there; matrices().size() if it has no adapter.
+  // Index of the matrix whose tensor has the offset `weight`; matrices().size() if it has no adapter.
   std::size_t find(std::size_t weight) const;
 
-  // Adapts these tensors of the layout, each a matrix [out, in] that is there already, and appends the
-  // adapters' own.
+  // Adapts these existing tensors of the layout, each a matrix [out, in], and appends the adapters' tensor.
   void attach(const std::vector<std::string>& tensors, ParameterLayout& layout, std::uint32_t layer);
 
-  // A uniform in +-1/sqrt(in) as PyTorch's nn.Linear and Microsoft's LoRA have it (Kaiming with a = sqrt(5)),
-  // from one stream for each rank and matrix; B zero.
+  // Initialises A uniformly in +-1/sqrt(in), from one stream for each rank and matrix, as PyTorch's nn.Linear
+  // and Microsoft's LoRA do (Kaiming with a = sqrt(5)). B is zero.
   void initialise(std::span<float> parameters, const Rng& rng) const;
 
   AdapterSpace make_space(std::size_t most_rows) const;
-  // The frozen parameters with the first `ranks` of all adapters added; lent until the next call.
+  // The frozen parameters plus the first `ranks` of all adapters; valid until the next call.
   const float* merge(const Kernels& kernels, std::span<const float> parameters, std::size_t ranks,
                      AdapterSpace& space, float* scratch) const;
-  // Adds to the gradient (of the whole layout) that of the first `ranks` of a matrix's adapter; nothing
-  // beyond.
+  // Adds the gradient of the first `ranks` of a matrix's adapter to `gradient` (of the whole layout). Higher
+  // ranks are not touched.
   void add_gradient(const Kernels& kernels, std::size_t matrix, std::size_t ranks, const AdapterPass& pass,
                     std::span<const float> parameters, float* gradient, AdapterSpace& space,
                     float* scratch) const;

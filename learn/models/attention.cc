@@ -6,9 +6,9 @@
 namespace fedge::learn {
 namespace {
 
-constexpr std::size_t kQueries = 32;  // of a block
+constexpr std::size_t kQueries = 32;  // in a block
 
-// visit(first, count) for each block of positions.
+// Calls visit(first, count) for each block of positions.
 template <class Visit>
 void for_each_block(std::size_t length, const Visit& visit) {
   for (std::size_t first = 0; first < length; first += kQueries)
@@ -19,7 +19,8 @@ float score_scale(const AttentionShape& shape) {
   return 1.0F / std::sqrt(static_cast<float>(shape.width / shape.heads));
 }
 
-// One head of one sequence: where its part of `qkv`, of the probabilities and of the output begins.
+// Calls visit() for each head of each sequence with the offsets of its part of `qkv`, the probabilities and
+// the output.
 template <class Visit>
 void for_each_head(const AttentionShape& shape, const Visit& visit) {
   const std::size_t size = shape.width / shape.heads;
@@ -75,7 +76,7 @@ void attention_backward(const Kernels& kernels, const AttentionShape& shape, con
       kernels.product({count, seen, size}, {ds, length, 1}, {k, row, 1},
                       {.data = dq + first * row, .row = row}, scratch);
     });
-    // A key is seen by the queries from its own on.
+    // A key is seen by the queries from its own position on.
     for_each_block(length, [&](std::size_t first, std::size_t count) {
       const std::size_t corner = first * length + first;
       const ProductShape seen{count, length - first, size};

@@ -1,6 +1,6 @@
 // Causal multi-head attention between two linear layers (Vaswani et al., NeurIPS 2017, section 3.2), over
-// sequences of one length. For each token `qkv` holds queries, keys and values of all heads, width floats
-// each. Queries are taken in blocks, so that most of what the mask would hide is not computed.
+// sequences of equal length. For each token, `qkv` holds the queries, keys and values of all heads, width
+// floats each. Queries are processed in blocks, so that most of the masked scores are not computed.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@ namespace fedge::learn {
 
 struct AttentionShape {
   std::size_t sequences = 0;
-  std::size_t length = 0;  // of each
+  std::size_t length = 0;  // of each sequence
   std::size_t heads = 0;
   std::size_t width = 0;  // a multiple of heads
 };
 
-// output: tokens x width; probabilities: sequences x heads x length x length, kept for backward.
+// output: tokens x width. probabilities: sequences x heads x length x length, needed by attention_backward().
 void attention_forward(const Kernels& kernels, const AttentionShape& shape, const float* qkv,
                        float* probabilities, float* output, float* scratch);
 

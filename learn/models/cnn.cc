@@ -9,7 +9,7 @@
 namespace fedge::learn {
 namespace {
 
-// Each of `count` matrices rows x columns, transposed.
+// Transposes each of `count` matrices of rows x columns.
 void transpose(const float* from, std::size_t count, std::size_t rows, std::size_t columns, float* to) {
   for (std::size_t matrix = 0; matrix < count; ++matrix, from += rows * columns, to += rows * columns)
     for (std::size_t r = 0; r < rows; ++r)
@@ -36,7 +36,7 @@ class CnnWorkspace final : public Workspace {
   ConvolutionSpace conv2;
   AlignedBuffer<float> conv1_gradient;
   AlignedBuffer<float> conv2_gradient;
-  AlignedBuffer<float> flat;  // what conv2 gives, channels first
+  AlignedBuffer<float> flat;  // the output of conv2, channels first
   AlignedBuffer<float> flat_gradient;
   AlignedBuffer<float> dense;
   AlignedBuffer<float> dense_gradient;
@@ -106,7 +106,7 @@ class Cnn final : public LayeredModel {
     return loss;
   }
 
-  // From the logits' gradient to that of what conv2 gives, as far down as something is trained.
+  // Propagates the logits' gradient down to conv2's output, or to the lowest trained layer.
   void backward_dense(const float* w, std::size_t rows, const Destination& destination,
                       CnnWorkspace& s) const {
     const std::size_t lowest = s.trained.lowest();

@@ -1,7 +1,7 @@
-// The CNN of McMahan et al. 2017 (section 3): two 5x5 convolutions ("same" padding), each with ReLU and
-// 2x2 max-pooling, a dense layer with ReLU, the output layer. Sizes are configurable.
-// Parameters are named, shaped and ordered as PyTorch's: "conv1.weight" [out, in, 5, 5], and the first
-// dense layer reads the last activation channels x height x width. Images are height x width x channels.
+// The CNN of McMahan et al. 2017 (section 3): two 5x5 convolutions ("same" padding), each with ReLU and 2x2
+// max-pooling, a dense layer with ReLU, and the output layer. Sizes are configurable. Parameters have
+// PyTorch's names, shapes and order: "conv1.weight" is [out, in, 5, 5], and the first dense layer reads the
+// last activation as channels x height x width. Input images are height x width x channels.
 #pragma once
 
 #include <memory>

@@ -10,8 +10,8 @@ namespace {
 constexpr std::size_t kKernel = ConvolutionShape::kKernel;
 constexpr std::size_t kReach = kKernel / 2;
 
-// use(weight, o, k, at) for each weight of these outputs, in order: it belongs to output o and row k of the
-// kernel, where it is at place `at` of the run.
+// Calls use(weight, o, k, at) for each weight of these outputs, in order. The weight belongs to output o and
+// to row k of the kernel, at position `at` of the row's run.
 template <class Use>
 void for_each_weight(const ConvolutionShape& shape, const Range& outputs, Use use) {
   std::size_t weight = outputs.begin * shape.patch();
@@ -91,7 +91,7 @@ struct Convolution::Image {
   const float* dy;
 };
 
-// For each of these channels: the pixels where its gradient is not zero, as places in the padded image.
+// Lists for each of these channels the pixels with a nonzero gradient, as offsets in the padded image.
 void Convolution::list_channel_rows(const std::vector<Range>& channels, const Image& image,
                                     ConvolutionSpace& space) const {
   const auto [pixels, output, winners, dy] = image;
@@ -110,7 +110,7 @@ void Convolution::list_channel_rows(const std::vector<Range>& channels, const Im
       for (const Range& range : channels) {
         Term* terms = space.pixel_terms.data() + range.begin * shape_.pooled();
         for (std::size_t c = range.begin; c < range.end; ++c, terms += shape_.pooled()) {
-          // Written always, kept only if it counts: no branch to mispredict.
+          // Always written, but kept only if the gradient is nonzero: this avoids a branch.
           std::uint32_t& count = space.channel_rows[c].count;
           terms[count] = {places[static_cast<std::size_t>(winners[at + c])], dy[at + c]};
           count += output[at + c] > 0.0F ? 1 : 0;
@@ -120,7 +120,7 @@ void Convolution::list_channel_rows(const std::vector<Range>& channels, const Im
   }
 }
 
-// For each pixel: the channels that have a gradient there, as places in the wide weights.
+// Lists for each pixel the channels with a nonzero gradient there, as offsets in the wide weights.
 void Convolution::list_pixel_rows(const Image& image, ConvolutionSpace& space) const {
   auto [pixels, output, winners, dy] = image;
   Term* terms = space.channel_terms.data();
@@ -150,8 +150,8 @@ void Convolution::list_pixel_rows(const Image& image, ConvolutionSpace& space) c
   }
 }
 
-// The destination may be the weights themselves, which are needed unchanged until the end: gradients are
-// summed up apart.
+// Gradients are summed in separate buffers: the destination may be the weights, which must not change until
+// the end.
 void Convolution::clear_gradients(const LayerRows& trained, ConvolutionSpace& space) const {
   const std::size_t row = kKernel * shape_.wide_run();
   for (const Range& outputs : trained.weights)

@@ -24,8 +24,8 @@ class DenseWorkspace final : public Workspace {
   }
 
   std::size_t max_batch;
-  std::vector<AlignedBuffer<float>> outputs;    // of each layer, after ReLU; of the last: logits
-  std::vector<AlignedBuffer<float>> gradients;  // with respect to the same
+  std::vector<AlignedBuffer<float>> outputs;    // output of each layer after ReLU; of the last layer: logits
+  std::vector<AlignedBuffer<float>> gradients;  // gradients with respect to the outputs
   AdapterSpace adapter;
   AlignedBuffer<float> scratch;
 };
@@ -113,8 +113,8 @@ class DenseModel final : public LayeredModel {
     return loss;
   }
 
-  // All layers are frozen: their weights' gradients are left out, and those of the inputs below the lowest
-  // one that has an adapter.
+  // All layers are frozen: skips the weights' gradients, and the inputs' gradients below the lowest layer
+  // with an adapter.
   void backward_adapters(std::span<const float> parameters, const Batch& batch,
                          const Destination& destination, DenseWorkspace& space) const {
     const std::size_t rows = batch.labels.size();

@@ -1,6 +1,6 @@
-// DenseModel: fully connected layers with ReLU between them. No hidden layer is softmax regression,
-// hidden layers make an MLP. Tensors "dense1.weight" [out, in], "dense1.bias" [out], "dense2..." as in
-// PyTorch's nn.Linear. The adapters' targets are layers, "dense1"; none: all of them.
+// DenseModel: fully connected layers with ReLU between them. Without hidden layers it is softmax regression,
+// otherwise an MLP. Tensors are "dense1.weight" [out, in], "dense1.bias" [out], "dense2..." as in PyTorch's
+// nn.Linear. The adapters' targets are layers such as "dense1"; an empty list means all layers.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace fedge::learn {
 
-// `widths`: inputs, hidden units of each layer, classes.
+// `widths`: number of inputs, hidden units of each layer, number of classes.
 std::unique_ptr<Model> make_dense_model(const std::vector<std::size_t>& widths,
                                         const AdapterSpec& adapter = {});
 

@@ -1,5 +1,5 @@
-// What the models share: where a layer's weights lie, their initialisation, one dense layer's forward
-// and backward on the kernels, and the two uses of a backward pass.
+// Shared parts of the models: layers in the parameter vector, their initialisation, a dense layer's forward
+// and backward passes, and the two uses of a backward pass.
 #pragma once
 
 #include <cstddef>
@@ -16,27 +16,27 @@ namespace fedge::learn {
 
 // A layer with a weight matrix [out, in] and a bias [out] inside the flat parameter vector.
 struct Layer {
-  std::size_t weight = 0;  // offsets
+  std::size_t weight = 0;  // offset
   std::size_t bias = 0;
   std::size_t in = 0;
   std::size_t out = 0;
 };
 
-// Appends weight (of this shape, whose first dimension is out) and bias to the layout.
+// Appends a weight of this shape, whose first dimension is out, and a bias to the layout.
 Layer add_layer(ParameterLayout& layout, const std::string& name, std::vector<std::size_t> weight_shape,
                 std::uint32_t index, bool trainable = true);
 
 // PyTorch's default: weights and biases uniform in +-1/sqrt(in).
 void initialise_layer(const Layer& layer, std::span<float> parameters, Rng rng);
 
-// How a backward pass treats what it computes: a gradient of its own (keep 0), or a step on the
-// parameters in place (keep 1 - learning_rate * weight_decay; the loss gradient is already scaled).
+// Where a backward pass writes: to a separate gradient (keep 0), or to the parameters as an SGD step in place
+// (keep 1 - learning_rate * weight_decay; the loss gradient is already scaled).
 struct Destination {
   float* values;  // of the whole model
   float keep;
 };
 
-// A model whose gradient and whose SGD step are one backward pass with different destinations.
+// A model whose gradient and SGD step are the same backward pass with different destinations.
 class LayeredModel : public Model {
  public:
   bool steps_in_place() const override { return adapters() == nullptr; }
@@ -51,27 +51,27 @@ class LayeredModel : public Model {
   }
 
  private:
-  // Returns the loss; its gradient, times `scale`, goes to the destination.
+  // Returns the loss, and applies its gradient, times `scale`, to the destination.
   virtual BatchLoss backpropagate(std::span<const float> parameters, const Batch& batch, float scale,
                                   const Destination& destination, Workspace& workspace) const = 0;
 };
 
 inline DenseShape shape_of(const Layer& layer, std::size_t rows) { return {rows, layer.in, layer.out}; }
 
-// What one layer's backward pass reads, and dx.
+// The inputs of one layer's backward pass, and dx.
 struct LayerPass {
   std::size_t rows = 0;            // of the batch
-  const float* weights = nullptr;  // the layer's own
+  const float* weights = nullptr;  // of this layer
   const float* x = nullptr;        // its inputs
-  const float* dy = nullptr;       // with respect to its outputs
-  float* dx = nullptr;             // written: with respect to x; null if it is not needed
+  const float* dy = nullptr;       // gradient with respect to its outputs
+  float* dx = nullptr;             // written: gradient with respect to x; null if not needed
 };
 
-// y (rows x out) from x (rows x in).
+// Computes y (rows x out) from x (rows x in).
 void layer_forward(const Kernels& kernels, const Layer& layer, std::span<const float> parameters,
                    std::size_t rows, const float* x, float* y);
-// dx (rows x in; none if null) from dy, then the trained rows of weights and bias. dx is taken from the old
-// weights. Returns what was issued.
+// Computes dx (rows x in; skipped if null) from dy and the old weights, then the trained rows of weights and
+// bias. Returns the number of multiply-adds.
 Products layer_backward(const Kernels& kernels, const Layer& layer, const LayerRows& trained,
                         const LayerPass& pass, const Destination& destination);
 

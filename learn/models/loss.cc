@@ -16,7 +16,7 @@ BatchLoss cross_entropy(const Kernels& kernels, std::span<float> logits, std::sp
   for (std::size_t r = 0; r < rows; ++r) {
     float* row = logits.data() + r * classes;
     const std::size_t label = labels[r];
-    // A probability that underflowed would make the loss infinite; the gradient does not mind.
+    // Clamped, because an underflowed probability would make the loss infinite. The gradient is not affected.
     const double log_probability = std::log(std::max(row[label], std::numeric_limits<float>::min()));
     loss -= log_probability;
     squares += log_probability * log_probability;

@@ -1,4 +1,4 @@
-// Softmax cross-entropy, the end of every model here.
+// Softmax cross-entropy, the loss of all models.
 #pragma once
 
 #include <cstddef>
@@ -11,27 +11,27 @@
 
 namespace fedge::learn {
 
-// Turns logits (rows x classes) in place into scale * d(mean loss)/d(logits) and returns the loss.
-// Each label must be below classes.
+// Turns logits (rows x classes) in place into scale * d(mean loss)/d(logits) and returns the loss. Each label
+// must be below `classes`.
 BatchLoss cross_entropy(const Kernels& kernels, std::span<float> logits, std::span<const std::uint8_t> labels,
                         std::size_t classes, float scale);
 
-// The same for a batch of sequences whose tokens come in pieces. The mean is over the targets of the whole
-// batch; where there is none, nothing is lost and the gradient is 0.
+// The same for a batch of sequences whose logits arrive in pieces. The mean is over the targets of the whole
+// batch; without targets, loss and gradient are 0.
 class TokenLoss {
  public:
-  // `targets`: whole sequences of so many tokens; lent.
+  // `targets` are whole sequences of `length` tokens; they must outlive the object.
   TokenLoss(std::span<const Token> targets, std::size_t length);
-  // Turns the logits (tokens x vocabulary) of tokens first, first + 1, ... in place into
-  // d(mean loss)/d(logits). Each target must be below the vocabulary's size, or kNoToken.
+  // Turns the logits (tokens x vocabulary) of tokens first, first + 1, ... in place into d(mean
+  // loss)/d(logits). Each target must be below the vocabulary's size, or kNoToken.
   void add(const Kernels& kernels, std::span<float> logits, std::size_t first, std::size_t vocabulary);
   BatchLoss result() const;
 
  private:
   std::span<const Token> targets_;
   std::size_t length_;
-  std::vector<std::uint32_t> counts_;  // of targets, by sequence
-  std::vector<double> losses_;         // their sums
+  std::vector<std::uint32_t> counts_;  // number of targets, by sequence
+  std::vector<double> losses_;         // sum of losses, by sequence
   std::size_t total_ = 0;
 };
 

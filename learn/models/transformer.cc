@@ -16,7 +16,7 @@
 namespace fedge::learn {
 namespace {
 
-constexpr double kInitialDeviation = 0.02;  // of the initial weights
+constexpr double kInitialDeviation = 0.02;  // standard deviation of the initial weights
 
 struct Norm {
   std::size_t weight = 0;
@@ -25,14 +25,14 @@ struct Norm {
 
 struct Block {
   Norm norm1;
-  Layer qkv;  // three tensors [width, width] behind each other, then three biases
+  Layer qkv;  // three consecutive tensors [width, width], then three biases
   Layer o;
   Norm norm2;
   Layer up;
   Layer down;
 };
 
-// Some sequences of a batch, and the parameters they are worked on with.
+// Some sequences of a batch, and the parameters used for them.
 struct Piece {
   std::span<const Token> tokens;
   std::size_t length = 0;  // of a sequence
@@ -41,11 +41,11 @@ struct Piece {
   std::size_t sequences() const { return tokens.size() / length; }
 };
 
-// Where a backward pass puts the gradient of the whole layout, and of what.
+// Where a backward pass adds the gradient of the whole layout, and the parameters that it is for.
 struct Gradient {
   float* values;
-  std::span<const float> parameters;  // with the adapters'
-  std::size_t ranks;                  // of the adapters
+  std::span<const float> parameters;  // including the adapters'
+  std::size_t ranks;                  // number of the adapters' ranks in use
 };
 
 class Transformer final : public Model {
@@ -75,7 +75,8 @@ class Transformer final : public Model {
         std::ranges::fill(values, gain ? 1.0F : 0.0F);
         continue;
       }
-      // What is added to the residual stream starts smaller, the more layers add to it (GPT-2, section 2.3).
+      // Weights that add to the residual stream start smaller, the more layers there are (GPT-2, section
+      // 2.3).
       const bool residual = tensor.name.ends_with(".o.weight") || tensor.name.ends_with(".down.weight");
       const double deviation = residual
                                    ? kInitialDeviation / std::sqrt(2.0 * static_cast<double>(shape_.layers))
@@ -131,7 +132,7 @@ class Transformer final : public Model {
     return batch.length == 0 ? shape_.context : batch.length;
   }
 
-  // visit(first, count) of tokens, whole sequences that the workspace has room for.
+  // Calls visit(first, count) for ranges of tokens: whole sequences that fit into the workspace.
   template <class Visit>
   void for_each_piece(const Batch& batch, const TransformerSpace& space, const Visit& visit) const {
     const std::size_t length = length_of(batch);
@@ -162,7 +163,7 @@ class Transformer final : public Model {
         {piece.rows(), layer.in, layer.out}, {x, layer.in, 1}, {piece.weights + layer.weight, 1, layer.in},
         {.data = y, .row = layer.out, .bias = piece.weights + layer.bias, .add = add}, space.scratch.data());
   }
-  // dx (rows x in; none if null) from dy, and the layer's own gradient or its adapters'.
+  // Computes dx (rows x in; skipped if null) from dy, and adds the gradient of the layer or of its adapters.
   void linear_backward(const Layer& layer, const Piece& piece, const float* x, const float* dy, float* dx,
                        const Gradient& to, TransformerSpace& space) const;
   void norm_backward(const Norm& norm, const Piece& piece, const float* x, const NormStatistics* statistics,
@@ -171,10 +172,10 @@ class Transformer final : public Model {
   TransformerShape shape_;
   Adapters adapters_;
   std::size_t tokens_ = 0;     // offset of the token embedding
-  std::size_t positions_ = 0;  // of the position embedding
+  std::size_t positions_ = 0;  // offset of the position embedding
   std::vector<Block> blocks_;
   Norm norm_;
-  std::size_t head_ = 0;  // of the head's weights: the token embedding's if tied
+  std::size_t head_ = 0;  // offset of the head's weights: the token embedding's if tied
 };
 
 void Transformer::add_tensors(ParameterLayout& layout, bool trainable) {
@@ -269,7 +270,7 @@ void Transformer::run_block(const Block& block, const Piece& piece, Activations&
   linear(block.down, piece, a.bent.data(), out, true, space);
 }
 
-// From d(logits) in space.logits.
+// Starts from d(logits) in space.logits.
 void Transformer::run_backward(const Piece& piece, const Gradient& to, TransformerSpace& space) const {
   const std::size_t d = shape_.width;
   const std::size_t rows = piece.rows();
@@ -307,7 +308,7 @@ void Transformer::backward_attention(const Block& block, const Piece& piece, con
       kernels(), {piece.sequences(), piece.length, shape_.heads, shape_.width},
       {a.qkv.data(), a.probabilities.data(), space.dnormed.data(), space.dqkv.data(), space.square.data()},
       space.scratch.data());
-  // Below the first block nothing is trained but with the whole model.
+  // With adapters, nothing below the first block is trained: its input gradient is not needed.
   const bool last = &block == &blocks_.front() && !adapters_.empty();
   linear_backward(block.qkv, piece, a.normed1.data(), space.dqkv.data(),
                   last ? nullptr : space.dnormed.data(), to, space);
@@ -339,7 +340,7 @@ void Transformer::linear_backward(const Layer& layer, const Piece& piece, const 
     space.products.weights += rows * layer.out * layer.in;
     return;
   }
-  // Queries, keys and values are one layer of three matrices.
+  // Queries, keys and values are one layer with three matrices.
   const std::size_t step = layer.out == 3 * layer.in ? layer.in : layer.out;
   for (std::size_t first = 0; first < layer.out; first += step) {
     const std::size_t matrix = adapters_.find(layer.weight + first * layer.in);
@@ -350,7 +351,7 @@ void Transformer::linear_backward(const Layer& layer, const Piece& piece, const 
   }
 }
 
-// Adds to space.dx what comes through a norm, whose outputs' gradient is in space.dnormed.
+// Adds to space.dx the gradient through a norm, given its outputs' gradient in space.dnormed.
 void Transformer::norm_backward(const Norm& norm, const Piece& piece, const float* x,
                                 const NormStatistics* statistics, const Gradient& to,
                                 TransformerSpace& space) const {

@@ -1,6 +1,6 @@
-// What one thread's passes through a transformer are written into; private to transformer.cc. About
-// (16 width + heads * context) floats a token and layer and (11 width + vocabulary) a token besides, for
-// kBlockTokens tokens however large the batch is.
+// Scratch of one thread for a transformer; private to transformer.cc. Size: about (16 width + heads *
+// context) floats per token and layer, and (11 width + vocabulary) more per token, for kBlockTokens tokens,
+// whatever the batch size.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace fedge::learn {
 
-// What a block's forward pass leaves for its backward pass, for the tokens of one block of sequences.
+// What a block's forward pass keeps for its backward pass, for one block of sequences.
 struct Activations {
   Activations(const TransformerShape& s, std::size_t tokens, std::size_t sequences)
       : x(tokens * s.width),
@@ -36,7 +36,7 @@ struct Activations {
   AlignedBuffer<float> x2;
   AlignedBuffer<float> normed2;
   AlignedBuffer<float> raised;  // before GELU
-  AlignedBuffer<float> bent;    // after it
+  AlignedBuffer<float> bent;    // after GELU
   std::vector<NormStatistics> statistics1;
   std::vector<NormStatistics> statistics2;
 };
@@ -59,9 +59,9 @@ class TransformerSpace final : public Workspace {
     for (std::size_t i = 0; i < s.layers; ++i) blocks.emplace_back(s, sequences * s.context, sequences);
   }
 
-  std::size_t sequences;  // at a time
+  std::size_t sequences;  // sequences processed at a time
   std::vector<Activations> blocks;
-  AlignedBuffer<float> x;  // behind the last block
+  AlignedBuffer<float> x;  // after the last block
   AlignedBuffer<float> normed;
   std::vector<NormStatistics> statistics;
   AlignedBuffer<float> logits;
