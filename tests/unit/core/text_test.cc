@@ -52,6 +52,6 @@ TEST_CASE("json text: quotation marks, backslashes and control characters are es
   CHECK(json_text(std::string("a \"b\" c:\\d/e")) == "\"a \\\"b\\\" c:\\\\d/e\"");
   CHECK(json_text(std::string("1\n2\t3\x01")) == "\"1\\n2\\t3\\u0001\"");
   CHECK(json_text(std::string("caf\xc3\xa9")) == "\"caf\xc3\xa9\"");
-  // What is no UTF-8 would be no JSON either.
+  // Invalid UTF-8 would make invalid JSON.
   CHECK(json_text(std::string("y\xffz")) == "\"y\xef\xbf\xbdz\"");
 }

@@ -22,7 +22,7 @@ class MemoryHarness final : public suite::Harness {
     directory_.advance(now_);
   }
   bool wait(const std::function<bool()>& condition) override { return condition(); }
-  // It has no strangers: who lays something down publishes it.
+  // The directory in memory has no hostile nodes: planted bytes are published.
   void plant(const Record& claimed, std::vector<std::byte> bytes) override {
     Record record = claimed;
     record.bytes = std::move(bytes);
@@ -35,7 +35,7 @@ class MemoryHarness final : public suite::Harness {
   Time now_ = Time(seconds(1000));
 };
 
-// Signing takes longer than all else here: each record is made once.
+// Makes each record only once: signing is the slowest step of these tests.
 struct Records {
   std::map<std::uint64_t, SecretKey> keys;
 
@@ -61,7 +61,7 @@ void publish(MemoryDirectory& directory, const Record& record) {
   directory.publish(record, [](const Result<void>& kept) { CHECK(kept); });
 }
 
-// What a watcher was told: signer and sequence, 0 for gone.
+// The changes that a watcher received: signer and sequence; 0: the record is gone.
 using Told = std::vector<std::pair<PublicKey, std::uint64_t>>;
 
 Subscription watch(Directory& directory, const std::vector<Record>& records, Told& told) {
@@ -149,7 +149,7 @@ TEST_CASE("memory directory: bounds are kept, named, and leave what is there alo
   publish(directory, first);
   publish(directory, make.make(2, 1, 60));
   CHECK(refusal(directory, make.make(3, 1, 60), "at most 2 records") == ErrorCode::kResource);
-  publish(directory, make.make(1, 2, 60));  // what is there may be replaced
+  publish(directory, make.make(1, 2, 60));  // the existing record may be replaced
   CHECK(directory.records() == 2);
   CHECK(directory.bytes() == 2 * size);
   MemoryDirectory small({.max_bytes = size});

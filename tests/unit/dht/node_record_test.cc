@@ -50,7 +50,7 @@ void check_refused(const NodeRecord& record, const std::string& field) {
   CHECK(encoded.error().message.find(field) != std::string::npos);
 }
 
-// A valid record's bytes with a field, by its tag, of eight other ones.
+// Appends a double with this field tag to a valid record's bytes, and decodes them.
 Result<NodeRecord> with_double(std::uint8_t tag, double value) {
   auto bytes = example_bytes();
   bytes.push_back(std::byte{tag});
@@ -110,7 +110,7 @@ TEST_CASE("node record: what no record may hold is refused, with the field") {
   }
   CHECK(with_double(0x41, 0.75)->availability == 0.75);
   for (const double label : {kNan, kInfinity, -kInfinity}) check_refused({.labels = {1, label}}, "label 1");
-  CHECK_FALSE(encode_node_record({.labels = {1e300}}));  // single precision has no such number
+  CHECK_FALSE(encode_node_record({.labels = {1e300}}));  // out of float's range
   check_refused({.labels = std::vector<double>(kMaxLabels + 1)}, "901 labels");
 }
 
@@ -126,7 +126,7 @@ TEST_CASE("node record: other versions, what is too long and what is no record a
   const auto bytes = example_bytes();
   for (std::size_t size = 0; size + 1 < bytes.size(); ++size)
     if (const auto cut = decode_node_record(std::span(bytes).first(size))) CHECK(cut->labels.empty());
-  auto longer = bytes;  // an unknown field
+  auto longer = bytes;  // with an unknown field
   longer.insert(longer.end(), {std::byte{0xfa}, std::byte{0x07}, std::byte{0xb0}, std::byte{0x20}});
   longer.resize(longer.size() + 4144);
   CHECK(decode_node_record(longer).error().message.find("at most 4096") != std::string::npos);
@@ -149,7 +149,7 @@ TEST_CASE("node record: hostile bytes are refused or are a valid record") {
     for (const double label : decoded->labels) REQUIRE(std::isfinite(label));
     REQUIRE(encode_node_record(*decoded));
   }
-  CHECK(valid > 1000);  // a record with a bit of its round flipped, for instance, is as valid as before
+  CHECK(valid > 1000);  // for instance, a record with another round is still valid
 }
 
 }  // namespace fedge::dht

@@ -47,7 +47,7 @@ Flaw flaw_of(const Key& key, const std::vector<std::byte>& bytes, Time now = kNo
   return std::get<Refusal>(opened).flaw;
 }
 
-// The fields of a message of length-delimited fields 1 and 2, by the encoding of protocol buffers.
+// The two length-delimited fields 1 and 2 of a message, parsed by hand.
 std::pair<std::string, std::string> two_fields(const std::vector<std::byte>& bytes) {
   std::size_t at = 0;
   const auto next = [&] { return std::to_integer<unsigned>(bytes.at(at++)); };
@@ -67,7 +67,7 @@ std::pair<std::string, std::string> two_fields(const std::vector<std::byte>& byt
   return {first, field(0x12)};
 }
 
-// What `signer` would make of the record if it lay under another key, whatever its content says.
+// Signs the record with another key field, whatever its content says.
 std::vector<std::byte> with_key(const Record& record, const Key& key, const SecretKey& signer) {
   std::string text = two_fields(record.bytes).first;
   const auto raw = [](const auto& bytes) {
@@ -178,12 +178,12 @@ TEST_CASE("record: each flaw is told from the others") {
 }
 
 TEST_CASE("record: another's statement under a key of its own is not the signer's to make") {
-  // Signed by 1, and lying where 2's status does: the key in the record would have to be false.
+  // Node 1 signs a record that is stored where node 2's status belongs: the key would have to be false.
   const Record mine = node(1, 5);
   CHECK(flaw_of(node_key(key_number(2).public_key(), RunId(7)), mine.bytes) == Flaw::kMisplaced);
   CHECK(flaw_of(coordinator_key(key_number(2).public_key()),
                 make(1, 5, Announcement{{{"192.0.2.7", 1}}, "", RunId()}).bytes) == Flaw::kMisplaced);
-  // The same with a record that says the other's key and is signed so.
+  // The record now states node 2's key, and node 1 signs that.
   const Key theirs = node_key(key_number(2).public_key(), RunId(7));
   CHECK(flaw_of(theirs, with_key(mine, theirs, key_number(1))) == Flaw::kMisplaced);
   CHECK(std::holds_alternative<Record>(open_record(mine.key, with_key(mine, mine.key, key_number(1)), kNow)));
@@ -230,7 +230,7 @@ TEST_CASE("record guard: the latest of each signer is given out, and never an ea
   CHECK(latest({first}) == std::vector{first});
   CHECK(latest({first}) == std::vector{first});
   CHECK(latest({first, second, first}) == std::vector{second});
-  CHECK(guard.counts().total() == 0);  // nodes keep earlier ones for a while
+  CHECK(guard.counts().total() == 0);  // no flaw: nodes keep earlier records for a while
   CHECK(latest({first}).empty());
   CHECK(latest({first, other}).empty());
   CHECK(latest({second}) == std::vector{second});
@@ -267,7 +267,7 @@ TEST_CASE("record guard: its memory is bounded, keeps who is in it, and has room
   };
   CHECK(taken(node(1, 5, 1010)));
   CHECK(taken(node(2, 5, 1020)));
-  CHECK(taken(node(3, 5)));  // not remembered
+  CHECK(taken(node(3, 5)));  // beyond the guard's memory: not remembered
   CHECK(guard.remembered() == 2);
   CHECK(taken(node(3, 4)));
   CHECK_FALSE(taken(node(1, 4)));
@@ -292,7 +292,7 @@ TEST_CASE("record guard: what has ended, or could not last so long by a clock pu
   CHECK_FALSE(taken(node(1, 6, ahead + 60), Time(seconds(ahead))));
   CHECK(taken(node(1, 6, 1060), kNow));
   CHECK_FALSE(taken(node(1, 5, 1060), kNow));
-  // A full memory of what was seen ahead has room again.
+  // The memory of records that were seen ahead of time has space again.
   CHECK(taken(node(1, 90, ahead + 60), Time(seconds(ahead))));
   CHECK(taken(node(2, 90, ahead + 60), Time(seconds(ahead))));
   CHECK(taken(node(2, 9, 1060), kNow));

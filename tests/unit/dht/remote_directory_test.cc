@@ -1,4 +1,4 @@
-// What directories in others' hands share, over a network that is a list of values in memory.
+// Tests RemoteDirectory, the common part of directories on other nodes, over a network simulated in memory.
 #include "dht/remote_directory.h"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr Duration kDecades = std::chrono::hours{24 * 365 * 30};
 
-// Nodes that keep everything; each `get` is counted.
+// A network that keeps every value and counts each `get`.
 class PlainNetwork final : public RemoteDirectory {
  public:
   PlainNetwork() : RemoteDirectory(RemoteOptions{}) {}
@@ -52,7 +52,7 @@ std::vector<Record> lookup(Directory& directory, const Key& key) {
   return records;
 }
 
-// What a watcher is told: sequences, 0 for gone.
+// Watches a key and records the sequence numbers; 0: the record is gone.
 Subscription watch(Directory& directory, const Key& key, std::vector<std::uint64_t>& told) {
   auto watched = directory.watch({{key}, seconds(10)}, [&told](const Change& change) {
     told.push_back(change.record != nullptr ? change.record->sequence : 0);
@@ -61,7 +61,7 @@ Subscription watch(Directory& directory, const Key& key, std::vector<std::uint64
   return std::move(*watched);
 }
 
-// A clock that is decades ahead is put right; then a process that began after that speaks.
+// A clock that is decades ahead is corrected. Then a process that started after the correction publishes.
 void put_right(Directory& directory) {
   const Time right = Time(seconds(1'000'000)), ahead = right + kDecades;
   directory.advance(ahead);

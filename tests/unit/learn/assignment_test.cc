@@ -1,4 +1,4 @@
-// What a client's assignment makes of a task's training: parts, slices, nested slices, limits.
+// Tests what an assignment changes in training: parts, slices, nested slices, limits.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ TaskSpec task_spec() {
   return spec;
 }
 
-// Null where Fashion-MNIST is not installed; the test case is then skipped.
+// Returns null if Fashion-MNIST is not installed; the test case is then skipped.
 std::shared_ptr<const Task> build(const TaskSpec& spec) {
   auto task = Task::build(spec, 42);
   if (!task && task.error().code == ErrorCode::kNotFound) {
@@ -65,7 +65,7 @@ std::vector<float> update_of(const Task& task, const Assignment& assignment) {
   return update_of(task, assignment, trainer);
 }
 
-// Trained by hand in a trainer of this model, from these values, on the client's samples with its stream.
+// Trains this model in a trainer from these values, on the client's samples with its random stream.
 std::vector<float> difference(const Task& task, const Model& model, const std::vector<float>& start,
                               const TrainingOptions& options) {
   std::vector<float> trained = start;
@@ -117,7 +117,7 @@ TEST_CASE("assignment: everything as coverage, whole or sliced, is training with
   CHECK(update_of(*task, assignment_of(&all, LocalModel::kWhole)) == expected);
   CHECK(update_of(*task, assignment_of(&all, LocalModel::kSlice)) == expected);
   CHECK(update_of(*task, assignment_of(nullptr, LocalModel::kSlice)) == expected);
-  // Without narrower widths to draw, nested training is that of the slice.
+  // Without narrower widths to draw, nested training equals the slice's training.
   CHECK(update_of(*task, assignment_of(&all, LocalModel::kNested)) == expected);
 }
 
@@ -150,18 +150,18 @@ TEST_CASE("assignment: nested training draws from the shares that fit into the s
   Assignment assignment = assignment_of(&slice, LocalModel::kNested);
   const std::vector<double> shares = {1.0, 0.25, 0.75, 0.5, 0.25};
   assignment.shares = shares;
-  // A quarter of 10 is 2.5, which is 3; three quarters and the whole do not fit.
+  // A quarter of 10 is 2.5, rounded to 3; three quarters and the whole do not fit.
   const std::vector<Widths> networks = {{4, 3}, {8, 5}};
   const Widths own = {8, 5};
   const auto expected =
       difference(*task, task->model(), pack(global, slice), {.slice = &own, .nested = networks});
   const auto update = update_of(*task, assignment);
   CHECK(update == expected);
-  // The slice is drawn from although it is none of the shares.
+  // The slice is one of the networks to draw even if its share is not listed.
   assignment.shares = std::span(shares).first(2);
   CHECK(update_of(*task, assignment) == expected);
   CHECK(update != update_of(*task, assignment_of(&slice, LocalModel::kSlice)));
-  // A network as wide as the slice in one layer still fits.
+  // A network that is as wide as the slice in one layer still fits.
   const Coverage narrow = prefix_slice(task->model(), {8, 3});
   const std::vector<Widths> fitting = {{4, 3}, {8, 3}};
   const Widths narrow_widths = {8, 3};

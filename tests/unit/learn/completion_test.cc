@@ -51,7 +51,7 @@ TEST_CASE(
   REQUIRE(data);
   const auto trained = pretrain(spec, 1, *data, {});
   REQUIRE(trained);
-  // LCS of four words of either: 4 of 4; 3 of 4 of the model's and of 6 of the reference's; none.
+  // LCS: 4 of 4 words; 3 words, of 4 in the model's line and 6 in the reference; none.
   const std::vector<Completion> lines = {
       {"say: ", "the sea is cold"}, {"say: ", "The deep grey sea was cold"}, {"say: ", "nothing"}};
   Sequential one;

@@ -28,7 +28,7 @@ std::vector<float> random_values(std::size_t count, Rng rng) {
 
 learn::test::Values exact(std::span<const float> values) { return {values.begin(), values.end()}; }
 
-// Infinite if a NaN is where a number should be.
+// Returns infinity if a value is NaN.
 double worst_difference(std::span<const float> actual, std::span<const double> expected) {
   REQUIRE(actual.size() == expected.size());
   double worst = 0;
@@ -39,7 +39,7 @@ double worst_difference(std::span<const float> actual, std::span<const double> e
   return worst;
 }
 
-// Widths that leave every remainder of a tile of pixels; channels around the vectors' lengths.
+// Widths with every remainder of a pixel tile; numbers of channels around the vectors' lengths.
 const std::vector<ConvolutionShape>& shapes() {
   static const std::vector<ConvolutionShape> all = {
       {2, 2, 1, 1},  {4, 6, 1, 9},   {2, 8, 3, 5},   {6, 4, 4, 17},  {2, 10, 2, 33},
@@ -58,7 +58,7 @@ void for_each_convolution(Check check) {
     }
 }
 
-// One layer, its inputs, and what is to be differentiated: the sum of dy * output.
+// One layer with its inputs; the differentiated quantity is the sum of dy * output.
 struct ConvolutionSample {
   static constexpr std::size_t kRows = 3;
   ConvolutionSample(const ConvolutionShape& s, const Rng& rng)
@@ -68,7 +68,7 @@ struct ConvolutionSample {
         x(random_values(kRows * s.input_size(), rng.fork("x"))),
         dy(random_values(kRows * s.output_size(), rng.fork("dy"))) {}
 
-  // In double precision, over all rows.
+  // Computes the outputs of all rows in double precision.
   static learn::test::Values outputs(const ConvolutionShape& shape, std::span<const double> weights,
                                      std::span<const double> inputs) {
     learn::test::Values all;
@@ -111,7 +111,7 @@ double central_difference(double& variable, Function function) {
   return (above - below) / (2.0 * kStep);
 }
 
-// About so many of `count` places, the first and the last among them.
+// Returns about 40 of `count` indices, including the first and the last.
 std::vector<std::size_t> some_of(std::size_t count) {
   std::vector<std::size_t> places;
   const std::size_t step = std::max<std::size_t>(1, count / 40);
@@ -129,8 +129,8 @@ TEST_CASE("convolution: forward is bias, ReLU and max-pool of the definition on 
     std::fill_n(space.unpooled.data(), space.unpooled.size(), kNan);
     Convolution(shape, s.layer).forward(kernels, s.parameters, ConvolutionSample::kRows, s.x.data(), space);
     const learn::test::Values y = ConvolutionSample::outputs(shape, s.weights(), exact(s.x));
-    // At most 826 terms below 1: partial sums stay below about 32, each addition is off by half a unit of
-    // that.
+    // At most 826 terms below 1: partial sums stay below about 32, and each addition rounds by half a unit of
+    // this.
     CHECK(worst_difference(space.output.span(), y) <= 2e-5);
   });
 }
@@ -155,7 +155,7 @@ TEST_CASE("convolution: backward is the derivative by weights, bias and inputs o
     for (const std::size_t i : some_of(x.size()))
       worst = std::max(worst, std::abs(central_difference(x[i], objective) - static_cast<double>(dx[i])));
     CHECK(worst <= 3e-5);
-    // Nothing else is written.
+    // The kernel writes nothing else.
     CHECK(std::all_of(gradient.begin(), gradient.begin() + 3, [](float g) { return std::isnan(g); }));
     CHECK(std::none_of(gradient.begin() + 3, gradient.end(), [](float g) { return std::isnan(g); }));
     CHECK(std::none_of(dx.begin(), dx.end(), [](float g) { return std::isnan(g); }));
@@ -193,8 +193,8 @@ TEST_CASE("pool: the first of equal pixels wins, and what is not positive become
       CAPTURE(kernels->name);
       CAPTURE(out);
       const std::size_t stride = (out + kernels->panel - 1) / kernels->panel * kernels->panel;
-      // Four pixels: channel c has its largest value in pixel c % 4 and, for every other four channels, in
-      // those behind it too.
+      // Four pixels: channel c is largest in pixel c % 4; for every second group of four channels, the pixels
+      // behind are equally large.
       std::vector<float> y(4 * stride, 1e30F);
       for (std::size_t c = 0; c < out; ++c)
         for (std::size_t p = 0; p < 4; ++p) {
@@ -230,7 +230,7 @@ TEST_CASE("add_terms: adds each row's weighted runs, for every length of run and
         std::vector<Term> terms(2 * count);
         for (Term& term : terms)
           term = {static_cast<std::uint32_t>(rng.below(51)), static_cast<float>(2.0 * rng.uniform() - 1.0)};
-        // Two rows with a place between them that nobody may touch.
+        // Two rows with a gap between them that must not be touched.
         const TermRow rows[] = {{terms.data(), count, 0},
                                 {terms.data() + count, count, static_cast<std::uint32_t>(wide + 5)}};
         std::vector<float> to = before;

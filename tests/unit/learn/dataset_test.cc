@@ -20,7 +20,7 @@ struct TrainTest {
   std::shared_ptr<const Dataset> test;
 };
 
-// Both splits, or the first error.
+// Loads both splits, or returns the first error.
 Result<TrainTest> load(const DataSpec& spec) {
   FEDGE_TRY(train, load_train(spec));
   FEDGE_TRY(test, load_test(spec));
@@ -33,7 +33,7 @@ std::vector<float> input_of(const Dataset& data, std::size_t sample) {
   return input;
 }
 
-// Sample i is one shade all over.
+// Every pixel of sample i has the shade i.
 learn::test::Bytes images(const learn::test::Bytes& shades) {
   learn::test::Bytes pixels;
   for (const auto shade : shades) pixels.insert(pixels.end(), kPixels, shade);
@@ -44,7 +44,7 @@ learn::test::Bytes labels(const learn::test::Bytes& values) {
   return idx({static_cast<std::uint32_t>(values.size())}, values);
 }
 
-// Four training samples and two for the test, packed.
+// Four training and two test samples, compressed.
 struct Fixture {
   learn::test::TemporaryDirectory directory;
   DataSpec spec;
@@ -66,7 +66,7 @@ void check_fails(const DataSpec& spec, ErrorCode code, const std::vector<std::st
     CHECK_MESSAGE(result.error().message.find(word) != std::string::npos, result.error().message);
 }
 
-// The real one, or nothing: the test case is then skipped.
+// Loads Fashion-MNIST; if it is missing, the test case is skipped.
 std::optional<TrainTest> fashion_mnist() {
   auto data = load(DataSpec{});
   if (data) return std::move(data).value();
@@ -181,10 +181,10 @@ TEST_CASE("dataset: Fashion-MNIST is the published one") {
   for (const auto label : data->test->labels) ++test[label];
   CHECK(train == std::vector<int>(10, 6000));
   CHECK(test == std::vector<int>(10, 1000));
-  // The first labels as every tutorial prints them.
+  // The first labels, which many tutorials print.
   const std::vector<std::uint8_t> first = {9, 0, 0, 3, 0, 2, 7, 2, 5, 5};
   CHECK(std::vector<std::uint8_t>(data->train->labels.begin(), data->train->labels.begin() + 10) == first);
-  // Mean and deviation of the training pixels are 0.2860 and 0.3530, so normalised they are 0 and 1.
+  // The training pixels have mean 0.2860 and deviation 0.3530: normalised 0 and 1.
   double sum = 0;
   double squares = 0;
   for (const float value : data->train->floats.span()) {

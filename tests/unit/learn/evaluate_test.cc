@@ -14,7 +14,7 @@ using namespace fedge::learn;
 
 namespace {
 
-// Class scores are the inputs, so that a data set says what a model answers.
+// A model whose class scores are its inputs: the data set determines the answers.
 class EchoModel final : public Model {
  public:
   explicit EchoModel(std::size_t classes) {
@@ -38,7 +38,7 @@ class EchoModel final : public Model {
   }
 };
 
-// Runs tasks last to first, as if it had several threads.
+// Runs tasks from last to first and claims to have several threads.
 class Backwards final : public Parallel {
  public:
   explicit Backwards(std::size_t width) : width_(width) {}
@@ -79,7 +79,7 @@ bool same_evaluation(const Evaluation& a, const Evaluation& b) {
 
 TEST_CASE("evaluate: loss and accuracies of a case computed by hand") {
   const float ln3 = std::log(3.0F);
-  // Probabilities 1/4 3/4, 3/4 1/4, 1/2 1/2 and 1/4 3/4, of the labels 3/4, 1/4, 1/2, 3/4.
+  // The probabilities are 1/4 3/4, 3/4 1/4, 1/2 1/2 and 1/4 3/4; those of the labels 3/4, 1/4, 1/2, 3/4.
   const Evaluation result = evaluate_scores({0, ln3, ln3, 0, 5, 5, -ln3, 0}, {1, 1, 0, 1});
   CHECK(result.samples == 4);
   CHECK(result.loss ==
@@ -106,7 +106,7 @@ TEST_CASE("evaluate: the spread of losses over and within classes, computed by h
   CHECK(result.between_class_variance ==
         doctest::Approx(((mean0 - middle) * (mean0 - middle) + (mean1 - middle) * (mean1 - middle)) / 2));
   CHECK(result.within_class_variance == doctest::Approx((within0 + within1) / 2));
-  // A class with one sample has no spread, and is left out.
+  // A class with one sample has no variance and does not count.
   CHECK(evaluate_scores({0, 0, 0, 1}, {0, 1}).within_class_variance == 0);
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("evaluate: no samples, no numbers") {
 }
 
 TEST_CASE("evaluate: one thread, several, and tasks run in reverse give the same bits") {
-  // Sizes around the blocks that evaluation is cut into.
+  // Sizes around the block size of evaluation.
   for (const std::size_t samples : {1U, 99U, 100U, 101U, 250U, 1000U, 1037U}) {
     CAPTURE(samples);
     std::vector<float> scores(samples * 4);

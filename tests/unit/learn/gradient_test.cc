@@ -1,5 +1,5 @@
-// Every model against a slow network in double precision: scores directly, gradients by central
-// differences of its loss.
+// Compares every model with a slow network in double precision: scores directly, gradients by central
+// differences of the reference's loss.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -57,14 +57,14 @@ const std::vector<GradientCase>& gradient_cases() {
   return all;
 }
 
-// A model with random parameters and a random batch, as floats for it and as doubles for the reference.
+// A model with random parameters and a random batch; the reference gets the same values as doubles.
 struct GradientSample {
   GradientSample(const GradientCase& c, std::size_t rows) : shape(c), labels(rows) {
     auto made = make_model(c.spec, c.input, c.classes);
     REQUIRE_MESSAGE(made.has_value(), made.error().message);
     model = std::move(made).value();
     Rng rng = Rng(11).fork(c.name, rows);
-    // Wider than the initialisation, so that every ReLU has a chance of being on.
+    // Wider than the initialisation, so that every ReLU can be active.
     parameters.resize(model->layout()->size());
     for (float& w : parameters) w = static_cast<float>(rng.normal() * 0.3);
     inputs.resize(rows * c.input.size());
@@ -110,7 +110,7 @@ double reference_loss(const GradientSample& s, std::span<const double> parameter
   return loss / static_cast<double>(s.labels.size());
 }
 
-// The derivative by this parameter.
+// The reference's derivative with respect to this parameter.
 double reference_derivative(const GradientSample& s, std::size_t parameter) {
   constexpr double kStep = 1e-6;  // truncation and rounding both below 1e-9 in double
   learn::test::Values moved(s.parameters.begin(), s.parameters.end());
@@ -121,7 +121,7 @@ double reference_derivative(const GradientSample& s, std::size_t parameter) {
   return (above - reference_loss(s, moved)) / (2.0 * kStep);
 }
 
-// For float32 results of short sums whose terms have the size of the largest result.
+// Tolerance of float32 results of short sums, relative to the largest result.
 double tolerance(const learn::test::Values& exact) {
   double largest = 1.0;
   for (const double value : exact) largest = std::max(largest, std::abs(value));
@@ -173,7 +173,7 @@ TEST_CASE("models: loss and gradient are those of central differences in double 
     const learn::test::Values parameters(s.parameters.begin(), s.parameters.end());
     CHECK(static_cast<double>(loss) == doctest::Approx(reference_loss(s, parameters)).epsilon(3e-6));
     CHECK(std::none_of(gradient.begin(), gradient.end(), [](float g) { return std::isnan(g); }));
-    // Every derivative of a small model, a regular choice of a larger one's.
+    // Checks every derivative of a small model, and a regular selection of a larger one's.
     const std::size_t stride = 1 + gradient.size() * s.labels.size() / 3000;
     std::vector<float> some;
     learn::test::Values exact;
@@ -254,9 +254,9 @@ TEST_CASE("models: initial weights and biases fill +-1/sqrt(inputs) evenly and d
         squares += w * w;
       }
       CHECK(outside == 0);
-      // 24-bit numbers: a few meet by chance.
+      // The values have 24 bits: a few coincide by chance.
       CHECK(same_as_other <= 3);
-      // Uniform in +-1: variance 1/3, of the squares 4/45; five standard deviations of each mean.
+      // Uniform in +-1: the variance is 1/3, that of the squares 4/45; five standard deviations of each mean.
       const double n = static_cast<double>(tensor.size);
       CHECK(std::abs(sum / n) <= 5.0 * std::sqrt(1.0 / 3.0 / n));
       CHECK(std::abs(squares / n - 1.0 / 3.0) <= 5.0 * std::sqrt(4.0 / 45.0 / n));

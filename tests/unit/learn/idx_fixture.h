@@ -1,5 +1,5 @@
-// Hand-made IDX files for tests: the bytes of a header and its elements, packing by zlib itself, and
-// a temporary directory that goes away with its owner.
+// IDX files for tests: header and elements byte by byte, compression by zlib, and a temporary directory that
+// its owner deletes.
 #pragma once
 
 #include <doctest/doctest.h>

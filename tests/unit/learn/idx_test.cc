@@ -122,7 +122,7 @@ TEST_CASE("idx: no single damaged bit of a packed file goes unnoticed or crashes
     auto damaged = whole;
     damaged[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
     const auto result = read_all(damaged, 1);
-    // Time stamp, extra flags and operating system in the gzip header say nothing about the content.
+    // The time stamp, extra flags and operating system in the gzip header do not affect the content.
     if (result.has_value()) CHECK_MESSAGE(result->elements == elements, "bit " << bit);
   }
 }

@@ -17,15 +17,15 @@ using namespace fedge::learn;
 namespace {
 
 using fedge::test::kNan;
-// Unit roundoff of float32. A sum of n products, in any order, fused or not, is within
-// n * kUnit * (sum of the products' sizes) of the exact one (Higham 2002, section 3.1).
+// Unit roundoff of float32. In any order, fused or not, the error of a sum of n products is at most n * kUnit
+// * (sum of the products' magnitudes) (Higham 2002, section 3.1).
 constexpr double kUnit = 0x1p-24;
 constexpr std::size_t kInputSizes[] = {1, 3, 8, 9, 16, 25, 31, 784, 1029};
 constexpr std::size_t kOutputs[] = {1, 2, 5, 10, 11, 64};
 constexpr std::size_t kMostRows = 11;
 
-// An array at an address that is a multiple of 4 bytes and of nothing more, with NaN around it: what
-// is read beyond its ends spoils a result, what is written there is found by intact().
+// An array that is aligned to 4 bytes only, surrounded by NaN. A read beyond its ends spoils a result;
+// intact() detects a write there.
 class Guarded {
  public:
   explicit Guarded(std::size_t size, float value = 0.0F) : size_(size), memory_(size + 2 * kGuard, kNan) {
@@ -53,7 +53,7 @@ class Guarded {
   std::vector<float> memory_;
 };
 
-// An exact value and how far float32 arithmetic may be from it.
+// An exact value and the magnitude that bounds the error of float32 arithmetic.
 struct Expected {
   double value = 0;
   double magnitude = 0;
@@ -63,8 +63,8 @@ struct Expected {
   }
 };
 
-// The largest error in units of what n roundings may cause; at most 1 if the kernel is right.
-// (A NaN where a number should be counts as infinite.)
+// The largest error in units of the permitted error of n roundings: at most 1 for a correct kernel. A NaN
+// result counts as infinite.
 class Worst {
  public:
   void see(double actual, const Expected& expected, std::size_t n) {
@@ -231,10 +231,10 @@ TEST_CASE("axpy: is y + a x for every length") {
 
 namespace {
 
-// Logits in [-spread, spread] against the definition in double. A float32 difference to the row's
-// maximum is off by half a unit of its size, which e^x turns into a relative error; then come the
-// exponential's own (a unit or two), the sum's and the scaling's roundings. Below e^-87, where float32
-// ends, only the absolute size counts.
+// Compares softmax of logits in [-spread, spread] with the definition in double. The float32 difference to
+// the row's maximum is off by half a unit, which e^x turns into a relative error. The exponential (one or two
+// units), the sum and the scaling round as well. Below e^-87, where float32 ends, only the absolute error
+// counts.
 double softmax_error(const Kernels& kernels, std::size_t rows, std::size_t classes, double spread) {
   Guarded logits = Guarded::random(rows * classes, Rng(4).fork("softmax", rows, classes));
   for (std::size_t i = 0; i < logits.size(); ++i) logits.data()[i] *= static_cast<float>(spread);

@@ -1,5 +1,5 @@
-// The kernels of language models against slow double-precision loops, for every instruction set that this
-// processor has.
+// Compares the kernels of language models with slow double-precision loops, for every instruction set of this
+// processor.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void check_product(const Kernels& kernels, const ProductShape& shape, bool a_by_
   std::vector<float> scratch(kProductScratch);
   const std::size_t row = shape.columns + 3;
   for (const bool add : {false, true}) {
-    // What is not added to is never read; what lies between rows is never written.
+    // NaN: without `add`, the kernel must not read c; it must never write between rows.
     std::vector<float> c(shape.rows * row, kNan);
     for (std::size_t i = 0; add && i < shape.rows; ++i)
       std::fill_n(c.begin() + static_cast<std::ptrdiff_t>(i * row), shape.columns, 0.5F);
@@ -64,7 +64,7 @@ void check_product(const Kernels& kernels, const ProductShape& shape, bool a_by_
         const double off = std::abs(static_cast<double>(got) - exact);
         worst = std::isnan(off) ? 1e300 : std::max(worst, off);
       }
-    // n roundings of sums of n products below 2 (Higham 2002, section 3.1), with room.
+    // n roundings of sums of n products below 2 (Higham 2002, section 3.1), with a margin.
     CHECK(worst <= 0x1p-23 * 2 * static_cast<double>(shape.inner + 4));
   }
 }
@@ -77,7 +77,7 @@ TEST_CASE("language kernels: products are those of double arithmetic, whatever t
       for (const std::size_t inner : size_list({1, 8, 33}))
         for (const std::size_t columns : size_list({1, 4, 8, 15, 16, 17, 33, 40}))
           check_product(*kernels, {rows, inner, columns}, rows % 2 == 0, columns % 2 == 0);
-    // Beyond one block of rows, of the inner dimension and of columns.
+    // Larger than one block of rows, of the inner dimension, and of columns.
     check_product(*kernels, {510, 3, 5}, true, false);
     check_product(*kernels, {510, 3, 5}, false, true);
     check_product(*kernels, {9, 300, 21}, false, false);

@@ -1,4 +1,4 @@
-// Adapters in training: what nested ranks, prefixes and pruning do to gradients and steps, on a small MLP.
+// Effects of nested ranks, prefixes and pruning on the gradients and steps of adapters, on a small MLP.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Problem {
       samples.push_back(static_cast<std::uint32_t>(i));
     }
   }
-  // Factors B that are not zero.
+  // Fills the adapter, so that the factors B are not zero.
   void fill() {
     Rng rng(8);
     for (float& value : adapter()) value = static_cast<float>(0.3 * rng.normal());
@@ -50,7 +50,7 @@ struct Problem {
     model->loss_and_gradient(parameters, batch(), all, *workspace);
     return {all.begin() + static_cast<std::ptrdiff_t>(shape().offset), all.end()};
   }
-  // The parameters after training of so many ranks.
+  // Returns the parameters after training this many ranks.
   std::vector<float> trained(const TrainingSpec& spec, std::size_t ranks,
                              const std::vector<std::size_t>& truncations = {}, std::uint64_t seed = 1) const {
     std::vector<float> result = parameters;
@@ -117,7 +117,7 @@ TEST_CASE("nested ranks: the gradient of a prefix is that of a model with so man
     smaller.fill();
     std::ranges::fill(smaller.adapter().subspan(ranks * p.shape().row), 0.0F);
     const std::vector<float> expected = smaller.gradient(kRank);
-    // Ranks whose factors are zero add nothing to the others' gradient.
+    // Ranks with zero factors do not change the gradient of the other ranks.
     for (std::size_t i = 0; i < ranks * p.shape().row; ++i)
       CHECK(static_cast<double>(cut[i]) ==
             doctest::Approx(static_cast<double>(expected[i])).epsilon(1e-4).scale(1e-3));
@@ -172,7 +172,7 @@ TEST_CASE("nested ranks: a step of sum is the mean of the steps at each rank, an
     CHECK(static_cast<double>(summed[at]) - static_cast<double>(p.parameters[at]) ==
           doctest::Approx(mean).epsilon(1e-4).scale(1e-2));
   }
-  // Each of the three steps is drawn, and no other is made.
+  // Each of the three steps is drawn, and no other step occurs.
   std::size_t drawn[3] = {};
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const std::vector<float> one = p.trained(one_step(NestingKind::kSample), 4, below, seed);
@@ -221,7 +221,7 @@ TEST_CASE("nested ranks: exchanging ranks within a segment exchanges what they l
   TrainingSpec spec = one_step(NestingKind::kSum);
   spec.learning_rate = 0.1F;
   spec.local_epochs = 3;
-  const std::vector<std::size_t> segments = {2};  // ranks 0 and 1, then 2 and 3
+  const std::vector<std::size_t> segments = {2};  // segments: ranks 0 and 1, then 2 and 3
   const auto exchanged = [&](std::vector<float> values, std::size_t a, std::size_t b) {
     const auto row = [&](std::size_t j) {
       return values.begin() + static_cast<std::ptrdiff_t>(p.shape().prefix(j).end);
@@ -288,7 +288,7 @@ TEST_CASE("nested ranks: AdamW counts for each segment of ranks the steps that i
   spec.local_steps = 12;
   const std::vector<std::size_t> cuts = {1, 2, kRank};
   const std::vector<float> trained = p.trained(spec, kRank, {1, 2});
-  // Slowly, a rank at a time, each with moments and a count of its own.
+  // Slow reference: one rank at a time, each with its own moments and step count.
   Problem slow;
   slow.fill();
   Rng draws = Rng(1).fork("nest");

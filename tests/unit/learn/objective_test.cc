@@ -1,4 +1,4 @@
-// Objectives, parts of a model and limits of work in local training, against softmax regression in double
+// Objectives, parts of a model and work limits in local training, against softmax regression in double
 // precision.
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kObjectiveInputs = 64;
 constexpr std::size_t kClasses = learn::test::SmallProblem::kClasses;
 
-// What the reference follows; weights [class][input] first, then biases, as the model's.
+// Options of the reference. Weights [class][input] come first, then biases, as in the model.
 struct Reference {
   double rate = 0;
   double momentum = 0;
@@ -53,7 +53,7 @@ std::vector<double> mean_gradient(const Dataset& data, const std::vector<double>
   return gradient;
 }
 
-// Full-batch steps.
+// Full-batch steps of the reference.
 std::vector<double> reference_training(const learn::test::SmallProblem& problem, const Reference& r,
                                        int steps) {
   const std::vector<double> start(problem.initial.begin(), problem.initial.end());
@@ -110,7 +110,7 @@ bool unchanged_outside(const learn::test::SmallProblem& problem, const std::vect
   return true;
 }
 
-// A parameter of every kind: learning rates, coverage and so on, in all combinations.
+// Calls `check` for all combinations of coverage, momentum and the other options.
 template <class Check>
 void for_each_way(const learn::test::SmallProblem& problem, Check check) {
   const std::vector<Coverage> coverages = {Coverage::all(problem.size()),
@@ -191,7 +191,7 @@ TEST_CASE("objective: mu = 0, and scaffold without a correction, are plain train
         const auto plain = train(problem, spec, {.coverage = coverage});
         spec.objective = {ObjectiveKind::kProximal, 0.0F};
         CHECK(train(problem, spec, {.coverage = coverage}) == plain);
-        spec.objective = {ObjectiveKind::kScaffold, 0.5F};  // mu is proximal's alone
+        spec.objective = {ObjectiveKind::kScaffold, 0.5F};  // only the proximal objective uses mu
         CHECK(train(problem, spec, {.coverage = coverage}) == plain);
         CHECK(plain != problem.initial);
       }
@@ -212,14 +212,14 @@ TEST_CASE("objective: a coverage of everything is training without a coverage to
 
 TEST_CASE(
     "objective: rows and single parameters, with and without a stored gradient, end up at the same place") {
-  // The four ways through a step: in place, gradient, velocity, and the parts of rows among them.
+  // Covers the four implementations of a step: in place, stored gradient, velocity, and partial rows.
   learn::test::for_each_problem([](const learn::test::SmallProblem& problem) {
     TrainingSpec spec = full_batch(2);
     spec.batch_size = 5;
     spec.learning_rate = 0.05F;
     spec.weight_decay = 0.01F;
     const Coverage rows = learn::test::random_rows(problem.layout(), 0.5, Rng(21));
-    // One parameter less: the same rows are computed, but none in place.
+    // Without one parameter, the same rows are computed, but none in place.
     const std::size_t left_out = rows.parameter_at(rows.count() / 2);
     const Coverage ragged = rows.subtract(Coverage::of({{left_out, left_out + 1}}));
     const auto in_place = train(problem, spec, {.coverage = &rows});
@@ -231,7 +231,7 @@ TEST_CASE(
     CHECK(distance(with_velocity, {in_place.begin(), in_place.end()}) < 5e-6);
     CHECK(without_one[left_out] == problem.initial[left_out]);
     CHECK(unchanged_outside(problem, without_one, ragged));
-    // One frozen weight changes the others little, and less than training does.
+    // Freezing one weight changes the others less than training does.
     CHECK(distance(without_one, {in_place.begin(), in_place.end()}) < 0.5 * moved(problem, in_place));
   });
 }

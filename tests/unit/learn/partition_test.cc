@@ -12,7 +12,7 @@ using namespace fedge::learn;
 
 namespace {
 
-// `per_class` samples of each class, the labels interleaved as in a shuffled data set.
+// Labels of `per_class` samples of each class, interleaved as in a shuffled data set.
 std::vector<std::uint8_t> balanced(std::size_t classes, std::size_t per_class) {
   std::vector<std::uint8_t> labels(classes * per_class);
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::uint8_t>(i * 7 % classes);
@@ -49,7 +49,8 @@ std::size_t distinct(const std::vector<std::size_t>& counts) {
   return static_cast<std::size_t>(std::count_if(counts.begin(), counts.end(), [](auto n) { return n > 0; }));
 }
 
-// Every sample number at most once, in range, ascending within a client; returns how many there are.
+// Checks that every sample number occurs at most once, in range and ascending within a client; returns their
+// count.
 std::size_t check_disjoint(const Partition& parts, std::size_t samples) {
   std::vector<bool> seen(samples);
   std::size_t total = 0;
@@ -118,7 +119,7 @@ TEST_CASE("partition iid: sizes differ by one at most and labels are mixed as in
   const auto large = balanced(10, 6000);
   const Partition parts = make(spec_of(PartitionKind::kIid, 10), large);
   for (std::size_t c = 0; c < 10; ++c) {
-    // 6000 of 60000 without replacement: 600 of each label, hypergeometric deviation 22.
+    // 6000 of 60000 without replacement: 600 of each label, with a hypergeometric deviation of 22.
     for (const auto count : class_counts(parts, c, large))
       CHECK(std::abs(static_cast<int>(count) - 600) < 5 * 22);
   }
@@ -159,7 +160,7 @@ TEST_CASE("partition shards: 200 runs of 300 sorted samples, two to a client, at
     for (const auto count : counts) CHECK(count % 300 == 0);
     if (distinct(counts) == 2) ++two_labels;
   }
-  // A client's second shard has its first one's label with probability 19/199.
+  // A client's second shard has the label of its first one with probability 19/199.
   CHECK(two_labels > 75);
   CHECK(two_labels < 100);
 }
@@ -168,7 +169,7 @@ TEST_CASE(
     "partition pathological: each client has exactly its number of labels, each label evenly many holders") {
   const auto labels = balanced(10, 60);
   PartitionSpec spec = spec_of(PartitionKind::kPathological, 15);
-  spec.classes_per_client = 2;  // 30 holdings of 10 labels: three holders with 20 samples each
+  spec.classes_per_client = 2;  // 10 labels, 30 places: three clients hold each label, with 20 samples each
   const Partition parts = make(spec, labels);
   CHECK(check_disjoint(parts, labels.size()) == 600);
   std::vector<std::size_t> holders(10);
@@ -247,7 +248,7 @@ TEST_CASE("partition dirichlet: a tiny alpha gives each label to one client, a h
 TEST_CASE(
     "partition dirichlet: 1000 clients with 60 samples at alpha 0.1 have 3.7 labels and 68 % in the "
     "largest") {
-  // The two means are those of an independent NumPy program for the same workload.
+  // The two means come from an independent NumPy program for the same workload.
   const auto labels = balanced(10, 6000);
   PartitionSpec spec = spec_of(PartitionKind::kDirichlet, 1000);
   spec.alpha = 0.1;

@@ -1,5 +1,5 @@
-// Slow, obvious networks in double precision, straight from the definitions: what the models of
-// learn/ are compared with. Nothing is shared with them but the order of the parameters.
+// Slow, obvious networks in double precision, as references for the models of learn/. They follow the
+// definitions and share only the order of the parameters with the models.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ inline Values relu(Values values) {
   return values;
 }
 
-// Takes the parameters of one layer after the other from the front of a flat vector.
+// Reads the parameters of one layer after another from a flat vector.
 class LayerReader {
  public:
   explicit LayerReader(std::span<const double> parameters) : rest_(parameters) {}
@@ -43,7 +43,7 @@ class LayerReader {
     return y;
   }
 
-  // weight [out, in, 5, 5], bias [out]; zeros around the image
+  // weight [out, in, 5, 5], bias [out]; zero padding
   Image convolution(const Image& x, std::size_t out) {
     const auto weight = take(out * 25 * x.channels);
     const auto bias = take(out);

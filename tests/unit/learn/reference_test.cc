@@ -1,7 +1,7 @@
-// Every model against PyTorch: scores, loss and gradient of one batch, and three steps of
-// torch.optim.SGD with momentum and weight decay against Trainer. The numbers come from
-// tests/reference/make_torch_reference.py, which computes them in float64; parameters and inputs are
-// hashed() here and there, and exact in float32.
+// Compares every model with PyTorch: scores, loss and gradient of one batch, and three steps of
+// torch.optim.SGD with momentum and weight decay against Trainer. tests/reference/make_torch_reference.py
+// computes the numbers in float64. Both sides generate parameters and inputs with hashed(); they are exact in
+// float32.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kTorchSteps = 3;
 
-// Weight and bias of layer i have the streams 2 i and 2 i + 1, and a scale near 2 / sqrt(inputs).
+// Weight and bias of layer i use the streams 2 i and 2 i + 1, with a scale near 2 / sqrt(inputs).
 std::vector<float> hashed_parameters(const ParameterLayout& layout) {
   std::vector<float> parameters(layout.size());
   for (std::size_t t = 0; t < layout.tensors().size(); ++t) {
@@ -86,8 +86,8 @@ struct TorchPrepared {
   Dataset data;
 };
 
-// Rounding errors of a float32 sum of n products grow like sqrt(n) units of 2^-24 of its terms' size.
-// The longest sums here have n = 3136 (the cnn's first dense layer): 3.4e-6 of a block's largest number.
+// Rounding errors of a float32 sum of n products grow like sqrt(n) units of 2^-24 of the terms' magnitude.
+// The longest sums have n = 3136 (the cnn's first dense layer): 3.4e-6 of a block's largest number.
 constexpr double kTorchTolerance = 3.4e-6;
 
 }  // namespace
@@ -107,7 +107,7 @@ TEST_CASE("reference: scores, loss and gradient of each model are PyTorch's") {
     CHECK(static_cast<double>(loss) ==
           doctest::Approx(p.expected.at("losses").at(0)).epsilon(kTorchTolerance));
     CHECK(difference(gradient, p.expected.at("gradient"), stride) <= kTorchTolerance);
-    // Of all derivatives, also those between the ones kept.
+    // The norm covers all derivatives, also those that the file leaves out.
     double squares = 0;
     for (const float g : gradient) squares += static_cast<double>(g) * static_cast<double>(g);
     CHECK(std::sqrt(squares) ==
@@ -123,7 +123,7 @@ TEST_CASE("reference: three steps with momentum and weight decay are those of to
     spec.learning_rate = 0.05F;
     spec.momentum = 0.9F;
     spec.weight_decay = 1e-3F;
-    spec.batch_size = c.rows;  // one step an epoch, so that the order of the samples only matters to rounding
+    spec.batch_size = c.rows;  // one step an epoch: the order of the samples matters only for rounding
     spec.local_epochs = kTorchSteps;
     std::vector<std::uint32_t> samples(c.rows);
     std::iota(samples.begin(), samples.end(), 0U);

@@ -1,4 +1,4 @@
-// A small model of each kind with random parameters and a random data set, and coverages of it.
+// A small model of each kind with random parameters, a random data set, and coverages of the model.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -77,7 +77,7 @@ void for_each_problem(Check check) {
   }
 }
 
-// Rows of each tensor, each with this probability: weights and bias of a unit are drawn apart.
+// Selects rows of each tensor with this probability; a unit's weights and bias are drawn independently.
 inline Coverage random_rows(const ParameterLayout& layout, double probability, Rng rng) {
   std::vector<Range> ranges;
   for (const TensorInfo& tensor : layout.tensors()) {
@@ -88,7 +88,7 @@ inline Coverage random_rows(const ParameterLayout& layout, double probability, R
   return Coverage::of(std::move(ranges));
 }
 
-// Ranges that begin and end anywhere.
+// Random ranges that ignore row boundaries.
 inline Coverage random_ranges(std::size_t size, Rng rng) {
   std::vector<Range> ranges;
   for (std::size_t at = rng.below(7); at < size; at += 1 + rng.below(90)) {

@@ -26,7 +26,8 @@ std::vector<std::size_t> window(std::size_t first, std::size_t count, std::size_
   return units;
 }
 
-// The slice, weight by weight: every layer's weight [out, in, rest] read as [out, units before, run].
+// The slice's parameter indices, weight by weight: each layer's weight [out, in, rest] read as [out, previous
+// units, run].
 std::vector<std::size_t> slice_indices(const ParameterLayout& layout, const Kept& kept) {
   std::vector<std::size_t> indices;
   for (std::size_t l = 0; l < kept.size(); ++l) {
@@ -154,7 +155,7 @@ TEST_CASE("submodel: a slice scores as the whole model does with the other units
     std::vector<float> packed(slice.count());
     gather(c.problem.initial, slice, packed);
     const auto thinner = make_submodel(*c.problem.model, kept_sizes(c.kept));
-    // A unit without weights and bias gives zero, and so does everything that reads it alone.
+    // A unit with zero weights and bias outputs zero and does not affect other units.
     std::vector<float> cut(c.problem.size());
     scatter(packed, slice, cut);
     const auto inputs = c.problem.data.floats.span().first(6 * 64);
@@ -179,7 +180,7 @@ TEST_CASE("submodel: training a slice gives the bits of training a thinner model
           Trainer(**by_hand, training(momentum)).train(expected, c.problem.data, c.problem.samples, Rng(4));
       const Widths widths = kept_sizes(c.kept);
       Trainer trainer(*c.problem.model, training(momentum));
-      // What a trainer did before, with other widths too, makes no difference.
+      // Earlier training with other widths must not affect the trainer.
       std::vector<float> other(c.problem.initial);
       trainer.train(other, c.problem.data, c.problem.samples, Rng(5));
       const Widths narrow(widths.size(), 1);
@@ -228,7 +229,7 @@ TEST_CASE("submodel: a coverage that is no slice is refused by the tensor at fau
   gap[0] = {2, 3, 5};
   CHECK(contains(slice_refusal(problem, slice(gap)), "for dense1.bias it contains 2 separate ranges"));
   Kept inner = good;
-  inner[1] = {0, 5};  // reaches the beginning but not the end
+  inner[1] = {0, 5};  // includes the first unit but not the last
   CHECK(contains(slice_refusal(problem, slice(inner)), "for dense2.bias it contains 2 separate ranges"));
   CHECK(contains(slice_refusal(problem, Coverage::of({{0, problem.size() + 1}})),
                  "parameter " + std::to_string(problem.size())));
@@ -242,7 +243,7 @@ TEST_CASE("submodel: one parameter too many or too few makes a slice none, and t
     for (int i = 0; i < 30; ++i) {
       const std::size_t place = rng.below(c.problem.size());
       const TensorInfo& tensor = c.problem.layout().tensor_at(place);
-      if (tensor.shape.size() == 1) continue;  // another window: other words
+      if (tensor.shape.size() == 1) continue;  // another window has other words
       const Coverage one = Coverage::of({{place, place + 1}});
       const bool within = slice.contains(place);
       const std::string message = slice_refusal(c.problem, within ? slice.subtract(one) : slice.unite(one));
@@ -269,8 +270,8 @@ TEST_CASE("submodel: networks are made once for each choice of widths, and forgo
 
 namespace {
 
-// FjORD's step by step definition, with networks of its own: draw, take the first units of each layer out,
-// step, put back. Packed over the slice, whose layers have these widths.
+// FjORD's definition, step by step, with separate networks: draw a width, take the first units of each layer
+// out, step, put them back. Parameters are packed over the slice with these widths.
 std::vector<float> ordered_dropout(const SliceCase& c, const std::vector<Widths>& networks,
                                    const Kept& within, std::vector<float> packed, const TrainingSpec& spec) {
   const auto slice_model = make_submodel(*c.problem.model, kept_sizes(within));
@@ -323,7 +324,7 @@ TEST_CASE("submodel: nested training draws a network for each step and trains it
     trainer.train(trained, c.problem.data, c.problem.samples, Rng(9), {.slice = &own, .nested = networks});
     CHECK(trained == expected);
     CHECK(trained != packed);
-    // The way that stores a gradient ends within its rounding of the way that does not.
+    // The implementation that stores a gradient differs only by its rounding.
     TrainingSpec tiny = spec;
     tiny.momentum = 1e-9F;
     std::vector<float> close = packed;

@@ -15,7 +15,7 @@ using namespace fedge::learn;
 
 namespace {
 
-// Small enough for a test, over the real data.
+// A task that is small enough for a test, on Fashion-MNIST.
 TaskSpec small_spec() {
   TaskSpec spec;
   spec.data.partition.kind = PartitionKind::kDirichlet;
@@ -27,7 +27,7 @@ TaskSpec small_spec() {
   return spec;
 }
 
-// Null where Fashion-MNIST is not installed; the test case is then skipped.
+// Returns null if Fashion-MNIST is not installed; the test case is then skipped.
 std::shared_ptr<const Task> build_task(const TaskSpec& spec, std::uint64_t seed) {
   auto task = Task::build(spec, seed);
   if (!task && task.error().code == ErrorCode::kNotFound) {
@@ -182,7 +182,7 @@ TEST_CASE("task: missing data and impossible partitions are errors that name the
   }
   if (!build_task(small_spec(), 1)) return;
   spec = small_spec();
-  spec.data.partition.clients = 2000;  // 120,000 samples of 60,000
+  spec.data.partition.clients = 2000;  // 120,000 samples requested, 60,000 exist
   for (const auto& task : {Task::build(spec, 1), Task::build_for(spec, 1, ClientId(0))}) {
     REQUIRE_FALSE(task.has_value());
     CHECK(task.error().code == ErrorCode::kInvalid);

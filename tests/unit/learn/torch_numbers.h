@@ -1,4 +1,4 @@
-// What the scripts of tests/reference/ wrote, and the numbers both sides begin with.
+// Reads the numbers that the scripts of tests/reference/ wrote, and generates the common initial numbers.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@
 
 namespace fedge::learn::test {
 
-// The same numbers as hashed() of the Python script, times `scale` (a power of two).
+// Fills in the same numbers as hashed() of the Python script, times `scale` (a power of two).
 inline void fill_hashed(std::span<float> values, std::uint32_t stream, float scale) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     std::uint32_t x = static_cast<std::uint32_t>(i) + stream * 0x9E3779B9U;
@@ -44,7 +44,8 @@ inline Blocks read_blocks(const std::string& name) {
   return blocks;
 }
 
-// The largest difference between every stride-th of `actual` and `expected`, over the largest of those.
+// Returns the largest difference between every stride-th of `actual` and `expected`, relative to the largest
+// expected number.
 inline double difference(std::span<const float> actual, const std::vector<double>& expected,
                          std::size_t stride) {
   REQUIRE((actual.size() + stride - 1) / stride == expected.size());

@@ -1,5 +1,5 @@
-// Backward passes over some rows of a model: the same bits as over all of it, less work, nothing else
-// written.
+// Backward passes over some rows of a model: bit-identical to the full pass, with less work, and no other
+// writes.
 #include "learn/trained_rows.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ using fedge::test::kNan;
 
 bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
-// The parameters that share a row with one that is covered, found one by one.
+// Marks the parameters that share a row with a covered one, by a slow search.
 std::vector<bool> touched(const ParameterLayout& layout, const Coverage& coverage) {
   std::vector<bool> result(layout.size());
   for (const TensorInfo& tensor : layout.tensors()) {
@@ -60,7 +60,7 @@ void for_each_coverage(Check check) {
   });
 }
 
-// Of one pass over 7 samples; NaN where nothing was written.
+// The gradient of one pass over 7 samples; NaN where nothing was written.
 struct Gradient {
   Gradient(const learn::test::SmallProblem& problem, const Coverage* coverage)
       : values(problem.size(), kNan) {
@@ -81,7 +81,7 @@ TEST_CASE(
   ParameterLayout layout;
   layout.add("a.weight", {4, 3}, {.layer = 0}).add("a.bias", {4}, {.layer = 0});     // 0..12, 12..16
   layout.add("b.weight", {2, 2, 2}, {.layer = 1}).add("b.bias", {2}, {.layer = 1});  // 16..24, 24..26
-  // Rows 1 and 2, bias 0; row 1 of b and its biases, which is one range.
+  // Rows 1 and 2 and bias 0 of a; row 1 and the biases of b as one range.
   TrainedRows rows = trained_rows(layout, Coverage::of({{3, 9}, {12, 13}, {20, 26}}));
   CHECK(rows.whole);
   CHECK(rows.lowest() == 0);
@@ -158,13 +158,13 @@ TEST_CASE("models: of dense layers, weight gradients cost one multiply-add a sam
 }
 
 TEST_CASE("models: a fifth of the units of every layer costs a fifth of the weight gradients") {
-  // FedPLT's invariant: the weight-gradient work of a client is its trained share r_k.
+  // FedPLT's invariant: a client's weight-gradient work is proportional to its trained share r_k.
   const learn::test::SmallProblem problem("mlp", learn::test::mlp_spec({20, 15, 5}));
   for (std::size_t piece = 0; piece < 5; ++piece) {
     std::vector<Range> ranges;
     std::size_t whole = 0;
     for (const TensorInfo& tensor : problem.layout().tensors()) {
-      if (tensor.layer == 3) continue;  // the last layer's four rows are no multiple of five
+      if (tensor.layer == 3) continue;  // four rows are not a multiple of five
       if (tensor.shape.size() > 1) whole += tensor.size;
       ranges.push_back(
           {tensor.offset + piece * tensor.size / 5, tensor.offset + (piece + 1) * tensor.size / 5});
@@ -263,7 +263,7 @@ TEST_CASE("convolution: trained rows have the bits of a whole backward pass on e
   };
   const auto parameters = random(layer.bias + shape.out);
   const auto x = random(kRows * shape.input_size()), dy = random(kRows * shape.output_size());
-  // Weights and biases of different outputs, neighbours and single ones, none, biases alone.
+  // Rows of weights and of biases: different outputs, adjacent and single rows, none, biases only.
   const std::vector<LayerRows> cases = {{{{0, 2}, {7, 8}, {16, 19}}, {{1, 9}}, {{0, 9}, {16, 19}}},
                                         {{}, {{3, 5}}, {{3, 5}}},
                                         {{{18, 19}}, {}, {{18, 19}}},

@@ -17,7 +17,7 @@ using namespace fedge::learn;
 
 namespace {
 
-// Samples 0, 1, 2 ... of one pixel that holds the sample's number; labels i % 3.
+// Samples 0, 1, 2, ... with one pixel that holds the sample's number; labels i % 3.
 Dataset numbered(std::size_t samples) {
   Dataset data{{1, 1, 1}, 3, AlignedBuffer<float>(samples), {}};
   for (std::size_t i = 0; i < samples; ++i) {
@@ -33,8 +33,8 @@ std::vector<std::uint32_t> first_samples(std::size_t count) {
   return samples;
 }
 
-// Writes down every batch. Two parameters; the gradient of w[i] is (i + 1) * w[i] + the batch's mean
-// input, the loss is the number of the step.
+// Records every batch. Two parameters: the gradient of w[i] is (i + 1) * w[i] + the batch's mean input; the
+// loss is the number of the step.
 class RecordingModel final : public Model {
  public:
   RecordingModel() {
@@ -68,7 +68,7 @@ class RecordingModel final : public Model {
   }
   void forward(std::span<const float>, const Batch&, std::span<float>, Workspace&) const override {}
 
-  // All samples in the order they were seen.
+  // Returns all samples in the order of training.
   std::vector<std::uint32_t> order() const {
     std::vector<std::uint32_t> all;
     for (const auto& batch : batches) all.insert(all.end(), batch.begin(), batch.end());
@@ -99,7 +99,7 @@ TrainingSpec training_of(std::size_t batch, std::size_t epochs) {
   return spec;
 }
 
-// The samples seen, in order, by training on samples 0..count-1.
+// Returns the order in which samples 0..count-1 are trained.
 std::vector<std::uint32_t> order_of(std::size_t count, std::size_t epochs, const Rng& rng) {
   const RecordingModel model;
   float parameters[2] = {};
@@ -121,7 +121,7 @@ TEST_CASE("trainer: a request to stop ends training after the step in hand") {
       trainer.train(parameters, numbered(10), first_samples(10), Rng(1), {.stop = stop.get_token()});
   CHECK(model.batches.size() == 5);
   CHECK(result.steps == 5);
-  CHECK(result.mean_loss == 3.0);  // of 1 to 5
+  CHECK(result.mean_loss == 3.0);  // the mean of 1 to 5
   CHECK(
       trainer.train(parameters, numbered(10), first_samples(10), Rng(1), {.stop = stop.get_token()}).steps ==
       0);
@@ -139,7 +139,7 @@ TEST_CASE("trainer: a request to finish ends training after the step in hand, wi
           .train(parameters, numbered(10), first_samples(10), Rng(1), {.finish = finish.get_token()});
   CHECK(model.batches.size() == 4);
   CHECK(result.steps == 4);
-  CHECK(result.mean_loss == 2.5);  // of 1 to 4
+  CHECK(result.mean_loss == 2.5);  // the mean of 1 to 4
   float same[2] = {};
   const RecordingModel again;
   Trainer(again, training_of(4, 100)).train(same, numbered(10), first_samples(10), Rng(1), {.max_steps = 4});
@@ -167,7 +167,7 @@ TEST_CASE("trainer: every epoch sees every sample once with its label, the last 
   CHECK(model.labels_match);
   CHECK(result.samples == SampleCount(10));
   CHECK(result.steps == 9);
-  // The losses were 1, 2 ... 9.
+  // The losses are 1, 2, ..., 9.
   CHECK(result.mean_loss == 5.0);
 }
 
@@ -192,7 +192,7 @@ TEST_CASE("trainer: shuffles differ by epoch and by stream, and are the same for
   CHECK(order == order_of(50, 2, Rng(1)));
   CHECK(order != order_of(50, 2, Rng(2)));
   CHECK(order != order_of(50, 2, Rng(1).fork("other")));
-  // What was drawn from the stream before does not matter: an epoch has a fork of its own.
+  // An epoch forks its own stream: earlier draws do not matter.
   Rng used(1);
   used.next_u64();
   CHECK(order == order_of(50, 2, used));
@@ -298,7 +298,7 @@ TEST_CASE("trainer: a used trainer gives the same bits as a new one, with and wi
 }
 
 TEST_CASE("trainer: momentum 0 is the limit of small momentum") {
-  // The two take different ways through the model: a step in place, and a gradient with velocity.
+  // They use different implementations: a step in place, and a stored gradient with velocity.
   const RealTraining real;
   TrainingSpec spec = training_of(4, 3);
   spec.weight_decay = 0.01F;
@@ -314,7 +314,7 @@ TEST_CASE("trainer: momentum 0 is the limit of small momentum") {
 
 TEST_CASE("trainer: the root mean square is of the samples' own losses, not of the batches' means") {
   const RealTraining real;
-  // With a learning rate of 0 every step sees the same model: the losses are those of its class scores.
+  // With a learning rate of 0, every step sees the same model: its class scores give the losses.
   const auto workspace = real.model->make_workspace(40);
   std::vector<float> logits(40 * 3);
   std::vector<float> inputs(40 * 16);

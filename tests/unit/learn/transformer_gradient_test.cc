@@ -1,4 +1,4 @@
-// The transformer against a slow one in double precision, written out as the formulas are: scores directly,
+// Compares the transformer with a slow one in double precision that follows the formulas: scores directly,
 // every derivative by central differences of its loss.
 #include <doctest/doctest.h>
 
@@ -23,7 +23,7 @@ constexpr std::size_t kContext = 4;
 constexpr std::size_t kWidth = 6;
 constexpr std::size_t kHeads = 2;
 
-// One model's parameters in double, looked up by name; adapters of `ranks` are added where they belong.
+// A model's parameters in double, looked up by name; adds adapters of `ranks` to their weights.
 class Slow {
  public:
   Slow(const Model& model, std::vector<double> values, std::size_t ranks)

@@ -1,5 +1,5 @@
-// The transformer and its adapters against PyTorch: scores, loss and gradient of one batch, and ten steps
-// of torch.optim.AdamW against Trainer. The numbers come from tests/reference/make_torch_language.py.
+// Compares the transformer and its adapters with PyTorch: scores, loss and gradient of one batch, and ten
+// steps of torch.optim.AdamW against Trainer. tests/reference/make_torch_language.py computes the numbers.
 #include <doctest/doctest.h>
 
 #include <numeric>
@@ -22,7 +22,7 @@ struct TransformerCase {
   std::size_t vocabulary;
   std::size_t context;
   ModelSpec spec;
-  std::size_t ranks = 0;  // of the adapters that run
+  std::size_t ranks = 0;  // active ranks of the adapters
 };
 
 std::vector<TransformerCase> transformer_cases() {
@@ -108,15 +108,14 @@ TrainingSpec adam_spec(std::size_t sequences) {
   spec.learning_rate = 3e-3F;
   spec.weight_decay = 0.1F;
   spec.adam = {0.9F, 0.95F, 1e-5F};
-  spec.batch_size =
-      sequences;  // one step an epoch, so that the order of the samples only matters to rounding
+  spec.batch_size = sequences;  // one step an epoch: the order matters only for rounding
   spec.local_epochs = kTransformerSteps;
   return spec;
 }
 
-// Sums of up to 192 products in a row of layers, each of which adds its own rounding; measured 1e-6.
+// Sums of up to 192 products over several layers, each with its own rounding; measured: 1e-6.
 constexpr double kTransformerTolerance = 5e-6;
-// Adam divides a gradient by its own size: where both are small, rounding weighs more.
+// Adam divides a gradient by its own magnitude: the rounding of small gradients weighs more.
 constexpr double kStepTolerance = 5e-5;
 
 }  // namespace
@@ -146,7 +145,7 @@ TEST_CASE("transformer: scores, loss and every gradient are PyTorch's, with adap
 
 TEST_CASE("transformer: ten steps of AdamW are torch.optim.AdamW's, of the model and of adapters") {
   for (const TransformerCase& c : transformer_cases()) {
-    if (c.ranks < c.spec.adapter.rank) continue;  // the trainer's own tests are about prefixes
+    if (c.ranks < c.spec.adapter.rank) continue;  // the trainer's tests cover prefixes
     CAPTURE(c.name);
     const PreparedTransformer p(c);
     const TrainingSpec spec = adam_spec(c.sequences);

@@ -1,5 +1,5 @@
-// Secure aggregation: the sum of the survivors is the plain sum, whoever drops out and when; too few, and
-// nothing comes out.
+// Secure aggregation with dropouts: the sum of the survivors equals the plain sum for any dropouts at any
+// step; with too few survivors there is no sum.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 namespace fedge::privacy {
 namespace {
 
-// Members that do at least this.
+// Counts the members that reach at least this step.
 std::size_t reach(const std::vector<Last>& last, Last step) {
   return static_cast<std::size_t>(std::ranges::count_if(last, [&](Last l) { return l >= step; }));
 }
 
-// What figure 4 of the paper says of such a pattern in a complete graph.
+// Whether figure 4 of the paper predicts a sum for this pattern in a complete graph.
 bool comes_to_an_end(const std::vector<Last>& last, std::size_t least) {
   const std::size_t advertised = reach(last, Last::kKeys);
   if (advertised < least) return false;
@@ -48,7 +48,7 @@ void check_pattern(const std::vector<Last>& last, bool links_break, Tally& tally
   check_sum(session, outcome);
 }
 
-// All patterns in which member 0 does what is given.
+// Checks all patterns in which member 0 does `of_first`.
 Tally check_all(std::size_t members, Last of_first, bool links_break) {
   Tally tally;
   std::vector<Last> last(members, of_first);
@@ -76,7 +76,7 @@ TEST_CASE(
   CHECK(sum.ended > 0);
 }
 
-// One case for each thing that the first member may do last, so that they run side by side.
+// One test case for each last step of the first member, so that CTest runs them in parallel.
 TEST_CASE("secure aggregation: five members, every pattern in which the first says nothing") {
   CHECK(check_all(5, Last::kNothing, true).ended > 0);
 }
@@ -133,7 +133,8 @@ TEST_CASE("secure aggregation: masks of ChaCha20 where somebody has no instructi
 TEST_CASE(
     "secure aggregation: partial updates: each parameter's sum and weight, and what too few train is left "
     "out") {
-  // Of fifteen, ten train the first part, ten the second, and of all members two alone the third.
+  // Of every fifteen members, ten train the first part and ten the second; only two members in all train the
+  // third.
   for (const std::uint32_t members : {15U, 120U}) {
     std::vector<Coverage> trained;
     for (std::uint32_t i = 0; i < members; ++i) {

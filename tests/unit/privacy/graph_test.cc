@@ -58,7 +58,7 @@ TEST_CASE("mask graph: another seed draws another graph, the same one the same")
   const MaskGraph b = MaskGraph::neighbours(100, 10, seed_of(2));
   CHECK(a.neighbours(5) == again.neighbours(5));
   CHECK(a.neighbours(5) != b.neighbours(5));
-  // Any two are neighbours as often as chance says: 100 pairs (0, x) over 2000 graphs.
+  // Any two members are neighbours as often as expected: 100 pairs (0, x) over 2000 graphs.
   std::vector<int> together(100, 0);
   for (int s = 0; s < 2000; ++s) {
     Digest seed{};
@@ -114,7 +114,7 @@ TEST_CASE(
   CHECK(check_secure(1000, worse, assumptions).error().code == ErrorCode::kRefused);
   worse = {.degree = 20, .threshold = 20};
   CHECK_FALSE(check_secure(1000, worse, assumptions));
-  // Ruled out even with everybody's share, since the honest might fall apart.
+  // Refused even with a threshold of all shares: the honest members could be disconnected.
   worse = {.degree = 3, .threshold = 3};
   CHECK_FALSE(check_secure(1000, worse, assumptions));
   worse = {.degree = graph->degree, .threshold = graph->degree + 1};
@@ -131,14 +131,14 @@ TEST_CASE(
 }
 
 TEST_CASE("graph: what a run says of its masks does not weaken what a member's owner asks for") {
-  // A coordinator that says it controls nobody would have ten clients mask with two neighbours each.
+  // A coordinator that claims to control no member would have ten clients mask with two neighbours each.
   const SecureRules described{
       .assumptions = {.corrupt = 0, .dropout = 0}, .complete_below = 2, .min_survivors = 8};
   const GraphParameters weak = choose_graph(described, 10);
   CHECK_FALSE(weak.complete);
   CHECK(weak.degree == 2);
   CHECK(check_secure(10, weak, described.assumptions));
-  const SecureRules own{.complete_below = 0, .min_survivors = 0};  // a tenth corrupt, as nobody has said else
+  const SecureRules own{.complete_below = 0, .min_survivors = 0};  // the default: a tenth corrupt
   const SecureRules asked = stricter(described, own);
   CHECK_FALSE(check_secure(10, weak, asked.assumptions));
   CHECK(check_secure(10, complete_graph(10), asked.assumptions));

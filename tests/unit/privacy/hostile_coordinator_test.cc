@@ -1,4 +1,4 @@
-// Secure aggregation: what a hostile coordinator tries, and how a member sees it and stops.
+// Secure aggregation: attacks of a hostile coordinator, and how a member detects them and stops.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using protocol::SecurePeerShares;
 using protocol::SecureRoster;
 using protocol::SecureSurvivors;
 
-// A session of six in which something is done to what member 0 is told; and what became of member 0.
+// The outcome of a session of six in which messages to member 0 are changed, and member 0's error.
 struct Told {
   std::optional<Error> stopped;
   TestSession::Outcome outcome;
@@ -42,7 +42,7 @@ void check_refused(const Change& change, const std::string& words, TestSession::
   INFO(told.stopped->message);
   CHECK(told.stopped->code != ErrorCode::kCorrupt);
   CHECK(told.stopped->message.find(words) != std::string::npos);
-  // It has masked nothing, so the others do without it, or nobody learns anything.
+  // Member 0 has masked nothing: the others continue without it, or there is no sum.
   const auto& survivors = told.outcome.survivors;
   if (!std::is_same_v<M, SecureSurvivors> && !std::is_same_v<M, SecureConsents>)
     CHECK(std::ranges::find(survivors, TestSession::id(0)) == survivors.end());
@@ -60,7 +60,7 @@ TEST_CASE("hostile coordinator: keys of its own in the place of a member's are n
                               "have an invalid signature");
   check_refused<SecureRoster>([](SecureRoster& roster) { roster.peers[1].keys.signature[63] ^= 1; },
                               "have an invalid signature");
-  // Two members' keys, one for the other.
+  // The keys of two members, exchanged.
   check_refused<SecureRoster>(
       [](SecureRoster& roster) { std::swap(roster.peers[1].keys, roster.peers[2].keys); },
       "have an invalid signature");
@@ -158,7 +158,7 @@ TEST_CASE(
     "hostile coordinator: all that are in league with it in one part of the model do not get at the others' "
     "sum") {
   const SecureRules rules{.assumptions = {.corrupt = .3, .dropout = .1}, .min_survivors = 10};
-  // Seven of ten are honest, whoever they are; nine of thirty are not.
+  // Seven of ten members are honest. Nine of thirty may be corrupt: 9 + 7 updates are needed.
   CHECK(rules.honest_survivors() == 7);
   CHECK(rules.enough(30) == 16);
   CHECK(rules.enough(10) == 10);
@@ -175,7 +175,7 @@ TEST_CASE(
     return std::optional(std::move(message));
   };
   const auto outcome = session.run();
-  // Fifteen could come down to twelve, of whom nine may be in league.
+  // Fifteen could shrink to twelve, of whom nine may collude.
   CHECK(session.server().left_out() == 10);
   REQUIRE(outcome.stopped.contains(TestSession::id(0)));
   CHECK(outcome.stopped.at(TestSession::id(0)).message ==
@@ -259,7 +259,7 @@ TEST_CASE("hostile coordinator: what members train is told to all alike, or thei
         roster.coverage_of = {1, 0, 0, 0, 0, 0};
       },
       "announced a wrong coverage for this client", {.trained = trained});
-  // Cells that are as told, and another's coverage that is not: only the member itself could see the lie.
+  // The cells are consistent, but member 1's coverage is false: only member 1 could detect the lie.
   const Told told = change_for_first<SecureRoster>(
       [](SecureRoster& roster) {
         roster.cells = {{0, 20}, {20, 50}};
@@ -267,7 +267,7 @@ TEST_CASE("hostile coordinator: what members train is told to all alike, or thei
         roster.coverage_of = {0, 1, 0, 0, 0, 0};
       },
       {.trained = trained});
-  // Nobody can read its shares, it believes nobody's consent, and its own mask cannot be taken away.
+  // No member can read its shares, it accepts no consent, and its own mask cannot be removed.
   REQUIRE(told.outcome.failure);
   CHECK(told.outcome.failure->message == "only 0 secret shares of client 10 were revealed; 5 are needed");
 }
@@ -277,7 +277,8 @@ TEST_CASE("hostile coordinator: shares of strangers, twice, or before there are 
                                   "not a neighbour");
   check_refused<SecurePeerShares>([](SecurePeerShares& shares) { shares.shares[1] = shares.shares[0]; },
                                   "secret share twice");
-  // Its own box, reflected: nothing of it can be read as another's, and the rest goes on without that share.
+  // Member 0's own box is reflected. It cannot be opened as another's; the session continues without this
+  // share.
   check_refused<SecurePeerShares>([](SecurePeerShares& shares) { shares.shares.resize(3); }, "too few");
   TestSession session(6, {});
   TestSession::Outcome outcome;
@@ -324,7 +325,8 @@ TEST_CASE(
 TEST_CASE(
     "hostile coordinator: survivors that it tells different members differently are found out before any "
     "share") {
-  // The classic attack: to half of the members it says that 1 dropped out, to the others that 1 is there.
+  // The classic attack: the coordinator tells half of the members that member 1 dropped out, and the others
+  // that it stayed.
   TestSession session(6, {});
   std::size_t revealed = 0;
   session.to_client = [&](ClientId client, TestSession::ToClient message) {
@@ -339,8 +341,7 @@ TEST_CASE(
   const auto outcome = session.run();
   CHECK(outcome.failure);
   CHECK(revealed == 0);
-  // An honest server in between takes only consents to what it has said itself; one that forwards all of
-  // them:
+  // An honest server accepts only consents to its own list of survivors. This one forwards all consents:
   TestSession forwarding(6, {});
   std::map<ClientId, Signature> consents;
   forwarding.to_client = session.to_client;
@@ -375,7 +376,7 @@ TEST_CASE("hostile coordinator: of nobody it gets both kinds of shares, however 
   const auto outcome = session.run();
   REQUIRE_FALSE(outcome.failure);
   check_sum(session, outcome);
-  // The same question again: the same answer. Another one: none.
+  // The same request gets the same answer, another request none.
   for (std::uint32_t i : {0U, 1U, 2U, 4U, 5U}) {
     const ClientId client = TestSession::id(i);
     REQUIRE(answers[client].size() == 1);
@@ -420,7 +421,7 @@ TEST_CASE(
   check_refused<SecureSurvivors>([](SecureSurvivors& survivors) { survivors.numbers = {0, 1, 2, 3, 4, 5}; },
                                  "client 13 as a survivor, but it does not take part",
                                  {.last = {Last::kAll, Last::kKeys}});
-  // It says that this member's update is there, which has not been sent.
+  // The coordinator claims an update of this member that was never sent.
   TestSession session(6, {.last = {Last::kShares}});
   static_cast<void>(session.run());
   SecureSurvivors claimed{session.client(0).session(), {0, 1, 2, 3, 4, 5}};
@@ -446,7 +447,7 @@ TEST_CASE("hostile coordinator: whoever has consented to some survivors consents
   static_cast<void>(session.run());
   REQUIRE(named);
   session.tell(0, *named);
-  CHECK(consents == 2);  // of the same ones it says it again
+  CHECK(consents == 2);  // it repeats its consent to the same survivors
   CHECK_FALSE(session.client(0).over());
   named->numbers.pop_back();
   session.tell(0, *named);
@@ -479,7 +480,8 @@ TEST_CASE("hostile coordinator: what was said in another session, round or attem
   };
   REQUIRE_FALSE(first.run().failure);
   REQUIRE(said.size() == 4);
-  // Replayed in front of each message of the next attempt, as they were, and with its name.
+  // Replays the messages before each message of the next attempt: unchanged, and with the new attempt's
+  // number.
   for (const bool renamed : {false, true}) {
     TestSession second(6, {.attempt = 2});
     std::size_t next = 0;
@@ -504,7 +506,8 @@ TEST_CASE("hostile coordinator: what was said in another session, round or attem
 }
 
 TEST_CASE("hostile coordinator: members whose models differ have masks that do not cancel") {
-  // Pasquini et al. 2022: a model of its own for all but the target. Its keys are not taken by the others.
+  // Pasquini et al. 2022: every client but the target gets a different model. The others then reject the
+  // target's keys.
   const protocol::SecureSession session{RunId(1), RoundNumber(1), TrackId(), 1};
   CHECK(context_of(session, Digest{1}, {}) != context_of(session, Digest{2}, {}));
   CHECK(context_of(session, {}, Digest{1}) != context_of(session, {}, Digest{2}));
@@ -540,7 +543,7 @@ TEST_CASE("hostile coordinator: an update that comes after its member was declar
   std::vector<std::uint64_t> scalars(2);
   session.client(1).masking().apply(late, scalars, here);
   take_away_pairs(late);
-  // What is left is the update and the mask of its own, of which no share has been revealed.
+  // The update remains hidden by the member's own mask, of which no share has been revealed.
   const auto update = session.update(1);
   std::size_t same = 0;
   for (std::size_t p = 0; p < late.size(); ++p)

@@ -1,4 +1,4 @@
-// Secure aggregation: what members do that they should not. It costs them, or the round: never a wrong sum.
+// Secure aggregation: misbehaving members lose their place or abort the round, but never cause a wrong sum.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using protocol::SecureKeys;
 using protocol::SecureShares;
 using protocol::SecureUnmask;
 
-// A session of six in which something is done to what member 0 says.
+// A session of six in which messages of member 0 are changed.
 template <class M, class Change>
 std::pair<std::unique_ptr<TestSession>, TestSession::Outcome> change_of_first(const Change& change,
                                                                               TestSession::Plan plan = {}) {
@@ -33,7 +33,7 @@ bool has(const std::vector<ClientId>& clients, std::uint32_t member) {
   return std::ranges::find(clients, TestSession::id(member)) != clients.end();
 }
 
-// A message with one bit of its bytes on the wire changed, if it is one that a peer would take.
+// Flips one bit of a message on the wire; empty if a peer would not decode the result.
 template <class Variant>
 std::optional<Variant> with_a_bit_flipped(const Variant& message, Rng& rng) {
   const protocol::Message whole =
@@ -71,7 +71,7 @@ TEST_CASE("hostile member: shares that it reveals wrongly are found out, and the
       CHECK(has(outcome.bad_shares, 0));
       check_sum(*session, outcome);
     } else {
-      // Of the five survivors' shares all are needed where one of six has gone.
+      // One of six members has dropped out: all five survivors' shares are needed.
       REQUIRE(outcome.failure);
       CHECK(outcome.sums.empty());
     }
@@ -90,7 +90,7 @@ TEST_CASE("hostile member: a pair's mask key that it reveals wrongly is agreed o
 }
 
 TEST_CASE("hostile member: secrets that it shares out wrongly spoil the round, and nothing is revealed") {
-  // Each box is made with other shares than the commitment is of: sealed for others in a session of its own.
+  // Replaces the content of each sealed box by random bytes, which do not match the commitment.
   TestSession session(6, {});
   Rng rng(3);
   session.to_server = [&](ClientId client, TestSession::ToServer message) {
@@ -152,7 +152,7 @@ TEST_CASE("hostile member: a consent that does not hold is not passed on, and th
 }
 
 TEST_CASE("hostile member: one that was started anew has lost its secrets, and is told so at any stage") {
-  // Its second keys come right after what stage says.
+  // The member restarts after the step `stage` and sends new keys.
   for (const std::size_t stage : {0U, 1U, 2U}) {
     CAPTURE(stage);
     TestSession session(6, {});
@@ -199,7 +199,7 @@ TEST_CASE("hostile member or network: whatever bit of whatever message is flippe
     check_sum(session, outcome);
     ++right;
   }
-  // A flip costs the member whose message it is; where all of the threshold are needed it costs the round.
+  // A flipped bit excludes the sender; if the threshold needs every member, it aborts the round.
   CHECK(right > 200);
   CHECK(aborted > 20);
 }

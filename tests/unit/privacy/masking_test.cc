@@ -20,7 +20,7 @@ Secret key_of(std::uint8_t name) {
   return Secret(bytes);
 }
 
-// The specification: word p of a stream, a word at a time.
+// A reference: adds word p of a stream, one word at a time.
 template <class Word>
 void mask_slowly(std::vector<Word>& words, const Coverage& coverage, std::span<const MaskTerm> terms,
                  StreamCipher cipher) {
@@ -96,8 +96,8 @@ TEST_CASE("masks: a parameter's mask does not depend on what else is covered, no
 }
 
 TEST_CASE("masks: what the coordinator sees of an update is uniform, and another each time") {
-  // One fixed update, all zeros, over many sessions: chi-square of each byte's values, 255 degrees of
-  // freedom, is below 380 but once in a million times. The seeds are fixed.
+  // One fixed update of zeros over many sessions. Chi-square of each byte's values, 255 degrees of freedom,
+  // exceeds 380 once in a million times. The seeds are fixed.
   std::array<std::array<int, 256>, 4> counts{};
   std::map<std::uint32_t, int> words;
   constexpr int kSessions = 400;
@@ -120,7 +120,7 @@ TEST_CASE("masks: what the coordinator sees of an update is uniform, and another
     for (const int c : count) chi += (c - kExpected) * (c - kExpected) / kExpected;
     CHECK(chi < 380);
   }
-  // Of 25,600 words of 2^32 hardly any comes twice.
+  // Hardly any of 25,600 words of 32 bits occurs twice.
   CHECK(words.size() > kSessions * kParameters - 5);
 }
 

@@ -1,16 +1,16 @@
-// What a coordinator can make of several sums of the same updates where clients noise them: another run of
-// the same file, another round, another track, each time with one client less.
+// Measures what a coordinator learns from several sums of the same updates with the clients' noise. The
+// second sum comes from another run of the same file, another round or another track, each without one
+// client.
 //
-// It wants client 0's update. At best it knows all others', so that of the sum with client 0 what it does not
-// know is the noise of nine, and of the sum without the noise of eight. The best linear estimate takes away
-// from the first what the second tells of it: left is the share 1 - rho^2 of the variance, where rho is the
-// correlation of the two noises. With equal noises that is a ninth: the noise of client 0 alone. It must be
-// all.
+// The coordinator wants client 0's update and may know all others. The noise of nine clients hides the update
+// in the sum with client 0; the sum without it reveals the noise of eight. The best linear estimate subtracts
+// what the second noise predicts of the first: the fraction 1 - rho^2 of the variance remains, where rho is
+// the correlation of the two noises. With equal noises a ninth remains: the noise of client 0 alone. With
+// independent noises, all of it must remain.
 //
-// Power: rho is measured over kCoordinates coordinates, its error has a standard deviation of 1 /
-// sqrt(kCoordinates) = 0.005. A correlation of 0.05 is found but once in 3.5 million times, one of 0 is
-// called one as rarely. So the estimate's standard deviation is at least sqrt(1 - 0.05^2) = 99.87 % of what
-// epsilon was computed for.
+// Power: rho is measured over kCoordinates coordinates with a standard deviation of 1 / sqrt(kCoordinates) =
+// 0.005. The test misses a correlation of 0.05 once in 3.5 million times, and reports one of 0 as rarely. The
+// estimate's standard deviation is thus at least sqrt(1 - 0.05^2) = 99.87 % of that assumed for epsilon.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ constexpr std::size_t kCoordinates = 40'000;
 constexpr std::uint8_t kNoisyClients = 9;
 constexpr std::uint64_t kShare = 1 << 20;  // variance of a client's noise
 
-// Which of a client's runs, and which task in it.
+// One release of a client: its run, and the task within the run.
 struct Release {
   std::uint64_t run = 1;
   TaskId task{RoundNumber(1), TrackId(0)};
@@ -39,7 +39,7 @@ std::vector<std::int64_t> update_of(std::uint8_t client) {
   return numbers;
 }
 
-// Adds the noise of a client to the noise of a sum: what it makes of its numbers less the numbers.
+// Adds a client's noise to the noise of a sum: the noised numbers minus the numbers.
 void add_share(std::uint8_t client, const Release& release, std::vector<double>& noise) {
   const std::vector<std::int64_t> numbers = update_of(client);
   std::vector<std::int64_t> noised = numbers;
@@ -62,7 +62,7 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-// Of the noise of the sum with client 0 and that of the one without.
+// The correlation between the noise of the sum with client 0 and of the sum without it.
 double correlation(const Release& with, const Release& without) {
   const auto first = noise_of_sum(0, with);
   const auto second = noise_of_sum(1, without);
@@ -78,15 +78,14 @@ TEST_CASE("repeated sums: what a second one tells of the noise in the first is n
   SUBCASE("in a later round") { second.task.round = RoundNumber(2); }
   SUBCASE("on another track of the round") { second.task.track = TrackId(1); }
   CHECK(std::abs(correlation(first, second)) < 0.025);
-  // And the first has the noise of all nine.
+  // The first sum contains the noise of all nine clients.
   const auto noise = noise_of_sum(0, first);
   const double variance = dot(noise, noise) / kCoordinates / kShare;
   CHECK(variance == doctest::Approx(kNoisyClients).epsilon(5 * std::sqrt(2.0 / kCoordinates)));
 }
 
 TEST_CASE("repeated sums: the test would see noise that is the same") {
-  // As of a client that makes the same task's update again, which it is asked for by a restored backup: this
-  // is what SummedUpdates refuses.
+  // A client that repeats an update for a restored backup would reuse its noise; SummedUpdates refuses this.
   CHECK(correlation({}, {}) == doctest::Approx(std::sqrt(8.0 / 9.0)).epsilon(0.01));
 }
 

@@ -1,6 +1,5 @@
-// A session of secure aggregation for tests: the coordinator's and all members' state machines, messages
-// between them at once, members that drop out where a test wants it, and whatever it does to messages on
-// their way.
+// A test session of secure aggregation: the state machines of the coordinator and all members. Messages
+// arrive at once; members drop out and messages change as a test wants.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -23,7 +22,7 @@
 
 namespace fedge::privacy {
 
-// The last thing that a member does.
+// The last step that a member performs.
 enum class Last { kNothing, kKeys, kShares, kMasked, kConsent, kAll };
 inline constexpr std::size_t kLasts = 6;
 
@@ -32,15 +31,16 @@ class TestSession {
   using Word = std::uint32_t;
   struct Plan {
     SecureRules rules;
-    std::vector<Last> last;          // of each member; all of it where shorter
-    std::vector<Coverage> trained;   // of each member; everything where shorter
-    std::vector<ClientId> slow_aes;  // have no instructions for AES
+    std::vector<Last> last;          // by member; missing entries: kAll
+    std::vector<Coverage> trained;   // by member; missing entries: all parameters
+    std::vector<ClientId> slow_aes;  // clients without AES instructions
     std::size_t parameters = 50;
-    bool links_break = true;  // the coordinator hears that somebody is gone; otherwise it waits
+    bool links_break = true;  // the coordinator notices a dropout at once; otherwise it waits for the
+                              // deadline
     std::uint32_t attempt = 1;
   };
   struct Outcome {
-    std::optional<Error> failure;  // of the session
+    std::optional<Error> failure;  // the session's error
     std::vector<std::uint64_t> sums;
     std::vector<std::uint64_t> scalars;
     std::vector<ClientId> survivors;
@@ -65,11 +65,11 @@ class TestSession {
     for (std::uint32_t i = 0; i < members; ++i) clients_.push_back(make_client(i, session));
   }
 
-  // Not one after the other, and not from 0 on.
+  // Client numbers with gaps that do not start at 0.
   static ClientId id(std::uint32_t member) { return ClientId(10 + 3 * member); }
   static std::uint32_t member(ClientId client) { return (client.value() - 10) / 3; }
 
-  // What a member's update is, before it is masked; zeros where it trains nothing.
+  // A member's update before masking; zeros where it trains nothing.
   std::vector<Word> update(std::uint32_t member) const {
     Rng rng = Rng(5).fork("update", member);
     std::vector<Word> words(plan_.parameters);
@@ -105,7 +105,7 @@ class TestSession {
     return outcome_;
   }
 
-  // Looks at, changes, or swallows (by returning nothing) what passes.
+  // Observes, changes, or drops (by returning nothing) messages in transit.
   using ToClient = decltype(SecureServer::Send::message);
   using ToServer = decltype(SecureClient::Send::message);
   std::function<std::optional<ToClient>(ClientId, ToClient)> to_client = [](ClientId, ToClient message) {
@@ -114,18 +114,18 @@ class TestSession {
   std::function<std::optional<ToServer>(ClientId, ToServer)> to_server = [](ClientId, ToServer message) {
     return message;
   };
-  // Says whether a member knows this key as that client's.
+  // Checks whether a member knows this key as that client's.
   std::function<Result<void>(ClientId, const PublicKey&)> check_pinned_key;
-  // What of the masked updates is counted, and what the coordinator saw of them.
+  // The masked updates that the coordinator received and counted.
   std::map<ClientId, std::vector<Word>> seen;
 
-  // The member's process is another once it has sent its keys (0), shares (1) or consent (2).
+  // Restarts the member's process after it has sent its keys (0), shares (1) or consent (2).
   void make_anew_after(std::uint32_t member, std::size_t message) { anew_.emplace(member, message); }
 
   SecureServer& server() { return *server_; }
   SecureClient& client(std::uint32_t member) { return *clients_[member]; }
   const SecretKey& identity(std::uint32_t member) const { return identities_[member]; }
-  // Delivers a message that nobody has sent.
+  // Delivers a message that the coordinator did not send.
   void tell(std::uint32_t member, const ToClient& message) {
     std::vector<SecureClient::Effect> effects;
     std::visit([&](const auto& specific) { clients_[member]->receive(specific, effects); }, message);
@@ -165,7 +165,7 @@ class TestSession {
           [this, member] { step([&](auto& effects) { server_->left(id(member), now_, effects); }); });
   }
 
-  // A member that drops out is silent from then on.
+  // A member that drops out stays silent from then on.
   bool silent_after(std::uint32_t member, Last step) {
     if (plan_.last[member] > step) return false;
     if (plan_.last[member] == step) drop(member);
@@ -234,7 +234,7 @@ class TestSession {
     }
   }
 
-  // Everybody who is left masks and sends its update.
+  // All remaining members mask and send their updates.
   void sum() {
     summed_ = true;
     Sequential here;
@@ -304,7 +304,7 @@ class TestSession {
   Outcome outcome_;
 };
 
-// The plain sum of the survivors' updates where it is known, and what they weigh in each cell.
+// Compares the sums with the plain sum of the survivors' updates, and with their weights in each cell.
 inline void check_sum(TestSession& session, const TestSession::Outcome& outcome,
                       const std::vector<Coverage>& trained = {}) {
   const Coverage all = Coverage::of(session.server().cells());

@@ -11,7 +11,7 @@
 namespace fedge::privacy {
 namespace {
 
-// Numbers for tests, the same each time.
+// Deterministic random bytes for tests.
 Entropy repeatable(std::uint64_t seed) {
   return [rng = Rng(seed)](std::span<std::uint8_t> out) mutable {
     for (std::uint8_t& byte : out) byte = static_cast<std::uint8_t>(rng.next_u32());
@@ -44,7 +44,7 @@ TEST_CASE("shamir: any so many shares give the secret back, in any order") {
         const auto recombination = Recombination::of(at);
         REQUIRE(recombination);
         const auto found = recombination->combine(held);
-        // Fewer give something else, or nothing that could be a secret.
+        // Fewer shares give another secret or none.
         CHECK((found && *found == secret) == (at.size() >= t));
       }
     }
@@ -72,8 +72,8 @@ TEST_CASE("shamir: secrets of all ones and all zeros, and shares through bytes")
 }
 
 TEST_CASE("shamir: a share says nothing of the secret: its numbers are uniform") {
-  // 64 bins of the highest bits, of 8192 shares of one secret; chi-square with 63 degrees of freedom is below
-  // 120 but once in 20,000 times. The seed is fixed.
+  // 64 bins of the highest bits of 8192 shares of one secret. Chi-square with 63 degrees of freedom exceeds
+  // 120 once in 20,000 times. The seed is fixed.
   const Entropy entropy = repeatable(3);
   const Secret secret = draw_secret(entropy);
   std::array<std::array<int, 64>, kSecretLimbs> bins{};
@@ -96,7 +96,7 @@ TEST_CASE("shamir: known shares") {
   int drawn = 0;
   const Entropy fixed = [&](std::span<std::uint8_t> out) {
     std::ranges::fill(out, std::uint8_t{0});
-    // The highest power comes first, five limbs each.
+    // split() draws the coefficient of the highest power first, five limbs each.
     for (std::size_t i = 0; i < out.size(); i += 8) out[i] = i < 40 ? 7 : 5;
     ++drawn;
   };
@@ -113,7 +113,7 @@ TEST_CASE("shamir: known shares") {
 TEST_CASE("shamir: numbers outside the field are drawn again, and never taken from others") {
   int calls = 0;
   const Entropy high = [&](std::span<std::uint8_t> out) {
-    // 2^61 - 1 at first, which is no element.
+    // The first draw gives 2^61 - 1, which is not a field element.
     std::ranges::fill(out, static_cast<std::uint8_t>(calls++ == 0 ? 0xff : 0x11));
   };
   const auto shares = split(Secret(), 2, points(2), high);

@@ -14,7 +14,7 @@ namespace fedge::privacy {
 
 inline double relative(double got, double wanted) { return std::abs(got / wanted - 1); }
 
-// The reference values of one category, at least one; a file or category that is missing fails the test.
+// Returns the reference values of one category. Fails the test if the file or category is missing or empty.
 inline std::vector<nlohmann::json> reference_vectors(const std::string& category) {
   const std::string path = FEDGE_SOURCE_DIR "/tests/reference/privacy_vectors.json";
   std::ifstream file(path);

@@ -17,7 +17,7 @@ using namespace fedge::learn;
 
 namespace {
 
-// Counts every pair of every word anew for each merge.
+// Slow reference: recounts every pair of every word for each merge.
 std::vector<std::pair<int, int>> slow_merges(std::string_view text, std::size_t merges) {
   std::vector<std::vector<int>> words;
   while (!text.empty()) {
@@ -58,8 +58,8 @@ std::vector<std::pair<int, int>> merges_of(const std::string& text) {
 }  // namespace
 
 TEST_CASE("bpe trainer: the example of Sennrich, Haddow and Birch learns es, est, lo, low") {
-  // low 5, lower 2, newest 6, widest 3: es 9, est 9, lo 7, low 7, then ne, new and newest 6 each. The paper's
-  // mark at the end of a word is the newline here, which is a word of its own.
+  // low 5, lower 2, newest 6, widest 3: es 9, est 9, lo 7, low 7, then ne, new and newest 6 each. A newline
+  // replaces the paper's mark at the end of a word, and is a separate word here.
   std::string text;
   const std::pair<const char*, int> words[] = {{"low", 5}, {"lower", 2}, {"newest", 6}, {"widest", 3}};
   for (const auto& [word, times] : words)

@@ -13,7 +13,7 @@ using namespace fedge::learn;
 
 namespace {
 
-// A directory of small files, made by hand.
+// A temporary directory with small files.
 class Files {
  public:
   Files& put(const std::string& name, const std::string& text) {
@@ -59,7 +59,7 @@ std::size_t lines_of(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// The real one, or nothing: the test case is then skipped.
+// Loads the installed corpus; if it is missing, the test case is skipped.
 std::optional<std::vector<TextGroup>> installed(const std::string& corpus, const std::string& package) {
   auto groups = load_corpus(corpus, "");
   if (groups) return std::move(groups).value();
@@ -69,7 +69,7 @@ std::optional<std::vector<TextGroup>> installed(const std::string& corpus, const
   return std::nullopt;
 }
 
-// A data file of WordNet: a licence, then the lines, each with the offset at which it comes to stand.
+// Builds a data file of WordNet: a licence, then the lines, each starting with its offset in the file.
 std::string wordnet_file(const std::vector<std::string>& synsets) {
   std::string text = "  1 This software and database is being provided to you\n  2 \n";
   for (const std::string& synset : synsets) {
@@ -128,7 +128,7 @@ TEST_CASE("corpus: every n-th block is held out, counted through all texts, cut 
   TextGroup first;
   TextGroup second;
   split.add("aaaabbbbcc", first);
-  split.add("ccddddeeeefff", second);  // the third block goes on here; the sixth is held out as well
+  split.add("ccddddeeeefff", second);  // the third block continues here; the sixth is held out as well
   CHECK(first.train == "aaaabbbb");
   CHECK(first.held_out == "cc");
   CHECK(second.train == "ddddeeee");
@@ -137,7 +137,7 @@ TEST_CASE("corpus: every n-th block is held out, counted through all texts, cut 
   BlockSplit(4, 2).add(
       "abc\xc3\xbc"
       "efg\xe2\x82\xac",
-      umlauts);  // cuts at 4 and 8 lie within characters
+      umlauts);  // the cuts at 4 and 8 fall into characters
   CHECK(umlauts.train == "abc\xe2\x82\xac");
   CHECK(umlauts.held_out ==
         "\xc3\xbc"
@@ -155,7 +155,7 @@ TEST_CASE("corpus: a president is one group with all terms, in order of years, s
 
 TEST_CASE("corpus: the fiftieth 4096 bytes of all addresses are held out") {
   Files files;
-  files.put("sotu/data/1801_b_b_dr.txt", std::string(4096, 'b'));  // a newline is put behind it
+  files.put("sotu/data/1801_b_b_dr.txt", std::string(4096, 'b'));  // the loader appends a newline
   files.put("sotu/data/1800_a_a_f.txt", std::string(48 * 4096 - 1, 'a'));
   files.put("sotu/data/1802_c_c_r.txt", std::string(2 * 4096, 'c'));
   const auto groups = groups_of(files, "sotu");
@@ -335,7 +335,7 @@ TEST_CASE("corpus: any directory of texts will do, every tenth 1024 bytes of eac
 TEST_CASE("corpus: files too large to be meant are refused before they are read") {
   Files files;
   files.put("a.txt", "small");
-  std::filesystem::resize_file(files.path("a.txt"), kMaxCorpusFileBytes + 1);  // sparse: takes no room
+  std::filesystem::resize_file(files.path("a.txt"), kMaxCorpusFileBytes + 1);  // sparse: takes no disk space
   files.check_fails("text", ErrorCode::kResource, {files.path("a.txt"), "1073741825 bytes"});
   for (const char* name : {"b.txt", "c.txt", "d.txt", "e.txt"}) {
     files.put(name, "small");
@@ -350,11 +350,11 @@ TEST_CASE("corpus: the State of the Union addresses are 233 by 43 presidents") {
   REQUIRE(groups->size() == 43);
   std::size_t bytes = 0;
   for (const TextGroup& group : *groups) bytes += group.train.size() + group.held_out.size();
-  CHECK(bytes >= 10'761'413);  // what wc says of the files, and a newline behind those without
+  CHECK(bytes >= 10'761'413);  // the count of wc, plus a newline for each file that lacks one
   CHECK(bytes <= 10'761'413 + 233);
   CHECK(groups->front().name == "abraham_lincoln");
   CHECK(groups->back().name == "zachary_taylor");
-  // Both of his terms, 1885 to 1888 and 1893 to 1896.
+  // Both of his terms: 1885 to 1888 and 1893 to 1896.
   const auto cleveland = std::find_if(groups->begin(), groups->end(),
                                       [](const auto& group) { return group.name == "grover_cleveland"; });
   REQUIRE(cleveland != groups->end());

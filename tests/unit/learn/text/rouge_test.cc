@@ -13,7 +13,7 @@ using namespace fedge::learn;
 
 namespace {
 
-// By its definition: the longest of all subsequences of a that b has, too.
+// By definition: the longest subsequence of a that b has as well.
 std::size_t slow_lcs(const std::string& a, const std::string& b) {
   std::size_t longest = 0;
   for (unsigned chosen = 0; chosen < 1U << a.size(); ++chosen) {
@@ -53,7 +53,7 @@ TEST_CASE("rouge: the examples of Lin 2004 score 3/4, 2/4 and 2/4") {
 }
 
 TEST_CASE("rouge: recall, precision and F of texts of unequal length are those by hand") {
-  // LCS "a domesticated animal" = 3 of 6 reference words and of 4 said: F = 2 * 0.5 * 0.75 / 1.25.
+  // LCS "a domesticated animal" = 3 of 6 reference words and of 4 answered words: F = 2 * 0.5 * 0.75 / 1.25.
   check_score(rouge_l("a domesticated furry animal", "a small domesticated animal with fur"), 0.5, 0.75, 0.6);
   check_score(rouge_l("one", "one two three four"), 0.25, 1, 0.4);
 }

@@ -1,4 +1,4 @@
-// Texts as data: windows, groups as labels, parts for devices, evaluation in bits, and training in one place.
+// Texts as data: windows, groups as labels, parts for devices, evaluation in bits, and centralised training.
 #include "learn/text/text_data.h"
 
 #include <doctest/doctest.h>
@@ -178,10 +178,10 @@ TEST_CASE("text data: a cosine learning rate goes on from round to round as in o
   texts.spec.training.schedule = {.cosine = true, .warmup = 0.25, .final = 0.1, .rounds = 2};
   texts.spec.training.local_steps = 4;
   texts.spec.training.optimizer = OptimizerKind::kSgd;
-  texts.spec.training.batch_size = 2048;  // all of it: every first step has the same gradient
+  texts.spec.training.batch_size = 2048;  // all data in one batch: every first step has the same gradient
   const auto task = Task::build(texts.spec, 1);
   REQUIRE(task);
-  // With plain SGD a first step moves by the rate times the gradient: rates are told by that.
+  // The first step of plain SGD moves the model by rate times gradient: the distance shows the rate.
   const auto moved = [&](std::uint32_t round, std::uint64_t steps) {
     std::vector<float> model((*task)->model().layout()->size());
     (*task)->model().initialise(model, Rng(2));
@@ -194,7 +194,8 @@ TEST_CASE("text data: a cosine learning rate goes on from round to round as in o
     for (const float value : update) squares += static_cast<double>(value) * static_cast<double>(value);
     return std::sqrt(squares);
   };
-  // The first of 8 steps is half way up; the fifth, after 4, a third of the way down.
+  // Of 8 steps, the first has half of the peak rate. The fifth has completed 4 of 8, a third of the cosine
+  // decay.
   const double half = moved(1, 1);
   const double third = moved(2, 1);
   const double share = 0.1 + 0.9 * (1 + std::cos(std::numbers::pi / 3)) / 2;
@@ -206,7 +207,7 @@ TEST_CASE("text data: a learning rate warms up in just as many steps as it is to
   texts.spec.training.schedule = {.cosine = true, .warmup = 0.25, .final = 0.1, .rounds = 2};
   texts.spec.training.local_steps = 4;
   texts.spec.training.optimizer = OptimizerKind::kSgd;
-  texts.spec.training.learning_rate = 1e-4F;  // so small that all steps of a round have about one gradient
+  texts.spec.training.learning_rate = 1e-4F;  // so small that the gradient hardly changes within a round
   texts.spec.training.batch_size = 2048;
   const auto task = Task::build(texts.spec, 1);
   REQUIRE(task);
@@ -221,8 +222,8 @@ TEST_CASE("text data: a learning rate warms up in just as many steps as it is to
     for (const float value : update) squares += static_cast<double>(value) * static_cast<double>(value);
     return std::sqrt(squares);
   };
-  // Of 8 steps in two rounds 2 are a quarter: 1/2, 1, then from the top; the fourth, after 3, a sixth of the
-  // way down.
+  // Warm-up takes a quarter of 8 steps in two rounds: 1/2, then 1. The third step has the peak rate, and the
+  // fourth a sixth of the cosine decay.
   const double fourth = 0.1 + 0.9 * (1 + std::cos(std::numbers::pi / 6)) / 2;
   const double first = moved(1);
   CHECK(moved(2) / first == doctest::Approx((0.5 + 1) / 0.5).epsilon(2e-3));
@@ -231,7 +232,7 @@ TEST_CASE("text data: a learning rate warms up in just as many steps as it is to
 }
 
 TEST_CASE("text data: bits a byte are over the bytes that tokens stand for, and groups count alike") {
-  // Three tokens of 1, 3 and 2 bytes, and a model to which all are as likely: log2 3 bits each.
+  // Three tokens of 1, 3 and 2 bytes, and a model that gives all the same probability: log2 3 bits each.
   Dataset data{.shape = {1, 4, 1, true}, .classes = 2, .floats = {}, .labels = {0, 1}};
   data.text.vocabulary = 3;
   data.text.bytes = {1, 3, 2};

@@ -25,7 +25,7 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-// Bytes of a small alphabet, so that pairs repeat; with some of every kind that the word rule knows.
+// Random text over a small alphabet, so that pairs repeat, with every character class of the word rule.
 std::string random_text(Rng& rng, std::size_t size) {
   constexpr std::string_view kAlphabet("aaabbc  dé'1\n.\\\0", 17);
   std::string text;
@@ -33,8 +33,8 @@ std::string random_text(Rng& rng, std::size_t size) {
   return text;
 }
 
-// BPE as the paper describes it, on strings and with nothing clever: go through the table from the top and
-// apply each merge to the whole word.
+// BPE as in the paper, on strings and without optimisation: applies each merge of the table in order to the
+// whole word.
 Tokens slow_encode(const std::string& table, const std::string& text) {
   const auto unescape = [](const std::string& written) {
     std::string bytes;
@@ -137,7 +137,7 @@ TEST_CASE("tokenizer: merges apply in the table's order, the leftmost first") {
   REQUIRE(tokenizer.has_value());
   CHECK(tokenizer->kind() == TokenizerKind::kBpe);
   CHECK(tokenizer->vocabulary() == 260);
-  // "bc" goes before "ab", so "abc" is a bc and never the token 258.
+  // "bc" is merged before "ab": "abc" becomes a, bc and never the token 258.
   CHECK(tokenizer->encode("abc") == Tokens{'a', 256});
   CHECK(tokenizer->encode("abab") == Tokens{257, 257});
   CHECK(tokenizer->encode("aaaaa") == Tokens{259, 259, 'a'});

@@ -44,7 +44,7 @@ TEST_CASE("accountant: the tight one says no more than the other, wherever one l
           const double loose = epsilon_of(release, delta, AccountantKind::kRdp);
           CHECK(tight <= loose * (1 + 1e-6));
           CHECK(std::isfinite(tight));
-          // One step is a lower bound of them all.
+          // The epsilon of one step is a lower bound.
           CHECK(tight >= sampled_gaussian_epsilon({q, sigma}, delta) * (1 - 1e-9));
         }
 }
@@ -91,7 +91,7 @@ TEST_CASE("accountant: nobody sampled costs nothing, everybody is the Gaussian, 
   }
   CHECK(epsilon_of({sampled(1, 10), 100}, 1e-5, AccountantKind::kPld) ==
         doctest::Approx(4.377178095681).epsilon(1e-11));
-  // Just below 1 there is no jump.
+  // The result is continuous just below q = 1.
   CHECK(epsilon_of({sampled(1 - 1e-9, 10), 100}, 1e-5, AccountantKind::kPld) ==
         doctest::Approx(4.377178095681).epsilon(1e-5));
   CHECK(epsilon_of({sampled(1 - 1e-9, 10), 100}, 1e-5, AccountantKind::kRdp) ==
@@ -216,7 +216,7 @@ TEST_CASE("calibration: as many rounds as a guarantee allows, and not one more")
   CHECK(*allowed_rounds(sampled(1, 0.5), {0.1, 1e-6}, AccountantKind::kRdp) == 0);
   CHECK(*allowed_rounds(sampled(0.1, 0), {5, 1e-6}, AccountantKind::kRdp) == 0);
   CHECK(*allowed_rounds(sampled(0, 1), {5, 1e-6}, AccountantKind::kRdp) == kMostRounds);
-  // Each level of the tree costs as much: 2^levels - 1 steps.
+  // A tree of n levels covers 2^n - 1 steps at the cost of its levels.
   const std::uint64_t steps = *allowed_rounds(TreeMechanism{10, {1, 1, 0}}, {2, 1e-6}, AccountantKind::kPld);
   CHECK(std::has_single_bit(steps + 1));
 }

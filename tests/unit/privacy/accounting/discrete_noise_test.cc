@@ -12,7 +12,7 @@
 namespace fedge::privacy {
 namespace {
 
-// Probabilities of -reach to reach.
+// Probabilities of the values -reach to reach.
 using Pmf = std::vector<double>;
 
 Pmf convolve(const Pmf& a, const Pmf& b) {
@@ -30,7 +30,7 @@ Pmf discrete_gaussian(double sigma, int reach) {
   return pmf;
 }
 
-// The difference of two Poisson numbers of half the variance each.
+// The difference of two Poisson variables with half the variance each.
 Pmf skellam(double variance, int reach) {
   Pmf poisson;
   for (int k = 0; k <= 2 * reach; ++k)
@@ -40,7 +40,7 @@ Pmf skellam(double variance, int reach) {
   return {both.begin() + reach, both.end() - reach};
 }
 
-// Renyi divergence of a pmf from itself moved by `shift`.
+// Renyi divergence of a pmf from the same pmf shifted by `shift`.
 double divergence(const Pmf& pmf, std::size_t shift, double order) {
   double sum = 0;
   for (std::size_t i = 0; i + shift < pmf.size(); ++i)
@@ -52,7 +52,7 @@ double divergence(const Pmf& pmf, std::size_t shift, double order) {
 }  // namespace
 
 TEST_CASE("discrete gaussian: delta by hand, and its Renyi divergence is at most the Gaussian's") {
-  // Noise on {-1, 0, 1}, sensitivity 1: 1 is out of the neighbour's reach, 0 against -1 and so on.
+  // Noise on {-1, 0, 1}, sensitivity 1: the neighbour cannot produce 1; 0 compares with -1, and so on.
   const double w = std::exp(-0.5);
   const double total = 1 + 2 * w;
   const double expected = w / total + std::max(0.0, 1 - std::exp(0.2) * w) / total;
@@ -99,7 +99,8 @@ TEST_CASE("distributed gaussian: the three bounds of the theorem, each by hand w
   // sigma 2, tau 0.1, order 2; in units of sigma: l2 = 1/2, l1 = 3/4, d = 4.
   // 1/4 + 0.1 * 4 = 0.65; 1/4 + 2 * 3/4 * 0.1 + 0.01 * 4 = 0.44; (1/2 + 2 * 0.1)^2 = 0.49.
   CHECK(distributed_gaussian_rdp({2, 0.1}, {1, 1.5, 4}, 2) == doctest::Approx(0.44).epsilon(1e-14));
-  // l1 = l2 sqrt(d): the second is the third. 1/4 + 4 tau is less for a tau of 0.5: 2.25 against 1/4 + 1 + 1.
+  // l1 = l2 sqrt(d) makes the second bound equal to the third. For a tau of 0.5, 1/4 + 4 tau is the least:
+  // 2.25 against 1/4 + 1 + 1.
   CHECK(distributed_gaussian_rdp({2, 0.1}, {1, 4, 4}, 2) == doctest::Approx(0.49).epsilon(1e-14));
   CHECK(distributed_gaussian_rdp({2, 0.5}, {1, 4, 1}, 2) == doctest::Approx(0.75).epsilon(1e-14));
 }
@@ -151,7 +152,7 @@ TEST_CASE("rounding: norms, headroom and scale, by hand and by reference") {
   CHECK(largest_level({32, 1000}, 1) == 2147483);
   CHECK(largest_level({32, 1000}, 64) == 33554);
   CHECK(modular_scale({4, 1000}, {}) == 0);
-  // The scale is where the sum's deviations just fill the modulus.
+  // At the largest scale, the sum's deviations exactly fill the modulus.
   const double g = 1 / modular_scale({16, 100}, {1.0, 0.05, 65536, 4, 1});
   const double filled = 2 * 4 * std::sqrt(1.0 / 65536 * 100 * 100 + (g * g / 4 + 0.05 * 0.05) * 100) / g;
   CHECK(relative(filled, 65536) < 1e-12);

@@ -17,7 +17,7 @@ TEST_CASE("normal: far tails and short intervals keep their relative precision")
   CHECK(relative(log_normal_below(-30), -454.321243956343502) < 1e-13);
   CHECK(relative(log_normal_below(-100), -5005.52420869374115) < 1e-13);
   CHECK(log_normal_below(8.0) == doctest::Approx(-normal_above(8.0)).epsilon(1e-12));
-  // Many short intervals make a long one.
+  // Many short intervals add up to a long one.
   double sum = 0;
   for (int i = 0; i < 4000; ++i) sum += normal_between(-3 + 0.0025 * i, -3 + 0.0025 * (i + 1));
   CHECK(relative(sum, normal_between(-3, 7)) < 1e-12);
@@ -30,9 +30,9 @@ TEST_CASE("gaussian: delta, epsilon and noise multiplier of one release, by publ
   CHECK(relative(gaussian_noise_multiplier(2.25, 4.0834087e-4), std::sqrt(2.0)) < 1e-9);
   CHECK(relative(gaussian_epsilon(1, 1e-5), 4.377178095681225) < 1e-10);
   CHECK(relative(gaussian_delta(1, 2), 0.020923635821113732) < 1e-12);
-  // 100 releases with ten times the noise are one.
+  // 100 releases with ten times the noise equal one release.
   CHECK(gaussian_epsilon(10 / std::sqrt(100.0), 1e-5) == gaussian_epsilon(1, 1e-5));
-  // e^epsilon alone is beyond all doubles here.
+  // e^epsilon alone overflows a double here.
   const double delta = gaussian_delta(0.02, 1000);
   CHECK(delta > 0);
   CHECK(delta < 1);
@@ -43,7 +43,7 @@ TEST_CASE("gaussian: reference values") {
   for (const auto& vector : reference_vectors("gaussian")) {
     CAPTURE(vector["id"].get<std::string>());
     const auto& params = vector["params"];
-    if (params.contains("orders")) continue;  // rdp_test.cc
+    if (params.contains("orders")) continue;  // covered by rdp_test.cc
     const double wanted = vector["value"];
     double got = 0;
     if (vector["quantity"] == "delta")
@@ -63,7 +63,7 @@ TEST_CASE("sampled gaussian: one step's delta in every direction, by published v
   CHECK(relative(sampled_gaussian_delta({0.8, 2}, 1, Neighbours::kReplace), 0.05808665654484252) < 1e-12);
   for (const auto& vector : reference_vectors("pld_delta")) {
     const auto& params = vector["params"];
-    if (params["steps"] != 1) continue;  // pld_test.cc
+    if (params["steps"] != 1) continue;  // covered by pld_test.cc
     CAPTURE(vector["id"].get<std::string>());
     const std::string adjacency = params["adjacency"];
     const Neighbours neighbours = adjacency == "add"      ? Neighbours::kAdd

@@ -14,7 +14,7 @@
 namespace fedge::privacy {
 namespace {
 
-// What the accountant may be above the exact value, relative to it; what it is below is a failure.
+// Relative excess that the accountant may have over the exact value; a result below it is an error.
 constexpr double kAbove = 5e-6;
 
 struct Anchor {
@@ -30,8 +30,8 @@ double epsilon_of(const RepeatedStep& step, double delta) { return pld_epsilon({
 
 RepeatedStep gaussian(double q, double sigma, double steps) { return {{Noise::kGaussian, q, sigma}, steps}; }
 
-// delta of two equal steps in one direction: the second's closed form at what the first leaves of epsilon,
-// averaged over the first by Simpson's rule.
+// delta of two equal steps in one direction: averages the closed form of the second step, at the epsilon that
+// the first step leaves, by Simpson's rule.
 double slow_delta_of_two(const SampledGaussian& step, double epsilon, Neighbours neighbours) {
   const int intervals = 20000;
   const double s = step.noise_multiplier;
@@ -90,7 +90,7 @@ TEST_CASE(
       CHECK(std::abs(p - 1) < 1e-12);
       CHECK(std::abs(other - 1) < 1e-9);
       for (int i = 0; i <= 60; ++i) {
-        const double epsilon = 0.0125 * i;  // every fourth is on the grid
+        const double epsilon = 0.0125 * i;  // every fourth value lies on the grid
         double delta = grid.infinite;
         for (std::size_t j = 0; j < grid.log_masses.size(); ++j) {
           const double loss = 0.05 * static_cast<double>(grid.first + static_cast<std::int64_t>(j));
@@ -125,7 +125,7 @@ TEST_CASE("pld: reference values of epsilon and delta, from above and closely") 
       CAPTURE(vector["id"].get<std::string>());
       const auto& params = vector["params"];
       const std::string adjacency = params.value("adjacency", "");
-      if (adjacency == "replace" || vector["quantity"] == "rdp") continue;  // the other tests
+      if (adjacency == "replace" || vector["quantity"] == "rdp") continue;  // other tests cover these
       const double wanted = vector["value"];
       const double tolerance = vector.contains("tol_abs") ? vector["tol_abs"].get<double>()
                                                           : vector["tol_rel"].get<double>() * wanted;
@@ -185,7 +185,7 @@ TEST_CASE("pld: one step is the closed form") {
 }
 
 TEST_CASE("pld: a rate of 1 in 20,000, and losses of a million, are neither lost nor far too large") {
-  // Rare large losses beside common tiny ones: Chernoff's bound is 4.7 where the answer is 0.027.
+  // Rare large losses beside frequent tiny ones: Chernoff's bound gives 4.7, the correct result is 0.027.
   for (const double delta : {1e-8, 1e-11}) {
     const double exact = sampled_gaussian_epsilon({4.37897e-05, 0.619508}, delta);
     const double got = epsilon_of(gaussian(4.37897e-05, 0.619508, 1), delta);
@@ -223,7 +223,7 @@ TEST_CASE("pld: asked after every step, it says what a composition from nothing 
   CHECK(relative(growing.epsilon(gaussian(0.1, 3, 20), 1e-5), epsilon_of(gaussian(0.1, 3, 20), 1e-5)) < 4e-7);
   GrowingLoss fresh;
   CHECK(fresh.epsilon(gaussian(0.1, 1.5, 20), 1e-5) == before);
-  // Where one window does not do for all counts it is composed from nothing.
+  // If one window does not fit all counts, the composition starts from scratch.
   for (const double count : {1, 3})
     CHECK(relative(growing.epsilon(gaussian(0.01, 0.6, count), 1e-12),
                    epsilon_of(gaussian(0.01, 0.6, count), 1e-12)) < 4e-7);
@@ -234,7 +234,7 @@ TEST_CASE("sampled loss: there and back, for tiny rates and rates close to 1") {
     for (const double loss : {-30.0, -1.0, -1e-6, 0.0, 1e-6, 2.0, 50.0, 5000.0}) {
       const double there = sampled_loss(q, loss);
       CHECK(std::isfinite(there));
-      // Where the rate makes everything flat the way back cannot tell.
+      // The loss is too flat to be inverted.
       if (loss < -1 && q < 1) continue;
       if (std::abs(there) < 1e-13) continue;
       CHECK(unsampled_loss(q, there) == doctest::Approx(loss).epsilon(1e-6));

@@ -23,7 +23,7 @@ std::vector<double> tenths_and(std::initializer_list<double> more, int from, int
   return orders;
 }
 
-// The grids of orders that libraries use, by the names that the vectors have for them.
+// The grids of orders that libraries use, by their names in the vectors.
 std::vector<double> orders_of(const std::string& name) {
   if (name == "dp_accounting_default") return tenths_and({128, 256, 512, 1024}, 11, 63);
   if (name == "opacus_default") return tenths_and({}, 12, 63);
@@ -33,8 +33,8 @@ std::vector<double> orders_of(const std::string& name) {
   return orders;
 }
 
-// (1/(a-1)) log E[((1-q) + q e^((2x-1)/2s^2))^a], x ~ N(0, s^2), by Simpson's rule in long double: the
-// definition.
+// The definition (1/(a-1)) log E[((1-q) + q e^((2x-1)/2s^2))^a], x ~ N(0, s^2), by Simpson's rule in long
+// double.
 double slow_rdp(long double q, long double s, long double a) {
   const int intervals = 40000;
   const long double from = -20 * s;
@@ -152,10 +152,10 @@ TEST_CASE("rdp: the Gaussian's epsilon over fine orders") {
 TEST_CASE("rdp: Laplace noise, also far beyond what e to the power of it can be") {
   CHECK(relative(laplace_rdp(1, 2), 0.6191236299985928) < 1e-13);
   CHECK(relative(laplace_rdp(1e-3, 2), 1000 + std::log(2.0 / 3)) < 1e-12);
-  // For much noise a / (2 b^2).
+  // With much noise the result approaches a / (2 b^2).
   CHECK(relative(laplace_rdp(1e4, 3), 3 / (2 * 1e8)) < 1e-3);
   for (const auto& vector : reference_vectors("laplace")) {
-    if (vector["quantity"] != "rdp") continue;  // pld_test.cc has the others
+    if (vector["quantity"] != "rdp") continue;  // pld_test.cc covers the others
     const auto& params = vector["params"];
     CHECK(relative(laplace_rdp(1 / params["epsilon_pure"].get<double>(), params["order"]), vector["value"]) <
           1e-10);

@@ -20,7 +20,7 @@ bool allowed(std::uint32_t pattern, const Participation& participation) {
   return true;
 }
 
-// Every way to take part, every complete subtree.
+// Enumerates every pattern of participation and every complete subtree.
 double brute_force(const Participation& participation) {
   double most = 0;
   for (std::uint32_t pattern = 0; pattern < 1U << participation.steps; ++pattern) {
@@ -55,7 +55,7 @@ TEST_CASE("tree: one participation changes one node a level, six of Gboard's 79"
     CHECK(*tree_squared_sensitivity({steps, 1, 0}) == std::ceil(std::log2(steps + 1.0)));
   CHECK(*tree_squared_sensitivity({2000, 6, 313}) == 79);
   CHECK(*tree_squared_sensitivity({24, 8, 2}) == 88);
-  // In every step of 2^n: the subtree of 2^d leaves counts 4^d, and there are 2^(n-d).
+  // Participation in all 2^n steps: each subtree of 2^d leaves counts 4^d, and 2^(n-d) such subtrees exist.
   CHECK(*tree_squared_sensitivity({16, 16, 0}) == 16 + 8 * 4 + 4 * 16 + 2 * 64 + 256);
 }
 
@@ -78,8 +78,8 @@ TEST_CASE(
       for (std::uint32_t times = 1; times <= steps; ++times)
         CHECK(trees * *tree_squared_sensitivity({steps, times, 0}) <=
               *tree_squared_sensitivity({trees * steps, trees * times, 0}));
-  // With a separation between the steps of all of them that would not be so: a client may have a part in two
-  // trees in one round, which one tree does not allow for.
+  // The bound fails for a separation across all trees' steps: a client may then take part in two trees in one
+  // round, which one tree excludes.
   CHECK(2 * *tree_squared_sensitivity({3, 1, 5}) > *tree_squared_sensitivity({6, 2, 5}));
 }
 

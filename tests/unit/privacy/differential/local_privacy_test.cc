@@ -52,14 +52,14 @@ TEST_CASE("local privacy: a description that leaves a key out, or has no noise, 
 }
 
 // Values of Balle and Wang's analytic Gaussian, computed independently: sigma 3.730632 for (1, 1e-5); a
-// hundred releases of noise 10 are one of noise 1, epsilon 4.377178.
+// hundred releases with noise 10 equal one with noise 1, epsilon 4.377178.
 TEST_CASE("local privacy: the guarantee is that of all updates that a client may send") {
   const auto epsilon = [](const std::vector<NoisedUpdates>& updates) {
     return *gaussian_epsilon(updates, 1e-5);
   };
   CHECK(epsilon({{3.730632, 1}}) == doctest::Approx(1).epsilon(1e-5));
   CHECK(epsilon({{10, 100}}) == doctest::Approx(4.377178).epsilon(1e-5));
-  // Half as many, and as much again with twice the noise.
+  // Half of the updates with noise 10, and the equivalent of the other half with twice the noise.
   CHECK(epsilon({{10, 50}, {20, 200}}) == doctest::Approx(4.377178).epsilon(1e-5));
   CHECK(epsilon({}) == 0);
 }

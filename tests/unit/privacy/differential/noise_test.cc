@@ -1,5 +1,5 @@
-// Noise against the distributions that it is said to have, with fixed keys: chi-square over all values that
-// are expected often enough, at a level of 10^-6, so that a right sampler fails for one key in a million.
+// Compares the noise with its nominal distributions, with fixed keys. Chi-square over all values with a
+// sufficient expected count, at a level of 10^-6: a correct sampler fails for one key in a million.
 #include "privacy/differential/noise.h"
 
 #include <doctest/doctest.h>
@@ -26,8 +26,8 @@ double quantile(double degrees) {
 
 using Counts = std::map<std::int64_t, double>;
 
-// Whether these counts come of the probabilities, which add up to 1 over all whole numbers; rare values are
-// counted together.
+// Checks whether the counts fit the probabilities, which add up to 1 over all integers; rare values are
+// pooled.
 void check_fits(const Counts& counts, double total, const std::function<double(std::int64_t)>& probability) {
   double statistic = 0;
   double degrees = -1;
@@ -60,7 +60,7 @@ Counts draw(std::size_t number, const std::function<std::int64_t()>& sample) {
   return counts;
 }
 
-// By a sum over all whole numbers that count.
+// Normalised by a sum over all relevant integers.
 std::function<double(std::int64_t)> gaussian(double variance) {
   double sum = 0;
   for (std::int64_t x = -20'000; x <= 20'000; ++x)
@@ -149,8 +149,8 @@ TEST_CASE("noise: the discrete Gaussian has the distribution that it is named af
   }
 }
 
-// Whether such samples have the mean, variance and fourth moment of a Gaussian, within what 100,000 of them
-// tell.
+// Checks the mean, variance and fourth moment of samples against a Gaussian's, within the error of 100,000
+// samples.
 void check_moments(double deviation, const std::function<std::int64_t()>& sample) {
   double sum = 0;
   double squares = 0;
@@ -196,7 +196,7 @@ TEST_CASE("noise: the widest Skellam has its mean, variance and fourth moment") 
 TEST_CASE("noise: a vector's noise is the same however many threads draw it, and each place has its own") {
   const Secret key = noise_key(10);
   for (const NoiseKind kind : {NoiseKind::kGaussian, NoiseKind::kSkellam}) {
-    std::vector<std::int64_t> one(40'000, INT64_MAX);  // wraps
+    std::vector<std::int64_t> one(40'000, INT64_MAX);  // the sums wrap around
     std::vector<std::int64_t> two = one;
     std::vector<std::int64_t> other = one;
     Sequential here;
@@ -206,7 +206,7 @@ TEST_CASE("noise: a vector's noise is the same however many threads draw it, and
     add_noise(other, {.key = key, .variance = 10'000, .part = 1, .kind = kind}, here);
     CHECK(one == two);
     CHECK(one != other);
-    std::size_t alike = 0;  // places of the second stretch with the first one's noise
+    std::size_t alike = 0;  // places where both stretches have the same noise
     for (std::size_t i = 0; i < 16'000; ++i) alike += one[i] == one[i + 16'384] ? 1U : 0U;
     CHECK(alike < 200);
   }

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kNumbers = 400;
 constexpr std::uint64_t kVariance = 10'000;
 
-// Of all steps up to t, one after the other.
+// The prefixes of all steps up to t, computed one after the other.
 std::vector<std::vector<std::int64_t>> prefixes(std::uint64_t steps, std::uint8_t root) {
   const Secret key{Digest{root}};
   Sequential here;
@@ -36,7 +36,7 @@ double mean_square(const std::vector<std::int64_t>& a, const std::vector<std::in
   return squares / static_cast<double>(a.size());
 }
 
-// Six standard errors.
+// Checks the sum of squares within six standard errors.
 void check_nodes(double square, std::size_t nodes) {
   CAPTURE(nodes);
   const double expected = static_cast<double>(nodes) * kVariance;
@@ -54,7 +54,7 @@ TEST_CASE("tree noise: after t steps it is that of as many nodes as t has ones")
   }
 }
 
-// By the definition: each of t and s is made of nodes, and those that they share cancel.
+// By definition, the prefixes t and s consist of nodes, and common nodes cancel.
 TEST_CASE("tree noise: two steps share the noise of the subtrees that both are made of") {
   const auto all = prefixes(40, 2);
   const auto nodes = [](std::uint64_t t) {
