@@ -12,7 +12,7 @@ void WeightMap::add(const Coverage& coverage, SampleCount weight) {
     if (!merged.empty() && merged.back().weight == value) return;
     merged.push_back({begin, value});
   };
-  // Walks the borders of both step functions in order; `held` is the old weight at the current place.
+  // Walks the borders of both step functions in order; `held` is the old weight at the current border.
   std::size_t s = 0;
   std::uint64_t held = 0;
   const auto copy_until = [&](std::size_t border, std::uint64_t extra) {

@@ -1,8 +1,8 @@
-// WeightMap: how many samples contributed to each parameter, as a step function over the flat
-// parameter vector. Neighbouring parameters of one weight share an entry.
-// Cost: with S steps stored, add() of a coverage of R ranges is O(S + R), lookups O(log S); 16 bytes
-// a step. S is at most 1 + twice the distinct range borders seen (2 for whole models), never more
-// than one a parameter: who accepts coverages from outside bounds their ranges (Coverage::decode).
+// WeightMap: the total weight of the updates that cover each parameter, as a step function over the flat
+// parameter vector. Neighbouring parameters of equal weight share an entry.
+// Cost: with S steps stored, add() of a coverage of R ranges is O(S + R), lookups O(log S); 16 bytes a step.
+// S is at most 1 + twice the distinct range borders seen (2 for whole models), and at most one a parameter.
+// Code that accepts coverages from peers must bound their ranges (Coverage::decode).
 #pragma once
 
 #include <cstddef>
@@ -17,24 +17,24 @@ namespace fedge::aggregation {
 
 class WeightMap {
  public:
-  // From `begin` up to the next step's begin (the last one: up to the end of the vector).
+  // One step: from `begin` up to the next step's begin, or up to the end of the vector.
   struct Step {
     std::size_t begin = 0;
     std::uint64_t weight = 0;
     bool operator==(const Step&) const = default;
   };
 
-  // Adds this weight to every parameter covered. The caller bounds the total (FixedPoint).
+  // Adds this weight to every covered parameter. The caller bounds the total (FixedPoint).
   void add(const Coverage& coverage, SampleCount weight);
   void clear() { steps_ = {Step{}}; }
 
   SampleCount at(std::size_t parameter) const;
   // Parameters with a positive weight.
   Coverage covered() const;
-  // First step at 0, in ascending order, no two neighbours of one weight.
+  // Steps in ascending order; the first begins at 0, and neighbours differ in weight.
   std::span<const Step> steps() const { return steps_; }
 
-  // Calls visit(begin, end, weight) for each stretch of one positive weight within [first, last).
+  // Calls visit(begin, end, weight) for each stretch of equal positive weight within [first, last).
   template <class Visit>
   void for_each(std::size_t first, std::size_t last, const Visit& visit) const {
     for (std::size_t s = step_of(first); s < steps_.size() && steps_[s].begin < last; ++s) {

@@ -1,5 +1,5 @@
-// AlignedBuffer<T>: owned, zero-initialised, 64-byte aligned storage of a fixed length, so that a
-// vector load never straddles a cache line. Move-only unless copied by name (clone).
+// AlignedBuffer<T>: owned, zero-initialised, 64-byte aligned storage of fixed length, so that a vector load
+// never straddles a cache line. Move-only; clone() copies.
 #pragma once
 
 #include <cstddef>

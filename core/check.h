@@ -1,5 +1,5 @@
-// FEDGE_CHECK: an assert that is always on. For bugs only: nothing that a peer, a user or a file
-// sends may ever reach one (that is what core/result.h is for).
+// FEDGE_CHECK: an assertion that is always enabled. Only for bugs: input from a peer, a user or a file must
+// never trigger one (use core/result.h for input).
 #pragma once
 
 #include <string_view>

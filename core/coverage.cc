@@ -13,7 +13,7 @@ void put_varint(std::vector<std::uint8_t>& out, std::uint64_t value) {
   out.push_back(static_cast<std::uint8_t>(value));
 }
 
-// The next varint, or nothing if the bytes end inside it, exceed 63 bits or are padded with zero groups.
+// Reads the next varint; nothing if the bytes end inside it, it exceeds 63 bits or has zero padding groups.
 std::optional<std::uint64_t> take_varint(std::span<const std::uint8_t>& in) {
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < 9 && i < in.size(); ++i) {

@@ -1,6 +1,6 @@
-// Coverage: which parameters an update speaks about, as sorted, disjoint, non-empty, non-adjacent
-// half-open ranges over the flat parameter vector. Partial layers, rank prefixes, blocks and whole
-// models are all coverages. Cost: linear in the number of ranges, never in the number of parameters.
+// Coverage: the parameters that an update covers, as sorted, disjoint, non-empty, non-adjacent half-open
+// ranges of the flat parameter vector. Partial layers, rank prefixes, blocks and whole models are all
+// coverages. Cost: linear in the number of ranges, never in the number of parameters.
 #pragma once
 
 #include <cstddef>
@@ -29,13 +29,13 @@ class Coverage {
 
   const std::vector<Range>& ranges() const { return ranges_; }
   bool empty() const { return ranges_.empty(); }
-  // Parameters covered.
+  // Number of covered parameters.
   std::size_t count() const;
   // One past the last covered parameter; 0 when empty.
   std::size_t end() const { return ranges_.empty() ? 0 : ranges_.back().end; }
   bool contains(std::size_t index) const;
   bool contains(const Coverage& other) const;
-  // The parameter at this place in the packed payload; position < count().
+  // The parameter at this position of the packed payload; position < count().
   std::size_t parameter_at(std::size_t position) const;
 
   Coverage unite(const Coverage& other) const;

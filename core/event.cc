@@ -12,7 +12,7 @@ struct Printer {
     std::snprintf(text, sizeof text, "%.6g", value);
     return text;
   }
-  // Quoted, with control characters and quotes escaped: a peer's text must not forge a log line.
+  // Quotes the value and escapes control characters and quotes: a peer's string must not forge a log line.
   std::string operator()(const std::string& value) const {
     std::string text = "\"";
     for (const char c : value) {

@@ -1,5 +1,5 @@
-// Structured events: what decision code reports instead of writing log text. Shells print them,
-// store them and count them; tests assert on them.
+// Structured events: decision code reports events instead of writing log lines. I/O adapters print, store and
+// count them; tests assert on them.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Event {
   }
 };
 
-// One line: round.closed round=3 completed=9 reason="deadline".
+// Formats one line: round.closed round=3 completed=9 reason="deadline".
 std::string to_string(const Event& event);
 
 }  // namespace fedge

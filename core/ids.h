@@ -1,5 +1,5 @@
-// Strong types for everything that could be confused: ids never mix, counts never mix, and neither
-// converts to or from a plain number without being asked.
+// Strong types for ids and counts: different ids or quantities cannot be mixed, and conversions to and from
+// plain integers are explicit.
 #pragma once
 
 #include <compare>
@@ -8,7 +8,7 @@
 
 namespace fedge {
 
-// A name for a thing: comparable and hashable, no arithmetic.
+// An identifier: comparable and hashable, without arithmetic.
 template <class Tag, class Rep>
 class StrongId {
  public:
@@ -21,7 +21,7 @@ class StrongId {
   Rep value_{};
 };
 
-// An amount of something: adds up with its own kind only.
+// An amount: can be added only to amounts of the same kind.
 template <class Tag, class Rep>
 class Quantity {
  public:
@@ -44,16 +44,16 @@ class Quantity {
   Rep value_{};
 };
 
-// A client's number within a coordinator, handed out with its join token, starting at 0.
+// A client's number within a coordinator, assigned with its join token, starting at 0.
 using ClientId = StrongId<struct ClientIdTag, std::uint32_t>;
 // A run's number: the first 8 bytes of the hash of its run file.
 using RunId = StrongId<struct RunIdTag, std::uint64_t>;
-// A track's number within a run, counted as tracks begin; 0 is the track that excludes nobody.
+// A track's number within a run, in the order in which tracks begin; 0 is the track that excludes no client.
 using TrackId = StrongId<struct TrackIdTag, std::uint32_t>;
 // Rounds count from 1; round 0 is the initial model.
 using RoundNumber = StrongId<struct RoundNumberTag, std::uint32_t>;
 
-// A client's piece of work in a run: in this round, on the model of this track.
+// Identifies a client's task in a run: this round, with the model of this track.
 struct TaskId {
   RoundNumber round;
   TrackId track;

@@ -1,12 +1,12 @@
-// What a client runs while it trains its part of the model.
+// Which network a client runs while it trains its part of the model.
 #pragma once
 
 namespace fedge {
 
 enum class LocalModel {
   kWhole,   // the whole network; only the part is changed
-  kSlice,   // a thinner network made of the part alone
-  kNested,  // the thinner network, or one nested in it, drawn anew for every step
+  kSlice,   // a thinner network that consists of the part alone
+  kNested,  // the thinner network, or one nested in it, drawn for every step
   kPrefix,  // the whole network with the first ranks of its adapters; the part says how many
 };
 

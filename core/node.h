@@ -1,12 +1,12 @@
-// The node contract: a role (coordinator, client, later tracker and peer) is a pure state machine.
+// The node contract: a role (such as coordinator, client or peer) is a pure state machine.
 //
-//   step(input, {now, rng}, effects)   takes one input, appends what is to be done
-//   next_deadline()                    when to call step(Expired) if nothing else happens
+//   step(input, {now, rng}, effects)   handles one input and appends effects
+//   next_deadline()                    when to call step(Expired) if no other input arrives
 //
-// A role never blocks, sleeps, locks, reads a clock, draws hidden randomness, logs or calls out.
-// Sending, training and disk writes are effects; their outcome comes back as an input. Expired is a
-// hint: a role compares `now` with its own deadline, so that a stale timer is harmless.
-// Drivers: server/ and client/ on Asio, sim/ on an event heap. They drive the same objects.
+// A role never blocks, sleeps, locks, reads a clock, draws hidden randomness, logs or calls out. Sending,
+// training and disk writes are effects; their outcome returns as an input. Expired is a hint: a role compares
+// `now` with its own deadline, so a late or extra Expired is harmless. Drivers: server/ and client/ on Asio,
+// sim/ on an event heap. They drive the same objects.
 #pragma once
 
 #include <concepts>
@@ -23,7 +23,7 @@ struct StepContext {
   const Rng& rng;  // the run's root stream: fork it by purpose, round and client
 };
 
-// The input that says a deadline may have passed.
+// The input that announces a possibly expired deadline.
 struct Expired {};
 
 template <class Role>

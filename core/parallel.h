@@ -1,5 +1,5 @@
-// Parallel: how mathematics asks for several cores without knowing about threads. The task index
-// alone decides what a task does, so the result cannot depend on how many threads there are.
+// Parallel: lets numerical code use several cores without knowledge of threads. A task depends only on its
+// index, so the result cannot depend on the number of threads.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Parallel {
   virtual std::size_t width() const = 0;
 };
 
-// Everything on the calling thread.
+// Runs all tasks on the calling thread.
 class Sequential final : public Parallel {
  public:
   void for_each(std::size_t tasks, const std::function<void(std::size_t)>& task) override {

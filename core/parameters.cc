@@ -8,7 +8,7 @@
 
 namespace fedge {
 
-// Parameters travel and are hashed as little-endian float32, as they lie in memory.
+// Parameters are sent and hashed as little-endian float32, exactly as in memory.
 static_assert(std::endian::native == std::endian::little, "big-endian machines need a byte swap on the wire");
 
 ParameterLayout& ParameterLayout::add(std::string name, std::vector<std::size_t> shape,

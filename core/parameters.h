@@ -1,6 +1,6 @@
-// ParameterLayout names the tensors of a model inside one flat float32 vector; ParameterVector is
-// that vector. Tensors are views into it, never copies, and an update, a gradient and a model share
-// one layout. A layout is immutable once built and shared by pointer; its hash names it on the wire.
+// ParameterLayout names the tensors of a model inside one flat float32 vector; ParameterVector is that
+// vector. Tensors are views, never copies; an update, a gradient and a model have the same layout. A layout
+// is immutable once built and shared by pointer; its hash identifies it in the protocol.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ struct TensorOptions {
 
 class ParameterLayout {
  public:
-  // Appends a tensor after those already there; the name must be new and every dimension positive.
+  // Appends a tensor; the name must be new and every dimension positive.
   ParameterLayout& add(std::string name, std::vector<std::size_t> shape, TensorOptions options = {});
 
   std::size_t size() const { return size_; }  // floats
@@ -48,11 +48,11 @@ class ParameterLayout {
   const TensorInfo* find(std::string_view name) const;
   // The tensor that holds this parameter, for error messages; index < size().
   const TensorInfo& tensor_at(std::size_t index) const;
-  // "dense1.weight[1234]": the parameter's name for a person; index < size().
+  // The parameter's name for messages: "dense1.weight[1234]"; index < size().
   std::string describe(std::size_t index) const;
   // The parameters of all trainable tensors.
   Coverage trainable() const;
-  // SHA-256 over a canonical text of every tensor's name, shape, layer, flags and order.
+  // SHA-256 over a canonical string of every tensor's name, shape, layer, flags and order.
   Digest hash() const;
 
  private:
@@ -85,8 +85,8 @@ class ParameterVector {
   AlignedBuffer<float> values_;
 };
 
-// The model hash that every report prints: SHA-256 of the parameters as little-endian float32 in
-// layout order, which is also the data section of the exported .safetensors file.
+// The model hash that every report prints: SHA-256 of the parameters as little-endian float32 in layout
+// order, which is also the data section of the exported .safetensors file.
 Digest model_hash(std::span<const float> values);
 
 }  // namespace fedge

@@ -1,6 +1,6 @@
-// Result<T>: a value, or an Error that says what was wrong and what would be right.
-// For everything that a peer, a user, a file or a disk can cause. Programmer errors are asserts
-// (core/check.h), running out of memory is an exception. A subset of std::expected, same names.
+// Result<T>: a value, or an Error that says what is wrong and what would be right. For failures caused by a
+// peer, a user, a file or a disk. Bugs are assertions (core/check.h); running out of memory is an exception.
+// A subset of std::expected with the same names.
 #pragma once
 
 #include <optional>
@@ -12,26 +12,26 @@
 
 namespace fedge {
 
-// What a caller can react to; everything else is in the message.
+// Codes that a caller can react to; all other information is in the message.
 enum class ErrorCode {
   kInvalid,      // malformed or out-of-range input; sending it again will not help
   kNotFound,     // a named thing (file, key, chunk, client) does not exist
   kCorrupt,      // bytes do not match their hash, checksum or declared length
-  kRefused,      // identity, token or policy says no
+  kRefused,      // identity, token or policy forbids it
   kStale,        // belongs to an earlier round, session or version
-  kUnsupported,  // a version or feature this build does not speak
+  kUnsupported,  // a version or feature that this build does not support
   kUnavailable,  // try again later: peer gone, link cut, address in use
   kResource,     // memory, disk, sockets or a configured bound is exhausted
 };
 
-// The code's name as it appears in logs and on the wire, e.g. "invalid".
+// The code's name in logs and messages, e.g. "invalid".
 const char* to_string(ErrorCode code);
 
 struct Error {
   ErrorCode code = ErrorCode::kInvalid;
   std::string message;
 
-  // The same error with the place it came from in front: "examples/a.toml:3: ...".
+  // Returns the same error with its place in front: "examples/a.toml:3: ...".
   Error with_prefix(const std::string& prefix) const { return {code, prefix + message}; }
 };
 
@@ -94,13 +94,13 @@ inline std::optional<Error> error_of(const Result<void>& result) {
 
 }  // namespace fedge
 
-// FEDGE_TRY(name, expression): name = the value, or return the error from the enclosing function.
+// FEDGE_TRY(name, expression): defines name as the value, or returns the error from the enclosing function.
 #define FEDGE_TRY(name, ...)                                        \
   auto name##_result = (__VA_ARGS__);                               \
   if (!name##_result) return ::fedge::Error(name##_result.error()); \
   auto name = std::move(name##_result).value()
 
-// FEDGE_TRY_VOID(expression): return the error from the enclosing function, if there is one.
+// FEDGE_TRY_VOID(expression): returns the error, if any, from the enclosing function.
 #define FEDGE_TRY_VOID(...) FEDGE_TRY_VOID_AS(__COUNTER__, __VA_ARGS__)
 #define FEDGE_TRY_VOID_AS(number, ...) FEDGE_TRY_VOID_NAMED(number, __VA_ARGS__)
 #define FEDGE_TRY_VOID_NAMED(number, ...)                                                           \

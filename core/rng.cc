@@ -40,8 +40,8 @@ std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
 }
 
 Rng Rng::fork(std::string_view purpose, std::uint64_t a, std::uint64_t b) const {
-  // Three chained blocks, so that every bit of (key, stream, purpose, a, b) reaches all 128 bits of the new
-  // name.
+  // Chains three blocks, so that every bit of (key, stream, purpose, a, b) affects all 128 bits of the
+  // child's name.
   const std::uint64_t words[3] = {fnv1a(purpose), a, b};
   std::uint64_t key = key_;
   std::uint64_t stream = stream_;

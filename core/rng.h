@@ -1,7 +1,7 @@
-// Rng: counter-based random numbers (Philox4x32-10; Salmon et al., "Parallel random numbers: as
-// easy as 1, 2, 3", SC 2011). A stream is named, not shared: fork("shuffle", round, client) gives
-// the same numbers whoever drew before, on any thread and any machine.
-// Not for secrets: keys and tokens come from core/crypto/random.h. Copyable, 48 bytes, no heap.
+// Rng: counter-based random numbers (Philox4x32-10; Salmon et al., "Parallel random numbers: as easy as 1, 2,
+// 3", SC 2011). Streams have names: fork("shuffle", round, client) gives the same numbers on any thread and
+// machine, independently of earlier draws. Not for secrets: keys and tokens come from core/crypto/random.h.
+// Copyable, 48 bytes, no heap.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class Rng {
  public:
   explicit Rng(std::uint64_t seed) : key_(seed) {}
 
-  // An independent stream, a pure function of this stream's name (not of its position) and the arguments.
+  // An independent stream: a pure function of this stream's name (not of its position) and the arguments.
   Rng fork(std::string_view purpose, std::uint64_t a = 0, std::uint64_t b = 0) const;
 
   std::uint32_t next_u32();
@@ -35,7 +35,7 @@ class Rng {
   // Gamma with the given shape > 0 and scale 1 (Marsaglia and Tsang 2000; boosted below shape 1).
   double gamma(double shape);
 
-  // Fisher-Yates.
+  // Fisher-Yates shuffle.
   template <class T>
   void shuffle(std::span<T> items) {
     for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(i)]);
@@ -46,7 +46,7 @@ class Rng {
   std::uint64_t stream_ = 0;  // upper half of the counter
   std::uint64_t block_ = 0;   // lower half of the counter
   std::array<std::uint32_t, 4> buffer_{};
-  std::uint32_t used_ = 4;  // words of buffer_ already handed out
+  std::uint32_t used_ = 4;  // used words of buffer_
 };
 
 }  // namespace fedge

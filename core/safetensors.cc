@@ -27,7 +27,7 @@ Error corrupt(const std::string& name, const std::string& what) {
   return {ErrorCode::kCorrupt, name + ": " + what};
 }
 
-// For messages: a hostile name may have megabytes.
+// Shortens a string for messages: a hostile name may have megabytes.
 std::string shown(const std::string& text) { return json_text(text.substr(0, 80)); }
 
 std::string shape_text(const std::vector<std::size_t>& shape) {
@@ -43,9 +43,8 @@ struct Entry {
   std::vector<std::size_t> offsets;
 };
 
-// Takes the header in as the parser meets it, so that nothing but the one allowed structure is ever
-// built: depth, duplicate keys and foreign keys are refused on sight. A callback that returns false
-// ends the parse.
+// Handles the header during parsing and accepts only the allowed structure: excessive depth, duplicate keys
+// and unknown keys are refused immediately. A callback that returns false ends the parse.
 class HeaderHandler : public nlohmann::json_sax<json> {
  public:
   std::vector<Entry> entries;
@@ -167,7 +166,7 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   std::set<std::string> inner_;
 };
 
-// That type, shape and offsets fit together and into `available` bytes.
+// Checks that type, shape and offsets are consistent and within `available` bytes.
 Result<void> check(const Entry& entry, std::size_t available, const std::string& name) {
   const std::string tensor = "tensor " + shown(entry.name);
   if (entry.dtype != "F32") {
@@ -194,7 +193,7 @@ Result<void> check(const Entry& entry, std::size_t available, const std::string&
   return {};
 }
 
-// The layout of tensors that fill `data_size` bytes without hole or overlap.
+// The layout of tensors that fill `data_size` bytes without gap or overlap.
 Result<ParameterLayout> layout_of(std::vector<Entry> entries, std::size_t data_size,
                                   const std::string& name) {
   std::vector<Entry*> order;
@@ -220,7 +219,7 @@ Result<ParameterLayout> layout_of(std::vector<Entry> entries, std::size_t data_s
   return layout;
 }
 
-// What the first eight bytes say about the header, of a file of this size.
+// The header's length from the first eight bytes of a file of this size.
 Result<std::size_t> header_length(std::span<const std::byte> begin, std::uint64_t file_size,
                                   const std::string& name) {
   if (begin.size() < kLengthBytes) return corrupt(name, "is too short for a .safetensors file");
@@ -236,7 +235,7 @@ Result<std::size_t> header_length(std::span<const std::byte> begin, std::uint64_
   return static_cast<std::size_t>(length);
 }
 
-// `bytes` are the length and the whole header of a file of this size.
+// `bytes` are the length field and the whole header of a file of this size.
 Result<SafetensorsHeader> parse_header(std::span<const std::byte> bytes, std::uint64_t file_size,
                                        const std::string& name) {
   const auto* text = reinterpret_cast<const char*>(bytes.data()) + kLengthBytes;

@@ -1,8 +1,8 @@
-// safetensors: the file format in which a model leaves and enters Fedge (Hugging Face; opens in
-// Python as is). Eight bytes of little-endian header length, a JSON header padded with spaces to a
-// multiple of eight, then the tensors. Fedge writes float32 in layout order, so that the data section
-// is the flat parameter vector byte for byte and its SHA-256 is the model hash.
-// The reader trusts nothing: it is bounded before it allocates and refuses what it does not know.
+// safetensors: the file format for importing and exporting models (Hugging Face; Python opens it directly).
+// Eight bytes of little-endian header length, a JSON header padded with spaces to a multiple of eight, then
+// the tensors. Fedge writes float32 in layout order: the data section equals the flat parameter vector byte
+// for byte, and its SHA-256 is the model hash. The reader trusts nothing: it checks bounds before it
+// allocates and refuses unknown fields.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +26,9 @@ struct Safetensors {
   std::map<std::string, std::string> metadata;  // the header's __metadata__
 };
 
-// What comes before the data: length and header. `metadata` becomes __metadata__ if not empty; bytes
-// in it that are not UTF-8 are replaced. kInvalid for a tensor named __metadata__ or a header that
-// would be too long to be read back.
+// The bytes before the data: length and header. `metadata`, if not empty, becomes __metadata__; its bytes
+// that are not UTF-8 are replaced. kInvalid for a tensor named __metadata__ or a header longer than the
+// reader accepts.
 Result<std::string> safetensors_header(const ParameterLayout& layout,
                                        const std::map<std::string, std::string>& metadata);
 
@@ -37,30 +37,30 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
   std::size_t data_offset = 0;  // in the file; the data are layout.size() floats
 };
-// A file whose values are to be in memory: kResource above max_bytes, or half of this machine's memory, for a
-// file with holes takes no room on a disk.
+// Opens a file whose values will be held in memory. kResource above max_bytes or half of this machine's
+// memory: a sparse file may be larger than any disk.
 Result<ReadOnlyFile> open_safetensors(const std::filesystem::path& path, std::size_t max_bytes);
-// Only the beginning of a file: its values can then be read in pieces.
+// Reads only the header; the values can then be read in pieces.
 Result<SafetensorsHeader> read_safetensors_header(const ReadOnlyFile& file);
 
-// Header and data, whole or not at all.
+// Writes header and data atomically.
 Result<void> write_safetensors(const std::filesystem::path& path, const ParameterVector& values,
                                const std::map<std::string, std::string>& metadata);
 
-// Takes a file's bytes apart; `name` stands in front of every message. kUnsupported for another type
-// than F32, kCorrupt for what breaks the format: tensors that overlap, leave a hole or do not fill the
-// file, sizes that do not match their shapes, names that come twice.
+// Parses a file's bytes; `name` precedes every message. kUnsupported for a type other than F32; kCorrupt for
+// format errors: tensors that overlap, leave a gap or do not fill the file, sizes that do not match their
+// shapes, duplicate names.
 Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes, const std::string& name);
 Result<Safetensors> read_safetensors(const std::filesystem::path& path, std::size_t max_bytes);
-// The rest of a file whose header has been read.
+// Reads the values of a file whose header has been read.
 Result<Safetensors> read_safetensors(const ReadOnlyFile& file, SafetensorsHeader header);
-// Of a whole file's bytes the same checks, and where the values are, which stay where they are.
+// Same checks on a whole file's bytes; returns the header and leaves the values in place.
 Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> bytes, const std::string& name);
 
-// Whether `have` holds the tensors of `want`, in any order. kInvalid if one is missing, left over or of
-// another shape: it names the tensor and both shapes.
+// Checks that `have` holds exactly the tensors of `want`, in any order. kInvalid if one is missing, extra or
+// of another shape; the message names the tensor and both shapes.
 Result<void> check_same_tensors(const ParameterLayout& have, const ParameterLayout& want);
-// The same tensors in the order of `layout`, found by name; the errors are check_same_tensors'.
+// The same tensors in the order of `layout`, matched by name; errors as check_same_tensors().
 Result<ParameterVector> arrange(const ParameterVector& values, std::shared_ptr<const ParameterLayout> layout);
 
 }  // namespace fedge

@@ -24,7 +24,7 @@ std::size_t take_character(std::string_view text, std::uint32_t& code) {
 
 namespace {
 
-// Controls, and the format characters that turn the direction of text on a terminal around.
+// Control characters, and the format characters that change the direction of text on a terminal.
 bool is_control(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x2028 || code == 0x2029 ||
          (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);

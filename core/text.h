@@ -1,5 +1,5 @@
-// Text from and for a peer. What arrives must be UTF-8 without control characters, so that it can be
-// logged and shown as it is; what leaves is made so, because an error's text may hold anything.
+// Strings from and for a peer. Received strings must be UTF-8 without control characters, so that they can be
+// logged and shown as they are. Sent strings are cleaned, because an error message may contain anything.
 #pragma once
 
 #include <charconv>
@@ -12,28 +12,27 @@
 
 namespace fedge {
 
-// Length in bytes of the well-formed UTF-8 character that the text, which is not empty, begins with
-// (Unicode 15, table 3-7); 0 if there is none. `code` is its code point.
+// Length in bytes of the well-formed UTF-8 character at the start of the non-empty string (Unicode 15, table
+// 3-7); 0 if there is none. `code` is its code point.
 std::size_t take_character(std::string_view text, std::uint32_t& code);
 
 enum class LineEnds { kRefused, kAllowed };  // allowed: line feed and tab, for documents
 
-// `what` names the text in the error: "hello.software".
+// Refuses invalid strings; `what` names the string in the error: "hello.software".
 Result<void> check_text(std::string_view text, std::size_t max_bytes, const std::string& what,
                         LineEnds line_ends = LineEnds::kRefused);
 
-// The text cut to max_bytes between two characters, whatever check_text refuses replaced by '?'.
+// Cuts the string to max_bytes between two characters and replaces everything that check_text refuses by '?'.
 std::string clean_text(std::string_view text, std::size_t max_bytes);
 
-// The shortest text that reads back as this number.
+// The shortest string that reads back as this number.
 template <class Number>
 std::string number_text(Number value) {
   char text[32];
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-// The text as JSON has it: in quotation marks, with escapes where they are needed. What is no UTF-8 becomes
-// U+FFFD.
+// The string as a JSON literal: quoted, with escapes where needed. Bytes that are not UTF-8 become U+FFFD.
 std::string json_text(const std::string& text);
 
 }  // namespace fedge

@@ -1,5 +1,5 @@
-// Time as decision code sees it: a point on whichever clock drives it, real or virtual, counted in
-// nanoseconds since that clock started. There is deliberately no now(): a role is told the time.
+// Time for decision code: a point on the clock that drives it, real or virtual, in nanoseconds since that
+// clock started. There is deliberately no now(): the driver passes the time.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@ namespace fedge {
 
 using Duration = std::chrono::nanoseconds;
 
-// Names the time line; satisfies what std::chrono::time_point needs and nothing more.
+// Identifies the time line; satisfies exactly what std::chrono::time_point needs.
 struct Timeline {
   using duration = Duration;
   using rep = duration::rep;

@@ -91,7 +91,7 @@ Result<swarm::WarmupConfig> warmup_of(const swarm::WarmupConfig& rules, std::siz
   swarm::WarmupConfig config = rules;
   config.nodes = members;
   config.chunks = chunks;
-  // Half of the others are to be strangers, so that there is somebody to spray to.
+  // At most half of the others are neighbours, so that there are strangers to spray chunks to.
   config.degree =
       std::min(config.degree, std::max<std::size_t>(2, (members - std::min<std::size_t>(1, members)) / 2));
   if (const auto fit = swarm::check_warmup(config); !fit)

@@ -1,5 +1,5 @@
-// DisseminationSpec: section [dissemination] of a run file: how models come to clients, and, in runs without
-// a server, updates to each other. Values; any thread.
+// DisseminationSpec: section [dissemination] of a run file: how models reach clients and, in serverless runs,
+// how updates reach other clients. Plain values; any thread.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,21 @@
 namespace fedge::run {
 
 struct DisseminationSpec {
-  bool swarm = false;  // they exchange its chunks; otherwise each fetches it from the coordinator
-  // And those of their updates, which never come to the coordinator: each aggregates them itself.
+  bool swarm = false;  // clients exchange the model's chunks; false: each downloads it from the coordinator
+  // Clients exchange the updates' chunks too, without the coordinator; each client aggregates them itself.
   bool serverless = false;
-  double copies = 2;  // of a model, that the coordinator sends then, unless somebody gets none otherwise
-  std::size_t neighbours = 20;  // that a client begins with
-  // Of serverless runs: updates are exchanged so that nobody can tell whose is whose. How many clients a
-  // round has, and chunks an update, is not known before (warmup_of).
+  double copies =
+      2;  // copies of a model that the coordinator sends; more only to clients that get none otherwise
+  std::size_t neighbours = 20;  // number with which a client starts to exchange chunks
+  // Serverless runs: hides which update belongs to which client. The number of members and of chunks an
+  // update is set for each round (warmup_of).
   std::optional<swarm::WarmupConfig> warmup;
 };
 
 DisseminationSpec read_dissemination(config::Reader& root);
 
-// The warm-up of a round with so many members and chunks in each update, in which at most half of the others
-// are neighbours. kInvalid if it would never end, or cannot be carried out; begins with
+// The warm-up of a round with this number of members and of chunks in each update; at most half of the others
+// become neighbours. kInvalid if it could not finish or cannot be executed; the message begins with
 // "dissemination.warmup".
 Result<swarm::WarmupConfig> warmup_of(const swarm::WarmupConfig& rules, std::size_t members,
                                       std::size_t chunks);

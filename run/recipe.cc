@@ -149,7 +149,7 @@ void check_schedule(const RunConfig& run, config::Reader& root) {
               {"strategy.schedule", "strategy.aggregator", "sampling.clients_per_round"});
 }
 
-// Where both keys are given.
+// Checks status.labels against sampling.labels if both are given.
 void check_status(const RunConfig& run, config::Reader& root) {
   const protocol::LabelReport wanted = run.sampling.make()->traits().labels;
   if (run.sampling.kind != "aw_psp" && wanted == protocol::LabelReport::kNone) return;
@@ -180,7 +180,7 @@ void check_tracks(const RunConfig& run, config::Reader& root) {
               {"strategy.aggregator", "tracks.lifting_rounds"});
 }
 
-// Whoever takes part in a round must be able to make its aggregate, also who comes to it anew.
+// Every client of a serverless round must be able to compute its aggregate, also one that joins later.
 void check_serverless(const RunConfig& run, config::Reader& root) {
   if (!run.dissemination.serverless) return;
   const std::string kind = "kind = \"serverless\": ";
@@ -230,7 +230,7 @@ void check_serverless(const RunConfig& run, config::Reader& root) {
               {"dissemination.kind", "sampling.clients_per_round"});
 }
 
-// Sizes would tell owners.
+// Different sizes would reveal which client owns an update.
 void check_warmup(const RunConfig& run, config::Reader& root) {
   if (!run.dissemination.warmup) return;
   const std::string all_alike =

@@ -1,4 +1,4 @@
-// Fills in keys that are left out from the strategy, the sampler and the privacy guarantee.
+// Fills in missing keys from the strategy, the sampler and the privacy guarantee.
 #include <array>
 #include <string>
 
@@ -10,7 +10,7 @@
 namespace fedge::run {
 namespace {
 
-// The sub-table of this name, made if it is not there; null if something else stands in its place.
+// The sub-table of this name, created if missing; null if a value of another type has this name.
 config::Table* table_in(config::Table& parent, const std::string& name,
                         const char* implied_by = "strategy.kind") {
   config::Value& value = parent.try_emplace(name, config::Value{config::Table{}, implied_by}).first->second;
@@ -22,7 +22,7 @@ const config::Table* find_table(const config::Table& parent, const std::string& 
   return found == parent.end() ? nullptr : std::get_if<config::Table>(&found->second.data);
 }
 
-// The planner that the file names or its strategy implies; the default for a name that is none.
+// The planner that the file names or its strategy implies; the default for an unknown name.
 const aggregation::PlannerKind& planner_of(const config::Table& root) {
   std::string name = aggregation::recipe_of(root).planner;
   const config::Table* strategy = find_table(root, "strategy");
@@ -58,7 +58,7 @@ config::Value shares_of(const config::Table& root) {
   return {array, "strategy.planner"};
 }
 
-// Clients publish what the sampler goes by.
+// Fills in the status settings that the sampler needs.
 void resolve_status(config::Table& root) {
   const config::Table* sampling = find_table(root, "sampling");
   if (sampling == nullptr) return;
@@ -90,7 +90,7 @@ void resolve_privacy(config::Table& root) {
     aggregator->try_emplace("kind", config::Value{std::string("uniform_mean"), kImplied});
 }
 
-// A learning rate that falls over the run needs to know how long that is.
+// Fills in the number of rounds for a learning-rate schedule that depends on it.
 void resolve_schedule(const config::Table& root, config::Table& training) {
   const auto found = training.find("schedule");
   if (found == training.end()) return;
@@ -104,7 +104,7 @@ void resolve_schedule(const config::Table& root, config::Table& training) {
       "rounds", given ? run->at("rounds") : config::Value{std::int64_t{RunConfig{}.rounds}, "run.rounds"});
 }
 
-// What the strategy's parts have clients do.
+// Fills in the training settings that the strategy's parts imply.
 void resolve_training(const config::Table& root, config::Table& training) {
   const aggregation::Recipe& recipe = aggregation::recipe_of(root);
   const aggregation::PlannerKind& planner = planner_of(root);

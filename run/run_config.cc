@@ -112,10 +112,10 @@ const std::string* named_file(const config::Table& table, const char* name) {
   return text == nullptr || text->empty() ? nullptr : text;
 }
 
-// Hashes of the base models that a run file names, by path: each file is read once.
+// Hashes of the base models that run files name, by path: each file is read once.
 using BaseHashes = std::map<std::string, Result<std::string>>;
 
-// A run begins with the base that was there when it was read first, whoever goes on with it later.
+// Fixes the base model at the first reading of the run file: later readers must find the same base.
 Result<void> add_base_hash(config::Table& root, BaseHashes& known) {
   config::Table* model = table_at(root, "model");
   const std::string* base = model == nullptr ? nullptr : named_file(*model, "base");
@@ -127,7 +127,7 @@ Result<void> add_base_hash(config::Table& root, BaseHashes& known) {
   return {};
 }
 
-// Clients get the table itself: its file is on this machine alone. So do a run's results.
+// Embeds the tokenizer table, because only this machine has its file. Clients and run results need the table.
 Result<void> add_tokenizer_table(config::Table& root) {
   config::Table* data = table_at(root, "data");
   config::Table* tokenizer = data == nullptr ? nullptr : table_at(*data, "tokenizer");
@@ -139,7 +139,7 @@ Result<void> add_tokenizer_table(config::Table& root) {
   return {};
 }
 
-// A run file with what the files that it names hold, and why one of those cannot be read.
+// A run file with the contents of the files that it names, and the errors from reading them.
 struct CompleteFile {
   config::Document document;
   std::vector<Error> errors = {};
@@ -153,7 +153,7 @@ CompleteFile complete(const config::Document& document, BaseHashes& known) {
   return file;
 }
 
-// What was read, with what else is implied, and all that is wrong with it.
+// The run that was read, with implied settings, and all problems.
 struct ReadFile {
   RunConfig run;
   config::Table resolved;
@@ -169,7 +169,7 @@ ReadFile read_complete(const CompleteFile& file, const ReadMore& more) {
   return read;
 }
 
-// What a run's results and its coordinator keep of it must be short enough to be read again.
+// Refuses a run file whose stored forms (in results and at the coordinator) would be too long to read again.
 Result<void> check_length(const RunConfig& run, const std::string& name) {
   constexpr std::size_t kComment = 256;  // in front of a coordinator's policy, at most
   const std::size_t longest =
@@ -179,7 +179,7 @@ Result<void> check_length(const RunConfig& run, const std::string& name) {
                  " bytes long; at most " + std::to_string(config::kMaxDocumentBytes) + " are allowed");
 }
 
-// The texts that others are given of the run, and its id.
+// Builds the strings of the run that others receive, and its id.
 Result<void> add_texts(RunConfig& run, const config::Table& resolved, const config::Document& document) {
   config::Table task;
   std::vector<std::string> sections = learn::task_sections();

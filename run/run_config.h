@@ -1,5 +1,5 @@
-// RunConfig: a run file, read and validated. The same file drives the simulator and a federation;
-// sections that only another program uses ([simulation]) are passed over here.
+// RunConfig: a run file, read and validated. The simulator and a federation use the same file; sections of
+// other programs ([simulation]) are ignored here.
 #pragma once
 
 #include <cstdint>
@@ -23,23 +23,24 @@
 
 namespace fedge::run {
 
-// Who must not influence whom, and how a disagreement that ends is forgotten.
+// Section [tracks]: the disagreements, and how one that ends is lifted.
 struct TracksSpec {
   aggregation::Policy policy;
-  // A client that comes back to a track counts j / this in its j-th round there; 0: at once as ever.
+  // A client that returns to a track has the weight factor j / lifting_rounds in its j-th round there; 0:
+  // full weight at once.
   std::uint32_t lifting_rounds = 0;
 };
 
-// How a model comes to those who train it, and their updates into the next.
+// All settings of a run.
 struct RunConfig {
   std::string name;
-  RunId id;  // first 8 bytes of the canonical text's SHA-256
+  RunId id;  // first 8 bytes of the canonical TOML's SHA-256
   std::uint32_t rounds = 1;
   std::uint64_t seed = 0;
   Duration round_deadline{};
-  Duration return_within{};                 // after a restart of the coordinator
-  std::size_t wait_for_clients = 1;         // before the first round
-  std::vector<std::size_t> evaluate_ranks;  // of the model's adapters
+  Duration return_within{};                 // wait for clients after a restart of the coordinator
+  std::size_t wait_for_clients = 1;         // clients to wait for before the first round
+  std::vector<std::size_t> evaluate_ranks;  // ranks of the model's adapters to evaluate
   std::uint32_t evaluate_every = 1;         // rounds; the last round is always evaluated
   std::uint32_t chunk_size = 0;             // bytes
   learn::TaskSpec task;
@@ -52,27 +53,27 @@ struct RunConfig {
   protocol::CompressionSpec compression;
   protocol::StatusSpec status;
   bool control_variates = false;  // SCAFFOLD
-  // Canonical TOML of what clients must know: of the sections that say what their work is, or of the whole
-  // file where they aggregate themselves.
+  // Canonical TOML for clients: the sections that define their task, or the whole file if clients aggregate
+  // themselves.
   std::string task_text;
   std::string canonical;  // canonical TOML of the whole file
-  // One sentence for each key whose value is not used as it stands: keys that --set has left without effect
-  // (core/config/former_keys.h), and more clients_per_round than clients.
+  // One sentence for each key whose value is not used as given: keys without effect because of --set
+  // (core/config/former_keys.h), and clients_per_round above the number of clients.
   std::vector<std::string> notes;
-  // What was read: for errors that are found later (config::at_key).
+  // The document read, for errors found later (config::at_key).
   std::shared_ptr<const config::Document> source;
 };
 
-// Reads other sections of a run file and judges them beside the run, as far as it was read; errors are left
-// in the reader of the whole file. May be called several times.
+// Reads and checks further sections of a run file; the run may be only partly read. Errors stay in the reader
+// of the whole file. May be called several times.
 using ReadMore = std::function<void(const RunConfig&, config::Reader& root)>;
 
-// Reads and checks everything but [simulation], which is passed over, or is read by `more`. Every error names
-// file, line and key (core/config/problems.h).
+// Reads and checks everything but [simulation], which is ignored or read by `more`. Every error names file,
+// line and key (core/config/problems.h).
 Result<RunConfig> read_run_config(const config::Document& document, const ReadMore& more = {});
-// The same of what a coordinator says of its run: complete in itself, so that no file is read that it names.
+// Reads a run as a coordinator describes it: complete, so no referenced file is read.
 Result<RunConfig> read_described_run(const config::Document& document);
-// Every key a run file may hold for the coordinator, for the generated reference.
+// Every key of a run file that the coordinator uses, for the generated reference.
 std::vector<config::KeyDoc> describe_run_config();
 
 }  // namespace fedge::run

@@ -14,9 +14,9 @@ namespace fedge::run {
 namespace {
 
 constexpr const char* kSecureSection = "secure_aggregation";
-constexpr std::uint64_t kMaxSamplesPerClient = 100'000'000;  // as in runs without
+constexpr std::uint64_t kMaxSamplesPerClient = 100'000'000;  // the same limit as without secure aggregation
 
-// What goes by whose update is whose, or by what an update says of itself.
+// Refuses parts that need single updates, or need to know which client sent an update.
 void check_secure_parts(const RunConfig& run, config::Reader& root) {
   const auto refuse = [&](const std::string& why, std::vector<std::string> rests_on) {
     rests_on.emplace_back("secure_aggregation.kind");
@@ -62,7 +62,7 @@ void check_secure_parts(const RunConfig& run, config::Reader& root) {
         {"tracks.lifting_rounds"});
 }
 
-// Whether so many can agree on masks at all.
+// Checks that this number of clients can build a mask graph.
 void check_graph(const RunConfig& run, std::size_t updates, config::Reader& root) {
   const privacy::SecureRules& rules = run.secure.masking.rules;
   if (updates < rules.enough(static_cast<std::uint32_t>(updates)))

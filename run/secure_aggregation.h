@@ -1,5 +1,5 @@
-// SecureAggregationSpec: section [secure_aggregation] of a run file: whether updates are summed in secret,
-// and how. Values; any thread.
+// SecureAggregationSpec: section [secure_aggregation] of a run file: whether and how updates are summed
+// secretly. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@ struct RunConfig;
 
 struct SecureAggregationSpec {
   bool on = false;
-  privacy::MaskingSpec masking;  // once resolve_secure_aggregation() has been called
-  Duration patience{};           // with one who is connected and says nothing
+  privacy::MaskingSpec masking;  // complete after resolve_secure_aggregation()
+  Duration patience{};           // time for a connected client to answer in a step
 };
 
 SecureAggregationSpec read_secure_aggregation(config::Reader& root);
-// Whether the run's coordinator sees sums of updates that no client has noised, or with less noise than
-// privacy::kHidingNoise. Of two such sums of the same updates but some, those some would be known: there is
-// one sum a round, and so no tracks.
+// True if the coordinator sees sums of updates that clients noised less than privacy::kHidingNoise, or not at
+// all. Two sums over overlapping sets of updates would then reveal their difference. Such a run has one sum a
+// round, and therefore no tracks.
 bool sums_bare(const RunConfig& run);
-// Fills in what follows from the run's other sections, and with kind = "compact" sets the fixed point of its
-// sums. Errors, also about parts of the run that need to see single updates, are left in `root`.
+// Derives values from the run's other sections; with kind = "compact", sets the fixed point of the run's
+// sums. Errors, also about parts of the run that need single updates, stay in `root`.
 void resolve_secure_aggregation(RunConfig& run, config::Reader& root);
 
 }  // namespace fedge::run

@@ -19,14 +19,14 @@ namespace {
 // Bytes of a masked update in memory at a time while it is added.
 constexpr std::size_t kMaskedPiece = std::size_t{1} << 18;
 constexpr double kLossUnit = 0x1p16;
-// The loss is a figure for people: beyond these, loss and samples count as these there, so that no sum wraps.
+// Limits for the reported loss and samples, so that no sum overflows; larger values count as these.
 constexpr double kMostLoss = 0x1p10;
 constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 21;
 
 static_assert(protocol::kMaxSecureCells + kSecureFigures <= protocol::kMaxSecureScalars);
 static_assert(protocol::kMaxSecureScalars <= privacy::kMaxScalars);
 
-// Of an update packed over one coverage, its values packed over another; zeros where the first has none.
+// Repacks an update's values from its coverage to the masked coverage, with zeros outside the update's.
 AlignedBuffer<float> repacked(const PlainUpdate& update, const privacy::Masking& masking) {
   AlignedBuffer<float> values(masking.coverage().count());
   std::size_t trained = 0;  // position in update.values
@@ -47,8 +47,8 @@ AlignedBuffer<float> repacked(const PlainUpdate& update, const privacy::Masking&
   return values;
 }
 
-// Cuts the values down to the run's norm, if it has one, and each to what can be summed. False: they are not
-// finite. Looks at all of them.
+// Clips the values to the run's norm, if any, and each value to what can be summed. Returns false if one is
+// not finite. Always processes all values.
 bool make_summable(const privacy::MaskingSpec& spec, std::span<float> values) {
   if (spec.clipping_norm > 0 && !clip_values(spec.clipping_norm, values)) return false;
   const auto limit = std::bit_cast<float>(aggregation::limit_bits(spec.max_abs));
@@ -60,13 +60,13 @@ bool make_summable(const privacy::MaskingSpec& spec, std::span<float> values) {
   return finite;
 }
 
-// With a norm every update weighs the same, one of zeros too.
+// With a clipping norm every update has the same weight, including one of zeros.
 std::uint64_t weight_of(const PlainUpdate& update, const privacy::MaskingSpec& spec) {
   const bool counts = update.samples > SampleCount(0) || spec.clipping_norm > 0;
   return counts ? spec.weight_of(update.samples) : 0;
 }
 
-// Modulo 2^32, rounded up or down at random so that the mean is exact.
+// Converts to words modulo 2^32, rounded up or down at random so that the mean is unbiased.
 void round_at_random(const privacy::MaskingSpec& spec, double weight, std::span<const float> values, Rng rng,
                      std::span<std::uint32_t> words) {
   const double scale = std::ldexp(weight, spec.fraction_bits);
@@ -77,7 +77,7 @@ void round_at_random(const privacy::MaskingSpec& spec, double weight, std::span<
 
 Error not_finite() { return invalid("a value of the update is not finite"); }
 
-// An update on its way to be masked.
+// An update during masking.
 struct Making {
   const PlainUpdate& update;
   const privacy::MaskingSpec& spec;
@@ -85,8 +85,8 @@ struct Making {
   Parallel& parallel;
 };
 
-// The client's part of the noise in a sum of all the session's parameters, however many of them it has
-// trained.
+// Adds the client's part of the noise. Its deviation covers all of the session's parameters, however many
+// this client has trained.
 Result<std::optional<std::uint64_t>> add_noise(const Making& making, std::span<std::int64_t> numbers) {
   FEDGE_CHECK(making.update.noise.has_value(), "a client that adds noise has some");
   const privacy::MaskingSpec& spec = making.spec;
@@ -103,7 +103,7 @@ Result<std::optional<std::uint64_t>> add_noise(const Making& making, std::span<s
   return std::optional(privacy::release_id(key));
 }
 
-// What the client adds to the sums, as they are kept without masks. Gives what their noise is known by.
+// Computes the client's contribution to the sums before masking. Returns the release id of its noise.
 Result<std::optional<std::uint64_t>> make_numbers(const Making& making, std::span<const float> values,
                                                   std::span<std::int64_t> numbers) {
   const privacy::MaskingSpec& spec = making.spec;
@@ -114,7 +114,7 @@ Result<std::optional<std::uint64_t>> make_numbers(const Making& making, std::spa
   return add_noise(making, numbers);
 }
 
-// The same modulo 2^32. What noise is added to is rounded as its guarantee has it, and not at random.
+// Same modulo 2^32. Noised values are rounded to the nearest, as the guarantee requires, not at random.
 Result<std::optional<std::uint64_t>> make_words(const Making& making, std::span<const float> values,
                                                 std::span<std::uint32_t> words) {
   const privacy::MaskingSpec& spec = making.spec;
@@ -202,7 +202,7 @@ Result<void> SecureSum::add_words(Word* sums, const Masked& update) {
   AlignedBuffer<Word> piece(std::min(kMaskedPiece / sizeof(Word), update.coverage->count()));
   std::uint64_t read = 0;
   for (const Range& range : update.coverage->ranges()) {
-    // Cells touch where a range goes on from one to the next, and so they do in the sums.
+    // A range may continue across adjacent cells; those are adjacent in the sums too.
     Word* sum = sums + position_of(range.begin);
     FEDGE_CHECK(position_of(range.end - 1) == position_of(range.begin) + range.size() - 1,
                 "what is masked is a union of cells");

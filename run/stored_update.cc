@@ -12,10 +12,10 @@
 namespace fedge::run {
 namespace {
 
-// Values of an update in memory at a time while it is looked at.
+// Values of an update in memory at a time during inspection.
 constexpr std::size_t kStoredPiece = std::size_t{1} << 16;
 
-// The shape of such an update as plain float32.
+// The manifest of such an update as plain float32.
 protocol::Manifest plain(const protocol::Manifest& update) {
   protocol::Manifest shape;
   shape.layout = update.layout;
@@ -74,7 +74,7 @@ Result<double> inspect_values(const ValueRules& rules, const Coverage& coverage,
 Result<StoredUpdate> examine_update(const std::shared_ptr<protocol::StoredObject>& arrived,
                                     const ValueRules& rules, protocol::ChunkStore& store) {
   StoredUpdate update{arrived, arrived, 0};
-  if (protocol::is_masked(arrived->manifest().codec)) return update;  // nothing can be seen of its values
+  if (protocol::is_masked(arrived->manifest().codec)) return update;  // masked values cannot be inspected
   if (!arrived->manifest().is_plain_float32()) {
     FEDGE_TRY(decoded, decode_update(*arrived, store));
     update.plain = std::move(decoded);

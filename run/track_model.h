@@ -1,8 +1,7 @@
-// TrackModel: one model of a run and everything that moves it: the aggregate of its round, the server
-// optimizer's memory, SCAFFOLD's control variate. A run has one, or one for each track. Nothing of it is
-// shared with another, but the chunks of a model that one began as. Externally synchronised. Memory: what the
-// aggregator takes while updates come in (8 bytes a parameter for a mean); besides, what the server optimizer
-// remembers. The model itself is in the chunk store.
+// TrackModel: one model of a run and its state: the aggregate of its round, the server optimizer's memory,
+// SCAFFOLD's control variate. A run has one, or one for each track. Tracks share nothing but the chunks of a
+// model that one track started from. Externally synchronised. The model itself is in the chunk store.
+// Memory: the aggregator's during a round (8 bytes a parameter for a mean), plus the server optimizer's.
 #pragma once
 
 #include <cstdint>
@@ -26,37 +25,37 @@
 
 namespace fedge::run {
 
-// Where the model's adapters lie; null if it has none.
+// The layout of the model's adapters; null if it has none.
 std::shared_ptr<const AdapterLayout> shared_adapters(const learn::Model& model);
 
 class TrackModel {
  public:
-  // What is lent must outlive it. The initial model, from the run's seed.
+  // Creates the initial model from the run's seed. Borrowed arguments must outlive the result.
   static Result<TrackModel> create(std::shared_ptr<const RunConfig> config, const learn::Model& model,
                                    protocol::ChunkStore& store, Parallel& parallel);
-  // What another may begin as.
+  // The model that another track may start from.
   struct Beginning {
     std::shared_ptr<protocol::StoredObject> object;
     Digest hash{};
   };
   Beginning beginning() const { return {object_, hash_}; }
-  // One of the same run that begins as this, with nothing else.
+  // Creates another track of the same run that starts from this model, without any other state.
   Result<TrackModel> branch(const Beginning& beginning) const;
 
-  // What is to be kept of it between two rounds, durably.
+  // The state to store durably between two rounds.
   struct Saved {
     std::shared_ptr<protocol::StoredObject> model;
     std::shared_ptr<protocol::StoredObject> control;  // null in runs without
-    // What aggregator, optimizer and control variate remember, one after the other; null if that is nothing.
+    // State of aggregator, optimizer and control variate in sequence; null if empty.
     std::shared_ptr<protocol::StoredObject> memory;
     Digest hash{};
   };
-  // When it returns, the objects survive a power cut. They are the caller's to remove.
+  // On return the objects are durable. The caller must remove them.
   Result<Saved> save();
-  // The one that was saved, on the same kind of machine. kCorrupt if that is another run's.
+  // Restores a saved track on the same kind of machine. kCorrupt if it belongs to another run.
   Result<TrackModel> restored(const Saved& saved) const;
-  // One that goes on from this model, in a run that remembers nothing else from round to round; kCorrupt
-  // otherwise. What is lent must outlive it.
+  // Continues from this model, in a run without other state across rounds (otherwise kCorrupt). Borrowed
+  // arguments must outlive the result.
   static Result<TrackModel> at(std::shared_ptr<const RunConfig> config, const learn::Model& model,
                                protocol::ChunkStore& store, Parallel& parallel,
                                std::shared_ptr<protocol::StoredObject> object);
@@ -70,17 +69,17 @@ class TrackModel {
   Result<ParameterVector> load() const { return load(*object_); }
   Result<ParameterVector> load_control() const { return load(*control_object_); }
 
-  // Gives inspected updates to the aggregator, all that wait at once.
+  // Adds inspected updates to the aggregate, all waiting ones in one call.
   Result<void> fold(std::span<const aggregation::Update> updates);
-  // The same of updates that have been summed elsewhere; kInvalid if they cannot come to this.
+  // Adds a sum of updates computed elsewhere; kInvalid if updates cannot have such a sum.
   Result<void> add_sum(const aggregation::ExactSum& sum);
-  // Moves the model by the aggregate and forgets the aggregate. After kResource it may be called again. With
-  // differential privacy `noise` says where noise comes from.
+  // Moves the model by the aggregate and clears the aggregate. May be called again after kResource. With
+  // differential privacy, `noise` is the source of noise.
   Result<void> close(const PrivateSum::Noise* noise = nullptr);
-  // In the place of close(): takes a model that others have made of the same updates, complete and in this
-  // model's store. kInvalid if a value of it is not finite.
+  // Replaces close() if others computed the model from the same updates: takes the model, complete and in
+  // this model's store. kInvalid if one of its values is not finite.
   Result<void> adopt(std::shared_ptr<protocol::StoredObject> made);
-  // Why the last close() left the model as it was although updates had come, if it did.
+  // Why the last close() left the model unchanged despite updates, if it did.
   const std::optional<Error>& not_aggregated() const { return not_aggregated_; }
 
   // The norm that the next round's updates are clipped to, with differential privacy.
@@ -88,7 +87,7 @@ class TrackModel {
     return private_ ? std::optional(private_->clipping_norm()) : std::nullopt;
   }
 
-  // Most updates that can make one step of a run's model.
+  // Upper bound on the updates in one step of a run's model.
   static std::size_t contributors(const RunConfig& config);
 
  private:
@@ -96,14 +95,14 @@ class TrackModel {
              Parallel& parallel);
   Result<void> start_control();
   void make_control();
-  // What is to be remembered from one round to the next.
+  // The state to keep across rounds.
   std::vector<std::span<std::byte>> memory();
   Result<void> prepare(const PrivateSum::Noise* noise);
   Result<void> move_model(const PrivateSum::Noise* noise);
   // Replaces `object` by one of the model's shape whose chunk i is filled by fill(i, bytes).
   using Fill = std::function<Result<void>(std::size_t, std::span<std::byte>)>;
   Result<void> replace(std::shared_ptr<protocol::StoredObject>& object, const Fill& fill);
-  Result<void> replace_model(const Fill& fill);  // and its hash
+  Result<void> replace_model(const Fill& fill);  // also updates hash_
   Result<void> replace_control();
   void take(std::shared_ptr<protocol::StoredObject>& object, std::shared_ptr<protocol::StoredObject> made);
   Result<ParameterVector> load(protocol::StoredObject& object) const;
@@ -117,8 +116,8 @@ class TrackModel {
   std::unique_ptr<aggregation::ControlVariate> control_;  // only with SCAFFOLD
   std::optional<PrivateSum> private_;                     // only with differential privacy
   std::shared_ptr<protocol::StoredObject> control_object_;
-  bool prepared_ = false;    // the aggregate of this round
-  std::size_t updates_ = 0;  // given to the aggregator in this round
+  bool prepared_ = false;    // the aggregate of this round is prepared
+  std::size_t updates_ = 0;  // added to the aggregator in this round
   std::shared_ptr<protocol::StoredObject> object_;
   std::optional<Error> not_aggregated_;
   Digest hash_{};

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::chrono::hours kTokenLifetime{24};
 
-// Child processes by pid; whatever still runs when it goes away is told to stop, then killed.
+// Child processes by pid. The destructor stops those that still run, and then kills them.
 class Processes {
  public:
   ~Processes() { stop(); }
@@ -37,7 +37,8 @@ class Processes {
     const pid_t pid = ::fork();
     if (pid < 0) return system_error("cannot start", arguments.front(), errno);
     if (pid == 0) {
-      // Dies with us, even if we are killed; a terminal's Ctrl-C is ours to pass on.
+      // The child ends with this process, even if that is killed. Ctrl-C reaches only this process, which
+      // forwards it.
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (::getppid() != parent) ::_exit(1);
       ::setpgid(0, 0);
@@ -104,7 +105,7 @@ bool failed(const Processes::Ended& ended) {
   return !WIFEXITED(ended.status) || WEXITSTATUS(ended.status) != 0;
 }
 
-// The line that a program writes once it listens; kUnavailable if it ends before that.
+// Reads the line that a program writes when it listens; kUnavailable if the program ends before.
 Result<protocol::Address> read_address(const std::string& name, int fd) {
   std::string line;
   char byte = 0;
@@ -117,12 +118,12 @@ Result<protocol::Address> read_address(const std::string& name, int fd) {
   }
 }
 
-// Starts a program that has --ready-fd, and waits until it listens.
+// Starts a program that supports --ready-fd, and waits until it listens.
 Result<protocol::Address> start_listening(Processes& processes, const std::string& name,
                                           std::vector<std::string> arguments) {
   int ready[2];
   if (::pipe2(ready, O_CLOEXEC) != 0) return system_error("cannot make a pipe for", name, errno);
-  const int inherited = ::fcntl(ready[1], F_DUPFD, 3);  // without close-on-exec: the program's end
+  const int inherited = ::fcntl(ready[1], F_DUPFD, 3);  // the program's end: without close-on-exec
   ::close(ready[1]);
   arguments.insert(arguments.end(), {"--ready-fd", std::to_string(inherited)});
   const auto started = processes.start(name, arguments);
@@ -132,7 +133,7 @@ Result<protocol::Address> start_listening(Processes& processes, const std::strin
   return address;
 }
 
-// What clients need to know to find the coordinator: its address, or a node of the directory.
+// How clients find the coordinator: its address, or a node of the directory.
 struct WayIn {
   protocol::Address coordinator;
   std::optional<protocol::Address> node;
@@ -156,7 +157,7 @@ Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, Pro
     const std::string token = protocol::encode_join_token(
         {.addresses = addresses, .coordinator = key.public_key(), .secret = created.secret});
     const std::string number = std::to_string(created.client->value());
-    // Not on the command line, which every user of this machine may read.
+    // Not on the command line, which every user of this machine can read.
     const auto token_file = options.scratch / ("client-" + number + ".token");
     FEDGE_TRY_VOID(write_file_atomic(token_file, token + "\n", 0600));
     std::vector<std::string> arguments{(options.programs / "fedge-client").string(),
@@ -194,7 +195,7 @@ Result<protocol::Address> start_coordinator(const ConcreteOptions& options,
   arguments.insert(arguments.end(),
                    {"--data-dir", (options.scratch / "coordinator").string(), "--listen", "127.0.0.1:0",
                     "--run", options.run_file.string(), "--out", options.out.string(),
-                    "--force",  // it was looked at
+                    "--force",  // the directory was checked before
                     "--threads", std::to_string(options.threads), "--log-level", options.log_level});
   for (const std::string& assignment : options.assignments)
     arguments.insert(arguments.end(), {"--set", assignment});
@@ -224,7 +225,7 @@ Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options) {
     const auto ended = processes.wait();
     if (options.interrupted && options.interrupted()) return Error{ErrorCode::kUnavailable, "interrupted"};
     if (!ended.name.empty() && failed(ended)) return Error{ErrorCode::kUnavailable, describe_end(ended)};
-    // The clients end with the run; those that missed its last word are stopped by ~Processes.
+    // Clients end with the run; ~Processes stops those that missed the last message.
     if (ended.name == "the coordinator") return usage_of(ended);
   }
 }

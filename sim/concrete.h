@@ -1,5 +1,5 @@
-// Concrete mode: the same run file over real sockets. Starts the real coordinator and real client
-// programs as processes on loopback, waits for the run's end, and leaves no process behind.
+// Concrete mode: the same run file over real sockets. Starts the real coordinator and client programs as
+// processes on loopback, waits for the end of the run, and leaves no process behind.
 #pragma once
 
 #include <cstddef>
@@ -19,29 +19,29 @@ struct ConcreteOptions {
   std::filesystem::path programs;        // directory with fedge-client and fedge
   std::vector<std::string> coordinator;  // the command that starts the coordinator, without its options
   std::filesystem::path run_file;
-  std::vector<std::string> assignments;  // --set
+  std::vector<std::string> assignments;  // assignments of --set
   std::filesystem::path out;             // the coordinator writes its results here
   std::filesystem::path scratch;         // keys, enrolment, chunks; the caller removes it
-  std::vector<double> capabilities;      // a client for each: what it says it can train
+  std::vector<double> capabilities;      // one client for each: its declared capability
   std::string data_directory;            // all clients' --data-directory; empty: none
-  // Coordinator and clients take part in a directory, of which one node more is the first, and clients find
-  // the coordinator there alone.
+  // Coordinator and clients take part in a directory, whose first node is an additional process. Clients find
+  // the coordinator only through the directory.
   bool in_directory = false;
   bool exchanging = false;  // clients exchange chunks, and accept links from each other
-  // Everybody's noise is the simulation's of this seed, so that the model is that of the same run there.
+  // Seed of all noise. With it, the model equals that of the same run in the simulator.
   std::optional<std::uint64_t> noise_seed;
   std::size_t threads = 1;  // of the coordinator
   std::string log_level = "warning";
   std::function<bool()> interrupted;  // may be empty
 };
 
-// What the coordinator's process took from its start to its end.
+// Resources used by the coordinator's process from start to end.
 struct CoordinatorUsage {
   Bytes peak_memory;  // resident
   double processor_seconds = 0;
 };
 
-// kUnavailable if interrupted; otherwise the first process that failed is named.
+// kUnavailable if interrupted or if a process failed; the error names the first one.
 Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options);
 
 }  // namespace fedge::sim

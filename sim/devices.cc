@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kBytesPerMegabit = 1e6 / 8;
 
-// A device that needs longer than any run never finishes; more would not fit into a Duration.
+// Longer times are cut to this, beyond any run, because a Duration could not hold them.
 constexpr double kLongestSeconds = 1e9;
 
 Duration time_for(double amount, double per_second) {

@@ -1,4 +1,4 @@
-// A virtual device's speed, capability and link, drawn once per client from the run's seed.
+// A virtual device's speed, capability and link, drawn once for each client from the run's seed.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ class Device {
 
   struct Training {
     Duration time;
-    std::uint64_t max_steps = 0;  // that fit into the limit, at least one; 0: all do
+    std::uint64_t max_steps = 0;  // steps within the limit, at least one; 0: all steps
   };
-  // Local training that is broken off between two steps once it has lasted `limit`.
+  // Duration of local training that stops between two steps once `limit` has passed.
   Training training(SampleCount samples, const learn::TrainingSpec& spec, Duration limit) const;
-  // From the model's first byte to the update's last, both of this size, but for latency.
+  // From the model's first byte to the update's last, both of this size, without latency.
   Duration task_time(SampleCount samples, const learn::TrainingSpec& spec, Bytes payload) const;
   // Share of a model that it can train.
   double capability() const { return capability_; }
-  // Whether others can connect to it.
+  // True if other clients can connect to it.
   bool listens() const { return listens_; }
-  // Time the bytes occupy this client's link in one direction, without latency.
+  // Time for which the bytes occupy this client's link in one direction, without latency.
   Duration download_time(Bytes bytes) const;
   Duration upload_time(Bytes bytes) const;
 

@@ -1,5 +1,5 @@
-// EventQueue: what happens next in virtual time. Ordered by time, then by order of scheduling, so
-// that a simulation is a function of its seed. Header-only; push and pop are O(log n).
+// EventQueue: the next events in virtual time. Ordered by time, then by order of scheduling, so that a
+// simulation is a function of its seed. Header-only; push and pop are O(log n).
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class EventQueue {
     heap_.pop_back();
     return entry;
   }
-  // What pop() would give.
+  // The entry that pop() would return.
   const Entry& next() const { return heap_.front(); }
   bool empty() const { return heap_.empty(); }
   std::size_t size() const { return heap_.size(); }

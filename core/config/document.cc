@@ -13,8 +13,8 @@
 namespace fedge::config {
 namespace {
 
-// A table with the header [a.b] has keys with dots of their own, and a bound each: together they may come to
-// twice what counts. What is parsed is looked at once more.
+// The parser counts the dots in a header [a.b] and in its keys separately, so it may reach twice the
+// permitted depth. The parsed document is checked again.
 constexpr std::size_t kMaxParserDepth = 2 * kMaxDocumentDepth;
 
 Error too_deep(const std::string& where) {
@@ -86,7 +86,7 @@ std::string format_number(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   char text[40];
-  // The shortest digits that read back as the same double.
+  // Writes the shortest digits that read back as the same double.
   std::string out(text, std::to_chars(text, text + sizeof text, value).ptr);
   if (out.find_first_of(".e") == std::string::npos) out += ".0";
   return out;
@@ -97,7 +97,7 @@ std::string key_text(const std::string& key) {
   return !key.empty() && key.find_first_not_of(kBare) == std::string::npos ? key : quote(key);
 }
 
-// Puts a value and all that is in it at this place.
+// Sets the place of a value and of all values inside it.
 void place(Value& value, const std::string& where) {
   value.where = where;
   if (auto* table = std::get_if<Table>(&value.data))

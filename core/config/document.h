@@ -1,5 +1,5 @@
-// A configuration file as plain data: tables, arrays and scalars that remember where they stood.
-// Parsed from TOML; the parser's own headers stay in document.cc. Read it through config::Reader.
+// A configuration file as plain data: tables, arrays and scalars with their place in the file. Parsed from
+// TOML; only document.cc includes the parser's headers. Read a document through config::Reader.
 #pragma once
 
 #include <cstddef>
@@ -28,10 +28,10 @@ struct Value {
 const char* type_name(const Value& value);
 
 inline constexpr std::size_t kMaxDocumentBytes = std::size_t{1} << 20;
-// Tables and lists within each other.
+// Most levels of nested tables and lists.
 inline constexpr std::size_t kMaxDocumentDepth = 32;
 
-// A `kind` key that --set has set, and what the file says there, if anything.
+// A `kind` key set by --set, and its value in the file, if any.
 struct KindChange {
   std::string key;  // "model.kind"
   std::optional<Value> former;
@@ -43,20 +43,20 @@ struct Document {
   std::vector<KindChange> kind_changes = {};
 };
 
-// Parses TOML text of at most kMaxDocumentBytes and kMaxDocumentDepth, both bounded before it is parsed; a
-// syntax error names file, line and column.
+// Parses TOML of at most kMaxDocumentBytes and kMaxDocumentDepth, both checked before parsing. A syntax error
+// names file, line and column.
 Result<Document> parse_toml(std::string_view text, const std::string& name);
 
-// Applies "section.key=value" as on a command line. The value is read as TOML and, if that fails,
-// taken as a text, so that --set strategy.kind=fedavg needs no quotes. Tables on the way are made. The place
-// of what is set is "--set KEY".
+// Applies "section.key=value" from a command line. The value is parsed as TOML or, if that fails, used as a
+// string, so that --set strategy.kind=fedavg needs no quotes. Missing tables are created. The place of the
+// value is "--set KEY".
 Result<void> set(Document& document, const std::string& assignment);
 
-// What stands at a full key, "model.adapter.rank"; null if nothing does.
+// The value at a full key such as "model.adapter.rank"; null if absent.
 const Value* find(const Table& table, std::string_view path);
 
-// The document as TOML with keys in sorted order: one text for one meaning, whatever the file's
-// formatting. This is what a run's hash is taken of and what clients are sent.
+// The document as TOML with sorted keys: equal documents give equal strings, whatever the file's formatting.
+// A run's hash is computed from this string, and clients receive it.
 std::string canonical_toml(const Table& table);
 
 }  // namespace fedge::config

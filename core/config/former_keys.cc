@@ -15,7 +15,7 @@ bool is_set(const Value& value) {
          std::ranges::any_of(*table, [](const auto& item) { return is_set(item.second); });
 }
 
-// The table that holds the key, and its name there; null if it is not there.
+// The table that holds the key, and the key's name in it; null if absent.
 std::pair<Table*, std::string> holder_of(Table& root, const std::string& key) {
   Table* table = &root;
   std::size_t begin = 0;
@@ -28,7 +28,7 @@ std::pair<Table*, std::string> holder_of(Table& root, const std::string& key) {
   return {table, key.substr(begin)};
 }
 
-// The document with the kinds that the file has itself.
+// The document with the kinds that the file itself sets.
 Document former_of(const Document& document) {
   Document former = document;
   for (const KindChange& change : document.kind_changes) {
@@ -42,7 +42,7 @@ Document former_of(const Document& document) {
   return former;
 }
 
-// The kind that --set has changed and that this key goes by, if there is one.
+// The kind, changed by --set, that governs this key, if any.
 std::optional<std::string> changed_kind(const Problem& problem, const Document& document) {
   for (const std::string& key : problem.governed_by)
     if (std::ranges::find(document.kind_changes, key, &KindChange::key) != document.kind_changes.end())
@@ -63,7 +63,7 @@ FormerKeysDropped drop_former_keys(const Document& document, const FindProblems&
   if (document.kind_changes.empty()) return out;
   std::set<std::string> wrong_before;
   for (const Problem& problem : find_problems(former_of(document))) wrong_before.insert(problem.key);
-  for (bool dropped = true; dropped;) {  // what goes with a key that is dropped is found when it is gone
+  for (bool dropped = true; dropped;) {  // dropping a key may make more keys inapplicable
     dropped = false;
     for (const Problem& problem : find_problems(out.document)) {
       const auto kind = changed_kind(problem, document);

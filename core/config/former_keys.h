@@ -1,5 +1,5 @@
-// Keys that --set leaves without effect when it changes a `kind`: the file has them for its own kind. They
-// are dropped with a note each, so that one key on the command line is enough to try another kind.
+// Drops keys that become inapplicable when --set changes a `kind`, with a note for each. One key on the
+// command line is then enough to try another kind.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace fedge::config {
 
-// What is wrong with a document, as Reader::finish_problems() has it.
+// Returns the problems of a document, as Reader::finish_problems() does.
 using FindProblems = std::function<std::vector<Problem>(const Document&)>;
 
 struct FormerKeysDropped {
@@ -21,8 +21,8 @@ struct FormerKeysDropped {
   std::vector<std::string> notes;
 };
 
-// Drops each key of the file that is inapplicable now and was applicable with the kinds that the file has
-// itself. Keys given by --set stay, and so do those that were inapplicable before: they are errors.
+// Drops each key of the file that is inapplicable but was applicable with the file's own kinds. Keys from
+// --set and keys that were inapplicable before stay: they are errors.
 FormerKeysDropped drop_former_keys(const Document& document, const FindProblems& find_problems);
 
 }  // namespace fedge::config

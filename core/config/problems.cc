@@ -9,7 +9,7 @@
 namespace fedge::config {
 namespace {
 
-// `path` is `table` or lies in it.
+// True if `path` is `table` or lies in it.
 bool within(std::string_view path, std::string_view table) {
   return path.starts_with(table) && (path.size() == table.size() || path[table.size()] == '.');
 }
@@ -19,7 +19,8 @@ std::string table_of(const std::string& key) {
   return dot == std::string::npos ? std::string() : key.substr(0, dot);
 }
 
-// The line that a place ends with; 0 for a whole file, which comes first, and the last for --set.
+// The line number at the end of a place; 0 for a whole file (sorts first), the maximum for --set (sorts
+// last).
 std::size_t line_of(std::string_view where) {
   if (where.starts_with("--set ")) return std::numeric_limits<std::size_t>::max();
   const std::size_t colon = where.rfind(':');
@@ -29,7 +30,7 @@ std::size_t line_of(std::string_view where) {
   return line;
 }
 
-// A key of --set is named once.
+// Names a key of --set only once.
 std::string sentence(const Problem& problem) {
   const std::string twice = problem.key + ": ";
   const bool named = problem.where == "--set " + problem.key && problem.message.starts_with(twice);
@@ -74,7 +75,7 @@ bool Problems::follows(const Problem& problem) const {
     for (const auto& [dependent, on] : dependencies_)
       if ((within(path, dependent) || within(dependent, path)) && wrong(on)) return true;
   }
-  // A key that is close to a known one is misspelt whatever the kind.
+  // A key that is close to a known one is a spelling error with any kind.
   return problem.kind == Problem::Kind::kInapplicable && problem.suspect.empty() &&
          std::ranges::any_of(governing(problem.key), wrong);
 }

@@ -55,7 +55,7 @@ std::string list_text(const std::vector<std::string>& items) {
   return out;
 }
 
-// Where the key stands, or the innermost table around it that is there; nothing if not even the first is.
+// Place of the key or of the innermost existing table around it; nothing if even the outermost is absent.
 std::optional<std::string> place_of(const Table& table, std::string_view path) {
   const std::size_t dot = path.find('.');
   const auto found = table.find(std::string(path.substr(0, dot)));
@@ -65,7 +65,7 @@ std::optional<std::string> place_of(const Table& table, std::string_view path) {
   return place_of(*inner, path.substr(dot + 1)).value_or(found->second.where);
 }
 
-// The full key that a message begins with, as in "model.adapter.rank: ..."; empty if there is none.
+// The full key at the start of a message such as "model.adapter.rank: ..."; empty if none.
 std::string_view leading_key(std::string_view message) {
   const std::string_view key = message.substr(0, message.find(": "));
   const bool dotted =

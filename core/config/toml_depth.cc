@@ -5,8 +5,8 @@
 namespace fedge::config {
 namespace {
 
-// Where a string ends that begins at `i`, or the text's end. One in single marks ends with its line, for
-// there the parser stops.
+// The end of the string that begins at `i`, or the end of the text. A single-line string ends with its line,
+// because the parser stops there.
 std::size_t end_of_string(std::string_view text, std::size_t i) {
   const char mark = text[i];
   const bool escapes = mark == '"';
@@ -25,7 +25,7 @@ std::size_t end_of_string(std::string_view text, std::size_t i) {
       return i + 1;
     } else if (lines && text[i] == mark) {
       const std::size_t count = marks_at(i);
-      // Up to two of its own may stand in front of the three that end it.
+      // Up to two quotes may precede the three that end the string.
       if (count >= 3) return i + (count < 5 ? count : 5);
       i += count - 1;
     }
@@ -37,7 +37,7 @@ std::size_t end_of_string(std::string_view text, std::size_t i) {
 
 TomlDepth measure_toml(std::string_view text, std::size_t most) {
   TomlDepth deepest;
-  std::vector<std::size_t> open;  // for each bracket, how deep it stands
+  std::vector<std::size_t> open;  // for each open bracket, the depth outside it
   std::size_t outside = 0;
   std::size_t dots = 0;
   std::size_t line = 1;

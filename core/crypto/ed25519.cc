@@ -41,7 +41,7 @@ Error damaged(const std::filesystem::path& path) {
                                    "move the file away and enrol again"};
 }
 
-// Whoever may replace the file may choose this node's identity.
+// Checks the key file's directory: a user who can replace the file can choose this node's identity.
 Result<void> check_directory(const std::filesystem::path& path) {
   const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
   struct stat info {};
@@ -86,9 +86,9 @@ Result<SecretKey> parse_key(std::string_view text, const std::filesystem::path& 
   return key;
 }
 
-// Nothing if there is no file.
+// Returns nothing if the file does not exist.
 Result<std::optional<SecretKey>> load_key(const std::filesystem::path& path) {
-  // O_NONBLOCK: opening a pipe put there must not hang.
+  // O_NONBLOCK: opening a pipe at this path must not block.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) {
     if (errno == ENOENT) return std::optional<SecretKey>();
@@ -169,7 +169,7 @@ bool verify(const PublicKey& key, std::span<const std::byte> message, const Sign
                                              message.size(), key.bytes.data()) == 0;
 }
 
-// Whole or not at all: written beside its place and linked there, which fails if a file has appeared.
+// Writes the whole file or nothing: into a temporary file, then link(), which fails if the path exists.
 Result<void> store_key(const SecretKey& key, const std::filesystem::path& path) {
   std::filesystem::path beside = path;
   beside += "." + random_hex(8) + ".new";
@@ -180,7 +180,7 @@ Result<void> store_key(const SecretKey& key, const std::filesystem::path& path) 
   wipe({reinterpret_cast<std::uint8_t*>(seed.data()), seed.size()});
   const Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file.get() < 0) return system_error("cannot create key file", path, errno);
-  // Whatever the umask, neither more nor less.
+  // Sets mode 0600 independently of the umask.
   const bool closed = ::fchmod(file.get(), S_IRUSR | S_IWUSR) == 0;
   const ssize_t written = closed ? ::write(file.get(), text.data(), text.size()) : -1;
   int error = written < 0 ? errno : static_cast<std::size_t>(written) == text.size() ? 0 : ENOSPC;
@@ -202,7 +202,7 @@ Result<SecretKey> load_or_create_key(const std::filesystem::path& path) {
   SecretKey key = SecretKey::generate();
   const auto stored = store_key(key, path);
   if (stored) return key;
-  // Another process may have made one at the same moment: that is the key then.
+  // Another process may have created a key at the same moment; use that key.
   FEDGE_TRY(other, load_key(path));
   if (other) return std::move(*other);
   return stored.error();

@@ -1,5 +1,5 @@
-// Node keys: Ed25519 (libsodium). A node's identity is its public key. Secret keys wipe themselves,
-// cannot be printed or copied by accident, and live in files of mode 0600.
+// Node keys: Ed25519 (libsodium). A node's identity is its public key. Secret keys are wiped on destruction,
+// cannot be printed or copied by accident, and are stored in files of mode 0600.
 #pragma once
 
 #include <array>
@@ -43,17 +43,17 @@ class SecretKey {
   PublicKey public_;
 };
 
-// RFC 8032, section 5.1.6.
+// Signs as in RFC 8032, section 5.1.6.
 Signature sign(const SecretKey& key, std::span<const std::byte> message);
-// No more than one signature of a key for a message is taken: what is not canonical is refused, and so are
-// keys of small order.
+// Accepts at most one signature of a key for a message: refuses non-canonical signatures and keys of small
+// order.
 bool verify(const PublicKey& key, std::span<const std::byte> message, const Signature& signature);
 
-// Reads the key file, or makes a new key there (O_EXCL, mode 0600) if there is none. Refuses a file
-// with another mode than 0600 or 0400 or of another user, one in a directory that other users may write or
-// own, a symbolic link, and a damaged one; the error says what to do.
+// Reads the key file; if there is none, creates one with a new key (mode 0600). Refuses a file of another
+// user or with access for others, one in a directory that other users own or may write, a symbolic link, and
+// a damaged file; the error says what to do.
 Result<SecretKey> load_or_create_key(const std::filesystem::path& path);
-// Writes such a file; an error if there is something in its place.
+// Writes a key file; an error if the path exists.
 Result<void> store_key(const SecretKey& key, const std::filesystem::path& path);
 
 }  // namespace fedge

@@ -1,5 +1,5 @@
-// Entropy: where secrets and noise come from. The system's generator wherever anything is to be kept from
-// anybody; a test names its own, so that it can be repeated.
+// Entropy: the source of random bytes for secrets and noise. Programs use the system's generator; a test may
+// supply its own for reproducible results.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// HKDF-SHA256 (RFC 5869; HMAC of libsodium): keys for one purpose each from a shared secret. Any thread.
+// HKDF-SHA256 (RFC 5869; HMAC of libsodium): derives keys for separate purposes from a shared secret. Any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace fedge {
 
-// Fills `out`, at most 8160 bytes. What `info` names is what the key is for.
+// Fills `out`, at most 8160 bytes. `info` names the purpose of the key.
 void hkdf_sha256(std::span<const std::uint8_t> secret, std::span<const std::uint8_t> salt,
                  std::span<const std::uint8_t> info, std::span<std::uint8_t> out);
 Secret derive_key(const Secret& secret, std::span<const std::uint8_t> salt,

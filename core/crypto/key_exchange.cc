@@ -18,7 +18,7 @@ ExchangeKey exchange_key_of(const Secret& secret) {
 Result<Secret> derive_shared_secret(const Secret& mine, const ExchangeKey& theirs) {
   need_sodium();
   Secret shared;
-  // Refuses a result of zeros (RFC 7748, section 6.1).
+  // Refuses an all-zero result (RFC 7748, section 6.1).
   if (crypto_scalarmult(shared.bytes().data(), mine.bytes().data(), theirs.bytes.data()) != 0)
     return invalid("the peer's public key for the key exchange is weak (a point of small order)");
   return shared;

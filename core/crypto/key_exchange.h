@@ -1,6 +1,6 @@
-// X25519 (RFC 7748; libsodium): two parties who know each other's public key share a secret that nobody else
-// has. Says nothing about who the other is: public keys have to be signed. Any thread. Cost: some 30
-// microseconds an agreement.
+// X25519 (RFC 7748; libsodium): two parties that know each other's public key derive a common secret. It does
+// not authenticate the peer: public keys must be signed. Any thread. Cost: about 30 microseconds a
+// derivation.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ struct ExchangeKey {
 };
 
 ExchangeKey exchange_key_of(const Secret& secret);
-// The raw shared secret, from which keys are to be derived (hkdf.h). kInvalid for a public key of small
-// order, which would make it the same for everybody.
+// The raw shared secret; derive keys from it (hkdf.h). kInvalid for a public key of small order, which would
+// give every party the same secret.
 Result<Secret> derive_shared_secret(const Secret& mine, const ExchangeKey& theirs);
 
 }  // namespace fedge

@@ -11,7 +11,7 @@ namespace fedge {
 namespace {
 
 constexpr std::size_t kPiece = 16384;
-// What is encrypted: the stream itself comes out.
+// Encrypting zeros yields the stream itself.
 const std::array<std::uint8_t, kPiece> kZeros{};
 
 }  // namespace
@@ -50,8 +50,8 @@ Keystream& Keystream::operator=(Keystream&&) noexcept = default;
 void Keystream::start(const Secret& key, std::uint64_t offset) {
   FEDGE_CHECK(offset % 64 == 0 && offset < (std::uint64_t{1} << 37), "a keystream starts at whole blocks");
   std::array<std::uint8_t, 16> iv{};
-  // AES counts blocks of 16 bytes in the last bytes, the highest first; ChaCha20 blocks of 64 in the first
-  // four, the lowest first (RFC 8439).
+  // AES counts blocks of 16 bytes in the last bytes, big-endian. ChaCha20 counts blocks of 64 in the first
+  // four bytes, little-endian (RFC 8439).
   const bool aes = state_->cipher == StreamCipher::kAes256Ctr;
   const std::uint64_t block = aes ? offset / 16 : offset / 64;
   for (std::size_t i = 0; i < 8; ++i) {

@@ -1,6 +1,6 @@
-// Keystream: the bytes that a stream cipher makes of a 256-bit key, from any place on. AES-256 in counter
-// mode where the processor has instructions for it, ChaCha20 where it has not (both OpenSSL's). A key must
-// make one stream only, ever. One object a thread. Measured in bench/secure_aggregation.
+// Keystream: the bytes that a stream cipher generates from a 256-bit key, from any offset. AES-256 in counter
+// mode if the processor has AES instructions, otherwise ChaCha20 (both from OpenSSL). A key must be used for
+// one stream only. One object a thread. Measured in bench/secure_aggregation.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,7 @@ namespace fedge {
 enum class StreamCipher : std::uint8_t { kAes256Ctr = 1, kChaCha20 = 2 };
 // "aes-256-ctr", "chacha20".
 const char* to_string(StreamCipher cipher);
-// Whether this processor computes AES by instructions of its own: without, it is slow, and its time may tell
-// of the key.
+// True if this processor has AES instructions. Without them AES is slow, and its timing may leak the key.
 bool has_fast_aes();
 
 class Keystream {
@@ -25,9 +24,9 @@ class Keystream {
   Keystream(Keystream&&) noexcept;
   Keystream& operator=(Keystream&&) noexcept;
 
-  // From now on this key's stream, from byte `offset` on: a multiple of 64, below 2^37.
+  // Starts this key's stream at byte `offset`: a multiple of 64, below 2^37.
   void start(const Secret& key, std::uint64_t offset = 0);
-  // The next bytes; several calls give what one would.
+  // Writes the next bytes; the split into calls does not matter.
   void next(std::span<std::uint8_t> out);
 
  private:

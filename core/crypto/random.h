@@ -1,5 +1,5 @@
-// Unpredictable bytes for keys, tokens and connection names, from the system's generator. Never for
-// anything a run's result depends on: that is core/rng.h.
+// Unpredictable bytes for keys, tokens and connection names, from the system's generator. A run's result must
+// not depend on them: use core/rng.h there.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ void fill_random(std::span<std::uint8_t> out);
 std::uint64_t random_u64();
 // `bytes` random bytes as lower-case hexadecimal.
 std::string random_hex(std::size_t bytes);
-// Compares in time that depends on the length alone.
+// Compares in time that depends only on the length.
 bool equal_secrets(std::string_view a, std::string_view b);
-// Overwrites memory so that the compiler cannot leave the stores out.
+// Overwrites memory; the compiler cannot remove the stores.
 void wipe(std::span<std::uint8_t> bytes);
 
 }  // namespace fedge

@@ -1,6 +1,5 @@
-// Sealed boxes: bytes that only the owner of a node key can read, from somebody who is not named (libsodium's
-// crypto_box_seal, to the Ed25519 key as X25519; 48 bytes more than what is sealed). Who sealed it, and that
-// nobody else did, is not proved. Any thread.
+// Sealed boxes: anonymous messages that only the owner of a node key can read (libsodium's crypto_box_seal,
+// with the Ed25519 key converted to X25519; adds 48 bytes). The sender is not authenticated. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +11,9 @@
 
 namespace fedge {
 
-// kInvalid for bytes that are no key's.
+// kInvalid if `to` is no valid public key.
 Result<std::vector<std::byte>> seal(const PublicKey& to, std::span<const std::byte> message);
-// kCorrupt for what is not sealed to this key, or has been changed.
+// kCorrupt for bytes that were modified or not sealed for this key.
 Result<std::vector<std::byte>> unseal(const SecretKey& key, std::span<const std::byte> sealed);
 
 }  // namespace fedge

@@ -1,5 +1,5 @@
-// Secret: 256 bits that must not leak: a key, a seed. Cannot be copied or printed by accident, and is wiped
-// when it goes. Any thread.
+// Secret: 256 secret bits such as a key or a seed. Cannot be copied or printed by accident; wiped on
+// destruction. Any thread.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ class Secret {
   Secret copy() const { return Secret(bytes_); }
   std::span<const std::uint8_t, kSize> bytes() const { return bytes_; }
   std::span<std::uint8_t, kSize> bytes() { return bytes_; }
-  // In time that does not depend on the bytes.
+  // Compares in constant time.
   bool operator==(const Secret& other) const;
 
  private:

@@ -1,5 +1,5 @@
-// Secret box: bytes that only who has the key can read or have written (XChaCha20-Poly1305, libsodium), bound
-// to what they are about. Any thread.
+// Secret box: authenticated encryption (XChaCha20-Poly1305, libsodium): only holders of the key can read or
+// write the bytes, which are bound to a context. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@
 
 namespace fedge {
 
-inline constexpr std::size_t kSecretBoxOverhead = 16;  // bytes more than what is sealed
+inline constexpr std::size_t kSecretBoxOverhead = 16;  // extra bytes of a sealed message
 
-// `number` must never come twice with one key; it is not sent. `about` is authenticated and not sent either.
+// `number` must be unique for each key; it is not sent. `about` is authenticated and not sent either.
 std::vector<std::uint8_t> seal_box(const Secret& key, std::uint64_t number,
                                    std::span<const std::uint8_t> about,
                                    std::span<const std::uint8_t> message);
-// kCorrupt for what was not sealed with this key, number and context, or has been changed.
+// kCorrupt for bytes that were modified or sealed with another key, number or context.
 Result<std::vector<std::uint8_t>> open_box(const Secret& key, std::uint64_t number,
                                            std::span<const std::uint8_t> about,
                                            std::span<const std::uint8_t> sealed);

@@ -1,4 +1,4 @@
-// SHA-256: names chunks, layouts, run files and models. OpenSSL behind an interface of ours.
+// SHA-256: identifies chunks, layouts, run files and models. Hides OpenSSL.
 #pragma once
 
 #include <array>
@@ -16,13 +16,13 @@ using Digest = std::array<std::uint8_t, 32>;
 Digest sha256(std::span<const std::byte> bytes);
 Digest sha256(std::string_view text);
 
-// The same over bytes that come in pieces.
+// SHA-256 over bytes that arrive in pieces.
 class Sha256 {
  public:
   Sha256();
   ~Sha256();
   void add(std::span<const std::byte> bytes);
-  // Of everything added; call once, last.
+  // The hash of all added bytes; call it once, last.
   Digest finish();
 
  private:

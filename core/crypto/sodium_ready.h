@@ -1,5 +1,5 @@
-// libsodium picks what this processor can do once it is told to: before anything of it is used. Private to
-// core/crypto/.
+// Initialises libsodium, which then selects code for this processor. Call it before any use of libsodium.
+// Private to core/crypto/.
 #pragma once
 
 namespace fedge {

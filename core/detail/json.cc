@@ -9,7 +9,7 @@ std::string written(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-// The parser keeps its own stack, but what copies or writes a value recurses.
+// Limits the depth: the parser has its own stack, but copying or writing a value recurses.
 template <class Json>
 Json parsed(std::string_view text, int levels) {
   bool too_deep = false;

@@ -1,12 +1,12 @@
-// The calendar, for what is dated between machines: certificates, records. It jumps when it is set; what
-// waits or measures uses a steady clock.
+// Wall-clock time, for dates exchanged between machines: certificates, records. It jumps when the clock is
+// set; use a steady clock for waiting and measuring.
 #pragma once
 
 #include "core/time.h"
 
 namespace fedge {
 
-// Since 1970. Any thread.
+// Time since 1970. Any thread.
 Time calendar_time();
 
 }  // namespace fedge

@@ -17,7 +17,7 @@
 namespace fedge {
 namespace {
 
-// Of the name that a file has until it is whole.
+// Length of the random suffix of a temporary file.
 constexpr std::size_t kSuffix = 6;
 
 Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path) {
@@ -35,7 +35,7 @@ struct RegularFile {
   std::uint64_t size = 0;
 };
 
-// Nothing but a file: a device never ends, and opening a pipe waits for whoever writes, hence O_NONBLOCK.
+// Opens only a regular file: a device never ends. O_NONBLOCK, because opening a pipe waits for its writer.
 Result<RegularFile> open_regular(const std::filesystem::path& path, int flags = O_RDONLY, unsigned mode = 0) {
   RegularFile file{
       Descriptor(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, static_cast<mode_t>(mode)))};
@@ -67,8 +67,8 @@ Result<std::string> read_all(int fd, const std::filesystem::path& path, std::siz
   }
 }
 
-// Gives a new file this mode, or those of the file that it is to replace: one that a daemon could no longer
-// read, because root has replaced it, would end the daemon's work.
+// Gives a new file this mode, or the owner and mode of the file that it replaces. Otherwise root could
+// replace a daemon's file by one that the daemon cannot read.
 Result<void> take_over_access(int fd, const std::filesystem::path& path, mode_t mode) {
   struct stat former {};
   struct stat made {};
@@ -196,7 +196,7 @@ void remove_unfinished(const std::filesystem::path& path) {
 Result<void> make_directory(const std::filesystem::path& path, unsigned mode) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return {};
-  std::vector<std::filesystem::path> parents;  // of those that are made
+  std::vector<std::filesystem::path> parents;  // parents of the directories to create
   for (auto missing = path; !missing.empty() && !std::filesystem::is_directory(missing, error);
        missing = missing.parent_path())
     parents.push_back(missing.has_parent_path() ? missing.parent_path() : ".");

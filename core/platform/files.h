@@ -1,5 +1,5 @@
-// Files: whole-file reads and writes with errors that name the file and what the system said.
-// A shell's tool: decision code never touches a disk.
+// Files: whole-file reads and writes; errors name the file and the system's reason. For I/O adapters:
+// decision code never accesses a disk.
 #pragma once
 
 #include <cstddef>
@@ -14,30 +14,30 @@
 
 namespace fedge {
 
-// The whole file as text; kNotFound if it is not there, kResource above max_bytes, and then it is not read.
-// kInvalid for what is not a regular file: a device never ends, a pipe waits for whoever writes.
+// The whole file as a string. kNotFound if absent; kResource above max_bytes, without reading it; kInvalid if
+// it is not a regular file (a device never ends, a pipe waits for its writer).
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t max_bytes);
 
 Result<std::string> read_standard_input(std::size_t max_bytes);
 
-// Replaces the file so that after a crash either the old or the new content is there, whole: writes
-// beside it, syncs, renames, syncs the directory. A new file gets this mode; one that is replaced keeps its
-// owner and mode, and kRefused says that this process may not give it to that owner.
+// Replaces the file atomically: after a crash either the old or the new content is complete. Writes a
+// temporary file beside it, syncs, renames, syncs the directory. A new file gets this mode; a replaced file
+// keeps its owner and mode. kRefused if this process may not set that owner.
 Result<void> write_file_atomic(const std::filesystem::path& path, std::span<const std::byte> bytes,
                                unsigned mode = 0644);
 Result<void> write_file_atomic(const std::filesystem::path& path, std::string_view text,
                                unsigned mode = 0644);
-// The pieces one after the other, so that a header and a large payload need not be joined in memory.
+// Writes the pieces in sequence, so that a header and a large payload need not be joined in memory.
 Result<void> write_file_atomic(const std::filesystem::path& path,
                                std::span<const std::span<const std::byte>> pieces, unsigned mode = 0644);
-// Writes these bytes at this offset, which is at most the file's size (kCorrupt otherwise): after a crash
-// they are there, or a part of them. A new file gets this mode.
+// Writes these bytes at this offset, which must not exceed the file's size (kCorrupt). After a crash, all or
+// a part of them are in the file. A new file gets this mode.
 Result<void> write_file_at(const std::filesystem::path& path, std::uint64_t offset,
                            std::span<const std::byte> bytes, unsigned mode = 0644);
-// Removes what writers of this file that were killed have left beside it. Nobody else may be writing it.
+// Removes temporary files that killed writers of this file left behind. No other process may be writing it.
 void remove_unfinished(const std::filesystem::path& path);
 
-// A regular file to be read in pieces, from any thread. Closed at the end.
+// A regular file that any thread may read in pieces. Closed on destruction.
 class ReadOnlyFile {
  public:
   static Result<ReadOnlyFile> open(const std::filesystem::path& path);
@@ -49,7 +49,7 @@ class ReadOnlyFile {
 
   std::uint64_t size() const { return size_; }
   const std::filesystem::path& path() const { return path_; }
-  // Fills `out` from this offset on; kCorrupt if the file ends before.
+  // Fills `out` from this offset on; kCorrupt if the file is too short.
   Result<void> read(std::uint64_t offset, std::span<std::byte> out) const;
 
  private:
@@ -60,25 +60,24 @@ class ReadOnlyFile {
   std::uint64_t size_ = 0;
 };
 
-// Makes the directory and its parents, durably; an existing directory is fine, anything else there is an
-// error.
+// Creates the directory and its parents durably. An existing directory is success, another file an error.
 Result<void> make_directory(const std::filesystem::path& path, unsigned mode = 0755);
 
-// What has been made, renamed or removed in the directory is so after a power cut, too.
+// Makes earlier creations, renames and removals in the directory durable.
 Result<void> sync_directory(const std::filesystem::path& directory);
 
-// $HOME/.local/share/fedge: where data that a user has fetched lie; kNotFound if HOME is not set.
+// Directory of a user's downloaded data, $HOME/.local/share/fedge; kNotFound if HOME is not set.
 Result<std::filesystem::path> user_data_directory();
 
-// Lets this process have as many files and connections open as the system permits it; shells and service
-// managers start it with fewer.
+// Raises this process's limit of open files to the system's maximum; login shells and service managers start
+// it with a lower limit.
 void raise_open_files_limit();
 
-// "cannot open /x/y: No such file or directory", with the code that fits the system's error number.
+// Builds "cannot open /x/y: No such file or directory", with the code that fits the system's error number.
 Error system_error(const std::string& what, const std::filesystem::path& path, int error_number);
 
-// Serialises changes of a file between processes: waits for whoever holds it, and holds it while it lives.
-// Lies beside the file, since that is replaced whole.
+// Serialises changes of a file between processes: waits for the lock and holds it until destruction. `path`
+// is a separate lock file, because the file itself is replaced on each change.
 class FileLock {
  public:
   explicit FileLock(const std::filesystem::path& path);
@@ -91,7 +90,7 @@ class FileLock {
   int fd_;
 };
 
-// What tells a file from another at the same path.
+// Distinguishes a file from a later file at the same path.
 struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
@@ -99,10 +98,10 @@ struct FileIdentity {
 };
 Result<FileIdentity> identity_of(const std::filesystem::path& path);
 
-// kRefused if the file belongs to another user than the one this program runs as; an absent one is nobody's.
+// kRefused if the file belongs to a user other than the one that runs this program; success if it is absent.
 Result<void> check_owner(const std::filesystem::path& path);
 
-// An exclusive lock on a directory, held until destruction; kUnavailable if another process has it.
+// Holds an exclusive lock on a directory until destruction; kUnavailable if another process has it.
 class DirectoryLock {
  public:
   static Result<DirectoryLock> acquire(const std::filesystem::path& directory);

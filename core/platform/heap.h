@@ -1,11 +1,10 @@
-// The heap's pages: the C library gives back those at the heap's end alone, and one small thing that lives on
-// there holds everything before it. Any thread.
+// Returns freed heap memory to the system. The C library alone returns only the end of the heap, and a small
+// live allocation there keeps everything before it. Any thread.
 #pragma once
 
 namespace fedge {
 
-// Gives freed pages back to the system. Milliseconds for a heap of 100 MB; nothing where the C library
-// cannot.
+// Returns freed pages. Takes milliseconds for a heap of 100 MB; does nothing if the C library cannot.
 void return_freed_memory() noexcept;
 
 }  // namespace fedge

@@ -17,7 +17,7 @@ std::size_t whole_pages(std::size_t bytes) { return (bytes + kHugePage - 1) / kH
 
 void* allocate_large(std::size_t bytes) {
   const std::size_t size = whole_pages(bytes);
-  // One page more than needed, to cut an aligned piece out of it.
+  // Maps one more page than needed and keeps an aligned part.
   void* const mapped =
       ::mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();

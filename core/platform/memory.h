@@ -1,20 +1,20 @@
-// Memory for large arrays: zeroed by the system on first use, and in huge pages where it offers them,
-// since a model of 100 MB in pages of 4 KiB costs 25,000 page faults each time it is allocated.
+// Memory for large arrays: zeroed by the system on first use, in huge pages if available. With pages of 4 KiB
+// a model of 100 MB costs 25,000 page faults at each allocation.
 #pragma once
 
 #include <cstddef>
 
 namespace fedge {
 
-// From this size on, an AlignedBuffer asks here.
+// Smallest size that AlignedBuffer allocates here.
 inline constexpr std::size_t kLargeAllocation = std::size_t{8} << 20;
 
-// Zeroed, aligned to a huge page; std::bad_alloc if the system has no more.
+// Returns zeroed memory aligned to a huge page; throws std::bad_alloc if there is none.
 void* allocate_large(std::size_t bytes);
-// What this machine has, in use or not.
+// This machine's total memory in bytes.
 std::size_t physical_memory();
 
-// What allocate_large(bytes) gave.
+// Frees the result of allocate_large(bytes).
 void release_large(void* memory, std::size_t bytes) noexcept;
 
 }  // namespace fedge

@@ -8,11 +8,11 @@
 namespace fedge {
 namespace {
 
-// Fields that say who and when.
+// Fields that identify the client, the occasion or the time.
 constexpr std::array<std::string_view, 8> kOccasions = {"client", "round", "run",     "task",
                                                         "track",  "peer",  "address", "seconds"};
 
-// Each number of a sentence as '#', with its sign, fraction and exponent.
+// Replaces each number, with sign, fraction and exponent, by '#'.
 std::string without_numbers(const std::string& text) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   std::string out;

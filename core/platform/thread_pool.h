@@ -1,4 +1,4 @@
-// ThreadPool: Parallel on a fixed number of threads. Shells make one and lend it to mathematics.
+// ThreadPool: Parallel on a fixed number of threads. I/O adapters create one and lend it to numerical code.
 // for_each may be called from one thread at a time; the calling thread works too.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace fedge {
 
 class ThreadPool final : public Parallel {
  public:
-  // `threads` counts the caller: 1 starts none.
+  // `threads` includes the calling thread: 1 starts none.
   explicit ThreadPool(std::size_t threads);
   ~ThreadPool() override;
   ThreadPool(const ThreadPool&) = delete;
@@ -41,7 +41,7 @@ class ThreadPool final : public Parallel {
   std::vector<std::thread> threads_;
 };
 
-// Processors this process may use, at least 1.
+// Number of processors that this process may use, at least 1.
 std::size_t available_processors();
 
 }  // namespace fedge

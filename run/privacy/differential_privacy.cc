@@ -20,9 +20,9 @@ namespace {
 using Spec = DifferentialPrivacySpec;
 
 constexpr const char* kPrivacySection = "differential_privacy";
-// Noise beyond so many standard deviations never comes in a run's time, so that sums need no room for it.
+// Noise beyond this many standard deviations does not occur within a run; sums keep no room for it.
 constexpr double kDeviations = 12;
-// The noise of one machine in units of the sums, far finer than what floating point would hide.
+// Upper bound on one machine's noise in units of the sums, far finer than floating-point rounding could hide.
 constexpr double kFinestNoise = 0x1p19;
 constexpr double kFinestSkellam = 0x1p13;
 constexpr double kMostParameters = 0x1p32;
@@ -60,14 +60,14 @@ void read_clipping(config::Reader& section, Spec& spec) {
       section.refuse(key, "has no effect without clipping = \"adaptive\"");
 }
 
-// The keys that the amount of noise depends on, and these.
+// The keys that determine the amount of noise, plus `more`.
 std::vector<std::string> noise_keys(std::vector<std::string> more = {}) {
   more.insert(more.end(), {"differential_privacy", "sampling", "data.partition.clients", "run.rounds",
                            "secure_aggregation", "tracks"});
   return more;
 }
 
-// Checks how often a client takes part: a tree's noise and the clients' own noise depend on it.
+// Checks how often a client takes part: the noise of a tree and of the clients depends on it.
 void check_participation(const RunConfig& run, config::Reader& root) {
   const Spec& spec = run.privacy;
   const double wanted = std::ceil(run.sampling.over_selection * double(run.sampling.clients_per_round));
@@ -89,7 +89,7 @@ void check_participation(const RunConfig& run, config::Reader& root) {
               {"differential_privacy", "sampling", "data.partition.clients"});
 }
 
-// Where it is drawn who takes part, the guarantee rests on nobody knowing who was.
+// Refuses settings that reveal which clients were drawn: the guarantee with poisson requires secrecy.
 void check_hidden_draws(const RunConfig& run, config::Reader& root) {
   const auto refuse = [&](const std::string& what, const char* rests_on) {
     root.fail(kPrivacySection,
@@ -108,14 +108,14 @@ void check_hidden_draws(const RunConfig& run, config::Reader& root) {
              "status");
 }
 
-// What no guarantee is known for.
+// Refuses parts of a run without a known guarantee.
 void check_private_parts(const RunConfig& run, config::Reader& root) {
   const auto refuse = [&](const std::string& why, std::vector<std::string> rests_on) {
     rests_on.emplace_back("differential_privacy.kind");
     root.fail(kPrivacySection, why, std::move(rests_on));
   };
-  // What comes noised may be aggregated as one likes; but each update counts alike, since nobody tells how
-  // many samples or steps are behind it.
+  // A noised update may be aggregated by any rule. Otherwise each update must have the same weight, because
+  // clients do not report how many samples or steps are behind it.
   if (run.privacy.of_sums() && run.strategy.aggregator_kind != "uniform_mean")
     refuse(
         "the contribution of a client is bounded only if every update has the same weight; use the "
@@ -146,7 +146,7 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
         "fednova uses local steps as weights, which reveal the size of a client's data; use another "
         "aggregator",
         {"strategy.aggregator"});
-  // Labels that clients publish have no noise that is accounted for here.
+  // Published label counts have no noise that is accounted for here.
   const bool by_labels = run.sampling.make()->traits().labels != protocol::LabelReport::kNone;
   if (!samples_blindly(run.sampling) || by_labels)
     refuse("the guarantee does not cover sampling.kind = \"" + run.sampling.kind +
@@ -172,7 +172,7 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
         {"secure_aggregation.kind", "differential_privacy.clipping"});
 }
 
-// Each client is drawn with the same chance in every round, whoever else is connected.
+// Draws each client with the same probability in every round, whichever others are connected.
 void fix_sampling(RunConfig& run) {
   Spec& spec = run.privacy;
   const auto clients = static_cast<double>(run.task.data.partition.clients);
@@ -192,7 +192,7 @@ Result<void> calibrate(RunConfig& run) {
   const bool limited = std::isfinite(spec.epsilon);
   if (spec.noise_multiplier == 0) {
     spec.noise_multiplier = 1;
-    // A client's updates count for it alone, those of a run's rounds for everybody.
+    // A client's own updates count only for that client; a run's releases count for all clients.
     const std::uint64_t count = spec.by_clients() ? spec.max_participations : run.rounds;
     const privacy::Release all = spec.release(spec.sampling_rate, count);
     FEDGE_TRY(noise, privacy::calibrate_noise(all, budget, spec.accountant));
@@ -210,7 +210,7 @@ Result<void> calibrate(RunConfig& run) {
     const std::string budget_text =
         " epsilon = " + number_text(spec.epsilon) + " at delta = " + number_text(spec.delta);
     if (releases == 0) return invalid(noise + ", a single round already exceeds" + budget_text);
-    // What is bounded is each client's part, not the run.
+    // The bound applies to each client's participation, not to the run.
     if (spec.by_clients()) {
       if (releases < spec.max_participations)
         return invalid(noise + ", only " + std::to_string(releases) + " updates of a client stay within" +
@@ -228,7 +228,7 @@ Result<void> calibrate(RunConfig& run) {
   return {};
 }
 
-// Whether sums of so many clipped and noised updates fit words of 32 bits.
+// True if sums of this number of clipped and noised updates fit into 32-bit words.
 bool fits_words(const Spec& spec, double unit, std::size_t updates) {
   const auto count = static_cast<double>(updates);
   double most = count * (spec.clipping_norm * unit + 1);
@@ -238,7 +238,7 @@ bool fits_words(const Spec& spec, double unit, std::size_t updates) {
   return most < 0x1p31;
 }
 
-// As fine as the noise can be, so that what rounding adds to the sensitivity is next to nothing.
+// Chooses the finest grid that the noise permits, so that rounding adds almost nothing to the sensitivity.
 void choose_grid(RunConfig& run, config::Reader& root) {
   Spec& spec = run.privacy;
   aggregation::FixedPoint& format = run.strategy.fixed_point;
@@ -251,7 +251,7 @@ void choose_grid(RunConfig& run, config::Reader& root) {
     if (format.max_total_weight().value() < updates) continue;
     spec.weight = compact ? 1 : aggregation::uniform_weight(format, updates);
     const double unit = static_cast<double>(spec.weight) * format.unit();
-    // The client computes the same, bit for bit.
+    // The client computes the same value, bit for bit.
     const double sigma = spec.clipping_norm * unit * (spec.update_noise / share);
     const double finest = spec.noise == privacy::NoiseKind::kSkellam ? kFinestSkellam : kFinestNoise;
     if (sigma > finest || (compact && !fits_words(spec, unit, updates))) continue;
@@ -266,7 +266,7 @@ void choose_grid(RunConfig& run, config::Reader& root) {
             noise_keys({"strategy.max_abs", "strategy.fraction_bits", "strategy.schedule"}));
 }
 
-// Every value of a noisy update has to be within what is accepted of a client.
+// Checks that every value of a noised update is within the limit for accepted updates.
 void check_room(const RunConfig& run, config::Reader& root) {
   const privacy::LocalPrivacySpec local = run.privacy.local();
   const double most = local.clipping_norm * (1 + 2 * kDeviations * local.noise_multiplier);

@@ -1,5 +1,5 @@
-// DifferentialPrivacySpec: section [differential_privacy] of a run file: how little a run's models may tell
-// of any one client, and what they are noised with. Values; any thread.
+// DifferentialPrivacySpec: section [differential_privacy] of a run file: how little a run's models may reveal
+// about any one client, and which noise ensures this. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace fedge::run {
 
 struct RunConfig;
 
-// How an update is cut down to what one client may change.
+// How an update is clipped to bound what one client may change.
 enum class Clipping {
   kFlat,      // its Euclidean norm, to clipping_norm
-  kPerLayer,  // that of each of its L layers, to clipping_norm / sqrt(L)
+  kPerLayer,  // the norm of each of its L layers, to clipping_norm / sqrt(L)
   kAdaptive,  // as kFlat, with a norm that follows a quantile of the clients' (Andrew et al., NeurIPS 2021)
 };
 
@@ -25,54 +25,55 @@ struct DifferentialPrivacySpec {
   enum class Kind { kNone, kCentral, kDistributed, kTree, kLocal };
   Kind kind = Kind::kNone;
   bool on() const { return kind != Kind::kNone; }
-  // Whether what is protected are the sums, by whom they are made; otherwise it is every single update.
+  // True if the guarantee covers the sums, whichever party adds the noise; false: it covers every single
+  // update.
   bool of_sums() const { return on() && kind != Kind::kLocal; }
 
   Clipping clipping = Clipping::kFlat;
   double clipping_norm = 1;  // kAdaptive: of the first round
-  // Of kAdaptive: the share of updates that are not to be clipped, how fast the norm goes there, and the
-  // standard deviation of the noise on how many are not (sigma_b of the paper).
+  // kAdaptive: the share of updates that should not be clipped, the rate at which the norm adapts, and the
+  // standard deviation of the noise on the count of unclipped updates (sigma_b of the paper).
   double target_quantile = 0.5;
   double clipping_rate = 0.2;
   double count_noise = 1;
 
   privacy::NoiseKind noise = privacy::NoiseKind::kGaussian;  // kDistributed
-  // All but kCentral: how often a client may take part in the run.
+  // Most rounds in which a client may take part in the run. All kinds but kCentral.
   std::uint32_t max_participations = 1;
-  std::uint32_t min_separation = 0;  // kTree: rounds between two such, at least
+  std::uint32_t min_separation = 0;  // kTree: fewest rounds between two participations
   bool bounds_participation() const { return on() && kind != Kind::kCentral; }
-  // Whether it is the clients who make noise. Who gets their updates, masked or not, knows who has taken
-  // part, so that a client's cost is that of the rounds in which it did, however it was drawn.
+  // True if clients add the noise. The receiver of their updates, masked or not, knows which clients took
+  // part. A client's cost is therefore that of its own rounds, however it was drawn.
   bool by_clients() const { return kind == Kind::kDistributed || kind == Kind::kLocal; }
 
-  // Of all that a round releases together: standard deviation over what one client can change. kLocal: of an
-  // update, over twice its norm.
+  // Standard deviation over what one client can change, for everything that a round releases together.
+  // kLocal: for one update, over twice its norm.
   double noise_multiplier = 0;
   double epsilon = std::numeric_limits<double>::infinity();
   double delta = 1e-5;
   privacy::AccountantKind accountant = privacy::AccountantKind::kPld;
 
-  // Once resolve_differential_privacy() has been called.
-  double sampling_rate = 1;     // with which each client is drawn, whoever the others are; 1: it is not known
-  double expected_clients = 1;  // in a round; the mean divides by it
-  double update_noise = 0;      // the part of noise_multiplier that is the updates'
-  std::uint64_t weight = 1;     // of every update in the sums
-  std::uint64_t noisy_clients = 1;  // kDistributed: in any sum there is the noise of so many
-  std::uint64_t most_releases = 0;  // that the budget allows: turns of a track
-  // kTree: what is accounted for. Tracks have a tree each, and a client may take part in several in one
-  // round: all together cost at most what one tree of all their turns does without any separation.
+  // Set by resolve_differential_privacy().
+  double sampling_rate = 1;         // independent probability of each client in a draw; 1: unknown
+  double expected_clients = 1;      // in a round; the mean divides by it
+  double update_noise = 0;          // the updates' part of noise_multiplier
+  std::uint64_t weight = 1;         // of every update in the sums
+  std::uint64_t noisy_clients = 1;  // kDistributed: fewest noise contributions in any sum
+  std::uint64_t most_releases = 0;  // track phases that the budget allows
+  // kTree: the separation used for accounting. Tracks have a tree each, and a client may take part in several
+  // in one round. Together they cost at most what one tree of all their phases costs without any separation.
   std::uint32_t accounted_separation = 0;
 
-  // kLocal: what clients are told.
+  // kLocal: the specification sent to clients.
   privacy::LocalPrivacySpec local() const;
-  // What so many releases are where clients were drawn with this chance (kCentral).
+  // The privacy release of `count` rounds for which clients were drawn with this probability (kCentral).
   privacy::Release release(double rate, std::uint64_t count) const;
 };
 
 DifferentialPrivacySpec read_differential_privacy(config::Reader& root);
-// Fills in what follows from the run's other sections, and sets the fixed point of its sums: as fine as the
-// noise. Before resolve_secure_aggregation(). Errors, also about parts of the run that no guarantee is known
-// for, are left in `root`.
+// Derives values from the run's other sections, and sets the fixed point of the run's sums as finely as the
+// noise permits. Call it before resolve_secure_aggregation(). Errors, also about parts of the run without a
+// known guarantee, stay in `root`.
 void resolve_differential_privacy(RunConfig& run, config::Reader& root);
 
 }  // namespace fedge::run

@@ -19,7 +19,7 @@ std::vector<privacy::Release> releases_of(const DifferentialPrivacySpec& spec,
 
 }  // namespace
 
-// Whether these are so many of the plan's own releases that the budget allows them.
+// True if the charges are only planned releases, within the budget.
 bool PrivacyLedger::as_planned(const Charges& charges) const {
   return charges.size() == 1 && charges.begin()->first == spec_.sampling_rate &&
          charges.begin()->second <= spec_.most_releases;
@@ -47,7 +47,7 @@ Result<void> PrivacyLedger::charge(double chance) {
 Result<double> PrivacyLedger::epsilon() {
   FEDGE_TRY_VOID(accountant_.replace(releases_of(spec_, charges_)));
   FEDGE_TRY(epsilon, accountant_.epsilon(spec_.delta, growing_));
-  // What was planned keeps the budget, whatever the last digits of a bound are.
+  // Planned releases never exceed the budget: ignores the last digits of a numerical bound.
   if (as_planned(charges_)) epsilon = std::min(epsilon, spec_.epsilon);
   epsilon_ = std::max(epsilon_, epsilon);
   return epsilon_;

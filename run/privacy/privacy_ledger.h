@@ -1,6 +1,6 @@
-// PrivacyLedger: what a run's releases have cost so far, and that no more are made than its budget allows.
-// Kept with the model that each release made, so that a restart knows of every one. Its cost is asked for
-// after every release and composed from what is already known. Externally synchronised.
+// PrivacyLedger: records the privacy cost of a run's releases and enforces its budget. It is stored together
+// with the model of each release, so that a restart knows all releases. epsilon() composes incrementally, for
+// calls after every release. Externally synchronised.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ class PrivacyLedger {
  public:
   explicit PrivacyLedger(const DifferentialPrivacySpec& spec) : spec_(spec), accountant_(spec.accountant) {}
 
-  // One more release, before it is made, of a round for which each client was drawn with at most this chance
-  // whoever the others were. kRefused if it would exceed the budget; it is not counted then.
+  // Counts one more release before it is made. In its round each client was drawn independently with at most
+  // probability `chance`. kRefused, without counting it, if it would exceed the budget.
   Result<void> charge(double chance);
-  // Of all so far, at the run's delta; never less than it was.
+  // The cost of all releases so far, at the run's delta; never decreases.
   Result<double> epsilon();
 
-  // How often by chance, to be kept and taken up again.
+  // Number of releases by probability, for saving and restoring.
   using Charges = std::map<double, std::uint64_t>;
   const Charges& charges() const { return charges_; }
-  // kCorrupt for what is none.
+  // Restores saved charges; kCorrupt if they do not fit this run.
   Result<void> take_up(Charges charges);
 
  private:
@@ -32,7 +32,7 @@ class PrivacyLedger {
 
   DifferentialPrivacySpec spec_;
   Charges charges_;
-  privacy::Accountant accountant_;  // of charges_ when epsilon() was last asked for
+  privacy::Accountant accountant_;  // holds charges_ as of the last epsilon()
   privacy::GrowingLoss growing_;
   double epsilon_ = 0;
 };

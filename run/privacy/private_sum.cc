@@ -15,14 +15,14 @@ namespace fedge::run {
 namespace {
 
 constexpr std::size_t kSumPiece = std::size_t{1} << 16;
-// More than what single precision loses when an update is multiplied and its norm is taken.
+// Exceeds the single-precision rounding error when an update is scaled and its norm is computed.
 constexpr double kMargin = 1 - 0x1p-20;
-// Of the noise on the count, in its own units: as fine as can be.
+// Largest deviation of the noise on the count, in the count's finest units.
 constexpr double kFinestCount = 0x1p19;
-// The part of a noise key that is the count's; a model has fewer.
+// Part of a noise key that is used for the count; the parts of a model are smaller.
 constexpr std::uint64_t kCountPart = UINT64_MAX;
 
-// A run of an update's packed values that are of one layer.
+// A run of an update's packed values within one layer.
 struct Stretch {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -43,7 +43,7 @@ std::vector<Stretch> stretches_of(const ParameterLayout& layout, const Coverage&
   return stretches;
 }
 
-// Values of which each layer counts so many times.
+// Values scaled by one factor for each layer.
 class LayersScaled final : public aggregation::UpdateValues {
  public:
   LayersScaled(std::shared_ptr<const aggregation::UpdateValues> values, std::vector<Stretch> stretches,
@@ -70,7 +70,7 @@ class LayersScaled final : public aggregation::UpdateValues {
   std::vector<double> factors_;  // by layer
 };
 
-// The squared norm of each layer.
+// Squared norm of each layer.
 Result<std::vector<double>> layer_squares(const aggregation::UpdateValues& values,
                                           std::span<const Stretch> stretches) {
   std::vector<double> squares;
@@ -126,7 +126,7 @@ PrivateSum::PrivateSum(const DifferentialPrivacySpec& spec, const aggregation::F
       unit_(static_cast<double>(spec.weight) * format.unit()),
       norm_(spec.clipping_norm) {}
 
-// With a norm that adapts sums are in units of it: as fine when it is small.
+// With adaptive clipping, sums are in units of the norm: a small norm keeps the same relative precision.
 Result<aggregation::Update> PrivateSum::clip(aggregation::Update update) {
   FEDGE_CHECK(update.values != nullptr, "what is clipped is here");
   if (spec_.clipping == Clipping::kPerLayer) return clip_layers(std::move(update));
@@ -173,8 +173,8 @@ Result<void> PrivateSum::release(aggregation::Aggregator& rule, const Noise& noi
   return {};
 }
 
-// Andrew et al., algorithm 1: of the share that was not clipped the noisy count says how far it is from the
-// quantile, and the norm goes there geometrically.
+// Andrew et al., algorithm 1. The noisy count gives the share of unclipped updates and its distance from the
+// quantile; the norm moves towards the quantile geometrically.
 void PrivateSum::adapt(const Secret& key) {
   double scale = 1;
   while (spec_.count_noise * scale * 2 <= kFinestCount) scale *= 2;

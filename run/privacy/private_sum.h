@@ -1,8 +1,8 @@
-// PrivateSum: what differential privacy does to one model's rounds, wherever the updates are summed by the
-// coordinator: each is cut down to what one client may change, and noise is added to the sum. After that
-// nothing that is made of the sum needs to be kept from anybody (McMahan et al., "Learning Differentially
-// Private Recurrent Language Models", ICLR 2018; the mean is over the clients that a round expects, whoever
-// comes). Externally synchronised. Memory: that of a few numbers; besides, of one update's pieces.
+// PrivateSum: applies differential privacy to one model's rounds when the coordinator sums the updates. Each
+// update is clipped to bound what one client may change, and noise is added to the sum. Everything derived
+// from the sum may then be published (McMahan et al., "Learning Differentially Private Recurrent Language
+// Models", ICLR 2018; the mean divides by the expected number of clients, not by the actual one).
+// Memory: constant, plus the pieces of one update. Externally synchronised.
 #pragma once
 
 #include <cstddef>
@@ -23,39 +23,38 @@
 
 namespace fedge::run {
 
-// What an update of this norm is multiplied by, so that its norm is at most `largest` however the product is
-// rounded.
+// The factor for an update of this norm: the product's norm is at most `largest`, including rounding.
 double clip_factor(double norm, double largest);
-// Multiplies them by that. False if one is not finite.
+// Scales the values by clip_factor(). Returns false if one is not finite.
 bool clip_values(double largest, std::span<float> values);
 
-// Standard deviation of noise, in units of a sum in which one client's part has at most this norm before each
-// of its `numbers` is rounded to whole units (by at most half of one).
+// Standard deviation of the noise, in units of the sum. One client's part has at most this norm before each
+// of its `numbers` is rounded to whole units (by at most half a unit).
 double noise_deviation(double multiplier, double norm_units, std::size_t numbers);
 
 class PrivateSum {
  public:
-  // Of a run with differential privacy, summed in these units.
+  // For a run with differential privacy, summed in these units.
   PrivateSum(const DifferentialPrivacySpec& spec, const aggregation::FixedPoint& format,
              std::shared_ptr<const ParameterLayout> layout);
 
-  // The update as it is to be folded: clipped, and with the weight of all. Its values have been inspected,
-  // its norm is theirs. Errors are those of reading them.
+  // The update to fold: clipped, and with the common weight. Its values must have been checked, and its norm
+  // computed from them. Errors are those of reading the values.
   Result<aggregation::Update> clip(aggregation::Update update);
 
-  // Where noise comes from: the key that this machine keeps for it, and what it is for.
+  // The source of noise: this machine's noise key and the task that the noise is for.
   struct Noise {
     const Secret* root = nullptr;
     TaskId task;
   };
-  // Of the round's last update: noise goes into the rule's sums, and the rule divides as privacy demands.
-  // kUnsupported if the noise is more than the sampler makes.
+  // Ends a round after its last update: adds noise to the rule's sums and sets the rule's divisor.
+  // kUnsupported if the sampler cannot generate this much noise.
   Result<void> release(aggregation::Aggregator& rule, const Noise& noise, Parallel& parallel);
-  // The round is over; a norm that adapts does.
+  // Ends the round; an adaptive norm changes here.
   void close();
 
   double clipping_norm() const { return norm_; }
-  // What goes on from one round to the next; see Aggregator::memory().
+  // State across rounds, as Aggregator::memory().
   std::span<std::byte> memory() {
     return std::as_writable_bytes(std::span(&norm_, spec_.clipping == Clipping::kAdaptive ? 1 : 0));
   }
@@ -67,10 +66,10 @@ class PrivateSum {
   DifferentialPrivacySpec spec_;
   std::shared_ptr<const ParameterLayout> layout_;
   Coverage trainable_;
-  std::size_t layers_;  // that have some
-  double unit_;         // of the sums, for an update's value of 1
+  std::size_t layers_;  // layers with trainable parameters
+  double unit_;         // units of the sums for an update's value of 1
   double norm_;
-  std::int64_t count_ = 0;      // of the round: updates that were not clipped less those that were
+  std::int64_t count_ = 0;      // of this round: unclipped minus clipped updates
   std::optional<double> next_;  // norm of the next round
 };
 

@@ -9,11 +9,11 @@
 namespace fedge::run {
 namespace {
 
-// Standard deviation of the noise in units, of an update without values; what their rounding adds is little
-// enough for the sampler.
+// Standard deviation of the noise in units, for an update without values. Rounding the values adds so little
+// that the sampler still supports the noise.
 constexpr double kFinestLocalNoise = 0x1p19;
 
-// In units: one update of the norm in the place of another changes twice the norm.
+// In units. Replacing one update by another changes at most twice the norm.
 double deviation_of(const privacy::LocalPrivacySpec& spec, std::size_t values) {
   return 2 *
          noise_deviation(spec.noise_multiplier, std::ldexp(spec.clipping_norm, spec.fraction_bits), values);

@@ -1,7 +1,7 @@
-// Local differential privacy: what a client does to its own update before that leaves it, so that it need not
-// trust whoever gets it (Duchi, Jordan, Wainwright, "Local Privacy and Statistical Minimax Rates", FOCS 2013,
-// for the model; the mechanism is the Gaussian one on a clipped vector). The same in the daemon and in the
-// simulator. Computation only; any thread. Cost: a draw of noise for each value.
+// Local differential privacy: a client noises its own update before sending it, so it need not trust the
+// receiver (Duchi, Jordan, Wainwright, "Local Privacy and Statistical Minimax Rates", FOCS 2013, for the
+// model; the mechanism is the Gaussian one on a clipped vector). The daemon and the simulator use the same
+// code. Computation only; any thread. Cost: one noise draw for each value.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,15 @@
 
 namespace fedge::run {
 
-// Cut down to clipping_norm, rounded to whole units of the spec's grid and noised, in place: what is left are
-// multiples of the unit (rounded to single precision where they are beyond 2^24 units, which is made of
-// noised numbers alone). One value's rounding changes the norm by half a unit at most, and the noise is as
-// much more. The same values in the same task have the same noise. kInvalid if a value is not finite;
-// kUnsupported if the noise is more than the sampler makes.
-// What is given back is what the update is known by (privacy::release_id).
+// Clips the values to clipping_norm, rounds them to the spec's grid and adds noise, in place. The results are
+// multiples of the grid unit, rounded to single precision beyond 2^24 units (post-processing of noised
+// values). Rounding changes a value by at most half a unit, and the noise accounts for it. The same values in
+// the same task get the same noise. kInvalid if a value is not finite; kUnsupported if the sampler cannot
+// generate this much noise. Returns the update's release id (privacy::release_id).
 Result<std::uint64_t> make_private(std::span<float> values, const privacy::LocalPrivacySpec& spec,
                                    const PrivateSum::Noise& noise);
 
-// The grid on which this noise is as fine as it can be drawn.
+// The finest grid on which the sampler can draw this noise.
 int local_fraction_bits(const privacy::LocalPrivacySpec& spec);
 
 }  // namespace fedge::run

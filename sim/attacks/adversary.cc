@@ -8,7 +8,7 @@ namespace fedge::sim {
 void Adversary::assigned(ClientId client, TrainingJob job) {
   if (!spec_.needs_honest()) return;
   in_round_.insert(client);
-  // The colluders must be able to see it, however slow its own device and link are.
+  // Starts training at once: the colluders need this update, however slow its device and link are.
   if (!hostile(client)) pool_.enqueue(client, std::move(job));
 }
 

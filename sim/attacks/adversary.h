@@ -1,6 +1,6 @@
-// Adversary: the hostile clients of a simulation. It knows who they are, keeps the honest updates of the
-// round where the attack is made of them, and replaces what a hostile client has trained. Does nothing
-// at no cost in a run without an attack.
+// Adversary: the hostile clients of a simulation. It selects them, collects the round's honest updates if the
+// attack needs them, and replaces the trained updates of hostile clients. Costs nothing in a run without an
+// attack.
 #pragma once
 
 #include <map>
@@ -21,11 +21,11 @@ class Adversary {
 
   bool hostile(ClientId client) const { return hostile_[client.value()]; }
   bool flips_labels(ClientId client) const { return spec_.kind == AttackKind::kLabelFlip && hostile(client); }
-  // This client has got work in the round.
+  // Records that this client has a task in the round.
   void assigned(ClientId client, TrainingJob job);
-  // The computed update of a hostile client becomes the attack. The error is the pool's.
+  // Replaces the computed update of a hostile client by the attack. Errors are the pool's.
   Result<void> corrupt(ClientId client, TaskId task);
-  // An update leaves the pool.
+  // Records an update that leaves the pool.
   void taken(ClientId client, const std::shared_ptr<const aggregation::UpdateValues>& values);
   void round_closed();
 
@@ -34,9 +34,10 @@ class Adversary {
   Rng rng_;
   TrainingPool& pool_;
   std::vector<bool> hostile_;  // for each client
-  // With work in this round; this and what follows only if the attack needs it.
+  // Clients with a task in this round. This member and the next are used only if the attack needs honest
+  // updates.
   std::set<ClientId> in_round_;
-  // Their updates, as far as they are known.
+  // Honest updates of the round known so far.
   std::map<ClientId, std::shared_ptr<const aggregation::UpdateValues>> honest_;
 };
 

@@ -23,7 +23,7 @@ constexpr std::size_t kAttackPiece = std::size_t{1} << 14;
 
 using Rows = std::vector<std::span<const float>>;
 
-// Calls visit(first, rows) for one piece of the updates after the other: parameters first, first + 1, ... .
+// Calls visit(first, rows) for consecutive pieces of the updates: parameters first, first + 1, ... .
 template <class Visit>
 Result<void> for_each_piece(const Updates& updates, std::size_t size, const Visit& visit) {
   const std::size_t piece = std::min(kAttackPiece, size);
@@ -61,7 +61,7 @@ Result<Moments> moments_of(const Updates& updates, std::size_t size) {
   return moments;
 }
 
-// mu - gamma * sd
+// out = mu - gamma * sd.
 void shift(const Moments& moments, double gamma, std::span<float> out) {
   for (std::size_t i = 0; i < out.size(); ++i)
     out[i] = static_cast<float>(moments.mean[i] - gamma * moments.deviation[i]);
@@ -74,7 +74,7 @@ void add_squared_distance(std::span<const float> a, std::span<const float> b, do
   }
 }
 
-// |g_k - (mu - gamma sd)|^2 = a_k + 2 gamma b_k + gamma^2 c, so that the largest gamma is a root.
+// |g_k - (mu - gamma sd)|^2 = a_k + 2 gamma b_k + gamma^2 c; the largest gamma is a root.
 Result<double> largest_gamma(const Moments& moments, const Updates& honest) {
   const std::size_t n = honest.size();
   std::vector<double> between(n * n);
@@ -128,7 +128,7 @@ std::vector<bool> choose_attackers(const AttackSpec& spec, std::size_t clients, 
   std::iota(order.begin(), order.end(), std::size_t{0});
   Rng draws = rng.fork("attackers");
   draws.shuffle(std::span(order));
-  // 0.29 * 100 is a little less than 29 in binary.
+  // Rounding guard: 0.29 * 100 is slightly below 29 in binary.
   const auto count = static_cast<std::size_t>(spec.fraction * static_cast<double>(clients) + 1e-9);
   for (std::size_t i = 0; i < count; ++i) hostile[order[i]] = true;
   return hostile;
@@ -138,7 +138,7 @@ double alie_z(std::size_t n, std::size_t m) {
   const std::size_t half = n / 2 + 1;
   const std::size_t supporters = half > m ? half - m : 0;
   if (m >= n || supporters >= n - m) return 0;
-  // A majority needs nobody's support: any distance will do.
+  // A hostile majority needs no supporters: any distance works.
   return std::min(10.0,
                   normal_quantile(static_cast<double>(n - m - supporters) / static_cast<double>(n - m)));
 }

@@ -1,6 +1,6 @@
-// Common shocks: in each slot a device of group g is up if it would be by itself (X, chance a) and its
-// group is not struck (Z_g, chance z), both drawn anew in each slot. P(up) = a z; two devices of a group
-// are correlated by a (1 - z) / (1 - a z), two of different groups not at all.
+// Common shocks: in each slot a device of group g is up if it is up by itself (X, chance a) and its group is
+// not struck (Z_g, chance z). Both are drawn for each slot. P(up) = a z; two devices of a group are
+// correlated by a (1 - z) / (1 - a z), devices of different groups not at all.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -44,7 +44,7 @@ class CommonShock final : public Availability {
   Rng rng_;
 };
 
-// The labels of which a client holds more than an even share of its samples, ascending.
+// The labels for which a client holds more than an even share of its samples, ascending.
 std::vector<std::uint8_t> favoured_labels(const learn::Task& task, ClientId client) {
   const std::vector<std::uint64_t> held = task.label_counts(client);
   std::vector<std::uint8_t> favoured;

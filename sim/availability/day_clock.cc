@@ -9,9 +9,9 @@ namespace {
 
 constexpr double kHour = 3600;
 constexpr double kDay = 24 * kHour;
-// Steps of an hour in which the law of stays is summed up.
+// Steps of an hour in the numerical sum over the distribution of stays.
 constexpr int kSteps = 20;
-// Of Richardson and Lucy's iteration: it gains nothing after that.
+// Iterations of Richardson and Lucy's method; more gain nothing.
 constexpr int kIterations = 2000;
 
 void divide_by_mean(Hours& hours) {
@@ -19,12 +19,12 @@ void divide_by_mean(Hours& hours) {
   for (double& hour : hours) hour /= mean;
 }
 
-// spread[d]: of the time that a device is up having come up in hour h, the share that falls into hour
-// h + d of the day; it comes up at any moment of the hour.
+// spread[d]: for a device that comes up at a uniform moment of hour h, the share of its time up that falls
+// into hour h + d of the day.
 Hours spread_of(const CutLogNormal& up) {
   Hours spread{};
   for (int step = 0;; ++step) {
-    const double hours = (step + 0.5) / kSteps;  // since it came up
+    const double hours = (step + 0.5) / kSteps;  // time up so far
     const double still_up = up.beyond(hours * kHour);
     if (still_up <= 0 || hours > 24 * 366) break;
     const double into = hours - std::floor(hours);
@@ -47,8 +47,8 @@ Hours spread_out(const Hours& starts, const Hours& spread) {
 
 }  // namespace
 
-// Stays of many hours smear a day's profile out and delay it; the starts that give the wanted profile
-// after that are found by Richardson and Lucy's iteration (1972, 1974), which keeps them positive.
+// Stays of many hours smear and delay a day's profile. Richardson and Lucy's iteration (1972, 1974) finds the
+// starts that give the wanted profile after this; it keeps them positive.
 DayClock::DayClock(const Hours& wanted, const CutLogNormal& up) {
   Hours goal = wanted;
   divide_by_mean(goal);
@@ -74,7 +74,7 @@ double DayClock::after(double from, double seconds) const {
   const double since_midnight = from - day * kDay;
   const auto hour = std::min<std::size_t>(static_cast<std::size_t>(since_midnight / kHour), 23);
   const double now = shown_[hour] + speed_[hour] * (since_midnight - kHour * static_cast<double>(hour));
-  // What is on the clock then, over all days; the rounding of shown_[24] must not make it lose days.
+  // Clock reading at the result, over all days; rounding of shown_[24] must not lose days.
   const double then = now + seconds;
   const double days = std::floor(then / shown_[24]);
   const double rest = then - days * shown_[24];

@@ -1,5 +1,5 @@
-// DayClock: a clock that runs fast in the hours of the day when devices like to come up, and slow in
-// the others, one day of it being one day. A gap measured by it ends so in a popular hour.
+// DayClock: a clock that runs fast in the hours when devices tend to come up, and slow in other hours; a day
+// on it equals a real day. A gap measured on it therefore tends to end in a popular hour.
 #pragma once
 
 #include <array>
@@ -12,18 +12,18 @@ using Hours = std::array<double, 24>;
 
 class DayClock {
  public:
-  // Chooses the speeds so that devices which stay up for `up` are up in proportion to `wanted` over the hours
-  // of the day, as far as stays of that length allow. `wanted` is not negative and not zero throughout.
+  // Chooses the speeds such that devices with stays `up` are up in proportion to `wanted` over the hours of
+  // the day, as far as the lengths of stays permit. `wanted` must be nonnegative and not all zero.
   DayClock(const Hours& wanted, const CutLogNormal& up);
 
-  // The time at which the clock has gone on by `seconds` since `from`; times in seconds since midnight of
-  // the first day.
+  // The time at which the clock has advanced by `seconds` since `from`. Times are in seconds since midnight
+  // of the first day.
   double after(double from, double seconds) const;
-  // How many devices are up in this hour of the day, in proportion to the mean of all.
+  // Devices that are up in this hour of the day, relative to the mean over the day.
   double expected(double hour) const;
 
  private:
-  Hours speed_{};                   // of the clock in each hour; their mean is 1
+  Hours speed_{};                   // of the clock in each hour; mean 1
   std::array<double, 25> shown_{};  // seconds on the clock at each hour
   Hours expected_{};
 };

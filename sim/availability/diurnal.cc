@@ -1,5 +1,5 @@
-// Diurnal: devices come and go like phones that must be idle, charging and on Wi-Fi. Log-normal stays and
-// gaps alternate; gaps run on a clock that makes them end at the hours when phones are put to charge.
+// Diurnal: availability of phones that must be idle, charging and on Wi-Fi. Log-normal stays and gaps
+// alternate. Gaps run on a DayClock, so that they end in the hours when phones are usually charged.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace fedge::sim {
 namespace {
 
 constexpr double kSecondsPerHour = 3600;
-// What the measurements resolve; it also bounds the changes of a device in a run.
+// Resolution of the measurements; it also bounds the number of changes of a device in a run.
 constexpr double kShortest = 1;
 
 class Diurnal final : public Availability {
@@ -50,7 +50,7 @@ class Diurnal final : public Availability {
 
   CutLogNormal up_;
   CutLogNormal down_;
-  double share_up_;  // of the time
+  double share_up_;  // share of the time
   DayClock clock_;
   double start_hour_;
   Rng rng_;

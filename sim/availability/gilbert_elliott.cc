@@ -1,5 +1,5 @@
-// Gilbert-Elliott: each device is a two-state Markov chain on slots (Gilbert, Bell System Technical
-// Journal 39, 1960; Elliott, 42, 1963). Runs are geometric and drawn whole.
+// Gilbert-Elliott: each device is a two-state Markov chain on slots (Gilbert, Bell System Technical Journal
+// 39, 1960; Elliott, 42, 1963). Run lengths are geometric; each run is one draw.
 #include <cmath>
 
 #include "sim/availability/kinds.h"
@@ -15,7 +15,7 @@ class GilbertElliott final : public Availability {
   Phase first(ClientId client) const override {
     const double stationary = p_down_up_ / (p_up_down_ + p_down_up_);
     const bool up = rng_.fork("first", client.value()).uniform() < stationary;
-    // What is left of a geometric run has the law of a whole one.
+    // The rest of a geometric run is distributed like a whole one.
     return run(client, {.up = up, .index = 0}, Time{});
   }
 

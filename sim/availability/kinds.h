@@ -1,4 +1,4 @@
-// The kinds of Availability, one file each; make_availability chooses.
+// The kinds of Availability, one file each; make_availability() selects one.
 #pragma once
 
 #include <memory>

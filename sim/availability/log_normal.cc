@@ -9,7 +9,7 @@ namespace fedge::sim {
 
 CutLogNormal::CutLogNormal(const IntervalLengths& lengths)
     : mu_(lengths.mu), sigma_(lengths.sigma), longest_(lengths.longest) {
-  // With a sigma of 0 every length is the median, and nothing is cut off.
+  // With sigma 0 every length is the median, and none is cut off.
   const double cut = sigma_ > 0 ? (std::log(longest_) - mu_) / sigma_ : 0;
   cut_ = normal_cdf(cut);
   rest_cut_ = normal_cdf(cut - sigma_);
@@ -23,7 +23,7 @@ double CutLogNormal::length(double mu, double p) const {
 double CutLogNormal::draw(double u) const { return length(mu_, u * cut_); }
 
 double CutLogNormal::draw_rest(double u, double moment) const {
-  // x times the log-normal density is that of a log-normal law with mu + sigma^2.
+  // x times the log-normal density is proportional to the log-normal density with mu + sigma^2.
   return length(mu_ + sigma_ * sigma_, u * rest_cut_) * moment;
 }
 

@@ -1,5 +1,5 @@
-// CutLogNormal: log-normal lengths without those beyond the longest; by inversion of the distribution
-// function, so that a length costs one uniform draw whatever the parameters.
+// CutLogNormal: log-normal lengths truncated at the longest, by inversion of the distribution function: a
+// length costs one uniform draw for any parameters.
 #pragma once
 
 #include "sim/availability/spec.h"
@@ -8,16 +8,16 @@ namespace fedge::sim {
 
 class CutLogNormal {
  public:
-  // The longest must not be below the median e^mu.
+  // The longest must be at least the median e^mu.
   explicit CutLogNormal(const IntervalLengths& lengths);
 
-  // Seconds; `u` is uniform in [0, 1).
+  // Draws a length in seconds; `u` is uniform in [0, 1).
   double draw(double u) const;
-  // What is left, at a moment that has nothing to do with it, of the interval that the moment falls into:
-  // a length that is met in proportion to itself, from a uniform moment in it on.
+  // Draws the remaining length at a random moment: the interval is selected in proportion to its length, and
+  // `moment` is uniform within it.
   double draw_rest(double u, double moment) const;
   double mean() const;  // seconds
-  // The chance that a length exceeds so many seconds.
+  // The probability that a length exceeds this many seconds.
   double beyond(double seconds) const;
 
  private:
@@ -26,8 +26,8 @@ class CutLogNormal {
   double mu_;
   double sigma_;
   double longest_;
-  double cut_;       // normal_cdf at the longest, of lengths
-  double rest_cut_;  // and of lengths that are met in proportion to themselves
+  double cut_;       // normal_cdf at the longest length
+  double rest_cut_;  // the same for length-weighted intervals
 };
 
 }  // namespace fedge::sim

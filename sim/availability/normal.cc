@@ -10,7 +10,7 @@ double normal_cdf(double z) { return 0.5 * std::erfc(-z / std::numbers::sqrt2); 
 
 namespace {
 
-// For p <= 1/2. Starts within 4.5e-4 of the answer (Abramowitz and Stegun 1964, 26.2.23), then Halley.
+// For p <= 1/2. The start is within 4.5e-4 (Abramowitz and Stegun 1964, 26.2.23); Halley's method refines it.
 double lower_quantile(double p) {
   const double t = std::sqrt(-2 * std::log(p));
   double z =

@@ -4,8 +4,8 @@
 namespace fedge::sim {
 
 double normal_cdf(double z);
-// The z with normal_cdf(z) = p; -infinity and infinity at 0 and 1. Good to about 1e-15 of p's size
-// below one half, and of 1's above.
+// The z with normal_cdf(z) = p; -infinity at 0, infinity at 1. Relative error about 1e-15 of p below one
+// half, and of 1 - p above.
 double normal_quantile(double p);
 
 }  // namespace fedge::sim

@@ -11,7 +11,7 @@ const std::vector<std::string> kKindNames = {"always", "gilbert_elliott", "diurn
 
 const std::string& kind_name(AvailabilityKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 
-// Refuses keys that the chosen kind does not have: they would be silently without effect.
+// Refuses keys that have no effect with the selected kind.
 void check_keys(config::Reader& section, const AvailabilitySpec& spec) {
   struct Owned {
     std::vector<AvailabilityKind> kinds;

@@ -1,4 +1,4 @@
-// AvailabilitySpec: [simulation.availability] of a run file: when virtual devices are there.
+// AvailabilitySpec: section [simulation.availability] of a run file: when virtual devices are up.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@ namespace fedge::sim {
 
 enum class AvailabilityKind { kAlways, kGilbertElliott, kDiurnal, kCommonShock, kTrace };
 
-// An interval's length in seconds: log-normal, the logarithm having this mean and standard deviation,
-// cut off at the longest.
+// An interval's length in seconds: log-normal, with this mean and standard deviation of the logarithm,
+// truncated at `longest`.
 struct IntervalLengths {
   double mu;
   double sigma;
@@ -24,11 +24,11 @@ struct AvailabilitySpec {
   AvailabilityKind kind = AvailabilityKind::kAlways;
   // gilbert_elliott, common_shock
   Duration slot = seconds(600);
-  // gilbert_elliott: chance to change, a slot
+  // gilbert_elliott: probability of a change in a slot
   double p_up_down = 0.2;
   double p_down_up = 0.2;
-  // diurnal. The constants were measured on phones that were idle, charging and on Wi-Fi, over 5 days; the
-  // longest lengths are fitted (docs/algorithms/availability.md).
+  // diurnal. Measured on phones that were idle, charging and on Wi-Fi, over 5 days; the longest lengths are
+  // fitted (docs/algorithms/availability.md).
   IntervalLengths up = {.mu = 5.06, .sigma = 2.59, .longest = 86'400};
   IntervalLengths down = {.mu = 6.09, .sigma = 3.32, .longest = 14 * 86'400};
   std::array<double, 24> hours = {10.6, 11.7, 12.9, 13.5, 13.7, 13.4, 12.2, 11.1, 10.0, 8.9, 7.8, 6.9,

@@ -8,8 +8,8 @@
 namespace fedge::sim {
 namespace {
 
-// Intervals are counted through all repetitions of the trace. A phase's index is that of the interval: of the
-// one that it is, or of the one that comes after it.
+// Intervals are numbered through all repetitions of the trace. A phase's index is the number of its interval
+// or, if the device is down, of the next interval.
 class Trace final : public Availability {
  public:
   Trace(IntervalTable table, Duration period) : table_(std::move(table)), period_(period) {}
@@ -28,8 +28,8 @@ class Trace final : public Availability {
  private:
   Phase up_phase(ClientId client, std::uint64_t index) const {
     Phase phase{.up = true, .until = down_at(client, index), .index = index};
-    // The last interval of a repetition may go on with the first of the next; an only one that does has no
-    // end.
+    // The last interval of a repetition may continue in the first of the next. If the client has only one
+    // interval and it continues, the phase never ends.
     if (phase.until && up_at(client, index + 1) == phase.until) {
       const bool only = table_.of(client).size() == 1;
       phase.until = only ? std::nullopt : down_at(client, ++phase.index);
@@ -37,7 +37,7 @@ class Trace final : public Availability {
     return phase;
   }
 
-  // When the interval begins and ends; nothing if that never comes.
+  // Begin or end of an interval; nothing if the interval does not exist.
   std::optional<Time> up_at(ClientId client, std::uint64_t index) const {
     const auto intervals = table_.of(client);
     if (intervals.empty() || (period_ == Duration{} && index >= intervals.size())) return std::nullopt;

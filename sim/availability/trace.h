@@ -1,11 +1,12 @@
-// IntervalTable: when each client is up, from a trace file. CSV with the header
+// IntervalTable: when each client is up, read from a trace file: CSV with the header
 //
 //   client,up_seconds,down_seconds
 //
-// and a line for each interval [up, down), ordered by client and then by time; a client's intervals may
-// touch (they are joined) but not overlap. Numbers are plain decimals. Clients without a line are always
-// down; lines of clients that the run does not have are checked and passed over. Memory: 16 bytes an
-// interval, up to three times that while the file is read, and 8 a client.
+// and a line for each interval [up, down), ordered by client, then by time. A client's intervals may touch
+// (they are joined) but not overlap. Numbers are plain decimals. Clients without a line are always down.
+// Lines of clients outside the run are checked and ignored.
+//
+// Memory: 16 bytes an interval, up to three times that during reading, and 8 a client.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +30,8 @@ struct Interval {
 
 class IntervalTable {
  public:
-  // A period of 0 stands for none; with one, no interval may reach beyond it. Errors name the line and the
-  // field.
+  // A period of 0 means no repetition; otherwise no interval may extend beyond it. Errors name the line and
+  // the field.
   static Result<IntervalTable> load(const std::filesystem::path& path, std::size_t clients, Duration period);
 
   std::span<const Interval> of(ClientId client) const {

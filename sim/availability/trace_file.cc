@@ -21,7 +21,7 @@ struct Line {
   Interval interval;
 };
 
-// The bytes between two commas for a message: short, and nothing a terminal would act on.
+// A field for a message: shortened, without control characters.
 std::string shown(std::string_view field) {
   std::string text(field.substr(0, 40));
   std::replace_if(
@@ -66,7 +66,7 @@ Result<Line> parse_line(std::string_view text) {
   return line;
 }
 
-// Takes the lines in and builds the table.
+// Parses lines and builds the table.
 class Builder {
  public:
   Builder(const std::filesystem::path& path, std::size_t clients, Duration period)
@@ -80,7 +80,7 @@ class Builder {
   }
   bool empty() const { return number_ == 0; }
 
-  // Also the starts of clients that have no line.
+  // Also sets the starts of clients without a line.
   void finish() { starts.resize(clients_ + 1, intervals.size()); }
 
   std::vector<Interval> intervals;
@@ -127,11 +127,11 @@ class Builder {
   std::string path_;
   std::size_t clients_;
   Duration period_;
-  std::size_t number_ = 0;  // of the line
+  std::size_t number_ = 0;  // number of the current line
   std::optional<Line> last_;
 };
 
-// Calls add() for each line of the file, which may lack its last line feed.
+// Calls add() for each line of the file; the last line feed is optional.
 Result<void> read_lines(const ReadOnlyFile& file, Builder& builder) {
   std::string pending;
   std::string piece;
@@ -146,7 +146,8 @@ Result<void> read_lines(const ReadOnlyFile& file, Builder& builder) {
       rest.remove_prefix(end + 1);
     }
     pending += rest;
-    if (pending.size() > kLongestLine) return builder.add(pending);  // says so, before there is more of it
+    if (pending.size() > kLongestLine)
+      return builder.add(pending);  // reports the overlong line before reading more of it
   }
   if (!pending.empty()) FEDGE_TRY_VOID(builder.add(pending));
   if (builder.empty()) return builder.add("");

@@ -46,7 +46,7 @@ OverlayDirectory::OverlayDirectory(OverlayNetwork& network, Address node, const 
 
 void OverlayDirectory::put(const dht::Record& record, Done done) {
   network_.publish(node_, publication_of(record), [done = std::move(done)](const PublishResult& result) {
-    // Holders that have it already, or a later one, refuse it.
+    // A holder that has this record or a later one refuses it, which also counts as stored.
     if (result.holders > 0 || result.refused > 0) return done({});
     done(Error{ErrorCode::kUnavailable, "no other directory node is reachable"});
   });

@@ -1,7 +1,7 @@
-// OverlayDirectory: the directory as one node of a simulated overlay sees it: records are values under the
-// first 8 bytes of their keys, each signer's in a slot of its own. The same checks as over a real network
-// (dht/remote_directory.h), so that discovery and selection run over any of the overlays in virtual time.
-// One thread, the network's; must go before the network.
+// OverlayDirectory: a node's view of the directory on a simulated overlay. Records are values under the first
+// 8 bytes of their keys, with a slot for each signer. Uses the same checks as a real network
+// (dht/remote_directory.h), so discovery and selection run over any of the overlays in virtual time. Use it
+// only on the network's thread, and destroy it before the network.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 
 namespace fedge::sim {
 
-// Where a record lies: a record's key, and its signer, as an overlay knows them.
+// A record's place in an overlay: the id of its key, and its publication under that id.
 Id id_of(const dht::Key& key);
 Publication publication_of(const dht::Record& record);
 
-// What an honest node keeps: a record that is right at this time, later than what is there. `now` outlives
-// the policy; it is the network's.
+// The policy of an honest node: keeps a record that is valid now and later than the stored one. `now` is the
+// network's clock and must outlive the policy.
 StorePolicy keep_right_records(std::function<Time()> now);
 
 class OverlayDirectory final : public dht::RemoteDirectory {

@@ -16,7 +16,7 @@ DirectorySpec read_directory(config::Reader& section) {
     spec.kind = DirectorySpec::Kind::kOverlay;
     spec.overlay.kind = static_cast<OverlayKind>(kind - 2);
   }
-  spec.overlay.protections.read_all = true;  // dht/remote_directory.h: from everybody who answers
+  spec.overlay.protections.read_all = true;  // dht/remote_directory.h: read from all that answer
   spec.overlay.loss =
       section.number("loss", 0.0, {0.0, 0.9}, "Probability that a message of the overlay is lost.");
   spec.overlay.replication = static_cast<std::size_t>(

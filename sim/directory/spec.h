@@ -1,4 +1,4 @@
-// DirectorySpec: [simulation.directory] of a run file: whether and how simulated devices have a directory.
+// DirectorySpec: section [simulation.directory] of a run file: the directory of simulated devices, if any.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace fedge::sim {
 struct DirectorySpec {
   enum class Kind { kNone, kMemory, kOverlay };
   Kind kind = Kind::kNone;
-  OverlayOptions overlay;  // of kOverlay
+  OverlayOptions overlay;  // for kOverlay
 };
 
 DirectorySpec read_directory(config::Reader& section);

@@ -57,7 +57,7 @@ void VirtualDirectory::run_until(Time now) {
   network_->run_until(now);
   if (now < next_look_) return;
   next_look_ = now + kLook;
-  of_coordinator();  // tells it the time, at which it looks at what it watches
+  of_coordinator();  // advances its time, which triggers its watches
 }
 
 }  // namespace fedge::sim

@@ -9,8 +9,7 @@
 namespace fedge::sim {
 namespace {
 
-// Nothing crosses a network in a simulation, so that chunks are not hashed: the object gets a name of its
-// own.
+// Makes a manifest with a unique id. A simulation transfers no bytes, so chunks are not hashed.
 protocol::Manifest named(protocol::Manifest shape, const std::string& name) {
   shape.chunks.resize((shape.payload_size + shape.chunk_size - 1) / shape.chunk_size);
   shape.chunks.front() = sha256(name);
@@ -113,7 +112,7 @@ void VirtualSharing::assigned(ClientId client, TaskId task, const protocol::Mani
   if (round_.task() != task || rounds_ == 0) begin(task, model);
   round_.join(client);
   if (!exchanging()) return;
-  // It may have been away when the others heard of that.
+  // The client may have been disconnected when the others received this message.
   if (warmup_) tell_over(client);
   for (const protocol::Manifest* update : round_.updates()) tell(client, *update);
 }
@@ -135,14 +134,14 @@ void VirtualSharing::offered(ClientId client, const protocol::UpdateOffer& offer
   const protocol::ObjectId id = update.id();
   round_.offer(client, update);
   owns_[client] = id;
-  const bool known = ++objects_[id] > 1;  // offered before, and lost with its client
+  const bool known = ++objects_[id] > 1;  // offered before and lost with its client
   if (!known) surroundings_.swarm.watch(update);
   if (!exchanging()) return begin_warmup();
   for (const ClientId participant : round_.participants()) tell(participant, update);
   if (known) look();
 }
 
-// Whoever had a part in a round that is being aggregated has it again.
+// A returning client rejoins a round that is being aggregated if it took part before.
 void VirtualSharing::arrived(ClientId client) {
   if (stage_ != Stage::kMaking || !round_.expects(client)) return;
   round_.join(client);
@@ -206,7 +205,7 @@ void VirtualSharing::look() {
 }
 
 void VirtualSharing::aggregate(TaskId task) {
-  if (round_.task() != task || rounds_ == 0) begin(task, model_);  // nobody was selected
+  if (round_.task() != task || rounds_ == 0) begin(task, model_);  // no client was selected
   round_.close();
   stage_ = Stage::kMaking;
   if (warmup_) warmup_->close("the round was closed before");
@@ -224,7 +223,7 @@ void VirtualSharing::aggregate(TaskId task) {
   choose();
 }
 
-// It makes the model at once.
+// The client computes the model in no time.
 void VirtualSharing::order(ClientId client) {
   at(surroundings_.down_arrival(client, order_size_), client, [this, client] {
     making_.insert(client);

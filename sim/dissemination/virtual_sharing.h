@@ -1,7 +1,7 @@
-// VirtualSharing: rounds whose updates stay with virtual clients: the coordinator's own ServerlessRound on
-// the simulation's network. Does in virtual time what the coordinator's ServerlessRounds and the clients'
-// ServerlessUpdates do over sockets; whose update is looked at, folded and made a model of is the
-// simulation's affair, once, when it counts. One thread.
+// VirtualSharing: serverless rounds of virtual clients: the coordinator's own ServerlessRound on the
+// simulation's network. It does in virtual time what the coordinator's ServerlessRounds and the clients'
+// ServerlessUpdates do over sockets. The simulation inspects and folds each update and computes the model
+// once. One thread.
 #pragma once
 
 #include <functional>
@@ -26,11 +26,12 @@ class VirtualSharing {
     swarm::VirtualLinks::Network& network;
     const run::RunConfig& config;
     Rng rng;  // of warm-ups
-    // When a message that is sent now, of so many bytes, is with the client, or with the coordinator.
+    // Arrival time, at the client or at the coordinator, of a message of this size that is sent now.
     std::function<Time(ClientId, Bytes)> down_arrival;
     std::function<Time(ClientId, Bytes)> up_arrival;
-    std::function<std::optional<std::uint32_t>(ClientId)> session;  // of its connection; none: it has none
-    std::function<void(ClientId, TaskId)> on_held;                  // by all: the update has arrived
+    std::function<std::optional<std::uint32_t>(ClientId)>
+        session;                                    // the client's connection; none: disconnected
+    std::function<void(ClientId, TaskId)> on_held;  // all clients hold the update
     std::function<void(const server::RunEngine::Input&)> on_input;
     std::function<void(const std::optional<Error>& not_made)> on_made;
     std::function<void(ClientId, const protocol::Message&)> send;
@@ -38,7 +39,7 @@ class VirtualSharing {
   };
   explicit VirtualSharing(Surroundings surroundings) : surroundings_(std::move(surroundings)) {}
 
-  // As ServerlessRounds.
+  // Same calls as ServerlessRounds.
   void assigned(ClientId client, TaskId task, const protocol::Manifest& model);
   void offered(ClientId client, const protocol::UpdateOffer& offer);
   void discard(ClientId client) { round_.withdraw(client); }
@@ -51,14 +52,14 @@ class VirtualSharing {
   void aggregate(TaskId task);
   void finish(bool made);
 
-  // Of the swarm.
+  // Called by the swarm when a peer holds the whole object.
   void completed(ClientId peer, const protocol::ObjectId& object);
-  // Whether the client has made the model that the last closed round has come to.
+  // True if the client has computed the model of the last closed round.
   bool has_made(ClientId client) const { return makers_.contains(client); }
 
  private:
   enum class Stage { kSharing, kMaking, kMade };
-  // What happens then, unless the round is over or, of a client, its link gone.
+  // Schedules `what`; cancelled when the round ends or, with a client, when its connection ends.
   void at(Time time, std::function<void()> what);
   void at(Time time, ClientId client, std::function<void()> what);
   void begin(TaskId task, const protocol::Manifest& model);
@@ -79,20 +80,20 @@ class VirtualSharing {
   server::ServerlessRound round_;
   std::uint64_t rounds_ = 0;
   protocol::Manifest model_;
-  protocol::Manifest made_;                            // a name for what the round comes to
-  std::map<protocol::ObjectId, std::size_t> objects_;  // that are exchanged: updates, and what is made
-  Bytes order_size_;                                   // of the message that asks for it
+  protocol::Manifest made_;                            // placeholder for the round's model
+  std::map<protocol::ObjectId, std::size_t> objects_;  // exchanged objects: updates and the computed model
+  Bytes order_size_;                                   // of the message that orders the computation
   std::map<ClientId, protocol::ObjectId> owns_;
   std::map<ClientId, protocol::UpdateVerdict> kept_;
   std::set<ClientId> gone_;
-  std::set<ClientId> making_;                       // in this round, and
-  std::set<ClientId> makers_;                       // in the last one that was closed
-  std::optional<server::ServerlessWarmup> warmup_;  // of this round, if the run has any
-  std::optional<protocol::ObjectId> swarm_;         // of the warm-up that there was
+  std::set<ClientId> making_;                       // clients that have computed the model in this round
+  std::set<ClientId> makers_;                       // the same for the last closed round
+  std::optional<server::ServerlessWarmup> warmup_;  // of this round, if the run has a warm-up
+  std::optional<protocol::ObjectId> swarm_;         // of the last warm-up
   Stage stage_ = Stage::kSharing;
   bool late_ = false;
   bool fetching_ = false;
-  std::uint64_t deadlines_ = 0;  // the last one counts
+  std::uint64_t deadlines_ = 0;  // only the last deadline is valid
   std::size_t lost_ = 0;
 };
 

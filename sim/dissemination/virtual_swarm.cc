@@ -10,7 +10,7 @@ using swarm::ChunkSet;
 using swarm::kCoordinator;
 using swarm::Peer;
 
-// TCP, TLS 1.3, Hello and Welcome: one way each, until both may speak.
+// Trips for TCP, TLS 1.3, Hello and Welcome, until both sides may send.
 constexpr int kTripsToLink = 6;
 
 }  // namespace
@@ -55,7 +55,7 @@ void VirtualSwarm::done(ClientId client, TaskId task) {
   if (tracker_.done(object, client)) end(object);
 }
 
-// Nobody lacks it any more.
+// Ends the exchange: no client needs the object any more.
 void VirtualSwarm::end(const protocol::ObjectId& object) {
   links_.step(kCoordinator, Peer::Close{object});
   for (auto& [id, client] : clients_) {
@@ -110,7 +110,7 @@ bool VirtualSwarm::names(ClientId a, ClientId b) const {
   return false;
 }
 
-// Whoever is told last sees to the link: before, the other would not let it in.
+// The client that is notified last opens the link: earlier, the other would refuse it.
 void VirtualSwarm::dial(ClientId a, ClientId b) {
   if (!names(b, a) || (!surroundings_.listens(a) && !surroundings_.listens(b))) return;
   auto& network = surroundings_.network;
@@ -127,7 +127,7 @@ void VirtualSwarm::dial(ClientId a, ClientId b) {
 void VirtualSwarm::open(ClientId client, const protocol::Manifest& model, const ChunkSet& held,
                         const ChunkSet& wanted) {
   const auto known = clients_.find(client);
-  if (known == clients_.end()) return;  // its link is gone
+  if (known == clients_.end()) return;  // disconnected
   close(client);
   const protocol::ObjectId object = model.id();
   known->second.opened = object;
@@ -150,7 +150,7 @@ void VirtualSwarm::share(ClientId client, const protocol::Manifest& object, bool
   const protocol::ObjectId id = object.id();
   if (!known->second.shared.emplace(id, model).second) return;
   const ChunkSet all = ChunkSet::full(object.chunk_count());
-  // Where `model` is a warm-up's swarm it is exchanged as that goes.
+  // If `model` is a warm-up's swarm, the warm-up controls the exchange.
   links_.step(client, Peer::Open{object, has ? all : ChunkSet(object.chunk_count()), all, {}, model});
   links_.step(client, Peer::Admit{id, kCoordinator});
   for (const ClientId other : known->second.named[model]) links_.step(client, Peer::Admit{id, other});

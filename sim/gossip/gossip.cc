@@ -12,7 +12,7 @@ namespace {
 
 std::string name_of(std::size_t client) { return "client " + std::to_string(client); }
 
-// So many of the clients, ascending.
+// Draws `count` of the clients; ascending.
 std::vector<ClientId> draw_clients(std::size_t clients, std::size_t count, Rng rng) {
   std::vector<ClientId> drawn;
   for (std::uint32_t client = 0; client < clients; ++client) drawn.emplace_back(client);

@@ -1,10 +1,10 @@
-// Gossip: decentralised federated learning without a common model, for comparison with rounds that have one
-// (the baseline of FLTorrent, arXiv:2605.10499): every client trains its own model and mixes it with those of
-// its neighbours, round after round (Lian et al., "Can decentralized algorithms outperform centralized
-// algorithms?", NeurIPS 2017). Training is that of ordinary runs, with the same random streams. Nothing has a
-// duration here: no network, no devices, and everybody takes part in every round. A function of options, run
-// file and seed, whatever the threads. Externally synchronised.
-// Memory: a model for each client; while they train, what TrainingPool keeps.
+// Gossip: decentralised federated learning without a common model, as the baseline of FLTorrent
+// (arXiv:2605.10499). Every client trains its own model and mixes it with those of its neighbours in each
+// round (Lian et al., "Can decentralized algorithms outperform centralized algorithms?", NeurIPS 2017).
+// Training is that of ordinary runs, with the same random streams. Nothing takes time: no network, no
+// devices, and all clients take part in every round. The result depends on options, run file and seed, not on
+// threads. Externally synchronised.
+// Memory: a model for each client, plus TrainingPool's during training.
 #pragma once
 
 #include <cstddef>
@@ -27,37 +27,37 @@
 namespace fedge::sim {
 
 struct GossipOptions {
-  std::size_t degree = 10;        // neighbours that each client has at least
-  bool fixed = false;             // the same ones in all rounds; otherwise drawn anew for each
-  std::size_t most_tested = 100;  // clients whose models are evaluated; if there are more, drawn once
+  std::size_t degree = 10;        // fewest neighbours of each client
+  bool fixed = false;             // the same neighbours in all rounds; false: drawn for each round
+  std::size_t most_tested = 100;  // clients whose models are evaluated; of more clients, drawn once
 };
 
-// kInvalid begins with the option's name.
+// kInvalid; the message begins with the option's name.
 Result<void> check_gossip_options(const GossipOptions& options, std::size_t clients);
-// Whether gossip can do what the run file asks for; the error begins with the key that it cannot heed.
+// Checks that gossip supports the run file; the error begins with the unsupported key.
 Result<void> check_gossip_run(const run::RunConfig& config, const SimulationSpec& simulation);
 
-// Between two of a round's steps.
+// Results between two steps of a round.
 struct GossipFigures {
   RoundNumber round;
-  double accuracy_mean = 0;  // over the models of those clients that are tested
+  double accuracy_mean = 0;  // over the models of the tested clients
   double accuracy_least = 0;
   double accuracy_most = 0;
   double average_accuracy = 0;    // of the average of all clients' models
-  double consensus_distance = 0;  // mean squared distance of all clients' models to it
+  double consensus_distance = 0;  // mean squared distance of all clients' models to their average
 };
 
 class Gossip {
  public:
-  // Both checks must have passed; what is lent must outlive it. All models begin as the run's initial one.
-  // The error names a client without data, or is initial_parameters'.
+  // Both checks must have passed; borrowed arguments must outlive the result. All models start as the run's
+  // initial model. The error names a client without data, or is that of initial_parameters().
   static Result<Gossip> create(const GossipOptions& options, const run::RunConfig& config,
                                const learn::Task& task, Parallel& parallel);
 
-  // A round: everybody trains, then everybody mixes. The error names the client whose training diverged.
+  // One round: train() for all clients, then mix(). The error names the client whose training diverged.
   Result<void> train();
   void mix();
-  RoundNumber round() const { return round_; }  // the one that has begun last
+  RoundNumber round() const { return round_; }  // the round that began last
 
   // Clients whose models are evaluated, ascending.
   const std::vector<ClientId>& tested() const { return tested_; }
@@ -78,7 +78,7 @@ class Gossip {
   Rng rng_;
   TrainingPool pool_;
   std::vector<ClientId> tested_;
-  std::vector<std::shared_ptr<ParameterVector>> models_;  // of each client; the pool borrows them
+  std::vector<std::shared_ptr<ParameterVector>> models_;  // one for each client; the pool borrows them
   RoundNumber round_;
 };
 

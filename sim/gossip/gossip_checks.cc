@@ -1,4 +1,4 @@
-// What a run file may ask for that gossip, which has no coordinator and no common model, cannot do.
+// Settings of a run file that gossip does not support, because it has no coordinator and no common model.
 #include <array>
 #include <string>
 

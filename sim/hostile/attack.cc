@@ -38,7 +38,7 @@ constexpr Word kWords[] = {
 };
 constexpr const char* kNotInOpenDht[] = {"ids", "groups", "paths"};
 
-// False: there is no such word.
+// Adds the defence with this name; returns false for an unknown name.
 bool add(Defence& defence, const std::string& text) {
   bool known = text == "none";
   for (const Word& word : kWords) {
@@ -68,7 +68,7 @@ Result<Attack> attack_of(const std::string& name) {
 
 Result<Defence> defence_of(const std::string& text) {
   Defence defence;
-  defence.overlay.keep_old = false;  // the papers have it, "none" does not
+  defence.overlay.keep_old = false;  // part of the papers, so not in "none"
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string word = text.substr(begin, end - begin);

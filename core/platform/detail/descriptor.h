@@ -1,4 +1,4 @@
-// Owns a file descriptor: closes it on every way out.
+// Owns a file descriptor and closes it on destruction.
 #pragma once
 
 #include <unistd.h>
@@ -17,7 +17,7 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
 
-  int get() const { return fd_; }  // negative if there is none
+  int get() const { return fd_; }  // negative if empty
   int release() { return std::exchange(fd_, -1); }
 
  private:
