@@ -138,7 +138,7 @@ ordered_json document(const Found& found) {
   return json;
 }
 
-// The file's bytes may be anybody's.
+// json_text escapes invalid UTF-8: the file may contain any bytes.
 std::string printed(const ordered_json& json) { return json_text(json, 1); }
 
 const char* name_of(client::Health health) {

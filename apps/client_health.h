@@ -1,4 +1,5 @@
-// `fedge-client status` and `doctor`: the daemon's state, and checks of what may keep it from taking part.
+// `fedge-client status` and `doctor`: the daemon's state, and checks of what may keep the client from
+// taking part.
 #pragma once
 
 #include <cstddef>

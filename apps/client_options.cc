@@ -69,7 +69,7 @@ void add_directory_options(CLI::App& command, ClientOptions& options) {
       ->type_name("KEY");
 }
 
-// The limits of this device, which hold whatever a run asks for.
+// The limits of this device, which apply whatever a run asks for.
 void add_privacy_options(CLI::App& run, ClientOptions& options) {
   const char* group = "Privacy limits of this device";
   run.add_flag("--only-secure", options.only_secure,

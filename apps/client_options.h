@@ -1,4 +1,4 @@
-// The command line of fedge-client: its commands and options, and their values.
+// The commands and options of fedge-client and their values.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct ClientOptions {
   double capability = 1;
   std::vector<std::string> data_directories;  // DIR, or NAME=DIR
   bool once = false;
-  std::string trainer;  // empty: the built-in one
+  std::string trainer;  // empty: the built-in trainer
   std::uint64_t trainer_memory_mb = 0;
   double trainer_timeout_seconds = 300;
   int trainer_nice = 10;
   std::size_t cache_mb = 1024;
   std::string format = "table";
-  std::vector<std::string> bootstrap;  // HOST:PORT; with any, the client is a node of the directory
+  std::vector<std::string> bootstrap;  // HOST:PORT; if any, the client is a node of the directory
   std::string directory_listen = "0.0.0.0:0";
   std::string run_name;
   std::string coordinator;  // its key

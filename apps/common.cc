@@ -65,7 +65,7 @@ void log_event(const Event& event) {
 
 namespace {
 
-// A debugger that has started this process sees everything anyway.
+// Whether a debugger is attached; it sees the memory in any case.
 bool is_traced() {
   const auto status = read_file("/proc/self/status", 1 << 16);
   return status && status->find("\nTracerPid:\t0\n") == std::string::npos;
@@ -95,7 +95,7 @@ void hide_argument(int argc, char** argv, const std::string& secret) {
 
 int report_failure(const std::string& program, const Error& error) {
   flush_events();
-  const std::size_t last = error.message.rfind('\n') + 1;  // 0 if there is one line
+  const std::size_t last = error.message.rfind('\n') + 1;  // 0 for a single line
   std::fprintf(stderr, "%s%s: %s\n", error.message.substr(0, last).c_str(), program.c_str(),
                error.message.c_str() + last);
   return kFailed;

@@ -1,4 +1,4 @@
-// What the programs share: version, logging, exit codes, reading a run file.
+// Common functions of the programs: version, logging, exit codes, reading a run file.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +23,22 @@ std::string software(const std::string& program);
 
 // Logs go to standard error; level is one of trace, debug, info, warning, error, off.
 void set_up_logging(const std::string& program, const std::string& level);
-// Many equal warnings or errors are a few lines and a count (core/platform/repeated_events.h).
+// Repeated equal warnings or errors become a few lines and a count (core/platform/repeated_events.h).
 void log_event(const Event& event);
 
-// Call it at the start of a program that holds keys or tokens. The process then writes no core file, and
-// other programs of the same user, such as a trainer, cannot read its memory.
+// Call at the start of a program that holds keys or tokens. The process then writes no core file, and other
+// programs of the same user, such as a trainer, cannot read its memory.
 void protect_memory();
 // The same for a daemon; in addition, only its own user may read the files that it creates.
 void protect_process();
-// Overwrites a secret that was given as an argument, so that a list of processes does not show it.
+// Overwrites a secret command-line argument, so that a list of processes does not show it.
 void hide_argument(int argc, char** argv, const std::string& secret);
 
 // Converts a limit in Mbit/s (10^6 bits).
 constexpr std::uint64_t bytes_per_second(double mbit) { return static_cast<std::uint64_t>(mbit * 1e6 / 8); }
 
-// Prints "PROGRAM: MESSAGE" to standard error and returns kFailed. In a message of several lines, as from a
-// file with several errors, the last line gets the program's name and the others begin with their place.
+// Prints "PROGRAM: MESSAGE" to standard error and returns kFailed. A message of several lines comes from a
+// file with several errors: its last line gets the program's name, the others begin with their position.
 int report_failure(const std::string& program, const Error& error);
 
 // Runs a program's command. An exception (no memory, no temporary directory) is reported as an error with
@@ -48,7 +48,7 @@ int run_safely(const std::string& program, const std::function<int()>& command);
 // Reads a TOML file and applies --set assignments in order.
 Result<config::Document> load_document(const std::string& path, const std::vector<std::string>& assignments);
 
-// Reads a run file; a note on standard error names each key of it that --set has left without effect.
+// Reads a run file; for each key that --set made ineffective, prints a note to standard error.
 Result<run::RunConfig> load_run(const std::string& path, const std::vector<std::string>& assignments);
 void print_notes(const run::RunConfig& run);
 

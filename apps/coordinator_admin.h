@@ -1,5 +1,5 @@
-// The admin pages of fedge-coordinator: hears what the coordinator reports and, if the user asked for it,
-// serves /metrics, /healthz and /readyz.
+// CoordinatorAdmin: the admin pages of fedge-coordinator. Records the coordinator's events and, if the user
+// asked for it, serves /metrics, /healthz and /readyz.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -24,8 +24,8 @@ class CoordinatorAdmin {
   void log(const Event& event);
   void add(server::RunNumber run, const server::RoundMetrics& round) { metrics_.add(run, round); }
   void forget(server::RunNumber run) { metrics_.forget(run); }
-  // Begins to serve at this address, and writes where into the data directory's file admin-address; no
-  // address takes the file away. The coordinator must listen already.
+  // Serves at this address and writes the actual address to the file admin-address in the data directory;
+  // without an address removes that file. The coordinator must already listen.
   Result<void> listen(boost::asio::io_context& io, const std::optional<protocol::Address>& address,
                       const server::Coordinator& coordinator);
   void stop();

@@ -40,7 +40,7 @@ struct Options {
   int ready_fd = -1;
 };
 
-// Logs the address, and writes it as one line to the descriptor that a supervisor gave us.
+// Logs the address, and writes it as one line to the descriptor that a supervisor passed.
 void announce(int fd, const std::string& address) {
   fedge::apps::log_event(
       fedge::Event{fedge::Severity::kInfo, "coordinator.listening", {}}.with("address", address));
@@ -86,7 +86,7 @@ int wrong_usage(const char* what) {
   return fedge::apps::kWrongUsage;
 }
 
-// The daemon and the receivers of its callbacks, for the life of the process.
+// The daemon and the receivers of its callbacks; lives until the process ends.
 class Daemon {
  public:
   Daemon(const Options& options, fedge::server::CoordinatorConfig settled)
@@ -149,7 +149,7 @@ class Daemon {
     return admin_.listen(io_, settled_.admin, *coordinator_);
   }
 
-  // Starts with the nodes that it knew before.
+  // Adds the file of nodes known in an earlier process.
   std::optional<fedge::server::DirectoryOptions> directory() const {
     auto options = settled_.directory;
     if (options) options->node.known_nodes = settled_.data_directory / "directory-nodes";
@@ -176,17 +176,17 @@ class Daemon {
                 [this] {
                   admin_.stop();
                   signals_.cancel();
-                  signals_.clear();  // a further signal ends the program
+                  signals_.clear();  // a second signal ends the program
                 }};
   }
 
-  // Announces the address once; with --run, when that run is executed.
+  // Announces the address once: with --run, when that run is executed.
   void listening() {
     if (!std::exchange(announced_, true))
       announce(options_.ready_fd, fedge::protocol::to_string(coordinator_->address()));
   }
 
-  // The program ends with the run of --run, unless an operator has only paused it.
+  // Ends the program with the run of --run, unless an operator has only paused that run.
   void left(fedge::server::RunNumber run, fedge::server::RunStatus status, const std::string& reason) {
     const bool begun = results_.leads(run);
     results_.forget(run);
@@ -217,10 +217,10 @@ class Daemon {
   fedge::apps::CoordinatorAdmin admin_;
   boost::asio::signal_set signals_;
   fedge::apps::RunResults results_;
-  std::optional<fedge::server::RunNumber> given_;  // on the command line
+  std::optional<fedge::server::RunNumber> given_;  // the run of --run
   std::unique_ptr<fedge::server::Coordinator> coordinator_;
   std::optional<fedge::Error> failure_;
-  std::optional<fedge::Error> untrained_;  // the run has ended, and this is why its model is of no use
+  std::optional<fedge::Error> untrained_;  // why the ended run's model is unusable
   bool announced_ = false;
   bool ended_ = false;
 };
@@ -275,7 +275,7 @@ int run_daemon(const Options& options) {
   if (options.run_file.empty() && !options.assignments.empty())
     return wrong_usage("--set overrides keys of a run file: give --run FILE too");
   fedge::apps::set_up_logging(kProgram, settled->log_level);
-  // Go on when the reader of the log has gone or the terminal is closed.
+  // Keep running when the log's reader exits or the terminal is closed.
   for (const int number : {SIGPIPE, SIGHUP}) std::signal(number, SIG_IGN);
   fedge::raise_open_files_limit();
   return Daemon(options, *settled).run();

@@ -1,4 +1,4 @@
-// fedge-coordinator as a function, for programs that bring parts of their own: register them, then call it.
+// fedge-coordinator as a function, for programs with additional parts: register them, then call it.
 #pragma once
 
 namespace fedge::apps {

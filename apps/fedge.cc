@@ -1,4 +1,5 @@
-// fedge: the command-line tool: enrolment, runs, models and data in files, reference of keys and strategies.
+// fedge: the command-line tool for enrolment, runs, models and data in files, and the reference of keys and
+// strategies.
 #include <CLI/CLI.hpp>
 
 #include "apps/cli/command_line.h"

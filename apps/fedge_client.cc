@@ -152,7 +152,7 @@ std::optional<double> positive(double value) { return value > 0 ? std::optional(
 
 int run(const Options& options) {
   fedge::apps::set_up_logging(kProgram, options.log_level);
-  std::signal(SIGPIPE, SIG_IGN);  // go on when the reader of the log has gone
+  std::signal(SIGPIPE, SIG_IGN);  // keep running when the log's reader exits
   auto trainer = trainer_of(options);
   if (!trainer) return fedge::apps::report_failure(kProgram, trainer.error());
   const auto directories = fedge::learn::read_data_directories(options.data_directories);
@@ -191,7 +191,7 @@ int run(const Options& options) {
   });
   (*daemon)->on_finished([&] {
     signals.cancel();
-    signals.clear();  // a further signal ends the program
+    signals.clear();  // a second signal ends the program
   });
   (*daemon)->start();
   io.run();

@@ -1,4 +1,4 @@
-// fedge-sim: the researcher's program: a federated run on this machine.
+// fedge-sim: simulates federated runs on this machine, for researchers.
 #include "apps/sim_program.h"
 
 int main(int argc, char** argv) { return fedge::apps::sim_main(argc, argv); }

@@ -1,5 +1,5 @@
-// RunResults: what a coordinator leaves behind of each run it leads, in files (server/report/run_output.h)
-// and on the terminal: one run that was given on the command line as a table, the others as lines of the log.
+// RunResults: the results of each run that a coordinator executes, in files (server/report/run_output.h)
+// and on the terminal: the run of the command line as a table, others as log lines.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@
 
 namespace fedge::apps {
 
-// The run file of the run in the data directory that has begun, has not ended and is the same; nothing if
+// The stored run file of an unfinished run with the same configuration in the data directory; nothing if
 // there is none.
 Result<std::optional<std::string>> run_going_on(const std::filesystem::path& data_directory,
                                                 const run::RunConfig& config);
@@ -25,17 +25,17 @@ class RunResults {
  public:
   explicit RunResults(std::filesystem::path data_directory) : data_directory_(std::move(data_directory)) {}
 
-  // This run is shown as a table; its results go to this directory instead of the data directory's.
+  // Shows this run as a table and writes its results to this directory instead of the data directory.
   void show(server::RunNumber run, std::filesystem::path out) { shown_ = {run, std::move(out)}; }
 
   Result<void> begin(const server::RunRecord& run, const run::RunConfig& config,
                      const std::vector<server::RoundMetrics>& history);
   Result<void> add(server::RunNumber run, const server::RoundMetrics& metrics);
-  // After the last round.
+  // Call after the last round.
   Result<void> finish(server::RunNumber run, const std::vector<server::FinalModel>& models);
   bool leads(server::RunNumber run) const { return outputs_.contains(run); }
   void forget(server::RunNumber run) { outputs_.erase(run); }
-  // Of the run that is shown, once it has finished; otherwise empty.
+  // Summary of the shown run once it has finished; otherwise empty.
   const std::string& summary() const { return summary_; }
 
  private:

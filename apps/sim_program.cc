@@ -38,7 +38,7 @@ struct Options {
   std::string run_file;
   std::optional<std::string> out;
   bool force = false;
-  std::filesystem::path results;  // where they go
+  std::filesystem::path results;  // directory of the results
   std::string mode = "abstract";
   bool check = false;
   std::vector<std::string> assignments;
@@ -54,7 +54,7 @@ struct Options {
   std::string format = "table";
 };
 
-// Sets no SA_RESTART, so that waiting for a child process ends too.
+// Sets no SA_RESTART, so that a signal also interrupts waiting for a child process.
 void catch_interrupts() {
   struct sigaction action {};
   action.sa_handler = [](int number) { interrupt_signal = number; };
@@ -62,7 +62,7 @@ void catch_interrupts() {
   ::sigaction(SIGTERM, &action, nullptr);
 }
 
-// Removes a scratch directory on every way out.
+// Removes a scratch directory when the scope ends.
 struct Scratch {
   std::filesystem::path path;
   ~Scratch() {
@@ -80,7 +80,7 @@ fedge::Result<void> run_abstract(const Options& options, const fedge::sim::Simul
   FEDGE_TRY(output, fedge::server::RunOutput::create(options.results, config, fedge::apps::version()));
   fedge::ThreadPool threads(options.threads);
   const auto store = fedge::protocol::make_memory_chunk_store(std::size_t{1} << 36);
-  std::optional<fedge::sim::UpdateSpool> spool;  // outlives all updates in it
+  std::optional<fedge::sim::UpdateSpool> spool;  // must outlive all updates in it
   if (fedge::sim::UpdateSpool::needed(config, task->model().layout()->size())) {
     FEDGE_TRY(opened, fedge::sim::UpdateSpool::open(options.results / "updates"));
     spool.emplace(std::move(opened));
@@ -297,7 +297,7 @@ int fedge::apps::sim_main(int argc, char** argv) {
   auto* gossip_command = fedge::apps::add_gossip(app, options.gossip);
   for (auto* command : {overlay_command, attack_command, swarm_command, gossip_command})
     fedge::apps::add_format(*command, options.format);
-  // Handled above; listed by the help.
+  // Handled above; added for the help.
   app.add_subcommand("coordinator")->prefix_command();
   auto* report_command = app.add_subcommand("report");
   report_command->add_option("DIR", options.report_directory, "Output directory of the run")->required();

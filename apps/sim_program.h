@@ -1,6 +1,5 @@
-// fedge-sim as a function, for programs that bring parts of their own: register them, then call it. The
-// program is a coordinator with the same parts too: PROGRAM coordinator, with the options of
-// fedge-coordinator.
+// fedge-sim as a function, for programs with additional parts: register them, then call it. The program is
+// also a coordinator with the same parts: PROGRAM coordinator, with the options of fedge-coordinator.
 #pragma once
 
 namespace fedge::apps {

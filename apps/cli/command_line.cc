@@ -19,7 +19,7 @@ void take_one_value_each(CLI::App& app) {
     take_one_value_each(*command);
 }
 
-// A command without documentation, or the other way round, is a mistake in this program.
+// A command without documentation, or documentation without a command, is a bug in this program.
 std::size_t check_documented(const CLI::App& command, const ProgramDoc& doc) {
   if (find_doc(command, doc) == nullptr) throw std::logic_error(full_name(command) + " is not documented");
   std::size_t count = 1;
@@ -105,7 +105,7 @@ int report_complaint(const CLI::App& app, const CLI::ParseError& error) {
   return kWrongUsage;
 }
 
-// What the program itself gets: without its name, redirections and other programs.
+// An example's arguments: without the program's name, redirections and other programs.
 std::string arguments_of(const std::string& example) {
   const std::size_t begin = example.find(' ');
   if (begin == std::string::npos) return "";

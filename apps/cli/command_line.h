@@ -1,4 +1,4 @@
-// The command line of every program: help, version, errors with the nearest right word.
+// Parses every program's command line: help, version, errors that suggest the nearest valid word.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@ namespace fedge::apps {
 // or a wrong command line. An option that may be repeated takes one value each time.
 std::optional<int> parse_command_line(CLI::App& app, const ProgramDoc& doc, int argc, char** argv);
 
-// Whether every example of the program parses; the error names the first that does not.
+// Checks that every example of the program parses; the error names the first that does not.
 Result<void> check_examples(CLI::App& app, const ProgramDoc& doc);
 
 }  // namespace fedge::apps

@@ -24,7 +24,7 @@ bool repeats(const CLI::Option& option) {
          option.get_delimiter() == '\0';
 }
 
-// A space at which no line ends.
+// Stands for a space at which a line must not break.
 constexpr char kGlue = '\x01';
 
 // A description may end with the default in words: "Last round; default: no end".
@@ -56,7 +56,7 @@ std::vector<std::string> checks_of(const CLI::Option& option) {
   }
 }
 
-// What holds for an option besides its description and its default.
+// Conditions on an option, besides its description and its default.
 std::vector<std::string> conditions_of(const CLI::Option& option) {
   std::vector<std::string> facts = checks_of(option);
   if (option.get_required())
@@ -79,7 +79,7 @@ std::string meaning_of(const CLI::Option& option, bool with_default) {
   return description_of(option) + (facts.empty() ? "" : " (" + joined(facts, "; ") + ")");
 }
 
-// Continues a long command in a second line of the shell, in front of an option.
+// Breaks a long command into several shell lines, each before an option.
 std::string wrapped_command(const std::string& command, std::size_t width) {
   std::string rest = command;
   std::string out;
@@ -127,7 +127,7 @@ Options arguments_in(const CLI::App& command) {
 Options options_in(const CLI::App& command, const std::string& group) {
   Options found = command.get_options(
       [&](const CLI::Option* option) { return option->nonpositional() && option->get_group() == group; });
-  // --help, which is added first, at the end.
+  // Moves --help and --version, which are added first, to the end.
   std::stable_partition(found.begin(), found.end(), [&](const CLI::Option* option) {
     return option != command.get_help_ptr() && option->get_name() != "--version";
   });
@@ -145,7 +145,7 @@ struct Section {
   Options options;
 };
 
-// Arguments, then each group of options, then those of the program that may follow the command.
+// Arguments, then each group of options, then the program's options that may follow the command.
 std::vector<Section> sections_of(const CLI::App& command) {
   std::vector<Section> sections;
   const auto add = [&](const std::string& title, Options options) {
@@ -165,7 +165,7 @@ std::vector<Section> sections_of(const CLI::App& command) {
   return sections;
 }
 
-// A program's commands in groups, or a command's parts under "Commands".
+// A program's commands in groups, or a command's subcommands under "Commands".
 std::vector<std::pair<std::string, Rows>> parts_of(const CLI::App& command, const ProgramDoc& doc) {
   std::vector<std::pair<std::string, Rows>> groups;
   for (const CommandDoc& part : doc.commands)

@@ -1,4 +1,4 @@
-// The help of a command as text for a terminal and as a section of docs/reference/command-line.md.
+// Renders a command's help as text for a terminal and as a section of docs/reference/command-line.md.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,18 +17,18 @@ std::string usage_of(const CLI::Option& option);
 // "NUMBER"; empty for a flag.
 std::string placeholder_of(const CLI::Option& option);
 
-// No line is longer than `width`, if no word is.
+// No line is longer than `width`, unless a single word is.
 std::string help_text(const CLI::App& command, const ProgramDoc& doc, std::size_t width);
 // The program and all of its commands: options, defaults, examples.
 std::string help_markdown(const CLI::App& program, const ProgramDoc& doc);
-// $COLUMNS, or the columns of the terminal that standard output is, but 60 to 100; `unknown` without both.
+// $COLUMNS, or the width of the terminal at standard output, limited to 60 to 100; `unknown` without both.
 std::size_t terminal_width(std::size_t unknown);
-// The words of the text in lines of at most `width`: the first line continues one of `begin` characters, the
+// Wraps the text into lines of at most `width`. The first line continues a line of `begin` characters, the
 // others are indented. Ends with a line feed.
 std::string wrapped(const std::string& text, std::size_t begin, std::size_t indent, std::size_t width);
 
 const CommandDoc* find_doc(const CLI::App& command, const ProgramDoc& doc);
-// Those that exist, not only those that were given.
+// All subcommands, also those not on the command line.
 std::vector<const CLI::App*> commands_of(const CLI::App& command);
 
 }  // namespace fedge::apps

@@ -1,5 +1,5 @@
-// ProgramDoc: what a program's help says about its commands: summaries, groups, notes and examples. Options
-// are documented where they are added. --help and docs/reference/command-line.md are made from both.
+// ProgramDoc: the help on a program's commands: summaries, groups, notes and examples. Options are
+// documented where they are added. --help and docs/reference/command-line.md are generated from both.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ namespace fedge::apps {
 
 struct Example {
   std::string purpose;  // "Create three join tokens"
-  std::string command;  // one line that a shell runs
+  std::string command;  // one shell line
 };
 
-// A list of names and meanings, "Exit codes" for one.
+// A list of names and meanings, for example "Exit codes".
 struct NamedList {
   std::string title;
   std::vector<std::pair<std::string, std::string>> entries;

@@ -1,4 +1,5 @@
-// Checks of an option's value. Each says in the help what is allowed, and in an error what would be right.
+// Checks of an option's value. Each describes the allowed values in the help, and in its error the correct
+// ones.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,7 +18,7 @@ CLI::Validator one_of(const std::vector<std::string>& words);
 std::string unknown_word(const std::string& what, const std::string& word,
                          const std::vector<std::string>& known);
 
-// Options that several commands have.
+// Options that several commands have in common.
 void add_format(CLI::App& command, std::string& format);
 void add_log_level(CLI::App& command, std::string& level);
 void add_assignments(CLI::App& command, std::vector<std::string>& assignments);

@@ -145,7 +145,7 @@ Result<std::string> verify_audit(const AccessOptions& options) {
   return "OK: " + std::to_string(summary.entries) + " entries, head " + summary.head + "\n";
 }
 
-// A key's first digits are enough to tell it apart.
+// Shortens a key, whose first digits identify it well enough.
 std::string short_actor(const std::string& actor) {
   return actor.starts_with("key ") ? actor.substr(0, 16) : actor;
 }

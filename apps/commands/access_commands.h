@@ -18,8 +18,8 @@ class AccessCommands {
   explicit AccessCommands(CLI::App& app);
   ~AccessCommands();
 
-  // Executes the command that was given, after the command line has been parsed, and returns the text to
-  // print; nothing if it is none of these. `audit ls` prints its list itself.
+  // Executes the command that was parsed and returns the text to print; nothing if it is none of these.
+  // `audit ls` prints its list itself.
   std::optional<Result<std::string>> run() const;
 
  private:

@@ -52,7 +52,7 @@ std::vector<std::string> aggregation_names() {
   return names;
 }
 
-// Where an option without a section belongs: to the part of the chosen strategy that has it.
+// The section prefix of an option without one: that of the strategy's part that has the option.
 std::string section_of(const std::string& key, const StrategySpec& parts) {
   for (const PartDoc& part : describe_parts()) {
     if (part.name != parts.aggregator_kind && part.name != parts.server_optimizer_kind) continue;
@@ -102,7 +102,7 @@ Result<std::uint64_t> number_in(const std::map<std::string, std::string>& metada
 
 struct Model {
   std::shared_ptr<const ParameterLayout> layout;
-  std::string origin;      // the file whose tensors are the measure
+  std::string origin;      // file whose tensors the others must match
   ParameterVector values;  // of the global model, or zeros
   bool global = false;
 };
@@ -123,7 +123,7 @@ Result<Model> open_model(const AggregateOptions& options) {
   return model;
 }
 
-// Reads the file once: every value checked, and the norm taken.
+// Reads the file once: checks every value and computes the norm.
 Result<Update> open_update(const std::string& path, std::uint32_t number, const Model& model,
                            const FixedPoint& format) {
   FEDGE_TRY(file, ReadOnlyFile::open(path));

@@ -12,7 +12,8 @@
 
 namespace fedge::apps {
 
-// `Options` has the strings data_directory and format. The parser fills it in for the command's function.
+// `Options` must have the strings data_directory and format. The parser fills it in for the command's
+// function.
 template <class Options>
 class CommandTable {
  public:
@@ -27,7 +28,7 @@ class CommandTable {
     return command;
   }
   void add_format(CLI::App* command) { apps::add_format(*command, options.format); }
-  // The output of the command that was given; nothing if it is none of these.
+  // The output of the command that was parsed; nothing if it is none of these.
   std::optional<Result<std::string>> run() const {
     for (const auto& [command, action] : commands_)
       if (command->parsed()) return action(options);

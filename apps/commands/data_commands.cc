@@ -37,7 +37,7 @@ Result<Shared> share_out(const DataOptions& options) {
   return Shared{config.seed, *task};
 }
 
-// Eight bytes of length and the header, which ends where a float may begin.
+// The safetensors header with its length in front (8 bytes), padded so that the data is aligned for floats.
 std::string header_of(std::size_t samples, const learn::InputShape& shape) {
   const std::size_t images = samples * shape.size() * sizeof(float);
   std::string text = "{\"images\":{\"dtype\":\"F32\",\"shape\":[" + std::to_string(samples) + "," +
@@ -86,7 +86,7 @@ Result<void> write_text(const learn::TaskSpec& spec, const learn::Dataset& data,
   return write_file_atomic(path, text);
 }
 
-// How many of each class: a column for each if they are few, else the names of those that the client has.
+// Class counts: one column for each of a few classes, else the names of the classes that the client has.
 constexpr std::size_t kColumns = 16;
 constexpr std::size_t kNamed = 4;
 

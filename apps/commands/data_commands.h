@@ -1,4 +1,4 @@
-// `fedge data`: which samples each client of a run has, and writing them to files for a trainer program.
+// `fedge data`: lists the samples of a run's clients, and writes them to files for a trainer program.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ namespace fedge::apps {
 struct DataOptions {
   std::string run_file;
   std::vector<std::string> assignments;  // --set
-  std::string out;                       // partition: the directory, made if absent
+  std::string out;                       // partition: the directory, created if absent
   std::optional<std::uint32_t> client;   // partition: only this one
-  std::string corpus;                    // tokenizer: what is learned from
+  std::string corpus;                    // tokenizer: the text to learn from
   std::string directory;
   std::size_t vocabulary = 1024;
 };
 
 // Writes client-N.safetensors: `images` (float32, samples x height x width x channels, normalised) and
-// `labels` (uint8), the samples that the built-in trainer would use, in its order; of a text client-N.txt,
-// what its samples say. What is to be said on the terminal.
+// `labels` (uint8), the samples of the built-in trainer in its order. For text data it writes the samples'
+// text to client-N.txt. Returns the text to print.
 Result<std::string> partition_data(const DataOptions& options);
-// A table of clients, their samples and how many there are of each class.
+// A table of clients, their samples and the number of samples of each class.
 Result<std::string> list_data(const DataOptions& options);
-// Learns a table of byte pairs from a corpus' training text and writes it.
+// Learns byte pair merges from a corpus' training text and writes them to a file.
 Result<std::string> learn_tokenizer(const DataOptions& options);
 
 }  // namespace fedge::apps

@@ -1,4 +1,4 @@
-// A list for people or for programs: a table with aligned columns, or JSON.
+// Listing: rows for people or programs: a table with aligned columns, or JSON.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@ namespace fedge::apps {
 
 class Listing {
  public:
-  using Cell = std::variant<std::monostate, std::int64_t, bool, std::string>;  // the first: nothing to say
+  using Cell = std::variant<std::monostate, std::int64_t, bool, std::string>;  // the first: no value
 
   explicit Listing(std::vector<std::string> columns) : columns_(std::move(columns)) {}
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
 
-  // A line of names, and one for each row; numbers are flushed right.
+  // A line of column names, and one for each row; numbers are right-aligned.
   std::string table() const;
-  // An array of objects, one a line.
+  // An array of objects, one on each line.
   std::string json() const;
-  // Of the one row there is: a line for each column, or an object.
+  // For a listing of one row: a line for each column, or an object.
   std::string lines() const;
   std::string object() const;
 

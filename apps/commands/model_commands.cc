@@ -69,7 +69,7 @@ Result<const learn::Adapters*> adapters_of(const learn::ModelFile& file, const s
   return file.model->adapters();
 }
 
-// The task of the merged model: that of the adapted model, without its adapter.
+// The task of the merged model: that of the adapted model without its adapter.
 Result<std::string> without_adapters(const std::string& task) {
   FEDGE_TRY(document, config::parse_toml(task, "task"));
   config::Table kept;

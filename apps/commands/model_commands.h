@@ -27,7 +27,7 @@ struct ModelOptions {
 class ModelCommands {
  public:
   explicit ModelCommands(CLI::App& app);
-  // The output of the command that was given; nothing if it is none of these.
+  // The output of the command that was parsed; nothing if it is none of these.
   std::optional<Result<std::string>> run() const;
 
  private:

@@ -81,11 +81,11 @@ Result<std::vector<std::size_t>> ranks_of(const EvaluationOptions& options, cons
 struct Figures {
   std::size_t ranks;  // SIZE_MAX: the model has no adapters
   learn::Evaluation held_out;
-  double energy = 0;  // share of all ranks'
+  double energy = 0;  // fraction of the energy of all ranks
   std::optional<learn::RougeScore> rouge;
 };
 
-// The share of the adapters' energy that lies in their first ranks; 0 if the adapters are all zero.
+// The fraction of the adapters' energy in their first ranks; 0 if the adapters are all zero.
 double energy_share(const learn::Adapters& adapters, std::span<const float> values, std::size_t ranks) {
   const double all = learn::energy(adapters.shape(), values, {0, adapters.rank()});
   return all > 0 ? learn::energy(adapters.shape(), values, {0, ranks}) / all : 0;

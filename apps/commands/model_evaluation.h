@@ -1,5 +1,5 @@
-// `fedge model evaluate`: a model's metrics on held-out data, with all ranks of its adapters and with the
-// first ranks only.
+// `fedge model evaluate`: a model's metrics on held-out data, with all ranks of its adapters and with only
+// the first ranks.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@ namespace fedge::apps {
 struct EvaluationOptions {
   std::string file;
   std::string dataset;             // empty: the one that the model was trained on
-  std::string directory;           // of that
-  std::size_t test_windows = 0;    // of a text: held-out samples a group; 0: as in the model's file
-  std::vector<std::size_t> ranks;  // empty: those that it was trained for
-  std::size_t rouge = 0;           // held-out lines a group that it is to end
+  std::string directory;           // the directory of `dataset`
+  std::size_t test_windows = 0;    // text: held-out samples per group; 0: as in the model's file
+  std::vector<std::size_t> ranks;  // numbers of ranks; empty: those that it was trained for
+  std::size_t rouge = 0;           // held-out lines per group that the model must complete
   std::size_t threads = 1;
   bool json = false;
 };
 
-// Prints a line for each number of ranks as soon as it is known. kInvalid names the option or the file.
+// Prints a line for each number of ranks as soon as it is evaluated. kInvalid names the option or the file.
 Result<void> evaluate_model(const EvaluationOptions& options, std::FILE* out);
 
 }  // namespace fedge::apps

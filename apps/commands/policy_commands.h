@@ -1,4 +1,4 @@
-// `fedge tracks add`, `lift` and `ls`: the disagreements of a run while it goes on.
+// `fedge tracks add`, `lift` and `ls`: the disagreements of a running run.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace fedge::apps {
 struct PolicyOptions {
   std::string data_directory;  // the coordinator's
   std::int64_t run = 0;        // its number; 0: the only one in progress
-  std::size_t place = 0;       // lift: as ls counts them, from 1
+  std::size_t place = 0;       // lift: number in the list of ls, from 1
   // add: as in a policy file.
   std::string kind;
   std::vector<std::string> clients;
@@ -25,7 +25,7 @@ struct PolicyOptions {
   bool deep = false;
 };
 
-// What is to be said on the terminal.
+// Each returns the text to print.
 Result<std::string> add_disagreement(const PolicyOptions& options);
 Result<std::string> lift_disagreement(const PolicyOptions& options);
 Result<std::string> list_disagreements(const PolicyOptions& options);

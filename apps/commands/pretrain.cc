@@ -18,13 +18,13 @@
 namespace fedge::apps {
 namespace {
 
-constexpr std::uint64_t kLines = 20;  // of progress
+constexpr std::uint64_t kLines = 20;  // lines of progress
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Prints a line every so many steps: the mean loss of the steps since the last one.
+// Prints a line at regular steps: the mean loss since the last line.
 class Progress {
  public:
   Progress(std::uint64_t steps, std::size_t per_step, std::FILE* out)
@@ -62,7 +62,7 @@ void print(const learn::Evaluation& evaluation, std::FILE* out) {
 }  // namespace
 
 Result<void> pretrain(const run::RunConfig& config, const PretrainCommand& command, std::FILE* out) {
-  // Checked first, not after an hour of training.
+  // Check this before an hour of training.
   if (const auto parent = std::filesystem::absolute(command.out).parent_path();
       ::access(parent.c_str(), W_OK | X_OK) != 0)
     return system_error("cannot write into", parent, errno);

@@ -1,5 +1,5 @@
-// fedge-sim pretrain: trains the run file's model on all of its data in one place, prints how it goes, and
-// writes it as a base for runs.
+// `fedge-sim pretrain`: trains the run file's model on all of its data centrally, prints the progress, and
+// writes the model as a base for runs.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace fedge::apps {
 
 struct PretrainCommand {
   std::string out = "base.safetensors";
-  std::vector<std::uint32_t> labels;  // samples of others are left out; empty: none
-  std::size_t threads = 1;            // of the evaluation
+  std::vector<std::uint32_t> labels;  // train on these labels only; empty: all
+  std::size_t threads = 1;            // for the evaluation
   std::function<bool()> interrupted;
 };
 

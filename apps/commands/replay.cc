@@ -41,7 +41,7 @@ std::string number(double value, const char* format) {
   return text;
 }
 
-// Each track's models where there are tracks.
+// Prints one line for each track if the run has tracks.
 void print_row(const sim::ReplayedRound& round, std::FILE* out) {
   const auto& made = round.replayed;
   const auto row = [&](const std::string& recorded, const std::string& replayed, double accuracy) {

@@ -123,7 +123,7 @@ Result<std::string> log_run(const RunOptions& options) {
   return list.table();
 }
 
-// Writes the change to the audit log before it takes effect. A submitted run has an id but no number yet.
+// Records the change in the audit log before it takes effect. A submitted run has an id but no number yet.
 Result<std::uint64_t> note(const RunOptions& options, const char* action, const server::RunRecord& run) {
   char id[17];
   std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(run.id.value()));
@@ -134,7 +134,7 @@ Result<std::uint64_t> note(const RunOptions& options, const char* action, const 
       .record({server::operator_name(), action, "run " + run.name, details});
 }
 
-// Notes in the audit log that the change of this entry failed, if the log can still be written.
+// Records in the audit log that this entry's change failed; ignores errors.
 Error failed(const RunOptions& options, std::uint64_t entry, const char* action, const Error& error) {
   (void)server::AuditLog(options.data_directory).append(server::change_failed(entry, action, error.message));
   return error;
@@ -150,7 +150,7 @@ Result<std::string> say(const RunOptions& options, server::RunStore& store, cons
   return "run " + std::to_string(run.number.value()) + " is " + name_of(run.status) + "\n";
 }
 
-// Requests a change of state; a running coordinator looks for requests every second.
+// Requests a change of state; a running coordinator checks for requests every second.
 Result<std::string> ask(const RunOptions& options, server::RunStatus wanted, const char* action) {
   FEDGE_TRY(store, open_store(options));
   FEDGE_TRY(run, find_run(*store, options));

@@ -1,4 +1,4 @@
-// `fedge run`: the runs of a coordinator's data directory, whether or not the coordinator is running.
+// `fedge run`: the runs in a coordinator's data directory, whether or not the coordinator is running.
 #pragma once
 
 #include <memory>

@@ -17,7 +17,8 @@ namespace {
 using aggregation::PartDoc;
 using aggregation::Recipe;
 
-// Where kinds share a section, an option's text begins with those that have it: "top_k, rand_k: ...".
+// Whether the option applies to this kind. Where kinds share a section, its text begins with the kinds that
+// have it: "top_k, rand_k: ...".
 bool concerns(const config::KeyDoc& option, const std::string& kind) {
   const std::string owners = option.doc.substr(0, option.doc.find(": "));
   return owners.size() == option.doc.size() ||
@@ -40,7 +41,7 @@ std::vector<PartDoc> all_parts() {
   return parts;
 }
 
-// What a recipe fixes; everything else is at its default and may be chosen.
+// The parts that a recipe fixes; all others have defaults and may be changed.
 std::string parts_of(const Recipe& recipe) {
   std::string text;
   for (const auto& [part, name] :
@@ -59,7 +60,7 @@ std::string short_name(const config::KeyDoc& option) {
 
 std::string cited(const std::string& paper) { return paper.empty() ? "" : " [" + paper + "]"; }
 
-// A name and what is said about it, in lines of a terminal.
+// A name and its description, wrapped for a terminal.
 std::string entry(const std::string& indent, const std::string& name, const std::string& about) {
   constexpr std::size_t kColumn = 23;
   std::string line = indent + name;

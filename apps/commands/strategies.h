@@ -7,7 +7,7 @@
 
 namespace fedge::apps {
 
-// For a terminal: all of them, or those of this name; empty if there is none.
+// For a terminal: all strategies and parts, or those with this name; empty if there is none.
 std::string strategies(const std::string& name);
 std::vector<std::string> strategy_names();
 // docs/reference/strategies.md.

@@ -17,7 +17,7 @@ namespace {
 using aggregation::Policy;
 using aggregation::Resolution;
 
-// The clients of a run: of the rest of the file only [data] is looked at.
+// The number of clients of a run; reads only the section [data].
 Result<std::size_t> clients_of(const config::Document& run) {
   config::Table data;
   if (const auto section = run.root.find("data"); section != run.root.end()) data.insert(*section);
@@ -42,7 +42,7 @@ Result<Policy> read_tracks(const config::Document& document) {
   return policy;
 }
 
-// Clients in the order of their names as texts.
+// Sorts clients by their names.
 class Names {
  public:
   explicit Names(const Policy& policy) : rank_(policy.clients) {
@@ -62,7 +62,7 @@ class Names {
     return sorted;
   }
 
-  // The tracks in the order of their patterns' names.
+  // The tracks, sorted by the names in their patterns.
   std::vector<std::size_t> in_order(const Resolution& resolution) const {
     std::vector<std::vector<ClientId>> patterns;
     for (std::size_t t = 0; t < resolution.tracks(); ++t) patterns.push_back(in_order(resolution.pattern(t)));
@@ -79,7 +79,7 @@ class Names {
   std::uint32_t rank(ClientId client) const { return rank_[client.value()]; }
 
   std::vector<std::string> names_;
-  std::vector<std::uint32_t> rank_;  // by client: its name's place among all names
+  std::vector<std::uint32_t> rank_;  // by client: position of its name among all names
 };
 
 std::string json_list(const Names& names, std::span<const ClientId> clients) {
@@ -106,8 +106,8 @@ void print_json(const Resolution& resolution, const Policy& policy, std::uint32_
 
 constexpr std::size_t kShown = 6;
 
-// "none", "a, b", or of many the first: "a, b, c, d, e, f, ... (17)". At least kShown of `first` if there
-// are as many.
+// "none", "a, b", or the beginning of a long list: "a, b, c, d, e, f, ... (17)". `first` must have at least
+// min(kShown, count) clients.
 std::string short_list(const Policy& policy, std::span<const ClientId> first, std::size_t count) {
   if (count == 0) return "none";
   std::string text = policy.name(first.front());
@@ -120,7 +120,7 @@ std::string short_list(const Policy& policy, std::span<const ClientId> clients) 
   return short_list(policy, clients, clients.size());
 }
 
-// Without listing them all: there may be a million for each of thousands of tracks.
+// Does not build the full lists: there may be a million members for each of thousands of tracks.
 std::string short_members(const Policy& policy, const Resolution& resolution, std::size_t track) {
   const std::size_t count = resolution.member_count(track);
   if (count <= kShown) return short_list(policy, resolution.members(track));
@@ -130,7 +130,7 @@ std::string short_members(const Policy& policy, const Resolution& resolution, st
   return short_list(policy, first, count);
 }
 
-// Lists and tracks in the policy's order of clients.
+// Prints lists and tracks in the policy's order of clients.
 void print_text(const Resolution& resolution, const Policy& policy, std::uint32_t round, std::FILE* out) {
   std::fprintf(out, "round %u: %zu %s, %llu trainings by %zu clients\n", round, resolution.tracks(),
                resolution.tracks() == 1 ? "track" : "tracks",

@@ -1,5 +1,5 @@
-// `fedge tracks resolve`: which models a policy makes its clients train side by side in a round, who uses and
-// who trains each.
+// `fedge tracks resolve`: shows which models a policy makes its clients train in parallel in a round, and
+// who uses and who trains each.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ struct TracksOptions {
   std::string policy;  // a policy file, or a run file with a section [tracks]
   std::uint32_t round = 1;
   bool json = false;
-  bool strict = false;  // whatever the policy says
+  bool strict = false;  // resolve strictly, whatever the policy says
 };
 
 // Writes track by track, so that memory does not grow with the lists of members. JSON: one line,
 //   {"round":3,"load":11,"tracks":[{"exclude":["1"],"members":["0"],"owners":["0"]}],"withdrawn":[]}
-// with clients by name, every list in the order of these texts, tracks in the order of their exclude.
+// with clients by name; lists are sorted by name, tracks by their `exclude` list.
 Result<void> resolve_tracks(const TracksOptions& options, std::FILE* out);
 
 }  // namespace fedge::apps

@@ -1,4 +1,4 @@
-// `fedge dht`: a node of the directory, and the records in it.
+// `fedge dht`: runs a node of the directory, and reads and publishes its records.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ class DhtCommands {
   explicit DhtCommands(CLI::App& app);
   ~DhtCommands();
 
-  // Executes the command that was given, after the command line has been parsed, and returns the program's
-  // exit code; nothing if it is none of these.
+  // Executes the command that was parsed and returns the program's exit code; nothing if it is none of
+  // these.
   std::optional<int> run(const std::string& program) const;
 
  private:

@@ -14,7 +14,7 @@ struct DirectoryCheck {
   std::string detail;  // the finding, and how to correct it
 };
 
-// The checks in the order in which they were made. Blocks, with a time limit for each step.
+// The checks in the order of execution. Blocks, with a time limit for each step.
 std::vector<DirectoryCheck> examine_directory(const dht::NodeSettings& settings);
 
 }  // namespace fedge::apps

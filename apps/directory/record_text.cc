@@ -15,7 +15,7 @@ namespace {
 using nlohmann::ordered_json;
 
 Result<Digest> parse_digest(const std::string& text, const std::string& what) {
-  const auto parsed = parse_public_key(text);  // 32 bytes as well
+  const auto parsed = parse_public_key(text);  // also 32 bytes
   if (!parsed)
     return invalid(what + " must be 64 lower-case hexadecimal digits, not '" + text.substr(0, 80) + "'");
   return parsed->bytes;
@@ -29,7 +29,7 @@ Result<std::uint32_t> parse_track(const std::string& text) {
   return track;
 }
 
-// A node's or a model's key: those of a signer for a run.
+// The key of a node's or a model's record, from a signer and a run.
 Result<dht::Key> key_of_run(const std::vector<std::string>& words) {
   FEDGE_TRY(signer, parse_public_key(words[1]));
   FEDGE_TRY(run, parse_run_id(words[2]));

@@ -1,4 +1,4 @@
-// What is asked for in the directory, and what is found there, as `fedge dht` reads and prints it.
+// Parses the directory keys of `fedge dht`, and prints the records.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace fedge::apps {
 
-// {"run", NAME}, {"coordinator", KEY}, {"node", KEY, RUN}, {"model", KEY, RUN[, TRACK]}, {"peers", OBJECT} or
-// {"key", KEY}; keys and objects are 64 hexadecimal digits, runs 16. The error says which word is wrong.
+// Parses {"run", NAME}, {"coordinator", KEY}, {"node", KEY, RUN}, {"model", KEY, RUN[, TRACK]}, {"peers",
+// OBJECT} or {"key", KEY}. Keys and objects are 64 hexadecimal digits, runs 16. The error names the wrong
+// word.
 Result<dht::Key> key_sought(const std::vector<std::string>& words);
 // The run's number as 16 hexadecimal digits.
 std::string text_of(RunId run);

@@ -1,5 +1,5 @@
-// Visit: a node of the directory for as long as a command takes: it enters, waits until somebody answers,
-// asks or publishes, and leaves. Blocks, with a time limit for each step.
+// Visit: a node of the directory for the duration of a command: enters, waits for an answer, looks up or
+// publishes, and leaves. Blocks, with a time limit for each step.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -14,19 +14,19 @@ namespace fedge::apps {
 
 class Visit {
  public:
-  // Enters; does not wait for anybody.
+  // Enters; does not wait for an answer.
   static Result<std::unique_ptr<Visit>> begin(const dht::NodeSettings& settings);
 
   dht::NetworkDirectory& directory() { return node_->directory(); }
-  // Until a node has answered. kUnavailable: none has within this time.
+  // Waits until a node has answered. kUnavailable: none has within this time.
   Result<void> wait_for_contact(Duration patience);
-  // kUnavailable: nobody answers.
+  // kUnavailable: no node answers.
   Result<std::vector<dht::Record>> lookup(const dht::Key& key, Duration patience);
   Result<void> publish(const dht::Record& record, Duration patience);
 
  private:
   explicit Visit(std::unique_ptr<boost::asio::io_context> io) : io_(std::move(io)) {}
-  // Whether it came to hold in time.
+  // Whether the condition became true in time.
   bool run_until(const std::function<bool()>& condition, Duration patience);
 
   std::unique_ptr<boost::asio::io_context> io_;

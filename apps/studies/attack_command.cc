@@ -13,7 +13,7 @@ namespace {
 
 struct Column {
   std::string name;
-  std::vector<sim::AttackResult> results;  // by seed
+  std::vector<sim::AttackResult> results;  // one for each seed
 };
 
 sim::Interval interval(const Column& column, const sim::AttackFigure& figure) {

@@ -5,7 +5,7 @@
 namespace fedge::apps {
 namespace {
 
-// printf counts the bytes of "±" for two columns.
+// Pads by characters: printf would count the two bytes of "±" as two columns.
 std::string padded(const std::string& text, std::size_t width) {
   std::size_t columns = 0;
   for (const char c : text) columns += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;

@@ -1,4 +1,4 @@
-// Figures with their intervals, in tables of text and in JSON. Pure but for print_row.
+// Formats metrics with their intervals, for text tables and JSON. Pure, except print_row.
 #pragma once
 
 #include <cstdio>
@@ -9,12 +9,12 @@
 
 namespace fedge::apps {
 
-std::string number(double value, const char* format);  // as printf has it
+std::string number(double value, const char* format);  // as printf does
 std::string with_decimals(double value, int decimals);
-// "12.34 ± 0.05"; "-" where nothing was measured.
+// "12.34 ± 0.05"; "-" if not measured.
 std::string shown(const sim::Interval& interval, int decimals);
-std::string json_number(double value);  // null where nothing was measured
-// A label and cells, in columns.
+std::string json_number(double value);  // null if not measured
+// Prints a label and cells in columns.
 void print_row(std::FILE* out, const std::string& label, const std::vector<std::string>& cells);
 
 }  // namespace fedge::apps

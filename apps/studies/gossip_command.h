@@ -1,5 +1,5 @@
-// `fedge-sim gossip`: a run file's clients without a common model: each trains its own and mixes it with
-// those of its neighbours; the baseline that rounds without a server are compared with.
+// `fedge-sim gossip`: the baseline for serverless rounds: without a common model, each client trains its
+// own model and mixes it with those of its neighbours.
 #pragma once
 
 #include <cstddef>
@@ -30,11 +30,11 @@ struct GossipCommand {
 // Adds the subcommand, which fills in `command`.
 CLI::App* add_gossip(CLI::App& app, GossipCommand& command);
 
-// Table: a row for each round that is evaluated, printed as it ends. JSON: one object at the end,
+// Table: a row for each evaluated round, printed as the round ends. JSON: one object at the end,
 //   {"name":"fashion-mlp","clients":50,"degree":10,"topology":"each_round","evaluated":"mixed","tested":50,
 //    "rounds":[{"round":1,"accuracy_mean":0.5,"accuracy_least":0.1,"accuracy_most":0.7,"average_accuracy":0.6,
 //     "consensus_distance":1.5},...],"models_hash":"..."}
-// Errors name the option or the key of the run file that is at fault.
+// Errors name the wrong option or key of the run file.
 Result<void> run_gossip_command(const GossipCommand& command, std::FILE* out);
 
 }  // namespace fedge::apps

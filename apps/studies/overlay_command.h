@@ -1,4 +1,4 @@
-// `fedge-sim overlay`: Chord, Pastry and Kademlia in virtual time, side by side.
+// `fedge-sim overlay`: compares Chord, Pastry and Kademlia in virtual time.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct OverlayCommand {
   long long warm_up = -1;  // negative: ceil(log2 nodes)
   double round_ms = 1000;
   double rpc_timeout_ms = 500;
-  bool open_interval = false;  // fingers in (n, k) as in the paper's pseudo-code
+  bool open_interval = false;  // fingers in (n, k), as in the paper's pseudo-code
   std::size_t jobs = 1;
   bool json = false;
 };

@@ -13,7 +13,7 @@
 namespace fedge::apps {
 namespace {
 
-// Errors of the options begin with an option's name.
+// Errors of the study begin with an option's name without dashes.
 Error of_option(const Error& error) { return error.with_prefix("--"); }
 
 Result<void> set_mechanisms(const SwarmCommand& command, sim::SwarmRoundOptions& round) {

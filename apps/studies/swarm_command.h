@@ -1,5 +1,5 @@
-// `fedge-sim swarm`: rounds of serverless federated learning in slots: the cost of a warm-up that hides the
-// owners of chunks, and what honest-but-curious receivers still learn.
+// `fedge-sim swarm`: simulates rounds of serverless federated learning in slots. Measures the cost of a
+// warm-up that hides the owners of chunks, and what honest-but-curious receivers still learn.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,8 @@ CLI::App* add_swarm(CLI::App& app, SwarmCommand& command);
 //   {"nodes":100,"chunks":206,"scheduler":"greedy_fastest_first","warmup":"all","k_mode":"per_universe",
 //    "seeds":5,"deadlock":null,"failed_open":[],"figures":{"warmup_slots":{"mean":240,"half_width":1},...},
 //    "slots":1,"transfers":1,"wall_seconds":1,"slots_per_second":1,"log_hashes":["..."]}
-// where null means not measured, and "deadlock" names the violated inequality because of which owners had to
-// send. Errors name the wrong option.
+// null means not measured; "deadlock" names the violated inequality that forced owners to send. Errors name
+// the wrong option.
 Result<void> run_swarm_command(const SwarmCommand& command, std::FILE* out);
 
 }  // namespace fedge::apps

@@ -1,4 +1,4 @@
-// The commands of `fedge` that work on a coordinator's data directory, and on the directory of coordinators.
+// Help of the `fedge` commands for a coordinator's data directory and for the directory of coordinators.
 #include "apps/cli/docs/parts.h"
 
 namespace fedge::apps {

@@ -1,4 +1,4 @@
-// The commands of `fedge` that work on data and models in files.
+// Help of the `fedge` commands for data and models in files.
 #include "apps/cli/docs/parts.h"
 
 namespace fedge::apps {

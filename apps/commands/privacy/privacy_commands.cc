@@ -79,7 +79,7 @@ std::string plain(double value) {
   return text;
 }
 
-// The options of the mechanism that was asked for.
+// The options of the selected mechanism.
 class Numbers {
  public:
   Numbers(const PrivacyOptions& options) : options_(options) {}  // NOLINT(google-explicit-constructor)
@@ -179,7 +179,7 @@ std::string rounded_up(double value) {
   return text;
 }
 
-// The result, then the options that it belongs to.
+// The result, then the options on which it depends.
 using NamedFigures = std::vector<std::pair<std::string, double>>;
 
 Result<std::string> present(const PrivacyOptions& options, const NamedFigures& figures, bool steps) {

@@ -1,4 +1,4 @@
-// `fedge privacy epsilon`, `noise`, `rounds`: differential privacy guarantees, calculated before a run. Each
+// `fedge privacy epsilon`, `noise`, `rounds`: computes differential privacy guarantees before a run. Each
 // returns the text to print.
 #pragma once
 
@@ -14,10 +14,10 @@ namespace fedge::apps {
 
 struct PrivacyOptions {
   std::string mechanism = "subsampled-gaussian";
-  std::map<std::string, std::optional<double>> numbers;  // by option, "noise-multiplier"; the mechanism's own
+  std::map<std::string, std::optional<double>> numbers;  // by option, "noise-multiplier"
   std::uint64_t steps = 1;
   double delta = 0;
-  double epsilon = 0;  // noise, rounds: what is to be kept
+  double epsilon = 0;  // noise, rounds: the epsilon to keep
   std::string accountant = "pld";
   std::string format = "table";
 };
@@ -25,7 +25,7 @@ struct PrivacyOptions {
 class PrivacyCommands {
  public:
   explicit PrivacyCommands(CLI::App& app);
-  // The output of the command that was given; nothing if it is none of these.
+  // The output of the command that was parsed; nothing if it is none of these.
   std::optional<Result<std::string>> run() const;
 
  private:

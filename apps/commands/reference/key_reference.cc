@@ -35,7 +35,7 @@ std::vector<KeyDoc> keys_of(const std::string& page) {
   return keys;
 }
 
-// A meaning is one line, then perhaps a line for each value: "flat: the norm is reduced ...".
+// Splits a meaning into its first line and a line for each value: "flat: the norm is reduced ...".
 std::vector<std::string> lines_of(const KeyDoc& key) {
   std::vector<std::string> lines;
   for (std::size_t begin = 0; begin <= key.doc.size();) {

@@ -1,4 +1,4 @@
-// Pages of docs/reference/ and their form on a terminal, made from the tables that check configuration files.
+// Pages of docs/reference/, also for a terminal, generated from the tables that check configuration files.
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@ namespace fedge::apps {
 // `fedge reference`: every key with its default, type and meaning. `page`: "run-file" or "coordinator".
 std::string key_reference(const std::string& page, bool markdown);
 
-// A Markdown table of these keys. Below it, each value of a key whose meaning has a line per value. `name`
-// gives the text of the first column.
+// A Markdown table of these keys, and below it the values of keys whose meaning has a line for each value.
+// `name` returns the text of the first column.
 std::string key_table(std::span<const config::KeyDoc> keys, const std::string& first_column,
                       std::string (*name)(const config::KeyDoc& key));
 
