@@ -15,7 +15,7 @@ namespace fedge::client {
 struct BackoffRules {
   Duration first = seconds(1);
   Duration longest = seconds(60);
-  // if the coordinator does not know the key or speaks another protocol version
+  // Applies while the coordinator does not know the key or speaks another protocol version
   Duration unknown = seconds(120);
 };
 

@@ -48,8 +48,7 @@ void ServerlessUpdates::fetch_model(const protocol::Manifest& model) {
 void ServerlessUpdates::take(const protocol::ServerlessUpdate& update,
                              std::shared_ptr<protocol::StoredObject> own) {
   const protocol::ObjectId id = update.update.id();
-  // more than a round can aggregate
-  if (updates_.size() == protocol::kMaxAggregated && !updates_.contains(id)) return;
+  if (updates_.size() == protocol::kMaxAggregated && !updates_.contains(id)) return;  // beyond the limit
   const auto [known, fresh] = updates_.try_emplace(id);
   if (warming() && planned_.insert(id).second) open_all();
   // A coordinator that was restarted sends the message again.

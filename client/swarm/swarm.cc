@@ -364,8 +364,7 @@ void SwarmImpl::dropped(ClientId client, const std::string& reason) {
              .with("client", client == swarm::kCoordinator ? std::int64_t{-1} : std::int64_t{client.value()})
              .with("reason", reason));
   const auto contact = contacts_.find(client);
-  if (contact == contacts_.end())
-    return;  // the coordinator: the exchange takes no more of this object from it
+  if (contact == contacts_.end()) return;  // the coordinator: the exchange itself has dropped it
   contact->second.banned = true;
   if (contact->second.link) refuse(contact->second.link, ErrorCode::kInvalid, reason);
 }

@@ -19,8 +19,7 @@
 namespace fedge::client {
 
 struct SwarmOptions {
-  std::optional<protocol::Address>
-      listen;  // where other clients may connect; none: outgoing connections only
+  std::optional<protocol::Address> listen;  // where others may connect; none: outgoing connections only
   // The address that other clients are told, as Hello's `listens`: a port at the address that the
   // coordinator sees. Empty: the port of `listen`.
   std::string announce;

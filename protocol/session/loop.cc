@@ -24,8 +24,7 @@ struct Timer::Impl {
   }
 
   boost::asio::steady_timer timer;
-  std::shared_ptr<std::uint64_t> set =
-      std::make_shared<std::uint64_t>(0);  // counts at(), after() and cancel()
+  std::shared_ptr<std::uint64_t> set = std::make_shared<std::uint64_t>(0);  // counts waits and cancels
 };
 
 Timer::Timer(boost::asio::io_context& io) : impl_(std::make_unique<Impl>(io)) {}
