@@ -17,7 +17,7 @@
 namespace fedge::server {
 namespace {
 
-// The log's file, open and locked; both end with it.
+// An open, locked file. The destructor closes it, which releases the lock.
 class LockedFile {
  public:
   LockedFile(std::filesystem::path path, int flags, int lock)
@@ -36,7 +36,7 @@ class LockedFile {
   LockedFile(const LockedFile&) = delete;
   LockedFile& operator=(const LockedFile&) = delete;
 
-  bool held() const { return fd_ >= 0; }  // else errno says why not
+  bool held() const { return fd_ >= 0; }  // if false, errno gives the reason
   int get() const { return fd_; }
   Error error(const char* what) const { return system_error(what, path_, errno); }
 
@@ -46,7 +46,7 @@ class LockedFile {
     if (!S_ISREG(info.st_mode)) return invalid(path_.string() + " is not a regular file");
     return static_cast<std::uint64_t>(info.st_size);
   }
-  // These bytes, or fewer if the file ends before.
+  // Reads these bytes, or fewer if the file ends before.
   Result<std::string> read(std::uint64_t offset, std::size_t length) const {
     std::string bytes(length, '\0');
     std::size_t got = 0;
@@ -60,7 +60,7 @@ class LockedFile {
     bytes.resize(got);
     return bytes;
   }
-  // All or, if there is no room, nothing.
+  // Appends all bytes, or none if the disk is full.
   Result<void> append(std::string_view bytes) const {
     FEDGE_TRY(before, size());
     while (!bytes.empty()) {
@@ -68,7 +68,7 @@ class LockedFile {
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) {
         const Error failed = error("cannot write");
-        // What stays of it is cut off with the next entry.
+        // If this fails, the next append cuts off the rest.
         (void)!::ftruncate(fd_, static_cast<off_t>(before));
         return failed;
       }
@@ -83,10 +83,10 @@ class LockedFile {
   int fd_;
 };
 
-// What a new line comes after.
+// The end of the log, which a new line continues.
 struct Tail {
-  std::uint64_t kept = 0;  // bytes of whole lines
-  std::string torn;        // what follows them
+  std::uint64_t kept = 0;  // bytes of complete lines
+  std::string torn;        // incomplete line after them
   std::uint64_t sequence = 0;
   std::string head = first_audit_hash();
 };
@@ -116,7 +116,7 @@ Result<Tail> read_tail(const LockedFile& file, const std::string& name) {
   return tail;
 }
 
-// The last entry, as audit.head has it.
+// The last entry according to audit.head.
 struct Anchor {
   std::uint64_t sequence = 0;
   std::string hash;
@@ -124,12 +124,12 @@ struct Anchor {
 constexpr std::size_t kAnchorDigits = 20;
 constexpr std::size_t kAnchorSize = kAnchorDigits + 1 + 64 + 1;
 
-// Nothing: there is none, as of logs that an older version has begun.
+// Returns nothing if there is no anchor, as in logs of an older version.
 Result<std::optional<Anchor>> read_anchor(const std::filesystem::path& path) {
   const auto text = read_file(path, 4096);
   if (!text && text.error().code == ErrorCode::kNotFound) return std::optional<Anchor>();
   if (!text) return text.error();
-  if (text->empty()) return std::optional<Anchor>();  // a power cut came before its first content
+  if (text->empty()) return std::optional<Anchor>();  // a power cut before the first write
   Anchor anchor;
   const char* end = text->data() + kAnchorDigits;
   const bool shaped = text->size() == kAnchorSize && (*text)[kAnchorDigits] == ' ' && text->back() == '\n';
@@ -142,8 +142,8 @@ Result<std::optional<Anchor>> read_anchor(const std::filesystem::path& path) {
   return std::optional(std::move(anchor));
 }
 
-// In place and of one size, in one sector: it is whole after a power cut, though perhaps the one before,
-// which the log holds as well. The lock on the log is held.
+// Overwrites the anchor in place. Its fixed size fits a sector, so after a power cut it is the new anchor
+// or the one before; the log contains both. The caller holds the lock on the log.
 Result<void> write_anchor(const std::filesystem::path& path, const Anchor& anchor) {
   std::string text = std::to_string(anchor.sequence);
   text = std::string(kAnchorDigits - text.size(), '0') + text + " " + anchor.hash + "\n";
@@ -157,8 +157,8 @@ Result<void> write_anchor(const std::filesystem::path& path, const Anchor& ancho
   return {};
 }
 
-// Where the next entry goes on. A log that ends before the anchor, or otherwise, has lost its end: the entry
-// to say so continues what was lost.
+// Chooses what the next entry continues. If the log ends before the anchor, or has another hash, its end is
+// lost. The next entry then continues from the anchor, and the returned "log.gap" entry records the loss.
 std::optional<AuditEvent> go_on_from(const std::optional<Anchor>& anchor, Tail& tail) {
   if (!anchor || tail.sequence > anchor->sequence || tail.head == anchor->hash) return std::nullopt;
   const std::uint64_t first = std::min(tail.sequence + 1, anchor->sequence);
@@ -170,7 +170,7 @@ std::optional<AuditEvent> go_on_from(const std::optional<Anchor>& anchor, Tail& 
                     {{"reason", "the log was truncated, moved away or replaced"}}};
 }
 
-// Follows the chain from line to line.
+// Checks the hash chain from line to line.
 class Chain {
  public:
   explicit Chain(std::string name) : name_(std::move(name)) {}
@@ -187,7 +187,7 @@ class Chain {
     head_ = entry->hash;
     return entry;
   }
-  // Of a line that is not there as a whole.
+  // Returns the error about an incomplete last line.
   Error unfinished() {
     ++lines_;
     return wrong(
@@ -262,7 +262,7 @@ Result<std::uint64_t> AuditLog::record(const AuditEvent& event) const {
   FEDGE_TRY_VOID(add(event));
   FEDGE_TRY_VOID(file.append(lines));
   FEDGE_TRY_VOID(write_anchor(head_file_, {tail.sequence, tail.head}));
-  // The first entries are only there once the directory knows of the file.
+  // A new file is durable only after its directory is synced.
   if (tail.kept == 0) FEDGE_TRY_VOID(sync_directory(file_.parent_path()));
   return tail.sequence;
 }
@@ -282,7 +282,7 @@ Result<std::vector<AuditEntry>> AuditLog::entries_after(std::uint64_t sequence) 
   if (!file.held() && errno == ENOENT) return std::vector<AuditEntry>();
   if (!file.held()) return file.error("cannot open");
   FEDGE_TRY(size, file.size());
-  // From the end, twice as much each time, until what was read begins with an entry that is not wanted.
+  // Reads from the end with a doubling window, until the window contains an entry at or below `sequence`.
   for (std::uint64_t window = 4 * kMaxAuditLine;; window *= 2) {
     const std::uint64_t from = size > window ? size - window : 0;
     FEDGE_TRY(text, file.read(from, static_cast<std::size_t>(size - from)));
@@ -313,7 +313,7 @@ Result<AuditLog::Summary> AuditLog::verify(const std::string& expected,
   };
   if (!file->held()) return anchor && closed.code == ErrorCode::kNotFound ? cut(0) : closed;
   FEDGE_TRY(size, file->size());
-  // Below this lines are whole and stay as they are: nobody need wait for the end of the reading.
+  // Unlocks: lines within `size` are complete and do not change, so writers need not wait for this reader.
   ::flock(file->get(), LOCK_UN);
   Chain chain(file_.string());
   bool found = expected.empty() || expected == first_audit_hash();

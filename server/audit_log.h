@@ -1,15 +1,13 @@
-// AuditLog: the trail of what changed who may connect and what ran, `audit.log` of the data directory. Lines
-// are appended, never changed; each holds the hash of the one before (server/access/audit_entry.h), so that
-// no line can be altered, left out or moved without a trace. A line is on the disk before what it tells of
-// takes effect, and one that fails after that has a second line that says so: only after a crash, or on a
-// disk without room for it, the log may tell of one thing that did not come to pass, never the other way. The
-// number and hash of the last entry are also in `audit.head`: a log that is cut off, moved away or put back
-// from a backup does not verify, and the next entry continues the lost ones, so that the parts of a log
-// verify again when they are put together.
-// The command-line tool and a running coordinator write at the same time, under a lock on the file itself.
-// Anyone who may write both files may also write them anew: keep a head hash elsewhere and give it to
-// verify().
-// No secret is ever in it. Any thread; appending costs one fsync and reads the last line alone.
+// AuditLog: `audit.log` of the data directory, the record of every change to who may connect and what runs.
+// Lines are only appended. Each contains the hash of the line before (server/access/audit_entry.h), so that
+// altered, removed and moved lines are detected. A line is on the disk before its change takes effect; if
+// the change then fails, a second line says so. So after a crash or on a full disk the log may contain a
+// change that did not happen, but never lacks one that did. The number and hash of the last entry are also
+// in `audit.head`: a log that was truncated, moved away or restored from a backup does not verify. The next
+// entry continues the lost ones, so the parts of a log verify again when they are joined. The command-line
+// tool and a running coordinator may write at the same time, under a lock on the file. A user who may write
+// both files may also forge both: store a head hash elsewhere and pass it to verify(). The log contains no
+// secrets. Any thread; appending costs one fsync and reads only the last line.
 #pragma once
 
 #include <cstdint>
@@ -24,38 +22,40 @@
 
 namespace fedge::server {
 
-// "uid 1000": who runs this program, as the actor of what the command-line tool does.
+// Returns the user that runs this program, for example "uid 1000": the actor of the command-line tool's
+// actions.
 std::string operator_name();
 
-// The action of an entry that says that an earlier one, its subject, did not come to pass.
+// Action of an entry saying that the change of an earlier entry, its subject, did not happen.
 inline constexpr const char* kChangeFailed = "change.failed";
 AuditEvent change_failed(std::uint64_t entry, const std::string& action, const std::string& reason);
 
 class AuditLog {
  public:
-  // The directory must exist when something is appended; the file is made then, mode 0600.
+  // The directory must exist before the first append, which creates the file with mode 0600.
   explicit AuditLog(const std::filesystem::path& data_directory,
                     std::function<UnixSeconds()> calendar = calendar_now);
 
-  // Whatever the error, what the entry tells of must not be done. A torn last line, left by a crash, is cut
-  // off, and an entry "log.repaired" says so. kCorrupt if the last line does not verify otherwise.
+  // Appends an entry. After any error the caller must not carry out the change. A torn last line, left by a
+  // crash, is cut off and an entry "log.repaired" records that. kCorrupt if the last line is otherwise
+  // invalid.
   Result<void> append(const AuditEvent& event) const;
-  // The same; returns the entry's number.
+  // Like append(), and returns the entry's number.
   Result<std::uint64_t> record(const AuditEvent& event) const;
-  // The number of the last entry; 0 if there is none. Reads the last line alone.
+  // Returns the number of the last entry, 0 if there is none. Reads only the last line.
   Result<std::uint64_t> last() const;
-  // The entries above this number, ascending; reads no more of the log than holds them. kCorrupt: one of them
-  // does not hold by itself.
+  // Returns the entries above this number, ascending. Reads only the end of the log that contains them.
+  // kCorrupt: one of them is invalid.
   Result<std::vector<AuditEntry>> entries_after(std::uint64_t sequence) const;
 
   struct Summary {
     std::uint64_t entries = 0;
-    std::string head;  // the last entry's hash, 64 zeros if there is none
+    std::string head;  // hash of the last entry, 64 zeros if there is none
   };
-  // Reads the whole log, line by line, and hands over each entry that holds. kCorrupt names the first line
-  // that does not, and why. With `expected`, a hash that the log once had as its head, kCorrupt also if no
-  // entry has it: then the log has been cut off below it, or replaced; the same for the hash in audit.head.
-  // kNotFound: there is no log.
+  // Reads the whole log and passes each valid entry to `visit`. kCorrupt names the first invalid line and
+  // the reason. With `expected`, a hash that was once the log's head, kCorrupt also if no entry has it: the
+  // log was truncated or replaced. The hash in audit.head is checked in the same way. kNotFound: there is
+  // no log.
   Result<Summary> verify(const std::string& expected = "",
                          const std::function<void(const AuditEntry&)>& visit = {}) const;
 

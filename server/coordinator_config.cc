@@ -47,7 +47,7 @@ void read_limits(config::Reader& limits, CoordinatorConfig& config) {
                                       "for this many seconds. A ping is sent after a third of that time.");
   links.timeouts.ping = links.timeouts.idle / 3;
   JoinRates& rates = config.joining;
-  // What is remembered of an address grows with this.
+  // Bounded, because the memory for an address grows with it.
   rates.wrong_tokens_per_minute = static_cast<std::size_t>(limits.integer(
       "wrong_tokens_per_minute", static_cast<std::int64_t>(rates.wrong_tokens_per_minute), {1, 1000},
       "Maximum number of wrong join tokens per minute from one IPv4 address or IPv6 /64 network. Above it, "

@@ -1,6 +1,6 @@
-// CoordinatorConfig: what a coordinator's own configuration file (`fedge-coordinator --config`) says: where
-// it listens, where it keeps what, and its limits. What is trained is in the run file. Every key, with its
-// default: docs/reference/coordinator.md.
+// CoordinatorConfig: the content of a coordinator's configuration file (`fedge-coordinator --config`):
+// listening address, data directory and limits. The run file describes what is trained.
+// docs/reference/coordinator.md lists every key with its default.
 #pragma once
 
 #include <cstddef>
@@ -20,23 +20,24 @@ namespace fedge::server {
 
 struct CoordinatorConfig {
   protocol::Address listen;
-  std::filesystem::path data_directory;  // empty: not said
+  std::filesystem::path data_directory;  // empty: not given
   std::size_t runs_at_once = 1;
-  std::size_t threads = 0;  // of each, 0: as many as there are processors
+  std::size_t threads = 0;  // per run; 0: number of processors
   std::string log_level;
-  protocol::ListenOptions connections;  // its address is `listen`
+  protocol::ListenOptions connections;  // the address in it is ignored
   JoinRates joining;
   double swarm_upload_mbit = 0;            // 0: no limit
-  std::optional<protocol::Address> admin;  // of the metrics endpoint; none without
+  std::optional<protocol::Address> admin;  // of the metrics endpoint; empty: no endpoint
   std::optional<DirectoryOptions> directory;
 };
 
 // trace, debug, info, warning, error, off.
 const std::vector<std::string>& log_levels();
 
-// An error names the file and line, the key and what would be right. An empty document is all defaults.
+// Reads the configuration. An error names the file, line and key, and a correct value. An empty document
+// gives the defaults.
 Result<CoordinatorConfig> read_coordinator_config(const config::Document& document);
-// Every key, for the reference.
+// Returns every key, for the reference documentation.
 std::vector<config::KeyDoc> describe_coordinator_config();
 
 }  // namespace fedge::server

@@ -1,4 +1,4 @@
-// The coordinator's data directory, as other programs may look into it.
+// Files of a coordinator's data directory, for the coordinator and other programs.
 #pragma once
 
 #include <filesystem>
@@ -11,15 +11,14 @@
 
 namespace fedge::server {
 
-// What `fedge token create` and a running coordinator share: the node key in the data directory and
-// the file with the address the coordinator was last seen listening on. kNotFound: the key is missing beside
-// an enrolment book, whose clients would refuse another one.
+// Opens the coordinator's key, or creates it in a new directory; `fedge token create` uses it too.
+// kNotFound: the key is missing although clients or tokens of this directory refer to it.
 Result<SecretKey> open_coordinator_key(const std::filesystem::path& data_directory);
-// Where the noise of its private runs comes from: a key file of its own.
+// Opens or creates noise.key, the root of the noise in runs with differential privacy.
 Result<Secret> open_noise_key(const std::filesystem::path& data_directory);
 Result<protocol::Address> last_address(const std::filesystem::path& data_directory);
 
-// What a run alone has there: its policy, its chunks, its results.
+// Directories of one run: its policy and chunks, and its results.
 std::filesystem::path run_directory(const std::filesystem::path& data_directory, RunNumber run);
 std::filesystem::path run_results(const std::filesystem::path& data_directory, RunNumber run);
 

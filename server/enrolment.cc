@@ -23,7 +23,7 @@ std::string client_name(const TokenRecord& token) { return "token " + std::to_st
 
 Error refused(const char* reason) { return {ErrorCode::kRefused, reason}; }
 
-// A fault of this machine, whatever its code, must not read like a refusal: clients give up on those.
+// Turns a local error into kUnavailable: a client gives up after a refusal.
 Error unavailable(const Error& error) { return {ErrorCode::kUnavailable, error.message}; }
 
 Error being_written() { return {ErrorCode::kUnavailable, "the enrolment book is being written; try again"}; }
@@ -48,7 +48,7 @@ AuditEvent enrolled(const ClientRecord& client, const Redemption& redemption) {
   return event;
 }
 
-// Why this token cannot be used once more; null if it can.
+// Returns why this token cannot be used again, or null if it can.
 const char* objection(const TokenRecord& token, UnixSeconds now) {
   if (token.used >= token.uses)
     return token.uses == 1 ? "the join token was already used; ask the operator for a new one"
@@ -66,7 +66,8 @@ Enrolment::Enrolment(Enrolment&&) noexcept = default;
 Enrolment& Enrolment::operator=(Enrolment&&) noexcept = default;
 
 Result<EnrolmentStore*> Enrolment::store() {
-  // Once a book has been read here there is nothing to make: what is missing is away.
+  // After the first read the book must exist: a missing file is an error and must not be replaced by a new
+  // book.
   if (store_) {
     const auto in_place = store_->check_in_place();
     if (in_place) return store_.get();
@@ -103,7 +104,7 @@ Result<void> Enrolment::update(const std::function<Result<std::optional<AuditEve
     entry = rows.marks.recorded = sequence;
     return true;
   });
-  // If this cannot be written either, the book shows that it does not know the entry.
+  // If this write fails too, catch_up() finds an entry that the book lacks.
   if (!done && entry) (void)audit_.append(change_failed(*entry, action, done.error().message));
   return done;
 }
@@ -114,7 +115,7 @@ Result<std::vector<AuditEntry>> Enrolment::catch_up(EnrolmentStore& book) {
   std::vector<AuditEntry> made_good;
   if (last <= now.marks.recorded) return made_good;
   FEDGE_TRY_VOID(book.update([&](BookRows& rows) -> Result<bool> {
-    // Whoever else changes the book records it within its transaction: what is unknown now is over.
+    // Other changes are recorded within their transactions: entries that the book lacks now are final.
     FEDGE_TRY(entries, audit_.entries_after(rows.marks.recorded));
     FEDGE_TRY(good, make_good(rows, entries));
     made_good = std::move(good);
@@ -235,7 +236,7 @@ Result<Enrolment::Changes> Enrolment::refresh() {
 
 Result<bool> Enrolment::look() {
   FEDGE_TRY(book, store());
-  // The thread that serves everybody waits for nobody.
+  // Does not wait for other writers: this thread serves all clients.
   const auto rows = book->rows(std::chrono::milliseconds(0));
   if (!rows && book->is_busy()) return false;
   if (!rows) return rows.error();

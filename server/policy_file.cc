@@ -60,7 +60,7 @@ Result<aggregation::Policy> PolicyFile::open(const aggregation::Policy& own) {
 
 Result<std::optional<aggregation::Policy>> PolicyFile::changed() {
   const auto text = read_file(file_, kMaxFile);
-  // What is wrong is said once, not each time that somebody looks.
+  // Reports an error once, not at every read.
   const std::string& now = text ? *text : text.error().message;
   if (now == seen_) return std::optional<aggregation::Policy>();
   seen_ = now;

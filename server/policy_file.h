@@ -1,6 +1,7 @@
-// PolicyFile: who disagrees with whom while a run goes on, in `policy.toml` of the run's directory: the run
-// file's [tracks] at first, then what an operator adds and lifts. The command-line tool changes the file,
-// under a lock and whole, and records it in the audit log; the coordinator looks at it every second.
+// PolicyFile: the disagreements between clients of a running run, in `policy.toml` of the run's directory.
+// It starts with the run file's [tracks]; operators add and lift disagreements. The command-line tool
+// replaces the file atomically under a lock and records the change in the audit log. The coordinator reads
+// the file every second.
 #pragma once
 
 #include <filesystem>
@@ -18,32 +19,32 @@ class PolicyFile {
  public:
   PolicyFile(std::filesystem::path data_directory, RunNumber run);
 
-  // ---- the coordinator's ----
-  // The policy that stands there; otherwise the run's own is put there.
+  // ---- for the coordinator ----
+  // Returns the file's policy; writes `own` to the file first if there is none.
   Result<aggregation::Policy> open(const aggregation::Policy& own);
-  // The policy, if the file is not as it was last read. The error says what is wrong with it; what held
-  // before holds on.
+  // Returns the policy if the file changed since the last read. The error says what is wrong with the file;
+  // the earlier policy then stays in force.
   Result<std::optional<aggregation::Policy>> changed();
 
-  // ---- the operator's ----
+  // ---- for the operator ----
   Result<aggregation::Policy> read() const;
-  // One more; its place, from 1. Clients are checked against the run's.
+  // Adds a disagreement and returns its position, from 1. Its clients must be clients of the run.
   Result<std::size_t> add(const config::Table& disagreement);
-  // Without the one at this place, from 1.
+  // Removes the disagreement at this position, from 1.
   Result<void> lift(std::size_t place);
 
  private:
-  // kNotFound says who makes the file.
+  // kNotFound says when a coordinator creates the file.
   Result<void> must_exist() const;
   std::filesystem::path lock_path() const { return file_.parent_path() / "policy.lock"; }
-  // Recorded in the audit log, if it is an operator's change, before it holds.
+  // Writes the file; records an operator's change in the audit log first.
   Result<void> replace(const aggregation::Policy& policy, const std::optional<AuditEvent>& event) const;
 
   std::filesystem::path data_directory_;
   RunNumber run_;
   std::filesystem::path file_;
-  std::string seen_;           // the file's text
-  aggregation::Policy known_;  // and what it says
+  std::string seen_;           // last content read, or last error
+  aggregation::Policy known_;  // last valid policy
 };
 
 }  // namespace fedge::server

@@ -15,10 +15,10 @@
 namespace fedge::server {
 namespace {
 
-// Updates weigh their samples; one client may claim at most this many.
+// Updates are weighted by samples; this is the maximum that a client may claim.
 constexpr std::uint64_t kMaxSamplesPerClient = 100'000'000;
 
-// Of a track that has not had its turn yet: after all others.
+// Sorts a track without a closed phase after all others.
 constexpr std::size_t kNoTurn = SIZE_MAX;
 
 }  // namespace
@@ -188,7 +188,7 @@ Result<void> RunState::take_up_sum(const SummedTurn& turn) {
   return {};
 }
 
-// Charged once, also if there was no room for the model and it is made again.
+// Charges the privacy budget once per phase, also if the close is retried after a full disk.
 Result<void> RunState::close_model(const RunEngine::CloseRound& turn, run::TrackModel& model) {
   if (!config_->privacy.on()) return model.close();
   const TaskId task{turn.round, turn.track};
@@ -250,7 +250,7 @@ Result<TrackMetrics> RunState::measure(const RunEngine::CloseRound& turn, const 
   TrackMetrics metrics;
   if (turn.description) metrics.track = *turn.description;
   metrics.model_hash = to_hex(model.hash());
-  // Clients' losses go into it without noise.
+  // Omitted with differential privacy: the loss contains clients' losses without noise.
   if (turn.completed > 0 && !config_->privacy.on()) metrics.train_loss = turn.train_loss;
   metrics.clients_selected = turn.selected;
   metrics.clients_completed = turn.completed;

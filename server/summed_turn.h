@@ -1,5 +1,5 @@
-// SummedTurn: what a turn's secretly summed updates have come to without their masks, as it is kept until the
-// round is: what members have said to each other cannot be had again. Values.
+// SummedTurn: the unmasked secure sum of a track phase. The journal keeps it until the round is durable,
+// because the members' messages that unmask it cannot be obtained again. A plain value.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,11 @@
 namespace fedge::server {
 
 struct SummedTurn {
-  // Its `update` is the object with the sums, 64-bit integers packed over the cells; its `masked_scalars` are
-  // the weights of the cells, its `samples` the number of updates, its loss theirs.
+  // `update` is the object with the sums: 64-bit integers packed over the cells. `masked_scalars` are the
+  // cells' weights, `samples` is the number of updates, and the loss is theirs.
   protocol::UpdateOffer offer;
   std::vector<Range> cells;
-  std::vector<ClientId> clients;  // whose updates are in it
+  std::vector<ClientId> clients;  // clients whose updates are in the sum
 };
 
 }  // namespace fedge::server

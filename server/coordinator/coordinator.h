@@ -90,7 +90,7 @@ class Coordinator {
   Activity activity() const;
   // Returns how many clients may connect, or why the enrolment book cannot be read.
   Result<std::size_t> enrolled() const;
-  // Returns why the enrolment book or the list of runs cannot be read.
+  // Returns why the enrolment book or the list of runs cannot be used: unreadable, removed or replaced.
   Result<void> check() const;
   // Null without a directory.
   dht::NetworkDirectory* directory() const;

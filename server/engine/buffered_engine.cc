@@ -87,7 +87,8 @@ void BufferedEngine::on(const Expired&, const StepContext& context, std::vector<
     resting_.erase(resting);
   }
   if (filling() && context.now >= fill_by_) {
-    // As a round ends at its deadline with those who answered; nobody connected is no reason to count on.
+    // Closes the buffer at its deadline with the updates received. Without updates and connected clients,
+    // the deadline is extended instead.
     if (buffered_ > 0 || present_ > 0)
       close("deadline", effects);
     else
@@ -101,11 +102,11 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
     if (present_ < std::max(rules_.first_round_clients, rules_.min_available)) return;
     phase_ = Phase::kRunning;
     fill_by_ = context.now + rules_.deadline;
-    // In their order, not in that of their arrival.
+    // In order of client number, so that the order of arrival does not matter.
     for (const auto& [client, member] : members_)
       if (member.present) deciders_.planner->admit(client, member.capability);
   }
-  // While the model is being moved there is none to hand out.
+  // No model can be assigned while one is being aggregated.
   if (phase_ != Phase::kRunning || all_moves_made() || committed_ != moves_) return;
   hand_out_again(context, effects);
   if (tasks_.size() >= rules_.clients_per_round) return;
@@ -148,9 +149,8 @@ void BufferedEngine::hand_out_again(const StepContext& context, std::vector<Effe
   }
 }
 
-// Nothing comes to a standstill: of those available one with the fewest steps either has a task, which ends
-// by its deadline, or the barrier is open to it. While there is no task at all, somebody is therefore a
-// candidate, and every place is free.
+// Liveness: an available client with the fewest steps either holds a task, which ends by its deadline, or
+// passes the barrier. So while there is no task, some client is a candidate and every place is free.
 std::vector<aggregation::Candidate> BufferedEngine::idle(const StepContext& context) const {
   std::vector<std::uint64_t> steps;
   if (!barrier_.never_waits())
@@ -163,7 +163,7 @@ std::vector<aggregation::Candidate> BufferedEngine::idle(const StepContext& cont
     if (!member.available()) continue;
     const std::size_t place = places++;
     if (tasks_.contains(client)) continue;
-    // A client looks again, and at others, only when somebody has handed in.
+    // Forked by ended_: a client samples other clients again only after a task has ended.
     if (barrier_.never_waits() ||
         barrier_.may_begin(place, progress, context.rng.fork("barrier", ended_, client.value())))
       result.push_back({client, member.samples});
@@ -189,7 +189,7 @@ void BufferedEngine::end_task(Tasks::iterator task, const std::string& reason, s
   tasks_.erase(task);
 }
 
-// The client's next task may fail the same way, and at once.
+// Gives the client no task for a while, because the next one might fail the same way at once.
 void BufferedEngine::rest(ClientId client, const StepContext& context) {
   members_.at(client).resting = context.now + rules_.deadline;
   resting_.insert(client);
@@ -300,7 +300,7 @@ void BufferedEngine::close(const std::string& reason, std::vector<Effect>& effec
 void BufferedEngine::on(const Damaged& damaged, const StepContext& context, std::vector<Effect>& effects) {
   const auto task = tasks_.find(damaged.client);
   if (task == tasks_.end() || name_of(task->second) != damaged.task || !task->second.fetching) return;
-  task->second.fetching = false;  // the shell has discarded it
+  task->second.fetching = false;  // the I/O adapter has discarded it
   refuse(damaged.client, task->second.offer, damaged.error, effects);
   end_task(task, damaged.error.message, effects);
   rest(damaged.client, context);
@@ -324,7 +324,8 @@ void BufferedEngine::on(const Committed&, const StepContext& context, std::vecto
   assign(context, effects);
 }
 
-// Without rounds there are no tracks: better no model than one that somebody may not have a part in.
+// Ends the run if clients disagree: without rounds there are no tracks, and one model for all would break
+// the policy.
 void BufferedEngine::on(const PolicyChanged& changed, const StepContext&, std::vector<Effect>& effects) {
   if (!changed.policy.disagreements.empty())
     finish("the policy has disagreements between clients, but an asynchronous run trains only one model",
@@ -335,8 +336,8 @@ void BufferedEngine::on(const Stop& stop, const StepContext&, std::vector<Effect
   finish(stop.reason, effects);
 }
 
-// The coordinator's own absence costs nobody his task. Who has lost it begins with the model as it is then,
-// as old as the task counts all the same.
+// A coordinator restart ends no task. A client that lost its task restarts from the current model;
+// staleness still counts from the first assignment.
 void BufferedEngine::on(const Restarted&, const StepContext& context, std::vector<Effect>& effects) {
   effects.push_back(Event{Severity::kInfo, "run.resumed", {}}.with("round", std::int64_t{round().value()}));
   for (auto& [client, member] : members_) member.present = false;

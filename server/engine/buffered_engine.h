@@ -1,14 +1,13 @@
 // BufferedEngine: an asynchronous run (FedBuff; Nguyen et al., "Federated Learning with Buffered
-// Asynchronous Aggregation", AISTATS 2022). So many clients train at any time; whoever finishes hands
-// its update in and another takes its place with the model as it is then. Whenever the buffer holds
-// buffer_size updates the model moves. An update trained on a model that has moved s times since counts
-// 1 / (1 + s)^exponent. A client has one task at a time; a task is named by their count for this client,
-// so that a client may train twice on one model. A buffer that is not full after rules.deadline moves the
-// model by what it has: a run ends, whoever fails. A barrier may keep clients that are ahead of others from
-// their next task (aggregation/barrier.h). Cost: one step is O(clients) where there is work to assign or time
-// is up, O(log clients) elsewhere. With a barrier that looks at beta others there is work to assign whenever
-// it keeps somebody waiting, it takes O(clients * beta log beta), and O(clients) for each client that comes
-// or has rested.
+// Asynchronous Aggregation", AISTATS 2022). A fixed number of clients train at any time. When one delivers
+// its update, another starts from the current model. The model is updated (a "move") whenever the buffer
+// holds buffer_size updates. An update whose model has moved s times since is discounted by 1 / (1 +
+// s)^exponent. A client has one task at a time. Tasks are numbered per client, so a client may train twice
+// on one model. If the buffer is not full after rules.deadline, the model moves with what it holds, so a
+// run ends even if clients fail. A barrier may delay clients that are ahead of others
+// (aggregation/barrier.h). Cost: a step is O(clients) if there is work to assign or a deadline has passed,
+// else O(log clients). With a barrier that samples beta others, assigning costs O(clients * beta log beta)
+// while a client waits, and O(clients) for each client that arrives or becomes available again.
 #pragma once
 
 #include <map>
@@ -24,9 +23,9 @@ namespace fedge::server {
 
 class BufferedEngine final : public RunEngine {
  public:
-  // rules.clients_per_round clients train at a time, rules.deadline bounds one task and the filling of the
-  // buffer, rules.rounds counts moves of the model. The sampler's draws come from rng.fork("sample", n) for
-  // the n-th task, the planner's from rng.fork("plan", task, client).
+  // rules.clients_per_round clients train at a time. rules.deadline bounds a task and the filling of the
+  // buffer. rules.rounds counts moves of the model. The sampler draws from rng.fork("sample", n) for the
+  // n-th task, the planner from rng.fork("plan", task, client).
   BufferedEngine(const RoundRules& rules, const aggregation::ScheduleSpec& schedule, Deciders deciders);
 
   void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) override;
@@ -36,14 +35,14 @@ class BufferedEngine final : public RunEngine {
  private:
   enum class Phase { kWaiting, kRunning, kFinished };
   struct Member {
-    SampleCount samples;  // that it counts as at most
-    SampleCount said;     // that it says it trains on
+    SampleCount samples;  // maximum weight of its updates
+    SampleCount said;     // that it claims to train on
     double capability = 1;
-    std::uint32_t tasks = 0;  // handed to it so far
-    std::uint64_t steps = 0;  // of the barrier: tasks that have ended, with an update or without
-    RoundNumber last_round;   // the last one whose update was accepted
+    std::uint32_t tasks = 0;  // assigned so far
+    std::uint64_t steps = 0;  // for the barrier: ended tasks, with or without an update
+    RoundNumber last_round;   // last task whose update was accepted
     bool present = false;
-    std::optional<Time> resting;  // it could not do its last task; it gets no other before this
+    std::optional<Time> resting;  // its last task failed; no new task before this time
     bool available() const { return present && !resting; }
   };
   struct Task {
@@ -53,8 +52,8 @@ class BufferedEngine final : public RunEngine {
     Time assigned{};
     Time deadline;
     bool fetching = false;
-    bool away = false;            // its client is expected back from before the last restart
-    protocol::UpdateOffer offer;  // while fetching; without its chunks' hashes
+    bool away = false;            // its client has not returned since the last restart
+    protocol::UpdateOffer offer;  // while fetching; without chunk hashes
   };
   using Tasks = std::map<ClientId, Task>;
 
@@ -71,24 +70,24 @@ class BufferedEngine final : public RunEngine {
   void on(const Stop&, const StepContext&, std::vector<Effect>&);
   void on(const Restarted&, const StepContext&, std::vector<Effect>&);
 
-  // Hands out work until enough clients train or nobody is free.
+  // Assigns tasks until enough clients train or none is available.
   void assign(const StepContext& context, std::vector<Effect>& effects);
-  // To those who have come back for a task from before a restart: with the model as it is now, the same for
-  // whoever follows the journal.
+  // Assigns tasks again to clients that returned after a restart, with the current model. A replay of the
+  // journal assigns the same.
   void hand_out_again(const StepContext& context, std::vector<Effect>& effects);
-  // Who could be given a task.
+  // Returns the clients that may be given a task.
   std::vector<aggregation::Candidate> idle(const StepContext& context) const;
-  // A client that comes, or comes back, begins with those who are furthest behind: nobody waits until it has
-  // made up for tasks that it was not there for.
+  // Raises an arriving client's steps to the lowest count of the others, so that the barrier does not wait
+  // for tasks that the client missed.
   void catch_up(Member& member) const;
   static TaskId name_of(const Task& task) { return {task.number, TrackId()}; }
-  // Nobody else is expected back from before the restart.
+  // Ends the tasks of clients that did not return after the restart.
   void give_up_waiting(std::vector<Effect>& effects);
   void end_task(Tasks::iterator task, const std::string& reason, std::vector<Effect>& effects);
   void refuse(ClientId client, const protocol::UpdateOffer& offer, const Error& error,
               std::vector<Effect>& effects);
   void rest(ClientId client, const StepContext& context);
-  // Moves the model by what is in the buffer.
+  // Updates the model with the buffered updates.
   void close(const std::string& reason, std::vector<Effect>& effects);
   void finish(const std::string& reason, std::vector<Effect>& effects);
   bool filling() const { return phase_ == Phase::kRunning && !all_moves_made() && committed_ == moves_; }
@@ -100,20 +99,20 @@ class BufferedEngine final : public RunEngine {
   aggregation::Barrier barrier_;
   Deciders deciders_;
   Phase phase_ = Phase::kWaiting;
-  std::map<ClientId, Member> members_;  // everybody seen so far; of them
-  std::size_t present_ = 0;             // so many are there
-  std::set<ClientId> resting_;          // and these have a rest
+  std::map<ClientId, Member> members_;  // all clients seen so far
+  std::size_t present_ = 0;             // connected members
+  std::set<ClientId> resting_;          // members with a `resting` time
   Tasks tasks_;
-  std::set<ClientId> returned_;        // they have come back for their task and not been handed it yet
-  std::uint64_t assigned_ = 0;         // tasks so far
-  std::uint64_t ended_ = 0;            // tasks that are no more
-  std::uint32_t moves_ = 0;            // of the model, asked for
-  std::uint32_t committed_ = 0;        // of them, carried out
+  std::set<ClientId> returned_;        // returned after a restart; task not yet assigned again
+  std::uint64_t assigned_ = 0;         // tasks assigned so far
+  std::uint64_t ended_ = 0;            // tasks that have ended
+  std::uint32_t moves_ = 0;            // CloseRound effects so far
+  std::uint32_t committed_ = 0;        // of these, committed
   std::size_t buffered_ = 0;           // updates in the buffer
-  std::optional<Time> return_by_;      // after a restart: then nobody else is expected back
-  Time fill_by_{};                     // then the model moves by what is there
+  std::optional<Time> return_by_;      // after a restart: when clients must have returned
+  Time fill_by_{};                     // deadline of the buffer
   std::uint64_t assigned_before_ = 0;  // assigned_ when the buffer was last emptied
-  double loss_ = 0;                    // of the buffer's updates, by samples
+  double loss_ = 0;                    // sum over buffered updates, weighted by samples
   double samples_ = 0;
 };
 

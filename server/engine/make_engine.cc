@@ -13,7 +13,7 @@ namespace fedge::server {
 
 namespace {
 
-// That the warm-up of a round of as many clients as the run asks for comes to an end.
+// Checks that a warm-up among clients_per_round members can be completed.
 Result<void> check_warmup(const RunState& state) {
   const run::RunConfig& config = state.config();
   if (!config.dissemination.warmup) return {};
@@ -26,7 +26,7 @@ Result<void> check_warmup(const RunState& state) {
   return {};
 }
 
-// That what a client may do is enough to be divided among the tracks.
+// Checks that max_participations, divided among the tracks, suffices for all rounds.
 Result<void> check_participation(const RoundRules& rules, const TrackBook& tracks, std::size_t clients) {
   if (rules.max_participations == UINT64_MAX) return {};
   const std::size_t sharing = tracks.tracks_within(rules.rounds);

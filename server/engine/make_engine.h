@@ -1,5 +1,5 @@
-// The engine that a run file asks for, with its sampler and planner. The error says what does not fit the
-// model.
+// Creates the engine that a run file asks for, with its sampler and planner. The error names what does not
+// fit the model.
 #pragma once
 
 #include <memory>

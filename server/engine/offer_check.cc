@@ -9,8 +9,7 @@
 namespace fedge::server {
 namespace {
 
-// What a masked update covers is what its session has agreed on (SecureRound), at most all that was asked for
-// of anybody.
+// Checks a masked update. Whether its coverage matches its session is checked by SecureRound.
 std::optional<Error> check_masked(const RoundRules& rules, const protocol::UpdateOffer& offer) {
   if (offer.update.codec != *rules.masked)
     return invalid("the update is not masked in the way that the run requires");

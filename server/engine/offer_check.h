@@ -1,5 +1,5 @@
-// What an offered update must be, whatever the schedule: of the run and its model, over the ranges that
-// were asked for, of a weight and a number of steps that are possible.
+// Checks of offered updates, for all schedules: an update must belong to the run and its model, cover the
+// requested ranges, and have a possible weight and number of steps.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,17 @@
 
 namespace fedge::server {
 
-// What was asked of the client, and what it said of itself before.
+// What was requested of the client, and what it claimed before.
 struct Asked {
   const Coverage& coverage;
-  SampleCount said;  // samples that it has at most for this task, by what it said when it joined
+  SampleCount said;  // maximum samples for this task, by its claim on arrival
 };
-// Why it cannot be taken (kStale if it belongs to another run, else kInvalid), or nothing.
+// Returns why the update is refused (kStale if it belongs to another run, else kInvalid), or nothing.
 std::optional<Error> check_offer(const RoundRules& rules, const Asked& asked,
                                  const protocol::UpdateOffer& offer);
-// Why no update is taken for the round `offered` while the engine is in round `current`.
+// Returns why no update is accepted for round `offered` while the engine is in round `current`.
 Error not_collecting(RoundNumber offered, RoundNumber current);
-// The offer with the weight of so many samples at most, and the steps that these make.
+// Returns the offer with its weight limited to `most` samples, and its steps to what these allow.
 protocol::UpdateOffer with_bounded_weight(const RoundRules& rules, SampleCount most,
                                           protocol::UpdateOffer offer);
 

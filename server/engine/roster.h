@@ -1,7 +1,6 @@
-// Roster: who is there, and what each says about itself, by ascending number. Coming and going is O(log
-// clients); going through everybody, which every round does, is O(clients) and reads memory in order, where a
-// map would wait for it a million times. 32 bytes a client where numbers follow each other, as enrolment
-// hands them out.
+// Roster: the connected clients and their claims, by ascending number. Insertion and removal are O(log
+// clients). Iteration, which every round does, is O(clients) and reads memory in order, unlike a map. 32
+// bytes a client if client numbers are consecutive, as enrolment assigns them.
 #pragma once
 
 #include <array>
@@ -17,12 +16,12 @@ namespace fedge::server {
 class Roster {
  public:
   struct Entry {
-    SampleCount samples;    // that it counts as: those that it says it trains on, up to what it may
-    double capability = 1;  // share of the model that it says it can train
-    SampleCount said;       // that it says it trains on
+    SampleCount samples;    // weight: claimed samples, up to the client's maximum
+    double capability = 1;  // fraction of the model that it claims it can train
+    SampleCount said;       // that it claims to train on
   };
 
-  // Adds it, or changes what it says.
+  // Adds the client or replaces its entry.
   void set(ClientId client, const Entry& entry) {
     std::unique_ptr<Page>& page = pages_[client.value() / kPage];
     if (!page) page = std::make_unique<Page>();
@@ -43,7 +42,7 @@ class Roster {
     size_ = 0;
   }
 
-  // Null if it is not there.
+  // Returns null if the client is not connected.
   const Entry* find(ClientId client) const {
     const auto page = pages_.find(client.value() / kPage);
     if (page == pages_.end()) return nullptr;
@@ -52,7 +51,7 @@ class Roster {
   }
   std::size_t size() const { return size_; }
 
-  // Calls f(client, entry) for everybody, ascending.
+  // Calls f(client, entry) for every client, ascending.
   template <class F>
   void each(const F& f) const {
     for (const auto& [number, page] : pages_)

@@ -51,12 +51,12 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
   const auto task = tasks_.find(arrived.client);
   const bool open = phase_ == Phase::kCollecting && tracks_.is_member(turn_, arrived.client);
   if (open && task != tasks_.end() && task->second.state == TaskState::kLost) {
-    // Back before the deadline: what it trained meanwhile is still welcome.
+    // The client returned before the deadline: its training still counts.
     set_state(task->second, TaskState::kAssigned);
     assign(arrived.client, context, effects);
   } else if (open && refills() && task == tasks_.end() && taken_places() < wanted_ &&
              may_take_part(arrived.client)) {
-    // Somebody dropped out when nobody could take over.
+    // Fills a place that became free when no substitute was available.
     plan(arrived.client, context);
     assign(arrived.client, context, effects);
   }
@@ -97,7 +97,7 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
                           .with("client", number(offered.client))
                           .with("code", to_string(error->code))
                           .with("reason", error->message));
-    // A malformed update of the current round will not get better; a stale one changes nothing here.
+    // An invalid update will not improve, so its task fails. A stale offer does not affect this round.
     if (error->code == ErrorCode::kInvalid)
       lose(offered.client, TaskState::kFailed, error->message, context, effects);
     return;
@@ -165,7 +165,7 @@ void RoundEngine::on(const Damaged& damaged, const StepContext& context, std::ve
 }
 
 void RoundEngine::on(const Failed& failed, const StepContext& context, std::vector<Effect>& effects) {
-  // Whoever has vanished may have lost its part in the secure sum, too.
+  // In a secure sum, a disconnected client may also be excluded from its session.
   Task* task = active_task(failed.client, failed.failure.task(), rules_.masked.has_value());
   if (failed.failure.run != rules_.run || task == nullptr ||
       (task->state != TaskState::kAssigned && task->state != TaskState::kLost))
@@ -211,7 +211,7 @@ void RoundEngine::forget_tasks() {
   counts_ = {};
 }
 
-// The coordinator's own absence costs nobody his place, and ends no round.
+// A coordinator restart costs no client its place and ends no round.
 void RoundEngine::on(const Restarted&, const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ == Phase::kFinished) return;
   effects.push_back(event(Severity::kInfo, "run.resumed", round_));
@@ -231,7 +231,7 @@ void RoundEngine::on(const Restarted&, const StepContext& context, std::vector<E
   close_if_complete(context, effects);
 }
 
-// What members of a secure sum have told each other was in this process alone.
+// Restarts a secure phase: only the earlier process held its members' key messages.
 void RoundEngine::begin_anew(std::vector<Effect>& effects) {
   for (const auto& [client, task] : tasks_) {
     if (at_work(task.state) && task.state != TaskState::kAssigned)
@@ -257,7 +257,7 @@ std::size_t RoundEngine::at_work() const {
 void RoundEngine::lose(ClientId client, TaskState state, const std::string& reason,
                        const StepContext& context, std::vector<Effect>& effects) {
   Task& task = tasks_.at(client);
-  // Of one whose link is gone what has arrived is kept: it may come back and send the rest.
+  // Keep partial uploads: the client may reconnect and send the rest.
   if (state == TaskState::kLost && spares())
     task.partial = task.partial || task.state == TaskState::kFetching;
   else if (task.state == TaskState::kFetching || std::exchange(task.partial, false))
@@ -267,7 +267,7 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
   auto dropped = event(Severity::kWarning, "client.dropped", round_).with("client", number(client));
   effects.push_back(dropped.with("reason", reason));
   if (!refills()) {
-    // Its place in the mean stays, as that of an update of zeros.
+    // The missing update counts as zeros in the mean.
     if (counts_missing(task)) count_as_zeros(client, task, effects);
     close_if_complete(context, effects);
     return;
@@ -277,7 +277,7 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
 }
 
 bool RoundEngine::replace(ClientId client, const StepContext& context, std::vector<Effect>& effects) {
-  // Whoever comes and goes draws one more client into the round, not one each time.
+  // A client that disconnects repeatedly is replaced once, not each time.
   if (taken_places() >= wanted_) return false;
   const auto pool = candidates(true);
   const auto substitute = track().deciders.sampler->select(
@@ -317,7 +317,7 @@ Event RoundEngine::turn_event(Severity severity, const char* name) const {
   return track().description ? result.with("track", std::int64_t{track().id.value()}) : result;
 }
 
-// The weight of an update that does not come has its part in the mean, too.
+// Counts a missing update as zeros. Its weight affects the mean, so its client counts as a contributor.
 void RoundEngine::count_as_zeros(ClientId client, const Task& task, std::vector<Effect>& effects) {
   tracks_.contributed(turn_, client);
   effects.push_back(Count{client, current(), tracks_.weight(turn_, client, task.samples), task.coverage});
@@ -331,14 +331,14 @@ void RoundEngine::close_if_complete(const StepContext& context, std::vector<Effe
       return draw_uploads(context, effects);
   }
   const std::size_t done = count(TaskState::kDone);
-  // Who was drawn stands for others: without it the mean would be biased towards the fast ones.
+  // Drawn clients stand for others: closing without one would bias the mean towards fast clients.
   if (done >= rules_.clients_per_round && spares()) {
     close("enough updates", effects);
     return;
   }
   const std::size_t lost = count(TaskState::kLost);
   if (done + lost + count(TaskState::kFailed) + count(TaskState::kUnsent) < tasks_.size()) return;
-  // Nobody is working any more. Wait for the deadline only if somebody lost may still come back.
+  // No client is working. Wait for the deadline only if a lost client may return.
   if (lost == 0 || context.now >= deadline_) close("no client is left that could answer", effects);
 }
 
@@ -361,7 +361,7 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
       effects.push_back(
           Send{client, protocol::CancelTask{rules_.run, round_, "round closed: " + reason, track().id}});
   }
-  // A track has but its members, a draw those whom it drew.
+  // A track may have fewer members than clients_per_round; a draw expects exactly the drawn clients.
   const std::size_t expected = track().description || !traits().substitutes
                                    ? std::min(rules_.clients_per_round, wanted_)
                                    : rules_.clients_per_round;

@@ -1,4 +1,4 @@
-// RoundEngine: who is in a round, and with which weight.
+// RoundEngine, part 2: selects a round's clients and sets their weights.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,8 +16,8 @@
 namespace fedge::server {
 namespace {
 
-// Each turn's draw is independent of all others, also those of the round's other tracks: what they cost is
-// added up as if it were so.
+// Derives a separate key for each track phase: the privacy accounting treats the draws of all phases as
+// independent.
 Secret draw_key(const Secret& root, TaskId task) {
   std::array<std::uint8_t, 12> info{'d', 'r', 'a', 'w'};
   for (unsigned i = 0; i < 4; ++i) {
@@ -57,7 +57,7 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   announced_waiting_ = false;
   if (std::exchange(anew_, false)) return begin_turn(context, effects);
   const TrackBook::Changes changes = tracks_.begin_round(next(round_));
-  if (budget_spent()) return finish("the privacy budget is spent", effects);  // with so many tracks
+  if (budget_spent()) return finish("the privacy budget is spent", effects);  // new tracks may exceed it
   round_ = next(round_);
   for (const auto& start : changes.started) {
     effects.push_back(StartTrack{start.track, start.source, start.description});
@@ -84,8 +84,8 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   begin_turn(context, effects);
 }
 
-// A client's participations are divided among the run's tracks beforehand: if what it does in one track cost
-// it participations in another, those whom that other one excludes would steer it.
+// Divides a client's participations among the tracks in advance. If tracks shared them, clients that a
+// track excludes could influence who trains it.
 bool RoundEngine::may_take_part(ClientId client) const {
   if (!bounds_participation()) return true;
   if (track().id.value() >= sharing_tracks_) return false;
@@ -99,7 +99,7 @@ bool RoundEngine::budget_spent() const {
   return rules_.releases && released_ + tracks_.turns() > *rules_.releases;
 }
 
-// A track that excludes the client hears nothing of it.
+// Gives the record only to tracks that have the client as a member.
 void RoundEngine::on(const Described& described, const StepContext&, std::vector<Effect>&) {
   const NodeRecord& record = records_[described.client] = with_known_labels(rules_, described.record);
   for (std::size_t turn = 0; turn < tracks_.turns(); ++turn)
@@ -119,10 +119,10 @@ void RoundEngine::begin_turn(const StepContext& context, std::vector<Effect>& ef
   deadline_ = context.now + rules_.deadline;
   forget_tasks();
   drawn_ = traits().draw != aggregation::Draw::kBeforeUpload;
-  // 100 times 1.1 is a little more than 110 in binary.
+  // The subtraction compensates for rounding: 100 * 1.1 is slightly above 110.
   const auto wanted = static_cast<std::size_t>(
       std::ceil(static_cast<double>(rules_.clients_per_round) * rules_.over_selection - 1e-9));
-  // In their order, not in that of their arrival: who came before a round has the same part in every mode.
+  // In order of client number, so that the order of arrival does not matter in any mode.
   present_.each([&](ClientId client, const Roster::Entry& entry) {
     if (tracks_.is_member(turn_, client)) deciders.planner->admit(client, entry.capability);
   });
@@ -180,7 +180,7 @@ RoundEngine::Task& RoundEngine::plan(ClientId client, const StepContext& context
   Task& task = planned->second;
   if (bounds_participation()) {
     Participation& part = participations_[{track().id, client}];
-    part.times += part.last == round_ ? 0U : 1U;  // again in a turn that was begun anew
+    part.times += part.last == round_ ? 0U : 1U;  // counted once if the phase restarts
     part.last = round_;
   }
   const Roster::Entry* entry = present_.find(client);
@@ -211,7 +211,7 @@ void RoundEngine::draw_uploads(const StepContext& context, std::vector<Effect>& 
   drawn_ = true;
   deadline_ = context.now + rules_.deadline;  // for the uploads
   for (auto& [client, task] : tasks_) {
-    if (task.state == TaskState::kLost) set_state(task, TaskState::kFailed);  // it cannot come back any more
+    if (task.state == TaskState::kLost) set_state(task, TaskState::kFailed);  // it can no longer return
     if (task.state != TaskState::kAssigned) continue;
     set_state(task, TaskState::kFailed);
     effects.push_back(

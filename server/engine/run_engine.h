@@ -1,8 +1,7 @@
-// RunEngine: the coordinator's decisions for one run, as a pure state machine (core/node.h): what it is
-// told, what it wants done, and the rules it keeps. RoundEngine works in synchronous rounds,
-// BufferedEngine moves the model whenever enough updates have come. An engine knows no payload:
-// fetching, folding, aggregating and evaluating are effects that a shell carries out, the same effects
-// in the coordinator daemon and in the simulator.
+// RunEngine: the coordinator's decisions for one run, as a pure state machine (core/node.h) with its
+// inputs, effects and rules. RoundEngine works in synchronous rounds; BufferedEngine updates the model
+// whenever enough updates have arrived. An engine handles no payloads. Fetching, folding, aggregating and
+// evaluating are effects that an I/O adapter carries out, the same in the coordinator and in the simulator.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +27,7 @@ namespace fedge::server {
 struct RoundRules {
   RunId run;
   Digest layout{};               // of the model
-  std::uint32_t chunk_size = 0;  // bytes; of it and of updates
+  std::uint32_t chunk_size = 0;  // bytes, of the model and of updates
   std::size_t parameters = 0;    // in the model
   std::uint32_t rounds = 1;
   std::size_t clients_per_round = 1;
@@ -36,28 +35,29 @@ struct RoundRules {
   std::size_t first_round_clients = 1;  // wait for this many clients before the first round
   std::size_t min_available = 1;        // and for this many before each later one
   Duration deadline{};                  // of one round
-  // After a restart clients have so long to come back before others take their places.
+  // Time after a restart in which clients may return before others take their places.
   Duration return_within{};
   SampleCount max_samples;            // largest weight one update may claim
-  std::size_t classes = SIZE_MAX;     // of the data: what a client says of more labels is not heard
+  std::size_t classes = SIZE_MAX;     // of the data; records about further labels are cut
   bool uniform_weights = false;       // the aggregator weighs every update alike
-  std::uint64_t local_epochs = 1;     // of the clients, and
-  std::uint64_t batch_size = 1;       // theirs: no update has more steps than these make of its samples, or
-  std::uint64_t local_steps = 0;      // if that is not 0, than this
-  protocol::Compression compression;  // that updates must come in
-  // Updates are summed in secret, and come masked, in this codec.
+  std::uint64_t local_epochs = 1;     // with batch_size, bounds an update's steps by its samples
+  std::uint64_t batch_size = 1;       // of the clients
+  std::uint64_t local_steps = 0;      // if not 0, this bounds an update's steps instead
+  protocol::Compression compression;  // required format of updates
+  // Secure sums: the codec of masked updates. Empty: no secure sums.
   std::optional<protocol::Codec> masked = {};
-  // Turns of a track that a privacy budget allows; without one: any number.
+  // Track phases that the privacy budget allows; empty: no limit.
   std::optional<std::uint64_t> releases = {};
-  // Rounds of the run that a client may have a part in, and rounds between two such, at least.
+  // Maximum number of rounds in which a client may take part, and minimum number of rounds between two of
+  // them.
   std::uint64_t max_participations = UINT64_MAX;
   std::uint64_t min_separation = 0;
-  // Where who is in a round is drawn from, in a run whose privacy rests on nobody knowing it; null elsewhere:
-  // then it follows from the run's seed.
+  // Key of the draws of a round's clients, in a run whose privacy requires secret draws. Null elsewhere:
+  // the draws then follow from the run's seed.
   std::shared_ptr<const Secret> secret_draws = {};
 };
 
-// What a client says of itself, as far as the run's data has such labels.
+// Returns the client's record without labels that the run's data does not have.
 inline NodeRecord with_known_labels(const RoundRules& rules, NodeRecord record) {
   if (record.labels.size() > rules.classes) record.labels.resize(rules.classes);
   return record;
@@ -66,19 +66,19 @@ inline NodeRecord with_known_labels(const RoundRules& rules, NodeRecord record) 
 class RunEngine {
  public:
   // --- inputs ---
-  // It is connected and has what the run needs.
+  // The client is connected and has what the run needs.
   struct ClientArrived {
     ClientId client;
-    SampleCount samples;    // that it says it trains on
-    double capability = 1;  // share of the model that it says it can train
-    // It counts as so many samples at most, whatever it says.
+    SampleCount samples;    // that it claims to train on
+    double capability = 1;  // fraction of the model that it claims it can train
+    // Maximum weight in samples, whatever the client claims.
     SampleCount most = SampleCount(UINT64_MAX);
   };
   struct ClientLeft {
     ClientId client;
-    bool for_good = false;  // it has been revoked: nobody waits for it
+    bool for_good = false;  // it was revoked: do not wait for it
   };
-  // What an enrolled client says about itself in the directory; it need not be connected.
+  // A client's published record; the client need not be connected.
   struct Described {
     ClientId client;
     NodeRecord record;
@@ -87,7 +87,7 @@ class RunEngine {
     ClientId client;
     protocol::UpdateOffer offer;
   };
-  // The offered payload is here, its hashes and every value checked.
+  // The offered payload is stored; its hashes and all values have been checked.
   struct Stored {
     ClientId client;
     TaskId task;
@@ -101,57 +101,57 @@ class RunEngine {
     ClientId client;
     protocol::TaskFailed failure;
   };
-  // CloseRound has been carried out.
+  // The CloseRound effect has been carried out.
   struct Committed {
     RoundNumber round;
     TrackId track;
   };
-  // Who disagrees with whom from the next round on.
+  // The policy of disagreements from the next round on.
   struct PolicyChanged {
     aggregation::Policy policy;
   };
   struct Stop {
     std::string reason;
   };
-  // The coordinator was gone and is back, and with it no client yet; the clock goes on from where it stood.
-  // What was stored is here; who had work may come back to it.
+  // The coordinator has restarted. No client is connected yet, and the clock continues from where it
+  // stopped. Stored updates exist, and clients may return to their tasks.
   struct Restarted {};
   using Input = std::variant<Expired, ClientArrived, ClientLeft, Described, Offered, Stored, Damaged, Failed,
                              Committed, PolicyChanged, Stop, Restarted>;
 
   // --- effects ---
-  // A model of its own begins as this track's, or anew if there is none: from now on there is one more to
-  // train, with nothing remembered from before.
+  // Create this track's model as a copy of the source's, or as the initial model. Optimizer state starts
+  // empty.
   struct StartTrack {
     TrackId track;
     std::optional<TrackId> source;
     std::shared_ptr<const TrackDescription> description;
   };
-  // Nobody trains or uses this track's model any more.
+  // Delete this track's model.
   struct RetireTrack {
     TrackId track;
   };
-  // The turn's updates are summed in secret: whatever has been folded of it before counts no more, and these
-  // clients, who are assigned next, agree on masks. Who can take no part comes back as Failed.
+  // Start a secure sum of the phase's updates and drop what was folded before. The members are assigned
+  // next and exchange keys. A member that cannot take part comes back as Failed.
   struct BeginSecure {
     struct Member {
       ClientId client;
-      Coverage coverage;  // that it is to train
+      Coverage coverage;  // parameters that it trains
     };
     TaskId task;
-    std::uint32_t attempt = 1;    // at this turn
+    std::uint32_t attempt = 1;    // number of the attempt at this phase
     std::vector<Member> members;  // ascending
   };
   // Send a TrainRequest for the track's model with these ranges.
   struct Assign {
     ClientId client;
-    TaskId task;  // names the task for this client
+    TaskId task;  // identifies the task for this client
     Coverage coverage;
     Duration time_left;
-    RoundNumber last_round;            // its last task for this track whose update was accepted, 0 for none
-    double data_share = 1;             // of its samples, to be trained on
-    bool again = false;                // whoever has the task in hand from before goes on with it
-    std::uint32_t secure_attempt = 0;  // of the turn's BeginSecure; 0: there was none
+    RoundNumber last_round;            // last accepted task of this track, 0 for none
+    double data_share = 1;             // fraction of its samples to train on
+    bool again = false;                // a client that still has the task continues it
+    std::uint32_t secure_attempt = 0;  // attempt of BeginSecure; 0: no secure sum
   };
   struct Send {
     ClientId client;
@@ -162,27 +162,27 @@ class RunEngine {
     ClientId client;
     protocol::UpdateOffer offer;
   };
-  // Put the stored update into the aggregate of the task's track.
+  // Add the stored update to the aggregate of the task's track.
   struct Fold {
     ClientId client;
     TaskId task;
     SampleCount weight;
     std::uint64_t steps = 1;
-    double factor = 1;  // its values count this many times
+    double factor = 1;  // multiplies its values
   };
-  // Let an update that will not be fetched count in the aggregate as one of zeros.
+  // Count an update that will not be fetched as zeros in the aggregate.
   struct Count {
     ClientId client;
     TaskId task;
     SampleCount weight;
     Coverage coverage;
   };
-  // Forget whatever was fetched or is being fetched of this client's update.
+  // Discard all that was fetched, or is being fetched, of this client's update.
   struct Discard {
     ClientId client;
     TaskId task;
   };
-  // It has not come back from before a restart: it is expected no more, though it may still come.
+  // Stop waiting for this client, which did not return after a restart; it may still return.
   struct GiveUp {
     ClientId client;
   };
@@ -193,10 +193,11 @@ class RunEngine {
     std::size_t completed;
     double train_loss;
     TrackId track;
-    bool ends_round = true;  // no other track's turn follows in this round
-    // The largest with which a client was drawn by itself, whoever the others were; 1 if it was not so.
+    bool ends_round = true;  // this is the round's last track phase
+    // Largest probability with which a client was drawn independently of the others; 1 if draws were not
+    // independent.
     double chance = 1;
-    // Null in a run without disagreements.
+    // Null in a run without tracks.
     std::shared_ptr<const TrackDescription> description;
     // With a description: the clients that `selected` and `completed` count, for totals over the round's
     // tracks.
@@ -212,7 +213,7 @@ class RunEngine {
   virtual ~RunEngine() = default;
   virtual void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) = 0;
   virtual std::optional<Time> next_deadline() const = 0;
-  // The round in progress, or the last one; of a buffered run, the buffer that is being filled.
+  // Returns the current round or the last one; in a buffered run, the number of the buffer being filled.
   virtual RoundNumber round() const = 0;
 };
 

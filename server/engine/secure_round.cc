@@ -90,7 +90,7 @@ Event SecureRound::about_sum(Severity severity, const char* name) const {
   return event(severity, name, begin_.task.round).with("track", std::int64_t{begin_.task.track.value()});
 }
 
-// The engine takes it for a client that cannot do its work.
+// Excludes a member. For the engine, the client's task has failed.
 void SecureRound::leave_out(ClientId client, const std::string& reason, std::vector<Effect>& effects) const {
   effects.push_back(about_sum(Severity::kWarning, "secure.client_excluded")
                         .with("client", number(client))

@@ -1,8 +1,8 @@
-// SecureRound: the coordinator's part of a round's turn whose updates are summed in secret, the same in the
-// daemon and in the simulator: passes what members and the session say to each other, tells the engine of
-// those who can take no part, sees to it that masked updates fit the session, and keeps accepted updates'
-// verdicts until the sum is known. Pure, not thread-safe. Memory: the session's (secure_aggregation/server.h)
-// and the scalars of updates on their way.
+// SecureRound: the coordinator's part in one track phase with a secure sum, the same in the daemon and in
+// the simulator. It passes messages between the members and the session. It reports members that cannot
+// take part to the engine, checks that masked updates fit the session, and keeps accepting verdicts until
+// the sum is known. Pure, not thread-safe. Memory: the session's (secure_aggregation/server.h) and the
+// scalars of pending updates.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ class SecureRound {
  public:
   struct Setup {
     RunId run;
-    Digest terms{};  // hash of what clients are told of the run
+    Digest terms{};  // hash of the task description that clients receive
     privacy::MaskingSpec masking;
     Duration patience{};
   };
@@ -36,45 +36,45 @@ class SecureRound {
   struct Tell {
     RunEngine::Input input;
   };
-  // A sum over these cells begins.
+  // Start a sum over these cells.
   struct Open {
     std::vector<Range> cells;
   };
-  // close() has come to this: what to take away of the sum, or why nothing can be made of it.
+  // Result of close(): the masks to subtract, or the reason there is no sum.
   struct Closed {
     std::optional<privacy::Unmasking> unmasking;
     Error error;
   };
-  // The same of a turn that is closed while there is no such round.
+  // Returns the result for a phase that is closed without a session.
   static Closed nothing_to_sum(const RunEngine::CloseRound& turn);
   using Effect = std::variant<Send, Tell, Open, Closed, Event>;
 
-  // `identities` are the node keys of those members that are here; others take no part. `model` is what the
-  // members train from.
+  // `identities` are the node keys of the connected members; other members take no part. `model` is the
+  // model that the members train.
   SecureRound(const Setup& setup, const RunEngine::BeginSecure& begin, const Digest& model,
               const std::map<ClientId, PublicKey>& identities, Time now);
-  // Tells the engine of members that take no part.
+  // Reports members that take no part to the engine.
   void begin(std::vector<Effect>& effects);
 
   TaskId task() const { return begin_.task; }
-  // Whether a client may send this in a round with secure sums.
+  // Returns whether the message belongs to secure aggregation.
   static bool is_about(const protocol::Message& message);
-  // False: it is no such message.
+  // Returns false if the message does not belong to secure aggregation.
   bool receive(ClientId client, const protocol::Message& message, Time now, std::vector<Effect>& effects);
   void left(ClientId client, Time now, std::vector<Effect>& effects);
   void returned(ClientId client, std::vector<Effect>& effects);
   void expired(Time now, std::vector<Effect>& effects);
   std::optional<Time> next_deadline() const;
 
-  // Why this member's masked update cannot be summed, or nothing: then its scalars are kept.
+  // Returns why the member's masked update cannot be summed; if nothing, its scalars are kept.
   std::optional<Error> offered(ClientId client, const protocol::UpdateOffer& offer);
-  // Its words are being added to the sum.
+  // Returns the scalars of a masked update whose words are about to be added to the sum.
   std::vector<std::uint64_t> take_scalars(ClientId client);
-  // An update is in the aggregate when there is one: until then its client is not told.
+  // Keeps an accepting verdict until the sum is known: without a sum the update counts for nothing.
   void keep(ClientId client, const protocol::UpdateVerdict& verdict) { kept_[client] = verdict; }
-  // The updates that have been folded are all there are: the answer is Closed.
+  // Ends the phase with the updates folded so far; the answer is Closed.
   void close(Time now, std::vector<Effect>& effects);
-  // What was kept, and what has become of it.
+  // Returns the kept verdicts, as refusals unless `summed`.
   std::vector<std::pair<ClientId, protocol::UpdateVerdict>> verdicts(bool summed) const;
 
  private:
@@ -86,7 +86,7 @@ class SecureRound {
   Setup setup_;
   RunEngine::BeginSecure begin_;
   std::vector<ClientId> absent_;
-  std::optional<privacy::SecureServer> session_;  // none if nobody is here
+  std::optional<privacy::SecureServer> session_;  // none if no member is connected
   bool agreed_ = false;
   bool closing_ = false;
   std::optional<Error> failed_;

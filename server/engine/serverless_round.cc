@@ -130,7 +130,7 @@ protocol::AggregateUpdates ServerlessRound::order(RunId run) const {
   protocol::AggregateUpdates order{.run = run, .round = task_.round, .track = task_.track, .parts = {}};
   for (const RunEngine::Fold& fold : folds_)
     order.parts.push_back({offers_.at(fold.client).object, fold.weight, fold.steps, fold.factor});
-  // Not in the order of the clients, which would tell whose is whose.
+  // Sorted by content: the order of clients would reveal whose update is whose.
   std::ranges::sort(order.parts, {}, [](const auto& part) {
     return std::tuple(part.object, part.weight.value(), part.steps, part.factor);
   });

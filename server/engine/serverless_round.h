@@ -1,7 +1,7 @@
-// ServerlessRound: a round whose updates stay with the clients. They exchange them among themselves; here it
-// is known who takes part, who holds which update, which of them all can aggregate, and which model more than
-// half of them have made. The same in the coordinator and in the simulator. Pure, not thread-safe. Memory: a
-// few bytes for each update and participant.
+// ServerlessRound: the state of a serverless round, in which clients keep and exchange the updates. It
+// records who takes part, who holds which update, which updates all can aggregate, and which model more
+// than half of the clients aggregated. The same in the coordinator and in the simulator. Pure, not
+// thread-safe. Memory: a few bytes for each update and participant.
 #pragma once
 
 #include <cstddef>
@@ -22,58 +22,59 @@ namespace fedge::server {
 
 class ServerlessRound {
  public:
-  // What shells keep to. After this part of a round's time it is late.
+  // Fraction of the round's deadline after which decide() gets `late`; for all I/O adapters.
   static constexpr double kLate = 0.9;
-  // When somebody has gone, chunks that others have just got may not be known yet.
+  // Delay after a disconnect, in which the others report chunks they just received.
   static constexpr Duration kGrace = seconds(1);
 
-  // `enough`: once so many have offered an update, those who have not are waited for no more.
+  // `enough`: once this many clients have offered updates, the round does not wait for reports of the
+  // others.
   explicit ServerlessRound(TaskId task = {}, std::size_t enough = 1) : task_(task), enough_(enough) {}
 
   TaskId task() const { return task_; }
 
-  // Takes part from now on.
+  // The client takes part from now on.
   void join(ClientId client);
-  // It is gone, and may come back.
+  // The client disconnected and may return.
   void expect(ClientId client);
-  // They all are.
+  // All clients disconnected and may return.
   void restart();
   bool expects(ClientId client) const { return expected_.contains(client); }
-  // It is gone: what it says counts no more. Its own update stays.
+  // The client left: its reports no longer count. Its update stays.
   void leave(ClientId client);
-  // The same, and it is not expected back: it does without, or has not come back in time.
+  // The client left and is not awaited: it lost its task or did not return in time.
   void give_up(ClientId client);
-  // Whether a client that says or is told this has no part in the round any more.
+  // Returns whether this message, from or to a client, ends its part in the round.
   bool dismisses(const protocol::Message& message) const;
   const std::set<ClientId>& participants() const { return participants_; }
 
-  // The client has an update, which all are to hold.
+  // The client offers an update, which all participants are to hold.
   void offer(ClientId client, const protocol::Manifest& update);
   void withdraw(ClientId client) { offers_.erase(client); }
-  // All can aggregate it, as had been decided before.
+  // Marks the client's update as accepted, as decided by an earlier process.
   void settle(ClientId client);
-  // Each object that somebody has offered, once; not in the order of the clients.
+  // Returns each offered object once, in an order that does not depend on the clients.
   std::vector<const protocol::Manifest*> updates() const;
-  // Those who are here and have offered one, each update once; and whether these are enough, or nobody else
-  // is waited for.
+  // owners() returns the connected clients with an offer, one for each object. gathered() returns whether
+  // these are enough, or no other client is awaited.
   std::vector<std::pair<ClientId, const protocol::Manifest*>> owners() const;
   bool gathered() const;
-  // A participant has all of it, and has looked at it. False if it has been asked for no such thing, or says
-  // it again.
+  // Records that a participant holds and has checked an update. Returns false if the update was not offered
+  // or the participant has already reported.
   bool answer(ClientId client, const protocol::UpdateHeld& held);
 
   struct Decision {
-    ClientId client;             // whose update it is
-    std::optional<Error> fault;  // none: all can aggregate it
-    bool lost = false;           // nobody can: its client has gone, and chunks of it with it
+    ClientId client;             // owner of the update
+    std::optional<Error> fault;  // why it is refused; none: accepted
+    bool lost = false;           // its client left before the others held all chunks
   };
-  // What can be said of the offers that nothing has been said of. Those who decide are all who have answered
-  // or are waited for, also those who are expected back. An update that more than half of them find unsound
-  // is refused; one that is not is good when all have answered, and when it is late if more than half of them
-  // find it sound. `obtainable` says whether the participants hold all chunks of it between them; asked about
-  // the updates of those who have left.
+  // Decides about offers without a decision. The voters on an update are all clients that reported on it or
+  // are awaited, including those expected back. A decision needs a report of every voter or, if `late`, a
+  // majority. An update is refused if more than half of its voters find it invalid, else accepted. If the
+  // owner has left and not all reports are in, `obtainable` tells whether the participants together hold
+  // all chunks; if not, the update is lost.
   std::vector<Decision> decide(bool late, const std::function<bool(const protocol::ObjectId&)>& obtainable);
-  // It has offered an update of which nothing has been said yet.
+  // Returns whether the client's offer awaits a decision.
   bool undecided(ClientId client) const;
 
   void fold(const RunEngine::Fold& fold) { folds_.push_back(fold); }
@@ -81,19 +82,20 @@ class ServerlessRound {
   // Fixes the voters on the model: the participants that are connected or expected back at this moment.
   void close();
   const std::vector<RunEngine::Fold>& folds() const { return folds_; }
-  // What the participants are to do.
+  // Returns the order that tells the participants what to aggregate.
   protocol::AggregateUpdates order(RunId run) const;
-  // A participant has made this model; false if it has made one before.
+  // Records the model that a participant aggregated; false if it is a second one, or the client does not
+  // take part.
   bool made(ClientId client, const protocol::Manifest& model);
-  // The model that more than half of those who decide have made. Null: there is none, or not yet.
+  // Returns the model that more than half of the voters aggregated, or null if there is none (yet).
   const protocol::Manifest* model() const;
-  // Whatever those say who have not answered, no model can be that of more than half.
+  // Returns whether no model can still reach a majority.
   bool hopeless() const;
-  // Why there is no model, or why it is not here although more than half have made it.
+  // Returns why there is no model, or with `fetching` why a model with a majority could not be fetched.
   Error no_model(bool fetching) const;
-  // Participants that have made another one than this.
+  // Returns the participants that aggregated another model than this.
   std::vector<ClientId> dissenters(const protocol::ObjectId& model) const;
-  // An accepted update's verdict, told when it is known whether the model was made.
+  // Returns the verdict on an accepted update: a refusal unless a model was aggregated.
   static protocol::UpdateVerdict verdict(protocol::UpdateVerdict accepted, bool made);
 
  private:
@@ -106,19 +108,19 @@ class ServerlessRound {
     bool sound = true;
     Error fault;
   };
-  // Which model most have made, of those who have made one, and how many these are.
+  // Returns the most frequent model and the number of clients that aggregated it.
   std::pair<const protocol::Manifest*, std::size_t> most_made() const;
-  // What those who decide have said of an update.
+  // The voters' reports on an update.
   struct Tally {
     std::size_t sound = 0;
     std::size_t unsound = 0;
     std::size_t silent = 0;
-    Error fault;  // that the first of the unsound names
+    Error fault;  // reported by the first client that finds it invalid
     std::size_t heard() const { return sound + unsound; }
     bool is_most(std::size_t number) const { return 2 * number > heard() + silent; }
   };
   Tally tally(const protocol::ObjectId& object) const;
-  // Whether what it says of updates is waited for.
+  // Returns whether the round waits for this client's reports.
   bool waited_for(ClientId client) const { return offers_.size() < enough_ || offers_.contains(client); }
 
   TaskId task_;
@@ -126,10 +128,10 @@ class ServerlessRound {
   std::set<ClientId> participants_;
   std::set<ClientId> expected_;
   std::map<ClientId, Offer> offers_;
-  // The participants' answers about every update offered in the round; a lost one may be offered again.
+  // Reports on every update offered in the round; kept, because a lost update may be offered again.
   std::map<protocol::ObjectId, std::map<ClientId, Answer>> answers_;
   std::vector<RunEngine::Fold> folds_;
-  std::optional<std::size_t> voters_;  // who decide on the model: so many
+  std::optional<std::size_t> voters_;  // number of voters on the model
   std::map<ClientId, protocol::Manifest> made_;
 };
 

@@ -9,7 +9,7 @@
 namespace fedge::server {
 namespace {
 
-constexpr std::size_t kFewest = 4;  // members, of whom two are strangers to each other
+constexpr std::size_t kFewest = 4;  // members; with fewer, all would be neighbours of each other
 
 }  // namespace
 

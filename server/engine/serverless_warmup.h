@@ -1,7 +1,7 @@
-// ServerlessWarmup: the warm-up of a round whose updates stay with the clients: waits until they have offered
-// them, runs the tracker's warm-up among those who have, and ends, in success or not, before three quarters
-// of the round's time have passed: then updates are exchanged freely. The same in the coordinator and in the
-// simulator. Pure, not thread-safe.
+// ServerlessWarmup: the warm-up of a serverless round. It waits until clients have offered updates and runs
+// the tracker's warm-up among them. It ends, successfully or not, within three quarters of the round's
+// deadline; updates are then exchanged freely. The same in the coordinator and in the simulator. Pure, not
+// thread-safe.
 #pragma once
 
 #include <functional>
@@ -20,26 +20,26 @@ class ServerlessWarmup {
  public:
   ServerlessWarmup(const swarm::WarmupConfig& rules, TaskId task, Time now, Duration deadline)
       : rules_(rules), task_(task), began_(now), deadline_(deadline) {}
-  // begin() is to be called whenever somebody offers an update or goes, and after each of these times.
+  // Call begin() after each offer and disconnect, and when each of these times has passed.
   static Duration gather_within(Duration deadline) { return seconds(0.5 * to_seconds(deadline)); }
   static Duration end_within(Duration deadline) { return seconds(0.75 * to_seconds(deadline)); }
 
-  // Looks whether the warm-up can begin: everybody who is waited for has offered an update, or half of the
-  // round's time has passed. True: it has just begun, and tracker() says whom to tell what.
+  // Begins the warm-up if all awaited clients have offered updates, or enough have and half of the deadline
+  // has passed. Returns true if it has just begun; tracker() then holds the plans to send.
   bool begin(const ServerlessRound& round, const std::function<bool(ClientId)>& listens,
              swarm::RoundWarmup::Seeds seeds, Time now);
-  // Null before, or if it could not begin.
+  // Null before the warm-up, or if it could not begin.
   swarm::RoundWarmup* tracker() { return tracker_ ? &*tracker_ : nullptr; }
-  // Those of the round's updates that are exchanged in it.
+  // Returns the round's updates that the warm-up exchanges.
   std::vector<const protocol::Manifest*> updates(const ServerlessRound& round) const;
-  // To be called every RoundWarmup::kTick. What members are to be told.
+  // Call every RoundWarmup::kTick. Returns the orders for the members.
   swarm::RoundWarmup::Orders go_on(Time now, const swarm::RoundWarmup::Look& look, RunId run);
-  // Updates are to be exchanged freely.
+  // Returns whether updates are exchanged freely.
   bool over() const { return over_; }
-  // It will not be carried out, if it is not over.
+  // Ends the warm-up as failed, unless it is over.
   void close(const std::string& why);
   protocol::WarmupOver message(RunId run) const;
-  // How it went; severity warning if whose update is whose may not have been hidden.
+  // Returns the event about the result; a warning if the owners of updates may not have been hidden.
   Event report(Time now) const;
 
  private:

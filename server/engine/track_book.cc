@@ -114,7 +114,7 @@ std::vector<Exclusion> TrackBook::demand_of(const aggregation::Resolution& resol
   std::vector<Exclusion> demand;
   const auto pattern = resolution.pattern(track);
   for (const ClientId client : pattern) demand.push_back({client, RoundNumber(UINT32_MAX)});
-  // Who withdraws with all that it ever gave is excluded from everybody's past.
+  // A client that withdraws all its contributions is excluded from the past of every track.
   for (const Exclusion& withdrawn : exclusions_.withdrawn) {
     if (withdrawn.since != RoundNumber(1)) continue;
     const auto place = std::ranges::lower_bound(pattern, withdrawn.client);
@@ -181,21 +181,21 @@ TrackBook::Changes TrackBook::begin_round(RoundNumber round) {
   aggregation::ResolveOptions how{
       .strict = strict_, .keep_orphan_global = policy_.keep_orphan_global, .remembered = kept};
   auto resolution = aggregation::resolve(exclusions_, how);
-  if (resolution.tracks() == 0) {  // all have withdrawn: their model waits for them
+  if (resolution.tracks() == 0) {  // all clients have withdrawn: keep their model
     how.keep_orphan_global = true;
     resolution = aggregation::resolve(exclusions_, how);
   }
   Changes changes;
   std::vector<Track> tracks;
-  std::vector<std::optional<std::size_t>> former;   // where each of `tracks` was before
-  std::optional<std::vector<std::size_t>> sources;  // once one is needed
+  std::vector<std::optional<std::size_t>> former;   // index of each track in the round before
+  std::optional<std::vector<std::size_t>> sources;  // computed when first needed
   for (std::size_t i = 0; i < resolution.tracks(); ++i) {
     const std::vector<Exclusion> demand = demand_of(resolution, i);
     const auto pattern = resolution.pattern(i);
     const auto known = find(pattern);
     if (known && permits(tracks_[*known].id, demand)) {
       former.push_back(known);
-      tracks.push_back({});  // filled below: until then tracks_ is asked for models
+      tracks.push_back({});  // moved from tracks_ below, which is still read
       continue;
     }
     const TrackId id = pattern.empty() && !known ? TrackId() : TrackId(++counted_);
@@ -244,7 +244,7 @@ std::size_t TrackBook::tracks_within(std::uint32_t rounds) const {
   return std::size_t{ahead.counted_} + 1;
 }
 
-// Who is new to a track that goes on, or has come to it from another or from nowhere.
+// Records clients that are new to a continuing track, or whose primary track it has become.
 void TrackBook::note_returns(Track& track, const aggregation::Resolution& resolution, std::size_t now,
                              std::size_t before) const {
   std::erase_if(track.returned, [&](const auto& entry) {
@@ -265,7 +265,7 @@ std::vector<ClientId> TrackBook::leavers(const aggregation::Resolution& resoluti
     const bool was = !resolution_ || resolution_->is_member(before, client);
     if (was && !resolution.is_member(now, client)) left.push_back(client);
   };
-  // Of a pattern that stays as it is, only those that withdraw are no members any more, if not strict.
+  // Unless strict, a track with an unchanged pattern loses only clients that withdraw.
   if (strict_)
     for (std::uint32_t client = 0; client < resolution.clients(); ++client) consider(ClientId(client));
   else

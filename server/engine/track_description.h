@@ -1,4 +1,4 @@
-// What a track of a run is, for people: in metrics and reports.
+// Description of a track, for metrics and reports.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 
 namespace fedge::server {
 
-// A model of its own for those whom the same clients must not influence.
+// A track: a model for clients that exclude the same others.
 struct TrackDescription {
-  std::vector<std::string> exclude;  // names, of those who must not
-  std::vector<std::string> owners;   // whose own model it is; the first kListed of them
+  std::vector<std::string> exclude;  // names of the excluded clients
+  std::vector<std::string> owners;   // names of the first kListed clients that use it
   std::size_t owner_count = 0;
-  std::size_t members = 0;  // who may train it
+  std::size_t members = 0;  // clients that may train it
   static constexpr std::size_t kListed = 100;
   bool operator==(const TrackDescription&) const = default;
 };

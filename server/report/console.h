@@ -1,4 +1,4 @@
-// RoundTable prints one line per round as the run proceeds. On a terminal, a progress bar stands below the
+// RoundTable prints one line per round as the run proceeds. On a terminal, a progress bar follows the
 // lines.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Where a run's results go, so that a run never overwrites those of another one unasked.
+// Choice of a run's results directory, so that a run never overwrites another run's results unless the user
+// asks for it.
 #pragma once
 
 #include <filesystem>
@@ -9,23 +10,23 @@
 
 namespace fedge::server {
 
-// Whether a run's metrics, model or report lie in this directory.
+// Returns whether the directory contains a run's metrics, model or report.
 bool holds_results(const std::filesystem::path& directory);
 
 struct ResultsChoice {
-  std::optional<std::string> out = {};  // as the user wants it
-  bool force = false;                   // overwrite what is there
-  // The run file of a run that has begun and is gone on with: its own results may be there.
+  std::optional<std::string> out = {};  // directory given by the user
+  bool force = false;                   // overwrite existing results
+  // Run file of a run that is being continued: its earlier results may be in the directory.
   std::optional<std::string> going_on = {};
 };
 inline constexpr const char* kDefaultResults = "fedge-out";
 
-// The directory that the user names; kRefused if it holds results of another run, unless they may be
-// overwritten. If none is named, the first of fedge-out, fedge-out-2, fedge-out-3, ... without results, or
-// the one with those of the run that is gone on with.
+// Returns the user's directory; kRefused if it holds another run's results and `force` is not set. Without
+// a user's choice, returns the directory with the continued run's results, else the first of fedge-out,
+// fedge-out-2, fedge-out-3, ... without results.
 Result<std::filesystem::path> choose_results(const ResultsChoice& choice);
 
-// kRefused if there is a file at `path`, unless it may be overwritten.
+// Returns kRefused if `path` is an existing file and `force` is not set.
 Result<void> check_new_file(const std::filesystem::path& path, bool force);
 
 }  // namespace fedge::server

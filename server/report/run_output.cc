@@ -19,15 +19,15 @@ namespace {
 
 constexpr const char* kVersionMetadata = "fedge_version";
 
-// The first 128 bits of the hash of the excluded clients' names: names of any length and any characters make
-// a file name of one length.
+// Returns the first 128 bits of the hash of the excluded clients' names, so that any names give a short,
+// valid file name.
 std::string file_name(const TrackDescription& track) {
   std::string text;
   for (const std::string& name : track.exclude) text += name + "\n";
   return to_hex(sha256(text)).substr(0, 32);
 }
 
-// Removes those of an earlier run.
+// Removes the track files of an earlier run.
 void remove_tracks(const std::filesystem::path& directory) {
   std::error_code ignored;
   std::filesystem::remove(directory / "tracks.csv", ignored);
@@ -36,7 +36,7 @@ void remove_tracks(const std::filesystem::path& directory) {
     if (entry->path().extension() == ".safetensors") std::filesystem::remove(entry->path(), ignored);
 }
 
-// What the first model's file says about the run; nothing if there is no such file.
+// Reads facts about the run from the first model's file; empty if there is none.
 RunCircumstances circumstances_of(const std::filesystem::path& directory) {
   const auto file = open_safetensors(directory / "model.safetensors", SIZE_MAX);
   if (!file) return {};

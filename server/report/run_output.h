@@ -1,6 +1,6 @@
-// RunOutput writes a run's output directory: run.toml (the run file as it was run) at the start, one line of
-// metrics.jsonl after each round, and at the end metrics.csv, model.safetensors and report.html. A run with
-// tracks also has tracks.csv and one model per track. Files of an earlier run are replaced.
+// RunOutput writes a run's output directory. It writes run.toml (the run file as executed) at the start, a
+// line of metrics.jsonl after each round, and at the end metrics.csv, model.safetensors and report.html. A
+// run with tracks also has tracks.csv and one model per track. Files of an earlier run are replaced.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ namespace fedge::server {
 
 class RunOutput {
  public:
-  // Makes the directory and an empty metrics.jsonl, and writes run.toml. `version` is the program's.
+  // Creates the directory and an empty metrics.jsonl, and writes run.toml. `version` is the program's.
   static Result<RunOutput> create(const std::filesystem::path& directory, const run::RunConfig& config,
                                   const std::string& version);
 
   Result<void> add(const RoundMetrics& metrics);
   // Writes the first model to model.safetensors, the models of further tracks to tracks/NAME.safetensors.
   Result<void> finish(std::span<const FinalModel> models);
-  // For the terminal: the result, and the paths of the files.
+  // Returns the results and file paths as text for the terminal.
   std::string summary() const;
 
  private:

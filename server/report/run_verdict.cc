@@ -26,8 +26,9 @@ bool has_field(const Event& event, const std::string& key, const std::string& te
   });
 }
 
-// Whether an update was refused for what it holds: one that comes too late or twice may be sound. The
-// coordinator names the client; a simulated client reports the refusal of its own update without a name.
+// Returns whether an update was refused for its content: a late or repeated one may be valid. The
+// coordinator's event names the client. A simulated client reports its own refusal without a name, which
+// does not count.
 bool is_refusal(const Event& event) {
   return event.name == "update.refused" && !has_field(event, "code", to_string(ErrorCode::kStale)) &&
          !has_field(event, "code", to_string(ErrorCode::kRefused)) &&
@@ -55,7 +56,7 @@ void RunVerdict::add(const Event& event) {
 void RunVerdict::add(const RoundMetrics& metrics) {
   ++rounds_;
   const Causes causes = std::exchange(now_, {});
-  // Of several tracks the others may have been aggregated.
+  // With several tracks, the other tracks may have been aggregated.
   const bool aggregated = !causes.not_aggregated || !metrics.tracks.empty();
   if (metrics.clients_completed > 0 && aggregated) {
     idle_ = {};
@@ -70,7 +71,7 @@ void RunVerdict::add(const RoundMetrics& metrics) {
     if (causes.loss) idle_.causes.loss = causes.loss;
     if (causes.not_aggregated) idle_.causes.not_aggregated = causes.not_aggregated;
   }
-  if (std::isnan(metrics.test_accuracy)) return;  // it was not evaluated
+  if (std::isnan(metrics.test_accuracy)) return;  // the round was not evaluated
   if (std::isfinite(metrics.test_loss))
     not_finite_since_.reset();
   else if (!not_finite_since_)

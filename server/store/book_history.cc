@@ -52,8 +52,8 @@ Result<void> revoke_client_again(BookRows& rows, const AuditEvent& event, Client
   return promise ? revoke_token_again(rows, promise->id) : Result<void>();
 }
 
-// Whoever has joined since then is a client as before, and has used its token: nobody else gets its number by
-// using that once more.
+// Enrols or approves a client again, and counts its use of the token, so that no other client gets the
+// number with that token.
 Result<void> enrol_again(BookRows& rows, const AuditEntry& entry, ClientId number) {
   const AuditEvent& event = entry.event;
   FEDGE_TRY(known, rows.find_client(number));
@@ -62,7 +62,8 @@ Result<void> enrol_again(BookRows& rows, const AuditEntry& entry, ClientId numbe
     known->state = ClientState::kEnrolled;
     return rows.put(*known);
   }
-  // A key that has joined says so itself; one that an operator lets in is in the details.
+  // A key that joined with a token is the actor; a key that an operator added or approved is in the
+  // details.
   const auto key =
       parse_public_key(event.actor.starts_with("key ") ? event.actor.substr(4) : detail(event, "key"));
   if (!key) return {};

@@ -107,7 +107,8 @@ Result<std::optional<TokenRecord>> BookRows::find_token(std::uint32_t id) const 
   return token(select.bind(1, std::int64_t{id}));
 }
 
-// By an index: how long that takes says something of a hash, and nothing of the 32 random bytes behind it.
+// An index lookup is safe: its timing may reveal something about the hash, but nothing about the 32 random
+// bytes behind it.
 Result<std::optional<TokenRecord>> BookRows::find_secret(const std::string& secret_hash) const {
   FEDGE_TRY(select, database_->prepare((std::string(kTokens) + "WHERE secret_hash = ?").c_str()));
   return token(select.bind(1, secret_hash));

@@ -32,8 +32,9 @@ Error Database::error(int code) const {
 }
 
 Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& path) {
-  // Only one that is not there: to open and close a file that SQLite uses elsewhere in this process would
-  // drop its locks (sqlite.org/howtocorrupt.html, 2.2). SQLite makes its files beside it with the same mode.
+  // Creates the file only if it is missing: opening and closing a file that SQLite uses elsewhere in this
+  // process would drop its locks (sqlite.org/howtocorrupt.html, 2.2). SQLite gives its companion files the
+  // same mode.
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0 && errno != EEXIST) return system_error("cannot open", path, errno);
   if (fd >= 0) ::close(fd);
@@ -164,7 +165,7 @@ Result<Transaction> Transaction::begin(const Database& database) {
   return Transaction(database);
 }
 
-// SQLite may have rolled back already, which is then all that the error says.
+// Ignores an error: it only means that SQLite has already rolled back.
 Transaction::~Transaction() {
   if (database_ != nullptr) (void)database_->execute("ROLLBACK");
 }

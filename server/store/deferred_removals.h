@@ -1,5 +1,5 @@
-// DeferredRemovals: a chunk store whose objects are removed only once that is said to be safe: the model that
-// a round has left behind is still the last one until the new one is durable. Passes on everything else.
+// DeferredRemovals: a chunk store that postpones removals until its owner carries them out. A round's old
+// model must stay until the new one is durable. All other calls are passed on.
 #pragma once
 
 #include <mutex>
@@ -32,7 +32,7 @@ class DeferredRemovals final : public protocol::ChunkStore {
   void settle() override { store_->settle(); }
   void trim() override { store_->trim(); }
 
-  // What has been removed since the last call, to be given to carry_out().
+  // Returns the removals since the last call, for carry_out().
   std::vector<protocol::ObjectId> take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(removed_, {});

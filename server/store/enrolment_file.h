@@ -1,4 +1,4 @@
-// Where the enrolment book lies, and how one is made. Enrolment is how it is used.
+// Location and creation of the enrolment book. Enrolment provides its use.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +8,11 @@
 
 namespace fedge::server {
 
-// enrolment.db of the data directory.
+// Returns the path of enrolment.db in the data directory.
 std::filesystem::path enrolment_path(const std::filesystem::path& data_directory);
 
-// Makes a book with this content, whole or not at all, where there is none: of a new data directory, of an
-// older version's, and of a bench's. kRefused: the data directory's files belong to another user.
+// Creates a book with this content, atomically, where there is none: in a new data directory, from an older
+// version's book, or for a benchmark. kRefused: the data directory's files belong to another user.
 Result<void> create_enrolment_book(const std::filesystem::path& data_directory, const EnrolmentBook& book);
 
 }  // namespace fedge::server

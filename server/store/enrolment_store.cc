@@ -24,7 +24,7 @@ std::filesystem::path former_book(const std::filesystem::path& data_directory) {
   return data_directory / "enrolment.json";
 }
 
-// What shows that there has been a book; nothing: there never was one.
+// Returns what proves that a book existed, or nothing if there never was one.
 Result<std::optional<std::string>> evidence(const std::filesystem::path& data_directory) {
   std::filesystem::path kept = former_book(data_directory);
   kept += ".migrated";
@@ -48,7 +48,7 @@ Result<std::optional<EnrolmentBook>> read_former(const std::filesystem::path& fi
   return std::optional(*book);
 }
 
-// The former book must not come back when the new one is away some day.
+// Renames the former book, so that it is not read again if the new one goes missing.
 Result<void> retire(const std::filesystem::path& former) {
   std::filesystem::path kept = former;
   kept += ".migrated";
@@ -80,7 +80,7 @@ Result<void> fill(const Database& database, const EnrolmentBook& book, std::uint
   return transaction.commit();
 }
 
-// Whoever has nothing to say here must not be who makes the book.
+// Refuses a user who does not own the data directory's files, and so must not create the book.
 Result<void> check_maker(const std::filesystem::path& data_directory) {
   FEDGE_TRY_VOID(check_owner(data_directory / "node.key"));
   return check_owner(data_directory / "audit.log");
@@ -92,7 +92,7 @@ std::filesystem::path enrolment_path(const std::filesystem::path& data_directory
   return data_directory / "enrolment.db";
 }
 
-// Made beside its place, and there only when it is whole.
+// Creates the file under another name and renames it once it is complete.
 Result<void> create_enrolment_book(const std::filesystem::path& data_directory, const EnrolmentBook& book) {
   FEDGE_TRY_VOID(check_maker(data_directory));
   const std::filesystem::path file = enrolment_path(data_directory);
@@ -138,7 +138,7 @@ Result<std::unique_ptr<EnrolmentStore>> EnrolmentStore::open(const std::filesyst
 }
 
 Result<void> EnrolmentStore::prepare() const {
-  FEDGE_TRY_VOID(database_->check_kind(kBookFile));  // a stranger's file is left as it is
+  FEDGE_TRY_VOID(database_->check_kind(kBookFile));  // must not modify another program's file
   FEDGE_TRY_VOID(database_->execute("PRAGMA journal_mode = TRUNCATE"));
   FEDGE_TRY_VOID(database_->execute("PRAGMA synchronous = FULL"));
   FEDGE_TRY(damage, database_->damage());

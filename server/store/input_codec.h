@@ -1,5 +1,5 @@
-// The inputs of a run's engine as a journal keeps them (journal.proto). Both ways exact: what is read back
-// makes the engine decide the same. Pure; any thread.
+// Encoding of an engine's inputs in the journal (journal.proto). It is exact both ways, so that a replayed
+// engine decides the same. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,14 @@
 
 namespace fedge::server {
 
-// The Stored at this place of the journal is to be read as if its client had left then: the disk has lost
-// what was stored.
+// Marks the Stored entry with this number as lost by the disk: a replay treats it as ClientLeft.
 struct LostUpdate {
   std::uint64_t sequence = 0;
 };
 using JournalRecord = std::variant<RunEngine::Input, LostUpdate, SummedTurn>;
 
 std::string encode_record(const JournalRecord& record);
-// kCorrupt for what is no record.
+// kCorrupt if the bytes are not a record.
 Result<JournalRecord> decode_record(std::string_view bytes);
 
 }  // namespace fedge::server

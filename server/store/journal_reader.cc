@@ -29,7 +29,7 @@ Result<void> read_inputs(RunStore& store, RunNumber run,
     return {};
   }));
   return store.read_journal(run, [&](const JournalEntry& entry) -> Result<void> {
-    if (entry.sequence > last) return {};  // of a coordinator that writes meanwhile
+    if (entry.sequence > last) return {};  // written meanwhile by a running coordinator
     FEDGE_TRY(record, decode(run, entry));
     JournalStep step{entry.sequence, entry.time, std::nullopt};
     if (auto* input = std::get_if<RunEngine::Input>(&record)) step.input = std::move(*input);

@@ -1,6 +1,5 @@
-// Reading a run's journal as its engine must be given it: what a coordinator goes on from after a kill, and
-// what a replay re-executes. Any thread. Cost: the journal is read twice, since a note about a lost update
-// stands after the entry that it is about.
+// Reads a run's journal for its engine, after a crash and for a replay. Any thread. Cost: the journal is
+// read twice, because a note about a lost update comes after the entry it concerns.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +14,18 @@
 
 namespace fedge::server {
 
-// One entry.
+// One journal entry.
 struct JournalStep {
   std::uint64_t sequence = 0;
   Time time{};
-  // None for a note. A Stored whose update was lost later is a ClientLeft.
+  // Empty for a note. A Stored whose update was lost later becomes a ClientLeft.
   std::optional<RunEngine::Input> input;
-  // Of the note about what a turn that is closed has come to.
+  // The secure sum of a closed track phase, if the entry is a note about one.
   std::optional<SummedTurn> summed = {};
 };
 
-// Calls `visit` with each entry, ascending; its first error ends the reading. kCorrupt names the entry that
-// is damaged or of no known kind, before the first one is visited. What is added meanwhile is not visited.
+// Calls `visit` with each entry, ascending; its first error ends the reading. kCorrupt names a damaged
+// entry or one of unknown type, before any visit. Entries added meanwhile are not visited.
 Result<void> read_inputs(RunStore& store, RunNumber run,
                          const std::function<Result<void>(JournalStep)>& visit);
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kChecksumSize = 16;
 
-// Over fields that each begin with their length: no two rows have the same bytes.
+// Hashes each field after its length, so that different rows have different hash inputs.
 class Checksum {
  public:
   Checksum& add(std::string_view field) {

@@ -17,8 +17,8 @@ std::int64_t run_number(const std::string& digits) {
   return std::from_chars(digits.data(), end, number).ptr == end ? number : 0;
 }
 
-// The run that an entry names as one that there is; 0: none. A run's name may be any text, so that its
-// subject says nothing.
+// Returns the run that an entry proves to have existed, or 0. Entries "run.*" name it in their details:
+// their subject contains the run's name, which may be any text.
 std::int64_t run_in(const AuditEvent& event) {
   if (event.action.starts_with("coordinator.") && event.subject.starts_with("run "))
     return run_number(event.subject.substr(4));
@@ -33,7 +33,7 @@ std::int64_t run_in(const AuditEvent& event) {
 Result<void> check_runs_kept(const std::filesystem::path& data_directory, RunNumber highest) {
   std::int64_t told = 0;
   bool submitted = false;
-  // A log that does not verify is reported where something is to be recorded.
+  // Ignores an invalid log, which is reported when the next entry is recorded.
   (void)AuditLog(data_directory).verify("", [&](const AuditEntry& entry) {
     told = std::max(told, run_in(entry.event));
     submitted = submitted || entry.event.action == "run.submitted";

@@ -1,5 +1,5 @@
-// What the audit log tells of a data directory's runs, so that a database that is missing, or an older copy
-// of it, is not taken for one that never had them.
+// Checks a data directory's runs against the audit log, to detect a database that is missing or an older
+// copy.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace fedge::server {
 
-// kUnavailable: the audit log tells of a run that the database does not hold. `highest`: the number of its
-// last run, 0 if it has none or is not there. Reads the whole log.
+// Returns kUnavailable if the audit log contains a run that the database lacks. `highest` is the database's
+// last run number, 0 if it has none or is missing. Reads the whole log.
 Result<void> check_runs_kept(const std::filesystem::path& data_directory, RunNumber highest);
 
 }  // namespace fedge::server

@@ -1,9 +1,8 @@
-// RunStore: what a coordinator must still know after it was killed: which runs there are, every input of
-// their engines (the journal), what their models were after each round (checkpoints), the rounds' figures.
-// When append() returns, all of it survives a power cut; a batch is there whole or not at all. The same
-// interface for every database; SQLite in one file of the data directory is the one that is built in
-// (sqlite_store.h). The command-line tool and a running coordinator may use a store at the same time.
-// Any thread, one call at a time.
+// RunStore: the durable state of a coordinator. It holds the runs, every input of their engines (the
+// journal), their models after each round (checkpoints), and the rounds' metrics. When append() returns,
+// its data survives a power cut; a batch is stored completely or not at all. The interface suits any
+// database; the built-in one is SQLite in one file of the data directory (sqlite_store.h). The command-line
+// tool and a running coordinator may use a store at the same time. Any thread, one call at a time.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +19,10 @@
 
 namespace fedge::server {
 
-// In the order of submission, from 1.
+// Numbered in order of submission, from 1.
 using RunNumber = StrongId<struct RunNumberTag, std::int64_t>;
 
-// Runs that have not ended at a time.
+// Maximum number of runs that have not ended.
 inline constexpr std::size_t kMaxOpenRuns = 256;
 
 enum class RunStatus : std::uint8_t { kPending, kRunning, kPaused, kFinished, kFailed, kStopped };
@@ -33,79 +32,81 @@ constexpr bool has_ended(RunStatus status) { return status >= RunStatus::kFinish
 
 struct RunRecord {
   RunNumber number;
-  RunId id;  // unpredictable: a client never takes one run for another
+  RunId id;  // random, so that clients never confuse two runs
   std::string name;
   std::string document;  // the run file, canonical TOML
   RunStatus status = RunStatus::kPending;
   std::string reason;  // why it is paused or has ended
   UnixSeconds submitted = 0;
-  UnixSeconds started = 0;  // 0: it has not
-  UnixSeconds ended = 0;    // 0: it has not, or it is stopped and what it has come to is still to be written
+  UnixSeconds started = 0;  // 0: not started
+  UnixSeconds ended = 0;    // 0: not ended, or stopped with results still to be written
 
   bool is_over() const { return ended != 0; }
 };
 
-// A run to be submitted, with an id that nobody can guess.
+// Returns a run to submit, with a random id.
 RunRecord new_run(const std::string& name, const std::string& document);
 
-// What an operator may ask of a run: kPaused of one that is pending or running, kPending (to go on) of one
-// that is paused, kStopped of one that has not ended. kRefused says what state it is in. A run that has begun
-// is over (RunRecord::ended) when a coordinator has written what it has come to.
+// Applies an operator's request: kPaused to a pending or running run, kPending (continue) to a paused run,
+// kStopped to a run that has not ended. kRefused names the run's state. A stopped run that had begun is
+// over (RunRecord::ended) only once a coordinator has written its results.
 Result<RunRecord> transition(RunRecord run, RunStatus wanted, const std::string& reason, UnixSeconds now);
 
 // One input of a run's engine (input_codec.h).
 struct JournalEntry {
   std::uint64_t sequence = 0;  // from 1, without a gap
-  Time time{};                 // on the run's clock, never before the last entry's
+  Time time{};                 // on the run's clock, never descending
   std::string input;
 };
 
-// What a run has come to with a round.
+// The state of a run after a round.
 struct Checkpoint {
-  std::uint64_t rounds = 0;  // that have been closed
-  std::string state;         // CheckpointFile's bytes
-  std::string metrics;       // of the last of these rounds, a line of metrics.jsonl
+  std::uint64_t rounds = 0;  // closed rounds
+  std::string state;         // encode_state() of saved_state.h
+  std::string metrics;       // of the last of these rounds; a line of metrics.jsonl
 };
 
-// To be kept together.
+// Entries and a checkpoint that are stored atomically.
 struct Batch {
   RunNumber run;
   std::vector<JournalEntry> entries;
-  std::optional<Checkpoint> checkpoint;  // takes the place of the run's last one; its metrics are added
+  std::optional<Checkpoint> checkpoint;  // replaces the run's last one; its metrics are added
 };
 
 class RunStore {
  public:
   virtual ~RunStore() = default;
 
-  // A new run, pending. `id` is drawn by the caller. kResource: there are kMaxOpenRuns already.
+  // Stores a new pending run. The caller draws `id`. kResource: there are already kMaxOpenRuns.
   virtual Result<RunNumber> submit(const RunRecord& run) = 0;
   virtual Result<std::vector<RunRecord>> runs() = 0;       // ascending
-  virtual Result<std::vector<RunRecord>> open_runs() = 0;  // those that are not over
-  virtual Result<RunNumber> highest() = 0;                 // the last one's number, 0 if there is none
-  // kNotFound if there is none.
+  virtual Result<std::vector<RunRecord>> open_runs() = 0;  // runs that are not over
+  virtual Result<RunNumber> highest() = 0;                 // number of the last run, 0 if there is none
+  // kNotFound if there is no such run.
   virtual Result<RunRecord> run(RunNumber number) = 0;
-  // An operator's wish, as in transition(), at once and whole.
+  // Applies an operator's request as in transition(), atomically.
   virtual Result<void> ask(RunNumber number, RunStatus wanted, const std::string& reason,
                            UnixSeconds now) = 0;
-  // A coordinator begins to lead it, or goes on: running, if it is pending or running; otherwise false.
+  // Marks a pending or running run as running, for the calling coordinator; returns false in any other
+  // state.
   virtual Result<bool> claim(RunNumber number, UnixSeconds now) = 0;
-  // The run is now in this state, for this reason; if that is an end, it is over.
+  // Sets the run's status and reason; if the status is an end, the run is over.
   virtual Result<void> set_status(RunNumber number, RunStatus status, const std::string& reason,
                                   UnixSeconds now) = 0;
 
-  // kResource: no room now, nothing has been kept, it may be tried again. Any other error: what is kept is
-  // not known before the store has been opened anew; kUnavailable also if its file was removed or replaced.
+  // kResource: no disk space; nothing was stored, and the call may be repeated. After any other error, what
+  // was stored is unknown until the store is opened again. kUnavailable also if its file was removed or
+  // replaced.
   virtual Result<void> append(std::span<const Batch> batches) = 0;
-  // Calls `visit` with each entry, ascending, also those added meanwhile; it may write, and its first error
-  // ends the reading. kCorrupt names the entry that is not as it was written.
+  // Calls `visit` with each entry, ascending, including entries added meanwhile. `visit` may write; its
+  // first error ends the reading. kCorrupt names an entry that was altered.
   virtual Result<void> read_journal(RunNumber run,
                                     const std::function<Result<void>(const JournalEntry&)>& visit) = 0;
-  // The last one; none before the first round has been closed.
+  // Returns the last checkpoint, or none before the first round is closed.
   virtual Result<std::optional<Checkpoint>> checkpoint(RunNumber run) = 0;
-  // Of every round that has been closed, a line of metrics.jsonl each, ascending.
+  // Returns a line of metrics.jsonl for every closed round, ascending.
   virtual Result<std::vector<std::string>> metrics(RunNumber run) = 0;
-  // Changes whenever another process has changed the store.
+  // Returns a value that changes whenever another process changes the store.
   virtual Result<std::uint64_t> foreign_changes() = 0;
 };
 

@@ -1,5 +1,5 @@
-// SavedState: what a checkpoint holds of a run's models (journal.proto): which objects of the chunk store
-// they are. What an engine knows is not in it: that follows from the journal. Pure; any thread.
+// SavedState: the content of a checkpoint (journal.proto): which chunk store objects hold the run's models.
+// The engine's state is not in it: it follows from the journal. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace fedge::server {
 
 struct SavedTrack {
   TrackId id;
-  std::size_t turn = 0;  // in the last round
+  std::size_t turn = 0;  // phase index in the last round
   Digest hash{};         // of the model's values
   protocol::Manifest model;
   std::optional<protocol::Manifest> control;
@@ -29,11 +29,11 @@ struct SavedTrack {
 struct SavedState {
   std::vector<SavedTrack> tracks;            // ascending
   std::vector<std::uint32_t> participation;  // by client
-  std::map<double, std::uint64_t> charges;   // of its privacy budget (run/privacy/privacy_ledger.h)
+  std::map<double, std::uint64_t> charges;   // to the privacy budget (run/privacy/privacy_ledger.h)
 };
 
 std::string encode_state(const SavedState& state);
-// kCorrupt for what is no such state.
+// kCorrupt if the bytes are not such a state.
 Result<SavedState> decode_state(std::string_view bytes);
 
 }  // namespace fedge::server

@@ -11,7 +11,7 @@
 namespace fedge::server {
 namespace {
 
-// Each brings a database from the version that is its place to the next one. Never changed once released.
+// Migration i brings a database from version i to i + 1. A released migration must not change.
 constexpr std::array kMigrations = {
     R"(CREATE TABLE runs (
          number INTEGER PRIMARY KEY AUTOINCREMENT, id INTEGER NOT NULL, name TEXT NOT NULL,
@@ -71,21 +71,21 @@ class SqliteStore final : public RunStore {
   Result<RunRecord> read(const Statement& row) const;
   Result<RunRecord> find(RunNumber number) const;
   Result<std::vector<RunRecord>> list(const char* which) const;
-  // In a transaction; `edit` says whether there is something to write.
+  // Edits a run's row in a transaction; `edit` returns whether to write it.
   Result<bool> change(RunNumber number, const std::function<Result<bool>(RunRecord&)>& edit) const;
   Result<void> write(const RunRecord& run) const;
   Result<Head> head(RunNumber run) const;
-  // What the run's journal ends with then.
+  // Appends entries and returns the journal's new head.
   Result<Head> add(RunNumber run, Head head, std::span<const JournalEntry> entries) const;
   Result<void> keep(RunNumber run, const Checkpoint& checkpoint) const;
 
   std::filesystem::path path_;
   std::unique_ptr<Database> database_;
-  std::map<RunNumber, Head> heads_;  // of the journals that have been added to
+  std::map<RunNumber, Head> heads_;  // of the journals that this process appended to
 };
 
 Result<void> SqliteStore::prepare() {
-  // A stranger's file is left as it is.
+  // Another program's file must not be modified.
   FEDGE_TRY(version, database_->number("PRAGMA user_version"));
   FEDGE_TRY(tables, database_->number("SELECT count(*) FROM sqlite_schema"));
   if (tables > 0 || version > 0) FEDGE_TRY_VOID(database_->check_kind(kRunsFile));
@@ -96,7 +96,7 @@ Result<void> SqliteStore::prepare() {
   return migrate(version);
 }
 
-// One transaction for all steps: whoever opens the database at the same time waits, and finds them done.
+// Runs all steps in one transaction: a process that opens the database meanwhile waits and finds them done.
 Result<void> SqliteStore::migrate(std::int64_t from) const {
   if (from == kRunsFile.version) return {};
   FEDGE_TRY(transaction, Transaction::begin(*database_));
@@ -292,7 +292,7 @@ Result<void> SqliteStore::append(std::span<const Batch> batches) {
   }
   FEDGE_TRY_VOID(transaction.commit());
   for (auto& [run, now] : heads) heads_[run] = std::move(now);
-  return database_->check_in_place();  // else nobody may hear of it
+  return database_->check_in_place();  // if not, the batch must not be acknowledged
 }
 
 Result<void> SqliteStore::read_journal(RunNumber run,
@@ -300,7 +300,7 @@ Result<void> SqliteStore::read_journal(RunNumber run,
   FEDGE_TRY(select, database_->prepare("SELECT sequence, time, input, chain FROM journal "
                                        "WHERE run = ?1 AND sequence > ?2 ORDER BY sequence LIMIT 1"));
   Head before;
-  auto after = std::numeric_limits<std::int64_t>::min();  // a number that has been changed is met, too
+  auto after = std::numeric_limits<std::int64_t>::min();  // also finds entries with an altered number
   for (;;) {
     select.bind(1, run.value()).bind(2, after);
     FEDGE_TRY(more, select.step());
@@ -313,8 +313,8 @@ Result<void> SqliteStore::read_journal(RunNumber run,
       return damaged("entry " + std::to_string(before.sequence + 1) + " of the journal" + of_run(run));
     before = std::move(now);
     after = select.integer(0);
-    // What is still reading sees the database as it was when it began, and from there SQLite lets nobody
-    // write once another connection has.
+    // Reset before `visit`, which may write: a statement that is still reading keeps its snapshot, and
+    // SQLite refuses to write from a snapshot once another connection has written.
     select.reset();
     FEDGE_TRY_VOID(visit(entry));
   }

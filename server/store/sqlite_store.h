@@ -1,6 +1,6 @@
-// The built-in RunStore: an SQLite database, runs.db of the data directory, with a write-ahead log that is
-// synced at every commit. SQLite has no checksums of its own: every row has one here, and a journal's entries
-// are chained, so that what the disk has changed is found and named rather than used.
+// The built-in RunStore: an SQLite database, runs.db in the data directory, with a write-ahead log that is
+// synced at every commit. SQLite has no checksums, so every row has one here, and a journal's entries are
+// chained: alterations are detected and reported.
 #pragma once
 
 #include <filesystem>
@@ -11,11 +11,11 @@
 
 namespace fedge::server {
 
-// Where it lies.
+// Returns the path of runs.db in the data directory.
 std::filesystem::path run_store_path(const std::filesystem::path& data_directory);
 
-// Made if absent, brought up to date if an older version made it. kUnsupported: by a newer one. kCorrupt: not
-// such a database, or damaged.
+// Opens the database; creates it if missing, and upgrades an older version's. kUnsupported: written by a
+// newer version. kCorrupt: not such a database, or damaged.
 Result<std::unique_ptr<RunStore>> open_sqlite_store(const std::filesystem::path& path);
 
 }  // namespace fedge::server

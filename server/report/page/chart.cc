@@ -15,20 +15,20 @@ namespace {
 // One picture unit is about a pixel in a three-column page.
 constexpr double kWidth = 440;
 constexpr double kHeight = 262;
-constexpr double kHeading = 32;  // the title's band, which the page hides: it has a caption
+constexpr double kHeading = 32;  // height of the title; the page hides it and shows a caption instead
 constexpr double kLeft = 62;
 constexpr double kRight = 16;
 constexpr double kTop = kHeading + 10;
-constexpr double kKey = 20;  // the band of the bars' key
+constexpr double kKey = 20;  // height of the bars' legend
 constexpr double kBottom = 38;
-constexpr std::size_t kMaxPoints = 1200;  // in one line; beyond that each bucket keeps its extremes
-constexpr std::size_t kMaxBars = 200;     // beyond that neighbours are drawn as their mean
+constexpr std::size_t kMaxPoints = 1200;  // per line; if there are more, each bucket keeps its extremes
+constexpr std::size_t kMaxBars = 200;     // if there are more, neighbours are drawn as their mean
 constexpr std::size_t kMaxReadOuts = 2000;
 constexpr std::size_t kMaxLabel = 17;  // characters of a line's label; longer names are cut
-constexpr double kCharacter = 7.8;     // picture units, on average at most
-constexpr double kSampleAt = 9;        // right of the plot begins a sample of a line,
-constexpr double kSample = 22;         // this long,
-constexpr double kLabelAt = 36;        // and here its label
+constexpr double kCharacter = 7.8;     // upper bound of the average width, in picture units
+constexpr double kSampleAt = 9;        // distance of a line's sample from the plot
+constexpr double kSample = 22;         // length of the sample
+constexpr double kLabelAt = 36;        // distance of the label from the plot
 constexpr double kLineHeight = 14;
 
 // Where the data are drawn.
@@ -51,7 +51,7 @@ std::vector<std::vector<double>> drawn_values(const Chart& chart) {
   return values;
 }
 
-// Low and high widened to the ticks around them, so that the axis ends on one.
+// Widens the range to the next ticks, so that the axis ends on ticks.
 void round_outward(Extent& extent, double factor) {
   const auto marks = ticks(extent.low / factor, extent.high / factor, 5, false);
   const double step = marks.size() > 1 ? marks[1] - marks[0] : (extent.high - extent.low) / factor;
@@ -95,7 +95,7 @@ std::string svg_text(double x, double y, const char* css, const std::string& con
          escape_html(content) + "</text>";
 }
 
-// The title of a vertical axis, turned.
+// Draws the rotated title of a vertical axis.
 std::string upright(double x, double y, const std::string& content) {
   return "<text transform=\"translate(" + coordinate(x) + " " + coordinate(y) +
          ") rotate(-90)\" class=\"m\">" + escape_html(content) + "</text>";
@@ -126,7 +126,7 @@ std::string axes(const Chart& chart, const Area& area, const Scale& x, const Sca
   return "<path class=\"g\" d=\"" + grid + "\"/>" + out;
 }
 
-// The samples to draw: all, or for long lines each bucket's lowest and highest.
+// Returns the samples to draw: all of them, or in long lines each bucket's lowest and highest.
 std::vector<std::size_t> thinned(const std::vector<double>& y) {
   std::vector<std::size_t> kept;
   const std::size_t buckets = y.size() <= kMaxPoints ? y.size() : kMaxPoints / 2;
@@ -145,8 +145,8 @@ std::vector<std::size_t> thinned(const std::vector<double>& y) {
   return kept;
 }
 
-// A line through the finite values; rounds without a value are bridged. Few points get a dot each, so that a
-// single one is visible.
+// Draws a line through the finite values; rounds without a value are bridged. If there are few points, each
+// gets a dot, so that a single one is visible.
 std::string line(const std::vector<double>& x, const std::vector<double>& y, const Scale& to_x,
                  const Scale& to_y, const std::string& css) {
   std::string path;
@@ -163,14 +163,15 @@ std::string line(const std::vector<double>& x, const std::vector<double>& y, con
   return out;
 }
 
-// Colour and, of several lines, a pattern: the first is wide and solid, the others are dashed.
+// Returns the CSS classes of a line: its colour and, among several lines, a pattern. The first is wide and
+// solid, the others are dashed.
 std::string line_class(const Chart& chart, std::size_t series) {
   std::string css = "s" + std::to_string(chart.series[series].colour);
   if (chart.series.size() > 1) css += " p" + std::to_string(std::min<std::size_t>(series, 3));
   return css;
 }
 
-// At most kMaxLabel characters; a byte that continues a UTF-8 character is not one.
+// Cuts a name to kMaxLabel characters; UTF-8 continuation bytes do not count.
 std::string cut(const std::string& name) {
   std::size_t characters = 0;
   for (std::size_t i = 0; i < name.size(); ++i) {
@@ -188,8 +189,7 @@ double label_room(const Chart& chart) {
   return kLabelAt + 4 + static_cast<double>(std::min(longest, kMaxLabel + 1)) * kCharacter;
 }
 
-// Names at the ends of the lines, each after a sample of its line, moved apart where lines end close
-// together.
+// Draws each line's name at its end, after a sample of the line. Names that would overlap are moved apart.
 std::string line_labels(const Chart& chart, const Area& area, const Scale& y) {
   std::vector<std::pair<double, std::size_t>> ends;
   for (std::size_t s = 0; s < chart.series.size(); ++s) {
@@ -215,7 +215,7 @@ std::string line_labels(const Chart& chart, const Area& area, const Scale& y) {
   return out;
 }
 
-// Which colour of the bars is what.
+// Draws the legend of the bars.
 std::string key(const Chart& chart) {
   std::string out;
   double x = kLeft;
@@ -246,7 +246,7 @@ std::string bars(const Chart& chart, const Area& area, const std::vector<std::ve
   return out;
 }
 
-// What the script shows under the pointer: each sample's x in the picture, and its text.
+// Returns what the script shows under the pointer: each sample's x in the picture, and its text.
 std::string read_outs(const Chart& chart, const Scale& x) {
   if (chart.x.size() > kMaxReadOuts) return "";
   std::string positions;
@@ -264,7 +264,7 @@ std::string read_outs(const Chart& chart, const Scale& x) {
   return " data-x=\"" + positions + "\" data-t=\"" + escape_html(texts) + "\"";
 }
 
-// Neighbouring samples replaced by their mean, so that at most kMaxBars are left.
+// Replaces neighbouring samples by their mean, so that at most kMaxBars remain.
 Chart grouped(const Chart& chart) {
   Chart out = chart;
   const std::size_t group = (chart.x.size() + kMaxBars - 1) / kMaxBars;
@@ -286,7 +286,7 @@ Chart grouped(const Chart& chart) {
   return out;
 }
 
-// Without the samples whose x is not known.
+// Returns the chart without samples whose x is unknown.
 Chart placed(const Chart& chart) {
   Chart out = chart;
   out.x.clear();
@@ -301,7 +301,7 @@ Chart placed(const Chart& chart) {
   return out;
 }
 
-// Without the series that nothing would be seen of.
+// Returns the chart without series that would be invisible; keeps at least one.
 Chart visible(const Chart& chart) {
   Chart out = chart;
   std::erase_if(out.series, [&](const Series& series) {

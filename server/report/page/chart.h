@@ -1,6 +1,6 @@
 // Charts as SVG: lines and stacked bars over rounds or another quantity, with ticks at round numbers. Each
-// <svg> carries its own style, title and description, so that it also works as a file of its own. Pure
-// functions; all text is escaped here.
+// <svg> contains its style, title and description, so that it can be saved as a separate file. Pure
+// functions; they escape all text.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace fedge::server {
 struct Series {
   std::string name;       // plain text
   std::vector<double> y;  // one for each x; not finite = a gap
-  int colour = 1;         // class s1 ... s5; s4 is for bars alone
+  int colour = 1;         // class s1 ... s5; s4 is only for bars
 };
 
 struct Chart {

@@ -16,8 +16,8 @@ extern const std::string_view kReportScript;
 inline constexpr const char* kSaveButton =
     "<button type=\"button\" hidden title=\"Save this figure as an SVG file\">SVG</button>";
 
-// The opening tag, title, description, style and background of a figure, as it must stand in a file of its
-// own.
+// Returns the opening tag, title, description, style and background of a figure, complete for a separate
+// file.
 std::string svg_open(double width, double height, const std::string& title, const std::string& description);
 
 }  // namespace fedge::server

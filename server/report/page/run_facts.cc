@@ -7,7 +7,7 @@
 namespace fedge::server {
 namespace {
 
-// The shortest text that reads back as the same number: as people write it in a run file.
+// Returns the shortest text that reads back as the same number, as users write it in a run file.
 template <class Number>
 std::string shortest(Number value) {
   std::array<char, 32> text{};

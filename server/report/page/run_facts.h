@@ -1,4 +1,4 @@
-// What was run, for the head of report.html: a reader of the page alone knows strategy, model, data and seed.
+// Facts about a run for the head of report.html, such as strategy, model, data and seed.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@ namespace fedge::server {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-// What a run file does not say.
+// Facts that the run file does not contain.
 struct RunCircumstances {
   std::size_t parameters = 0;  // of the model; 0 if not known
   std::string version;         // of the program that ran it; empty if not known
 };
 
-// Name and value of each fact, in the order in which they are shown. Values are those of the run file, or the
-// defaults of the keys that it leaves out.
+// Returns the name and value of each fact, in display order. Values come from the run file, or are the
+// defaults of omitted keys.
 Facts run_facts(const run::RunConfig& config, const RunCircumstances& circumstances);
 
 }  // namespace fedge::server

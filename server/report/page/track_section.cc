@@ -48,7 +48,7 @@ std::string name_of(const TrackDescription& track) {
   return track.exclude.empty() ? "all clients" : "without " + listed(track.exclude, track.exclude.size());
 }
 
-// For a line's label, which has little room.
+// Returns a short name for a line's label.
 std::string short_name(const TrackDescription& track) {
   if (track.exclude.empty()) return "all clients";
   const std::size_t more = track.exclude.size() - 1;
@@ -66,7 +66,7 @@ std::vector<const Lives::value_type*> largest(const Lives& lives) {
   return order;
 }
 
-// A metric of the largest tracks over rounds.
+// Draws a metric of the largest tracks over rounds.
 std::string chart_of(std::span<const RoundMetrics> rounds, const Lives& lives, const std::string& title,
                      const std::string& y_title, Unit unit, double TrackMetrics::*figure_of) {
   Chart chart = chart_over_rounds(

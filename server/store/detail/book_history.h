@@ -1,6 +1,6 @@
-// What the audit log and the enrolment book say of each other. The log has a change before the book does; so
-// an entry that the book does not know was cut short by a crash, has failed, or an older copy of the book has
-// been put back. Private to Enrolment. Pure but for the rows.
+// Repair of the enrolment book from the audit log. The log contains a change before the book does. So an
+// entry that the book lacks was interrupted by a crash, failed, or was lost when an older copy of the book
+// was restored. Private to Enrolment. Only side effect: the book's rows.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,11 @@
 
 namespace fedge::server {
 
-// Of actions that only come to pass with a change of the book.
+// Returns whether entries with this action describe a change of the book.
 bool changes_book(const std::string& action);
 
-// Makes good what these entries, which the book does not know, say of numbers and revocations: a number that
-// was given or promised is not given again, and what was revoked is revoked. Enrolments and approvals are
-// not: a client joins again. Returns the entries that are about the book and came to pass.
+// Applies entries that the book lacks: assigned or promised numbers stay taken, and enrolments, approvals
+// and revocations are restored. Skips entries whose change failed. Returns the applied entries.
 Result<std::vector<AuditEntry>> make_good(BookRows& rows, const std::vector<AuditEntry>& entries);
 
 }  // namespace fedge::server

@@ -1,5 +1,5 @@
-// The enrolment book's rows in SQLite. Every row carries the number of the change that wrote it last, so that
-// a reader fetches what is new and nothing else. Private to store/ and Enrolment. One thread at a time.
+// The enrolment book's rows in SQLite. Each row has the number of the change that last wrote it, so that a
+// reader can fetch only new rows. Private to store/ and Enrolment. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,33 @@
 
 namespace fedge::server {
 
-// What there is once in a book.
+// The book's single row.
 struct BookMarks {
-  std::string identity;          // drawn when the book was made
-  std::int64_t next_client = 0;  // above every number that was ever given or promised
+  std::string identity;          // random, drawn when the book was created
+  std::int64_t next_client = 0;  // above all numbers ever assigned or promised
   std::int64_t next_token = 1;
-  std::int64_t change = 0;     // how many there have been
-  std::uint64_t recorded = 0;  // the last entry of the audit log that the book knows of
-  std::string coordinator;     // its public key, in hexadecimal; empty: not bound yet
+  std::int64_t change = 0;     // number of changes so far
+  std::uint64_t recorded = 0;  // last audit log entry that the book contains
+  std::string coordinator;     // public key in hexadecimal; empty: not bound yet
 };
 
 class BookRows {
  public:
   static Result<void> create(const Database& database, const std::string& identity);
-  // The database's; `marks` are read then.
+  // Opens the book and reads `marks`.
   static Result<BookRows> open(const Database& database);
 
   BookMarks marks;
 
   Result<std::optional<TokenRecord>> find_token(std::uint32_t id) const;
   Result<std::optional<TokenRecord>> find_secret(const std::string& secret_hash) const;
-  // The token that this number is promised to the user of.
+  // Returns the token that promises this client number.
   Result<std::optional<TokenRecord>> find_promise(ClientId client) const;
   Result<std::optional<ClientRecord>> find_client(ClientId client) const;
   Result<std::optional<ClientRecord>> find_key(const PublicKey& key) const;
-  // Rows that a later change than this has written, by number.
+  // Returns the rows written after this change, by number.
   Result<EnrolmentBook> changed_after(std::int64_t change) const;
-  // Who has joined with a token since then, in that order.
+  // Returns the clients that joined with a token after this time, in order.
   Result<std::vector<RecentEnrolment>> enrolled_since(std::int64_t since) const;
 
   // ---- within a transaction, whose change is number marks.change ----

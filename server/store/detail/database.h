@@ -1,5 +1,5 @@
-// A thin owner of SQLite's handles: statements that are finalised, errors that name the file and say what
-// SQLite said. Private to store/. One thread at a time.
+// RAII wrappers for SQLite: statements, transactions, and errors that name the file and contain SQLite's
+// message. Private to store/. One thread at a time.
 #pragma once
 
 #include <sqlite3.h>
@@ -18,7 +18,7 @@ namespace fedge::server {
 
 class Database;
 
-// A prepared statement. Bind from 1, step, read columns from 0.
+// A prepared statement. Bind parameters from 1, then step, then read columns from 0.
 class Statement {
  public:
   Statement(Statement&&) noexcept = default;
@@ -27,11 +27,11 @@ class Statement {
   Statement& bind(int index, std::int64_t value);
   Statement& bind(int index, std::string_view text);
   Statement& bind_bytes(int index, std::string_view bytes);
-  // True: there is a row to read. False: that was all.
+  // Returns true if there is a row to read, false at the end.
   Result<bool> step();
-  // One that gives no rows.
+  // Runs a statement that returns no rows.
   Result<void> run();
-  // Ends its reading: it may be bound and stepped again, and what its row held is gone.
+  // Resets the statement for new bindings; the current row becomes invalid.
   void reset() { sqlite3_reset(statement_.get()); }
   std::int64_t integer(int column) const;
   std::string text(int column) const;  // or bytes
@@ -49,36 +49,36 @@ class Statement {
   int bound_ = SQLITE_OK;
 };
 
-// What tells a file from another program's, and from a newer version's.
+// Identifies a database file, to detect other programs' files and newer versions.
 struct DatabaseKind {
   const char* name;  // "a database"
   std::int64_t application;
-  std::int64_t version;  // the newest that is known
+  std::int64_t version;  // newest supported version
 };
 
 class Database {
  public:
-  // Made if absent, readable for its owner alone. kRefused: the file belongs to another user, whom this
-  // program would lock out with files of its own beside it.
+  // Opens the file; creates it if missing, readable only by its owner. kRefused: it belongs to another
+  // user, whom this program's companion files would lock out.
   static Result<std::unique_ptr<Database>> open(const std::filesystem::path& path);
-  // kNotFound if absent.
+  // Opens an existing file; kNotFound if it is missing.
   static Result<std::unique_ptr<Database>> open_existing(const std::filesystem::path& path);
 
-  // kUnavailable if the path names no file, or another than the open one: what is written then, nobody finds.
+  // Returns kUnavailable if the path no longer names the open file: later writes would be lost.
   Result<void> check_in_place() const;
 
   Result<void> execute(const char* sql) const;
   Result<Statement> prepare(const char* sql) const;
-  // The first value of the answer; 0 if there is none.
+  // Returns the first value of the result, or 0 if it is empty.
   Result<std::int64_t> number(const char* sql) const;
-  // kCorrupt if it is of another kind, kUnsupported if a newer version has made it.
+  // Returns kCorrupt for another kind of database, kUnsupported for a newer version's.
   Result<void> check_kind(const DatabaseKind& kind) const;
   Result<void> set_kind(const DatabaseKind& kind) const;
-  // What is damaged in the file; empty: nothing.
+  // Returns a description of the file's damage, empty if there is none.
   Result<std::string> damage() const;
-  // How long it waits for another connection's change to end; 10 s unless told otherwise.
+  // Sets how long calls wait for another connection's change; default 10 s.
   void wait_for_others(std::chrono::milliseconds most) const;
-  // Whether the last call failed because another connection was changing the database.
+  // Returns whether the last call failed because another connection was writing.
   bool is_busy() const { return (sqlite3_errcode(handle_.get()) & 0xff) == SQLITE_BUSY; }
   std::int64_t last_row() const { return sqlite3_last_insert_rowid(handle_.get()); }
   Error error(int code) const;
@@ -95,10 +95,10 @@ class Database {
   std::unique_ptr<sqlite3, Close> handle_;
 };
 
-// Everything done while it lives is kept at commit(), or not at all.
+// A transaction: its changes are stored by commit(), or none of them.
 class Transaction {
  public:
-  // Waits for whoever is changing the database.
+  // Waits while another connection is writing.
   static Result<Transaction> begin(const Database& database);
   Transaction(Transaction&& other) noexcept : database_(std::exchange(other.database_, nullptr)) {}
   Transaction& operator=(Transaction&&) = delete;

@@ -1,9 +1,10 @@
-// EnrolmentStore: the enrolment book's file, enrolment.db of the data directory, an SQLite database beside
-// the runs'. It makes the file once, from an older version's enrolment.json if there is one, and never again:
-// a book that the audit log tells of and that is missing is kUnavailable, not empty. Between two changes the
-// file is the whole book: no write-ahead log is beside it that a file which is moved away, put back or
-// replaced would be without. The command-line tool and a running coordinator may use it at the same time. One
-// thread at a time; a change costs the syncs of one commit, whatever the book's size. Private to Enrolment.
+// EnrolmentStore: the file of the enrolment book, enrolment.db in the data directory, an SQLite database.
+// open() creates it once, from an older version's enrolment.json if there is one. If the audit log shows
+// that a book existed but it is missing, open() fails with kUnavailable instead of creating an empty one.
+// Between changes the file is the whole book: there is no write-ahead log that a moved, restored or
+// replaced file would lack. The command-line tool and a running coordinator may use it at the same time.
+// One thread at a time. A change costs the syncs of one commit, whatever the book's size. Private to
+// Enrolment.
 #pragma once
 
 #include <chrono>
@@ -21,16 +22,16 @@ class EnrolmentStore {
  public:
   static constexpr std::chrono::milliseconds kWait{10'000};
 
-  // kUnavailable: the book existed and is away. kCorrupt: it is no such book, or damaged. kRefused: the data
-  // directory's files belong to another user. kUnsupported: a newer version has made it.
+  // kUnavailable: the book existed and is missing. kCorrupt: not a book, or damaged. kRefused: the data
+  // directory's files belong to another user. kUnsupported: written by a newer version.
   static Result<std::unique_ptr<EnrolmentStore>> open(const std::filesystem::path& data_directory);
 
-  // kUnavailable: the file that is open is no longer at its path.
+  // kUnavailable: the open file is no longer at its path.
   Result<void> check_in_place() const { return database_->check_in_place(); }
-  // As it is now, to be read from. Waits so long for a change that is being written; then is_busy().
+  // Opens the current rows for reading. Waits at most `wait` for another change, then fails with is_busy().
   Result<BookRows> rows(std::chrono::milliseconds wait = kWait) const;
   bool is_busy() const { return database_->is_busy(); }
-  // One change, durable or undone as a whole. `change` says whether there is something to keep.
+  // Executes one change, durably and atomically. `change` returns whether to store it.
   Result<void> update(const std::function<Result<bool>(BookRows&)>& change) const;
 
  private:

@@ -1,4 +1,4 @@
-// Checksums of the database's rows, which SQLite has none of. Private to store/.
+// Checksums of database rows, because SQLite has none. Private to store/.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 namespace fedge::server {
 
 std::string checksum_of(const RunRecord& run);
-// Of what a run has come to with so many rounds.
+// Checksum of a checkpoint's state or a round's metrics.
 std::string checksum_of(RunNumber run, std::int64_t rounds, std::string_view bytes);
-// A journal's checksum with this entry after the one before.
+// Returns the journal's chained checksum after this entry, given the one before it.
 std::string chain(const std::string& before, RunNumber run, const JournalEntry& entry);
 
 }  // namespace fedge::server
