@@ -22,9 +22,8 @@ class Adapters;
 
 // Cross-entropy of a batch.
 struct BatchLoss {
-  float mean = 0;  // over the samples, or over the targets of a text
-  double squares =
-      0;  // sum over the samples of the squared loss; a sequence's loss is the mean of its targets'
+  float mean = 0;      // over the samples, or over the targets of a text
+  double squares = 0;  // sum of the samples' squared losses; a sequence's loss is its mean
   bool operator==(const BatchLoss&) const = default;
 };
 

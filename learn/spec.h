@@ -34,8 +34,7 @@ struct PartitionSpec {
   std::size_t min_size = 1;  // dirichlet without samples_per_client: minimum number of samples of a client
   std::size_t classes_per_client = 2;  // pathological: distinct labels of each client
   std::size_t shards_per_client = 2;   // shards: runs of the label-sorted data for each client
-  std::size_t samples_per_client =
-      0;  // dirichlet, iid: exact number for each client; 0: distribute all samples
+  std::size_t samples_per_client = 0;  // dirichlet, iid: exact number; 0: all
 };
 
 struct TokenizerSpec {
@@ -148,11 +147,10 @@ struct TrainingSpec {
   std::uint64_t steps(std::uint64_t samples) const {
     return local_steps > 0 ? local_steps : ((samples - 1) / batch_size + 1) * local_epochs;
   }
-  LocalModel local_model =
-      LocalModel::kWhole;      // the network that a client runs if it trains a part of the model
-  std::vector<double> widths;  // kNested: fractions of the width that a step may draw
-  NestingKind nesting = NestingKind::kNone;  // kPrefix
-  std::vector<std::size_t> ranks;            // kPrefix: ranks to which adapters may be truncated, ascending
+  LocalModel local_model = LocalModel::kWhole;  // what a client runs if it trains a part
+  std::vector<double> widths;                   // kNested: fractions of the width that a step may draw
+  NestingKind nesting = NestingKind::kNone;     // kPrefix
+  std::vector<std::size_t> ranks;  // kPrefix: ranks to which adapters may be truncated, ascending
 };
 
 struct TaskSpec {

@@ -91,14 +91,13 @@ class Trainer {
     std::vector<Nested> nested;
     Rng widths;
     std::vector<std::size_t> truncations;  // including the full rank; empty: no nesting
-    std::vector<std::uint64_t>
-        taken;      // for each truncation, the steps that moved the ranks between the previous one and it
-    Rng draws;      // for drawing truncations
-    bool pulled;    // whether the proximal term pulls towards start_
-    bool in_place;  // whether no gradient is stored
-    float rate;     // learning rate of the current step
-    std::uint64_t step = 0;   // number of steps begun
-    std::uint64_t moves = 0;  // number of steps that moved the parameters to be moved next
+    std::vector<std::uint64_t> taken;      // by truncation: steps that moved its segment of ranks
+    Rng draws;                             // for drawing truncations
+    bool pulled;                           // whether the proximal term pulls towards start_
+    bool in_place;                         // whether no gradient is stored
+    float rate;                            // learning rate of the current step
+    std::uint64_t step = 0;                // number of steps begun
+    std::uint64_t moves = 0;               // number of steps that moved the parameters to be moved next
   };
 
   Plan make_plan(std::span<const float> parameters, const Rng& rng, const TrainingOptions& options);

@@ -33,9 +33,8 @@ struct InputShape {
 // Inputs stored as their original bytes: a quarter of the memory of floats, at the cost of a table look-up
 // each.
 struct ByteInputs {
-  std::vector<std::uint8_t>
-      bytes;  // samples x shape.size(), row-major; empty if the inputs are floats or tokens
-  std::array<float, 256> value{};  // normalised value of each byte
+  std::vector<std::uint8_t> bytes;  // samples x shape.size(), row-major; or empty
+  std::array<float, 256> value{};   // normalised value of each byte
 };
 
 // Windows of a text: sample i predicts tokens[start + 1 .. start + targets] from the tokens before each of

@@ -12,8 +12,7 @@ namespace fedge::learn {
 namespace {
 
 constexpr std::size_t kMaxDeflateRatio = 1032;
-constexpr std::size_t kWindow = std::size_t{1}
-                                << 30;  // zlib counts in 32 bits: larger inputs are passed in parts
+constexpr std::size_t kWindow = std::size_t{1} << 30;  // zlib counts in 32 bits: larger inputs go in parts
 constexpr unsigned kUnsignedByte = 0x08;
 
 Error corrupt_idx(const std::string& name, const std::string& what) {

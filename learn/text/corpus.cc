@@ -86,8 +86,7 @@ Result<std::vector<TextGroup>> load_moby_dick(const CorpusPlace& stdlib) {
   const CorpusPlace place{stdlib.directory / "moby-dick" / "data", stdlib.remedy};
   FEDGE_TRY(chapters, list_files(place, is_chapter));
   std::vector<std::string> names(std::begin(kBeforeChapters), std::end(kBeforeChapters));
-  for (std::size_t number = 1; number <= chapters.size();
-       ++number)  // a missing chapter is reported as a missing file
+  for (std::size_t number = 1; number <= chapters.size(); ++number)  // a gap is a missing file
     names.push_back(std::string(kChapter) + std::to_string(number) + std::string(kText));
   names.emplace_back(kAfterChapters);
   std::vector<TextGroup> groups;

@@ -19,9 +19,8 @@ namespace fedge::privacy {
 // A run's settings of secure aggregation, from which both sides derive the same graph.
 struct SecureRules {
   GraphAssumptions assumptions;
-  std::uint32_t complete_below =
-      100;                          // from this many members on, the graph is sparse if a secure one exists
-  std::uint32_t min_survivors = 3;  // minimum number of contributors to each parameter; see enough()
+  std::uint32_t complete_below = 100;  // from this many members on, the graph is sparse if possible
+  std::uint32_t min_survivors = 3;     // minimum number of contributors to each parameter; see enough()
 
   // The least number of min_survivors contributors that are honest, given the assumed corrupt fraction.
   std::uint32_t honest_survivors() const;

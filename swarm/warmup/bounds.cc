@@ -25,7 +25,7 @@ double mean_sprayed(const Overlay& overlay, Pseudonym client, std::size_t sigma)
 
 MixingBound mixing_bound(const MixingOptions& options) {
   const double lagged =
-      options.degree * (options.lag - 1) / (2 * options.lag) * options.q;  // E[Z_T], at least
+      options.degree * (options.lag - 1) / (2 * options.lag) * options.q;  // lower bound of E[Z_T]
   const double epsilon = options.epsilon;
   return {
       .bound = options.kappa / (options.kappa + (1 - epsilon) * (options.mu + lagged)),

@@ -1,8 +1,8 @@
-// ClientBuffer: what one client holds and what of it an honest one sends during the warm-up (the paper's
-// section III: cover-set gating and owner throttling). B_u, what is eligible, is all that it holds of others
-// (X_u) and O_u <= kappa of its own chunks, drawn anew each round (that they are fixed for the round is
-// reconstructed). Its own become eligible when |X_u| + kappa >= k. Two bits a chunk of the universe. Not
-// thread-safe.
+// ClientBuffer: the chunks that a client holds, and those of them that an honest client sends during the
+// warm-up (the paper's section III: cover-set gating and owner throttling). The eligible chunks B_u are the
+// foreign chunks X_u and O_u <= kappa own chunks. Own chunks become eligible when |X_u| + kappa >= k. They
+// are drawn anew in each round and fixed for it (reconstructed). Memory: two bits per chunk of the universe.
+// Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@
 namespace fedge::swarm {
 
 struct Gate {
-  bool gating = true;     // false: everything held is eligible from the start
-  std::size_t k = 0;      // the cover set's size
-  std::size_t kappa = 1;  // own chunks that may become eligible
+  bool gating = true;     // false: every chunk held is eligible from the start
+  std::size_t k = 0;      // size of the cover set
+  std::size_t kappa = 1;  // maximum number of eligible own chunks
 };
 
 class ClientBuffer {
  public:
-  // Holds its own chunks, of so many in the universe, and nothing else.
+  // Starts with the client's own chunks only. `universe`: total number of chunks.
   ClientBuffer(std::size_t universe, std::vector<Chunk> own, Gate gate, Rng rng);
 
-  // False if it holds the chunk already.
+  // Adds a chunk of another client. False if it is held already.
   bool receive(Chunk chunk);
 
   const ChunkSet& held() const { return held_; }
@@ -35,9 +35,9 @@ class ClientBuffer {
  private:
   void open_gate();
 
-  std::size_t own_;  // chunks
+  std::size_t own_;  // number of own chunks
   Gate gate_;
-  std::vector<Chunk> released_;  // the own chunks that become eligible
+  std::vector<Chunk> released_;  // own chunks that become eligible
   ChunkSet held_;
   ChunkSet eligible_;
   std::size_t own_eligible_ = 0;

@@ -14,7 +14,7 @@ constexpr std::size_t kMostSlots = 10'000'000;
 
 std::string text(std::size_t value) { return std::to_string(value); }
 
-// A share that is a decimal fraction must not lose or win a chunk by its binary rounding.
+// Tolerance for the binary rounding of decimal fractions, which must not change a number of chunks.
 constexpr double kRounding = 1e-9;
 
 std::size_t share_of(std::size_t chunks, const WarmupConfig& config) {

@@ -1,8 +1,8 @@
-// WarmupConfig: what the clients of a serverless round agree on before it: how many they are, how many chunks
-// an update has, and how its chunks are spread until nobody can tell who made them (FLTorrent: Li, Dogani,
-// Wang, Liang and Laoutaris, arXiv:2605.10499, sections II and III). Values only; pure functions, any thread.
+// WarmupConfig: parameters of a serverless round's warm-up that all clients share: the number of clients, the
+// chunks of an update, and how chunks are spread until their owners are hidden (FLTorrent: Li, Dogani, Wang,
+// Liang and Laoutaris, arXiv:2605.10499, sections II and III). Values and pure functions; thread-safe.
 //
-// Units: chunks, slots (one second each) and shares of one. Letters in brackets are the paper's.
+// Units: chunks, slots (one second each) and fractions. The symbols in comments are the paper's.
 #pragma once
 
 #include <cstddef>
@@ -13,58 +13,59 @@
 
 namespace fedge::swarm {
 
-// The paper means two things by k: a share of one update's chunks (sections II and III), or of the chunks of
-// everybody's updates (section V, to which its times belong). kSplit is ours: the gate has the first, the end
-// of the warm-up the second.
+// The meaning of k. The paper uses two: a fraction of one update's chunks (sections II and III), or of all
+// updates' chunks (section V, to which its times belong). kSplit is ours: the gate uses the first, the end of
+// the warm-up the second.
 enum class KMode { kPerUpdate, kPerUniverse, kSplit };
 const char* to_string(KMode mode);                    // "per_update" and so on
-Result<KMode> k_mode_named(const std::string& name);  // kInvalid names those that there are
+Result<KMode> k_mode_named(const std::string& name);  // kInvalid lists the valid names
 
-// Which of its missing chunks a receiver gets first. The paper allows both and calls both oblivious of who
-// made a chunk; our finding is that rarest first is not: what an owner has and nobody else is the rarest of
-// all.
+// The order in which a receiver gets its missing chunks. The paper allows both and says that neither depends
+// on a chunk's owner. Our finding: rarest first does, because chunks that only their owner has are the
+// rarest.
 enum class ChunkOrder { kRarestFirst, kRandom };
 
 struct WarmupConfig {
   std::size_t nodes = 100;   // n: clients, each with one update
   std::size_t chunks = 206;  // K: chunks of one update, the same for all
-  std::size_t degree = 10;   // m: neighbours that each has at least
-  double spray_ratio = 0.2;  // R: share of its update that an owner sprays; 0: none
-  bool relayed = false;      // sprayed chunks pass a neighbour of both ends, sealed
-  // Ours: a client is scheduled to get its own chunks as if they were another's, and sprays to neighbours
-  // like to anybody, so that nobody stands out as the one who lacks nothing of an update.
+  std::size_t degree = 10;   // m: minimum number of neighbours
+  double spray_ratio = 0.2;  // R: fraction of its update that an owner sprays; 0: none
+  bool relayed = false;      // sprayed chunks are sealed and pass through a common neighbour
+  // Ours: a client also gets its own chunks scheduled like others', and sprays to neighbours as to any
+  // client. Otherwise it would be recognised as the one that lacks nothing of an update.
   bool blended = false;
-  std::size_t lag = 3;                             // T_lag: each waits for 0 to so many less one slots
-  bool gating = true;                              // own chunks wait for a cover set of others'
-  bool non_owner_first = true;                     // a holder that is not the owner is preferred
-  std::size_t kappa = 1;                           // own chunks that may be sent during the warm-up
+  std::size_t lag = 3;                             // T_lag: each client waits for 0 to lag - 1 slots
+  bool gating = true;                              // own chunks wait for a cover set of foreign chunks
+  bool non_owner_first = true;                     // prefers holders other than the owner
+  std::size_t kappa = 1;                           // maximum number of own chunks sent during the warm-up
   double threshold = 0.1;                          // alpha; 0: no warm-up
-  KMode k_mode = KMode::kPerUniverse;              // whose chunks alpha is a share of
-  std::optional<std::size_t> fallback_after;       // s0: slots without a transfer until owners may send
-  std::size_t deadline = 100'000;                  // s_max, of the round
+  KMode k_mode = KMode::kPerUniverse;              // the chunks that alpha is a fraction of
+  std::optional<std::size_t> fallback_after;       // s0: slots without a transfer after which owners may send
+  std::size_t deadline = 100'000;                  // s_max: maximum number of slots of the round
   std::string scheduler = "greedy_fastest_first";  // schedulers.h
-  std::size_t parallel = 4;                        // tau: receivers that a sender serves in a slot
-  ChunkOrder order = ChunkOrder::kRarestFirst;     // of the warm-up; a plain swarm is rarest first
+  std::size_t parallel = 4;                        // tau: maximum number of receivers of a sender in a slot
+  ChunkOrder order = ChunkOrder::kRarestFirst;     // in the warm-up; a plain swarm uses rarest first
 
   std::size_t universe() const { return nodes * chunks; }
 };
 
-// k: chunks of others that everybody must hold before the swarm becomes a plain one; ceil(alpha K) or
+// k: foreign chunks that every client must hold before the swarm becomes a plain one: ceil(alpha K) or
 // ceil(alpha n K).
 std::size_t cover_size(const WarmupConfig& config);
-// k of the gate: chunks that must be eligible before an owner's own are; the same but with KMode::kSplit.
+// k of the gate: chunks that must be eligible before an owner's own are. Differs from cover_size() only with
+// kSplit.
 std::size_t gate_size(const WarmupConfig& config);
-// sigma = floor(R K): chunks that each owner sprays.
+// sigma = floor(R K): number of chunks that each owner sprays.
 std::size_t sprayed_chunks(const WarmupConfig& config);
 
-// What keeps a warm-up with gating from ending without an owner's help: the inequality that does not hold,
-// with its numbers. Necessary conditions (reconstructed): before anybody's own chunks become eligible, only
-// sprayed ones are in circulation, so that gate_size <= kappa + sigma (n - 1) must hold; and afterwards kappa
-// more of each owner, so that k <= (sigma + kappa) (n - 1) must. Nothing if they hold.
+// The reason a warm-up with gating cannot end without an owner's help: the violated inequality with its
+// numbers. Nothing if these necessary conditions (reconstructed) hold. Before any own chunk is eligible, only
+// sprayed chunks circulate, so gate_size <= kappa + sigma (n - 1). After that, each owner adds kappa chunks,
+// so k <= (sigma + kappa) (n - 1).
 std::optional<std::string> deadlock_of(const WarmupConfig& config);
 
-// kInvalid begins with the name of the value at fault, in the words of the command line ("spray-ratio ...").
-// A configuration that would deadlock is refused unless owners may help (fallback_after).
+// kInvalid begins with the command line's name of the value at fault ("spray-ratio ..."). A configuration
+// that would deadlock is invalid unless owners may help (fallback_after).
 Result<void> check_warmup(const WarmupConfig& config);
 
 }  // namespace fedge::swarm

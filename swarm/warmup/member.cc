@@ -60,7 +60,7 @@ bool WarmupMember::may_spray(const protocol::WarmupSlot::Spray& spray) {
   return true;
 }
 
-// Twice as many as it should have to: what was lost is sent again.
+// Allows twice the planned number of chunks per neighbour, since lost chunks are sent again.
 bool WarmupMember::may_relay(ClientId from, ClientId to) {
   if (!is_neighbour(from) || !is_neighbour(to) || from == to) return false;
   std::size_t& relayed = relayed_[from];
@@ -69,7 +69,7 @@ bool WarmupMember::may_relay(ClientId from, ClientId to) {
   return true;
 }
 
-// An owner sprays so many, to one client or to several.
+// Accepts at most plan.spray chunks of an update: its owner may spray all of them to this client.
 bool WarmupMember::takes_sealed(ClientId from, const protocol::ObjectId& update) const {
   const auto unsealed = unsealed_.find(update);
   return is_neighbour(from) && (unsealed == unsealed_.end() ? 0 : unsealed->second) < plan_.spray;

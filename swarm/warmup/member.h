@@ -1,7 +1,7 @@
-// WarmupMember: what one client of a round keeps to in its warm-up, whatever the tracker asks of it: own
-// chunks that nobody gets before a cover set hides them, no chunk before its lag has passed, chunks of
-// neighbours alone, and so many sprayed ones, out and in. The same for daemons and in virtual time. Two bits
-// a chunk of the round's updates. Not thread-safe.
+// WarmupMember: the rules that a client follows in a round's warm-up, whatever the tracker asks for. Own
+// chunks are sent only once a cover set hides them, and no chunk before the client's lag has passed. Chunks
+// are exchanged only with neighbours. The number of sprayed chunks is limited in both directions. Used by
+// daemons and in virtual time. Memory: two bits per chunk of the round's updates. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -20,28 +20,30 @@ namespace fedge::swarm {
 
 class WarmupMember {
  public:
-  // `own`: its update, every chunk of which is here.
+  // `own`: the client's update, which it holds completely.
   WarmupMember(const protocol::WarmupPlan& plan, const protocol::ObjectId& own, Rng rng);
 
-  // A chunk has come, of an update of the round. Those that it would send from now on, but for its lag: this
-  // one, and with it, perhaps, its own. What is none of the round's is not counted.
+  // Records a chunk that has arrived. Returns the chunks that thereby become sendable, apart from the lag:
+  // this one, and possibly own chunks. Ignores chunks of other objects than the round's updates.
   std::vector<protocol::Chunk> receive(const protocol::Chunk& chunk);
-  // It is in this slot now, and does not go back.
+  // Enters this slot; earlier slots are ignored.
   void enter(std::uint32_t slot) { slot_ = std::max(slot_, slot); }
 
-  // What it tells the tracker, and nobody else: that it has this chunk, and, of an own one, that it sends it.
+  // Whether the client reports the chunk to the tracker, and only to it: it holds the chunk and, if it is an
+  // own one, sends it.
   bool shows(const protocol::Chunk& chunk) const;
   bool may_send(const protocol::Chunk& chunk) const { return slot_ >= plan_.lag && shows(chunk); }
   bool is_neighbour(ClientId client) const { return neighbours_.contains(client); }
-  // Whether it sprays this chunk of its own: over a neighbour to another client, each chunk to one client
-  // alone, and no more of them than the plan says. Asked again for the same it says the same.
+  // Whether the client sprays this chunk of its own through neighbour `over` to client `to`. Each chunk goes
+  // to only one client, and at most plan.spray chunks are sprayed. Repeating a question gives the same
+  // answer.
   bool may_spray(const protocol::WarmupSlot::Spray& spray);
-  // Whether it passes on one more chunk that a neighbour has sealed for another one.
+  // Whether the client relays one more chunk that neighbour `from` has sealed for neighbour `to`.
   bool may_relay(ClientId from, ClientId to);
-  // Whether it keeps one more chunk of this update that a neighbour has passed on, sealed for it.
+  // Whether the client keeps one more chunk of this update that neighbour `from` has relayed, sealed for it.
   bool takes_sealed(ClientId from, const protocol::ObjectId& update) const;
   void unsealed(const protocol::ObjectId& update) { ++unsealed_[update]; }
-  // Of a client that asks for what it may not, over all its links.
+  // Number of forbidden requests of a client, over all its connections.
   std::size_t strikes(ClientId client) const;
   void note_strikes(ClientId client, std::size_t strikes);
 
@@ -49,7 +51,7 @@ class WarmupMember {
   const protocol::ObjectId& own() const { return own_; }
 
  private:
-  // Chunks are numbered update by update, as these become known; its own is the first.
+  // Numbers chunks update by update, in the order in which updates become known; its own is the first.
   std::optional<Chunk> number(const protocol::Chunk& chunk) const;
 
   protocol::WarmupPlan plan_;
@@ -58,14 +60,14 @@ class WarmupMember {
   std::map<protocol::ObjectId, std::uint32_t> updates_;
   ClientBuffer buffer_;
   std::uint32_t slot_ = 0;
-  std::map<std::uint32_t, ClientId> sprayed_;  // own chunks, and to whom
-  std::map<ClientId, std::size_t> relayed_;    // by neighbour
+  std::map<std::uint32_t, ClientId> sprayed_;  // the receiver of each sprayed own chunk
+  std::map<ClientId, std::size_t> relayed_;    // by sending neighbour
   std::map<protocol::ObjectId, std::size_t> unsealed_;
-  std::map<ClientId, std::size_t> strikes_;  // of neighbours
+  std::map<ClientId, std::size_t> strikes_;  // by neighbour
 };
 
-// Whether the overlay that the tracker committed to, by its seed, has these neighbours of the receiver's:
-// kCorrupt, kRefused, kInvalid. O(members^2 * degree).
+// Checks that the receiver has these neighbours in the overlay of the tracker's seed. kCorrupt: the seed does
+// not match the commitment. kRefused: the neighbours differ. O(members^2 * degree).
 Result<void> audit_plan(const protocol::WarmupPlan& plan, std::uint64_t seed);
 
 }  // namespace fedge::swarm

@@ -33,7 +33,7 @@ class Builder {
     edges_.emplace_back(a, b);
   }
 
-  // Of those with the fewest neighbours beyond what they need.
+  // A random node among those that would exceed the degree least.
   Pseudonym partner(Pseudonym peer) {
     std::vector<Pseudonym> candidates;
     std::size_t least = links_.size();

@@ -1,5 +1,5 @@
-// Overlay: who is whose neighbour in one round (G_r of the paper, section II): random, connected, of a
-// minimum degree, and a function of a seed, so that every client can draw the tracker's graph again.
+// Overlay: the graph of neighbours in one round (G_r of the paper, section II). It is random, connected and
+// of a minimum degree. It is a function of a seed, so that every client can draw the tracker's graph again.
 // Immutable.
 #pragma once
 
@@ -13,17 +13,18 @@
 
 namespace fedge::swarm {
 
-// A client of the round, 0 to n - 1: its pseudonym, which is its own for this round alone.
+// A client's number in the round, 0 to n - 1: a pseudonym for this round only.
 using Pseudonym = std::uint32_t;
 
 class Overlay {
  public:
-  // Each edge once, in any order and direction.
+  // `edges`: each edge once, in any order and direction.
   Overlay(std::size_t nodes, std::span<const std::pair<Pseudonym, Pseudonym>> edges);
 
-  // Every degree is at least `degree`, which must be less than `nodes`; few exceed it. A ring through all in
-  // random order makes it connected (so that two is the least degree from three nodes on); who then lacks
-  // neighbours, in random order, gets random ones, first of those who lack some too. O(nodes^2 * degree).
+  // Draws a graph in which every degree is at least `degree`, which must be less than `nodes`; few degrees
+  // exceed it. A ring through all nodes in random order makes it connected, so that the minimum degree is two
+  // from three nodes on. Nodes that lack neighbours, in random order, get random ones, preferably others that
+  // lack some. O(nodes^2 * degree).
   static Overlay random(std::size_t nodes, std::size_t degree, Rng rng);
 
   std::size_t size() const { return neighbours_.size(); }

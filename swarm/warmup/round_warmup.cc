@@ -10,21 +10,20 @@
 namespace fedge::swarm {
 namespace {
 
-// Chunks that a client is to send, or to get, at a time. Of sprayed ones, which are messages to the links
-// that they pass and wait there whole, it gets no more than it sends. Each begins
-// with kFirst; what comes within a slot makes room for one more, what does not for one less.
+// Limits of the chunks that a client sends (kSending) or gets (kGetting) at a time. A client's window starts
+// at kFirst. A chunk that arrives within a slot widens it by one, a later chunk narrows it by one. Sprayed
+// chunks are queued whole on their links: at most kSending of them go to a client at a time.
 constexpr std::uint32_t kFirst = 2;
 constexpr std::uint32_t kSending = 8;
 constexpr std::uint32_t kGetting = 16;
 static_assert(kGetting <= protocol::kMaxWarmupOrders && kSending <= protocol::kMaxWarmupOrders);
-// A slot lasts so long at most; what has not come by then may come later.
+// Maximum length of a slot. Chunks that have not arrived by then may arrive later.
 constexpr Duration kSlot = seconds(1);
-// What has been ordered and has not come by then will not. The same for the beginning, and for a warm-up in
-// which nothing moves.
+// Timeout of an ordered chunk, of the opening, and of a warm-up in which nothing is transferred.
 constexpr Duration kPatience = seconds(5);
-// Spraying ends when nothing has come for so long: one more try of what went over somebody silent.
+// Spraying ends if nothing has arrived for this long: enough for one retry after a silent relay.
 constexpr Duration kSprayPatience = 2 * kPatience;
-constexpr std::size_t kTries = 3;  // of a sprayed chunk, each over another neighbour
+constexpr std::size_t kTries = 3;  // of a sprayed chunk, each through another relay if possible
 
 std::vector<std::pair<Pseudonym, Pseudonym>> edges_of(const Overlay& overlay,
                                                       const std::vector<RoundWarmup::Member>& members) {
@@ -50,7 +49,7 @@ Result<RoundWarmup> RoundWarmup::begin(const WarmupConfig& config, std::vector<M
   RoundWarmup warmup(config, shuffled(std::move(members), Rng(seeds.secret).fork("numbers")), seeds);
   FEDGE_TRY(transfers, swarm::spray(warmup.drawn_, warmup.universe_, sprayed_chunks(config),
                                     SprayTo{.neighbours = true, .relayed = true}, warmup.rng_.fork("spray")));
-  // Not owner by owner: each has only so many under way.
+  // Shuffled, because each owner has only a limited number of sprays in flight.
   warmup.rng_.fork("turns").shuffle(std::span(transfers));
   for (const Transfer& transfer : transfers) warmup.to_spray_.push_back({transfer, 0});
   for (Pseudonym client = 0; client < warmup.members_.size(); ++client)
@@ -185,7 +184,7 @@ RoundWarmup::Orders RoundWarmup::go_on(Time now, const Look& look, RunId run, Ta
   Orders orders;
   for (Pseudonym client = 0; client < slots.size(); ++client) {
     protocol::WarmupSlot& slot = slots[client];
-    // Everybody is to know when its lag has passed.
+    // Every client must learn when its lag has passed.
     const bool news = stage_ == Stage::kSlots && slot_began_ == now && slot_ < config_.lag;
     if (!active_[client] || (slot.asks.empty() && slot.sprays.empty() && !news)) continue;
     slot.run = run;
@@ -197,7 +196,7 @@ RoundWarmup::Orders RoundWarmup::go_on(Time now, const Look& look, RunId run, Ta
   return orders;
 }
 
-// Whether everybody has opened everybody's update. Who has not in time is left out.
+// Whether every client has opened every update. Clients that are late are left out.
 bool RoundWarmup::opened(Time now, const Look& look) {
   auto& [client, owner] = opening_;
   const bool late = now - *began_ >= kPatience;
@@ -211,7 +210,7 @@ bool RoundWarmup::opened(Time now, const Look& look) {
   return true;
 }
 
-// Chunks that have been exchanged before, by a round that was begun twice.
+// Records chunks that were exchanged before, by a round that was started twice.
 void RoundWarmup::begin_with_what_is_there(const Look& look) {
   for (Pseudonym client = 0; client < members_.size(); ++client) {
     if (!active_[client]) continue;
@@ -287,7 +286,7 @@ void RoundWarmup::expire(Time now) {
       continue;
     }
     entry = withdraw(entry);
-    // Of the three only it can be at fault.
+    // Sender and receiver have transferred other chunks since then: only the relay can be at fault.
     if (order.over && std::min(sent_at_[order.from], got_at_[to]) >= order.since &&
         sent_at_[*order.over] < order.since)
       relaying_[*order.over] = false;
@@ -323,7 +322,7 @@ void RoundWarmup::end_spraying() {
   for (auto order = orders_.begin(); order != orders_.end();) order = withdraw(order);
 }
 
-// Another one at each try, as far as there are others.
+// Uses another relay at each try, as far as there are others.
 RoundWarmup::Relays RoundWarmup::relays(const Spray& spray) const {
   std::vector<Pseudonym> relays = common_neighbours(overlay_, spray.transfer.from, spray.transfer.to);
   std::erase_if(relays, [&](Pseudonym relay) { return !active_[relay] || !relaying_[relay]; });
@@ -359,7 +358,7 @@ void RoundWarmup::schedule(Time now, const Look& look, std::vector<protocol::War
     return give_up("no chunk was transferred for " + std::to_string(to_seconds(kPatience)).substr(0, 1) +
                    " s");
   for (const Transfer& transfer : transfers) {
-    // An own one, like others' to its neighbours; nobody says that it has come, or waits for it.
+    // An own chunk, ordered like others. Its arrival is neither reported nor waited for.
     if (universe_.owner(transfer.chunk) == transfer.to) {
       got_[transfer.to].add(transfer.chunk);
       ++own_got_[transfer.to];
@@ -372,8 +371,8 @@ void RoundWarmup::schedule(Time now, const Look& look, std::vector<protocol::War
   }
 }
 
-// What is ordered already counts as held. What a client has made does not before it has got that: whoever
-// never asked for a chunk of an update would be its owner.
+// Ordered chunks count as held. A client's own chunks do not, until they were ordered: a client that never
+// asks for chunks of an update would be recognised as its owner.
 std::vector<Transfer> RoundWarmup::next_transfers() {
   std::map<Pseudonym, ChunkSet> expecting;
   for (const auto& [key, order] : orders_)

@@ -1,9 +1,9 @@
-// RoundWarmup: the tracker of one round's warm-up, in the coordinator and in the simulator: draws the overlay
-// and the universe, has owners spray, schedules slots until everybody holds k chunks of others, and gives up
-// on whom nothing comes to. It sees no chunk, only who says that he has which. A slot ends when everything
-// ordered has come, or after a second, and where chunks come quickly more are ordered: no line's speed
-// has to be known. Pure, not thread-safe. Memory: two
-// bits for each client and chunk of all.
+// RoundWarmup: the tracker of one round's warm-up, in the coordinator and in the simulator. It draws the
+// overlay and the universe, lets owners spray, and schedules slots until every client holds k foreign chunks.
+// Clients that get nothing are left out. It sees no chunks, only which client reports which chunks. A slot
+// ends when everything ordered has arrived, or after a second. Clients whose chunks arrive quickly get more
+// orders, so that no line's speed must be known. Pure; not thread-safe. Memory: two bits per client and chunk
+// of the universe.
 #pragma once
 
 #include <cstddef>
@@ -27,24 +27,24 @@ namespace fedge::swarm {
 
 class RoundWarmup {
  public:
-  // How often go_on() is to be called.
+  // Interval at which go_on() must be called.
   static constexpr Duration kTick = std::chrono::milliseconds(50);
 
   struct Member {
     ClientId client;
-    protocol::ObjectId update{};  // no two the same
-    bool listens = false;         // accepts links; where neither does they cannot be neighbours
+    protocol::ObjectId update{};  // distinct
+    bool listens = false;         // accepts connections; two members that do not cannot be neighbours
   };
-  // What is drawn: the seed of the overlay is revealed when the warm-up is over, the other one never.
+  // The overlay's seed is revealed after the warm-up, the secret one never.
   struct Seeds {
     std::uint64_t overlay = 0;
     std::uint64_t secret = 0;
   };
-  // `config` must have passed check_warmup for so many members. kInvalid if somebody is everybody's
-  // neighbour, and could spray to nobody.
+  // `config` must have passed check_warmup() for this number of members. kInvalid if an owner has no possible
+  // receiver for its sprays.
   static Result<RoundWarmup> begin(const WarmupConfig& config, std::vector<Member> members, Seeds seeds);
 
-  // A name for its neighbourhoods, which nothing else has.
+  // A unique name of this warm-up's swarm.
   const protocol::ObjectId& swarm() const { return swarm_; }
   const std::vector<Member>& members() const { return members_; }
   bool has(ClientId client) const { return numbers_.contains(client); }
@@ -52,28 +52,29 @@ class RoundWarmup {
   protocol::WarmupPlan plan(ClientId client, RunId run, TaskId task) const;
   std::uint64_t overlay_seed() const { return seeds_.overlay; }
 
-  // It is gone, and its chunks with it.
+  // The client has disconnected, and its chunks are lost.
   void leave(ClientId client);
 
-  // What a member says it has of an update, and of its own, that it would send; null if it has said nothing.
+  // The chunks that a member reports of an update: those it holds or, of its own update, those it would send.
+  // Null if it has reported nothing.
   using Look = std::function<const ChunkSet*(ClientId, const protocol::ObjectId&)>;
-  // By client; the keys of sprays are left to fill in.
+  // Messages by client; the caller fills in the keys of sprays.
   using Orders = std::vector<std::pair<ClientId, protocol::WarmupSlot>>;
-  // What is to be done now; nothing more once it is over.
+  // The orders to send now; none after the end.
   Orders go_on(Time now, const Look& look, RunId run, TaskId task);
   bool over() const { return over_; }
-  // Why whose is whose may not be hidden.
+  // The reason the warm-up failed, so that owners may not be hidden; empty if it did not fail.
   const std::string& failure() const { return failure_; }
   void give_up(const std::string& why);
 
   struct Figures {
     std::uint32_t slots = 0;
-    std::size_t transfers = 0;        // in slots
-    std::size_t owner_transfers = 0;  // of them: from the chunk's owner
-    std::size_t blended = 0;          // ordered besides: to the chunk's owner
+    std::size_t transfers = 0;        // ordered in slots and arrived
+    std::size_t owner_transfers = 0;  // those of them that came from the chunk's owner
+    std::size_t blended = 0;          // additional orders to the chunk's owner
     std::size_t sprayed = 0;
-    std::size_t not_sprayed = 0;  // because they did not arrive
-    std::size_t left_out = 0;     // members that have gone, or to whom nothing came
+    std::size_t not_sprayed = 0;  // sprays that did not arrive
+    std::size_t left_out = 0;     // members that disconnected or got nothing
   };
   const Figures& figures() const { return figures_; }
 
@@ -82,8 +83,8 @@ class RoundWarmup {
   struct Order {
     Pseudonym from = 0;
     Time since{};
-    std::optional<std::size_t> spray;  // which try it is, and
-    std::optional<Pseudonym> over;     // over whom
+    std::optional<std::size_t> spray;  // number of the try; none if it is not sprayed
+    std::optional<Pseudonym> over;     // relay
   };
   using Ordered = std::map<std::pair<Pseudonym, Chunk>, Order>;  // by receiver
   struct Spray {
@@ -98,7 +99,7 @@ class RoundWarmup {
   void expire(Time now);
   void spray(Time now, std::vector<protocol::WarmupSlot>& slots);
   void end_spraying();
-  // Who can pass it on, and is to: none of them may have room now.
+  // The possible relays of a spray: whether there are any, and one that has room now.
   struct Relays {
     bool any = false;
     std::optional<Pseudonym> next;
@@ -118,7 +119,7 @@ class RoundWarmup {
   const protocol::ObjectId& update_of(Chunk chunk) const { return members_[universe_.owner(chunk)].update; }
 
   WarmupConfig config_;
-  std::vector<Member> members_;  // by number
+  std::vector<Member> members_;  // by pseudonym
   std::map<ClientId, Pseudonym> numbers_;
   Seeds seeds_;
   Rng rng_;
@@ -129,31 +130,31 @@ class RoundWarmup {
   std::vector<std::uint32_t> lags_;
   std::uint32_t longest_lag_ = 0;
   std::size_t k_;
-  Overlay overlay_;                                     // of the edges that work
-  std::vector<std::pair<Pseudonym, Pseudonym>> edges_;  // likewise
+  Overlay overlay_;                                     // of the working edges
+  std::vector<std::pair<Pseudonym, Pseudonym>> edges_;  // working edges
   Rarity rarity_;
-  std::vector<ChunkSet> got_;  // of its own update as well, as far as these were ordered
+  std::vector<ChunkSet> got_;  // includes own chunks that were ordered
   std::vector<std::size_t> own_got_;
   std::vector<ChunkSet> offered_;
-  std::vector<std::uint32_t> rate_;       // chunks that each has sent
-  std::vector<std::uint32_t> most_sent_;  // that each is to send at a time
-  std::vector<std::uint32_t> most_got_;   // likewise
+  std::vector<std::uint32_t> rate_;       // chunks sent so far, by client
+  std::vector<std::uint32_t> most_sent_;  // window of chunks to send
+  std::vector<std::uint32_t> most_got_;   // window of chunks to get
   std::vector<bool> active_;
-  std::vector<bool> relaying_;          // nothing says that it does not
-  std::vector<std::uint32_t> sending_;  // or passing on: ordered and not yet there
+  std::vector<bool> relaying_;          // false once a client has failed to relay
+  std::vector<std::uint32_t> sending_;  // chunks ordered and not arrived, including relayed ones
   std::vector<std::uint32_t> getting_;
   Ordered orders_;
   std::vector<Spray> to_spray_;
   Stage stage_ = Stage::kOpening;
   std::optional<Time> began_;
-  // When something that was ordered last came from, and to, each; and to anybody.
+  // Time of each client's last chunk sent and got, and of the last chunk of any client.
   std::vector<Time> sent_at_;
   std::vector<Time> got_at_;
   Time moved_{};
-  Time busy_{};  // when something was last under way, or held up by a lag
+  Time busy_{};  // when a chunk was last in flight or held back by a lag
   Time slot_began_{};
   std::uint32_t slot_ = 0;
-  std::pair<Pseudonym, Pseudonym> opening_{};  // whom is waited for, and about whose update
+  std::pair<Pseudonym, Pseudonym> opening_{};  // the client waited for, and whose update
   bool over_ = false;
   std::string failure_;
   Figures figures_;

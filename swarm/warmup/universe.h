@@ -1,6 +1,6 @@
 // Universe: the chunks of all updates of a round (script C of the paper, section II), numbered 0 to n K - 1
-// at random, so that a number says nothing of its owner and neighbours in the numbering are no relatives. And
-// Transfer, a chunk on its way from one client to another. Immutable, any thread; 4 bytes a chunk.
+// at random, so that a number reveals nothing about its owner or related chunks. Also Transfer, a chunk sent
+// from one client to another. Immutable and thread-safe; 4 bytes per chunk.
 #pragma once
 
 #include <compare>
@@ -23,11 +23,11 @@ class Universe {
   std::size_t size() const { return owner_.size(); }
   std::size_t owners() const { return own_.size(); }
   std::size_t chunks_each() const { return own_.empty() ? 0 : own_.front().size(); }
-  // Whose update a chunk is of; also its descriptor's number.
+  // The owner of a chunk's update; also the number of its descriptor.
   Pseudonym owner(Chunk chunk) const { return owner_[chunk]; }
-  const std::vector<Chunk>& chunks_of(Pseudonym owner) const { return own_[owner]; }  // in no order
+  const std::vector<Chunk>& chunks_of(Pseudonym owner) const { return own_[owner]; }  // in random order
 
-  // The owners all of whose chunks are among these (A_v of section II), ascending. O(chunks held).
+  // The owners whose chunks are all in `held` (A_v of section II), ascending. O(chunks held).
   std::vector<Pseudonym> reconstructable(const ChunkSet& held) const;
 
  private:

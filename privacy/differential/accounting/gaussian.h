@@ -22,8 +22,7 @@ double gaussian_noise_multiplier(double epsilon, double delta);
 enum class Neighbours { kRemove, kAdd, kReplace };
 
 struct SampledGaussian {
-  double sampling_rate =
-      1;  // q in [0, 1]: probability that a client is in a round, independently of the others
+  double sampling_rate = 1;     // q in [0, 1]: each client's probability to take part
   double noise_multiplier = 1;  // >= 0
 };
 // The exact least delta of one step at this epsilon (>= 0): the loss is monotone, so one boundary is enough.

@@ -1,5 +1,5 @@
-// The schedulers that assign as they go: greedy fastest first, and plain swarming. Passes over the receivers;
-// in each pass everybody who still can gets one chunk.
+// The schedulers that assign chunks one by one: greedy fastest first, and plain swarming. In each pass over
+// the receivers, every receiver that can gets one chunk.
 #include <algorithm>
 #include <numeric>
 
@@ -9,10 +9,10 @@ namespace fedge::swarm {
 namespace {
 
 struct Rule {
-  bool fastest = false;          // the sender with most budget left; else a random one
+  bool fastest = false;          // prefer the sender with the most budget left; else a random one
   bool non_owner_first = false;  // see SchedulerOptions
   ChunkOrder order = ChunkOrder::kRarestFirst;
-  std::size_t parallel = 0;  // receivers that a sender serves; 0: any number
+  std::size_t parallel = 0;  // maximum number of receivers of a sender; 0: no limit
 };
 
 class Assignment {
@@ -39,7 +39,8 @@ class Assignment {
   }
 
  private:
-  // After so many chunks in a row that nobody can send any more, look at who still can.
+  // After this many chunks in a row that no neighbour can send, skips the chunks of neighbours that cannot
+  // send.
   static constexpr std::size_t kTries = 8;
 
   bool assign(Pseudonym receiver) {
@@ -58,7 +59,7 @@ class Assignment {
     }
   }
 
-  // Who can still send to the receiver, whatever it is.
+  // Collects the neighbours that can still send to the receiver, whatever the chunk.
   void usable(Pseudonym receiver) {
     senders_.clear();
     for (const Pseudonym sender : slot_.overlay.neighbours(receiver)) {
@@ -104,9 +105,9 @@ class Assignment {
   Rng rng_;
   std::vector<std::uint32_t> up_;
   std::vector<std::uint32_t> down_;
-  std::vector<std::size_t> served_;                    // receivers that each serves
-  std::vector<std::vector<Pseudonym>> served_by_;      // senders that serve each
-  std::vector<std::optional<MissingChunks>> missing_;  // of those who want any
+  std::vector<std::size_t> served_;                    // number of receivers, by sender
+  std::vector<std::vector<Pseudonym>> served_by_;      // senders, by receiver
+  std::vector<std::optional<MissingChunks>> missing_;  // for receivers that need chunks
   std::vector<Pseudonym> senders_;
   std::vector<Pseudonym> candidates_;
   std::vector<Transfer> transfers_;

@@ -30,8 +30,7 @@ bool FlowNetwork::find_levels(std::size_t source, std::size_t sink) {
   return level_[sink] != kNone;
 }
 
-// Paths have at most as many edges as there are senders, receivers and chunks' groups between them that a
-// level graph passes, so that the depth is that of the level graph.
+// The recursion is as deep as the level graph, since every step goes to the next level.
 std::uint32_t FlowNetwork::push(std::size_t node, std::size_t sink, std::uint32_t flow) {
   if (node == sink) return flow;
   std::uint32_t pushed = 0;
@@ -58,8 +57,8 @@ std::uint64_t FlowNetwork::max_flow(std::size_t source, std::size_t sink) {
 
 namespace {
 
-// How many chunks the receiver lacks, by the set of neighbours that offer them: bit i is the i-th of
-// `senders`. Words in which nothing is missing cost a look each.
+// Number of chunks that the receiver lacks, by the set of neighbours that offer them: bit i is the i-th of
+// `senders`. Skips words without missing chunks quickly.
 std::unordered_map<std::uint64_t, std::uint32_t> groups_of(const SlotState& slot, Pseudonym receiver,
                                                            std::span<const Pseudonym> senders) {
   std::unordered_map<std::uint64_t, std::uint32_t> groups;

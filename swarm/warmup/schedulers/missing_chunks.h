@@ -1,7 +1,7 @@
-// MissingChunks: what one receiver lacks and its neighbours offer (M_v of the paper, section IV), one after
-// the other: by class of rarity, within a class from a random word of the numbering on, which is random
-// because the numbering is. Belongs to one slot and one receiver. One bit a chunk; making it reads a set a
-// neighbour.
+// MissingChunks: iterates over the chunks that one receiver lacks and its neighbours offer (M_v of the paper,
+// section IV). The order is by class of rarity; within a class it starts at a random word of the chunk
+// numbers, which are random themselves. Belongs to one slot and one receiver. Memory: one bit per chunk.
+// Construction reads one set per neighbour.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ class MissingChunks {
   // `slot` must outlive it. Neighbours without upload budget offer nothing.
   MissingChunks(const SlotState& slot, Pseudonym receiver, ChunkOrder order, Rng rng);
 
-  // The next one; each comes once.
+  // The next chunk; each chunk is returned once.
   std::optional<Chunk> next();
-  // From now on only what these neighbours offer. Costs as much as making it.
+  // Restricts the remaining chunks to those that these neighbours offer. Costs as much as construction.
   void restrict_to(std::span<const Pseudonym> neighbours);
 
  private:
@@ -33,9 +33,9 @@ class MissingChunks {
   std::vector<std::uint64_t> missing_;
   std::size_t first_word_ = 0;
   std::size_t step_ = 0;   // words after the first
-  std::size_t class_ = 1;  // of rarity; nobody holds what is in class 0
+  std::size_t class_ = 1;  // class of rarity; class 0 has no holders
   std::size_t word_ = 0;
-  std::uint64_t bits_ = 0;  // of the word, that have not come yet
+  std::uint64_t bits_ = 0;  // bits of the word not returned yet
   std::uint64_t last_bit_ = 0;
 };
 

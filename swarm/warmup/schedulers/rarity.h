@@ -1,6 +1,6 @@
-// Rarity: how many clients hold each chunk, kept as chunks move, and the chunks of each class of rarity as a
-// set: holders 1, 2-3, 4-7, 8-15 and so on. Rarest first means by class, which is what lets a scheduler find
-// the rarest of a hundred thousand chunks by reading words (reconstructed; the paper has counts). Not
+// Rarity: the number of holders of each chunk, updated as chunks move, and the set of chunks in each class of
+// rarity: 1, 2-3, 4-7, 8-15 holders and so on. Rarest first goes by class, so that a scheduler finds the
+// rarest of a hundred thousand chunks by reading words (reconstructed; the paper uses exact counts). Not
 // thread-safe.
 #pragma once
 
@@ -34,7 +34,7 @@ class Rarity {
     return static_cast<std::size_t>(std::bit_width(holders));
   }
   const ChunkSet& members(std::size_t rarity_class) const { return members_[rarity_class]; }
-  // Chunks with a holder at all.
+  // Number of chunks with at least one holder.
   std::size_t available() const { return holders_.size() - members_[0].count(); }
 
  private:

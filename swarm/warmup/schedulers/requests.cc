@@ -1,5 +1,5 @@
-// The schedulers in which requests and sends may be in vain: random FIFO, random fastest first, flooding and
-// distributed. Details that the paper leaves open are reconstructed and said where they are.
+// The schedulers whose requests and sends may fail: random FIFO, random fastest first, flooding and
+// distributed. Details that the paper leaves open are reconstructed; comments say so.
 #include <algorithm>
 #include <numeric>
 
@@ -20,8 +20,8 @@ std::vector<Pseudonym> senders_of(const SlotState& slot, Pseudonym receiver) {
   return senders;
 }
 
-// Each receiver asks for as many chunks as its budget allows, each of a random holder,
-// without regard to what that is asked for by others. Requests arrive in random order (reconstructed).
+// Each receiver requests as many chunks as its budget allows, each from a random holder, whatever others
+// request there. Requests arrive in random order (reconstructed).
 std::vector<std::vector<Request>> requests(const SlotState& slot, const SchedulerOptions& options, Rng rng) {
   std::vector<std::vector<Request>> queues(slot.up.size());
   for (Pseudonym receiver = 0; receiver < slot.down.size(); ++receiver) {
@@ -44,7 +44,7 @@ std::vector<std::vector<Request>> requests(const SlotState& slot, const Schedule
   return queues;
 }
 
-// At most `parallel` receivers are served in a slot (reconstructed from "at most tau parallel").
+// Each sender serves at most `parallel` receivers in a slot (reconstructed from "at most tau parallel").
 std::vector<Transfer> serve(const SlotState& slot, const std::vector<std::vector<Request>>& queues,
                             std::size_t parallel) {
   std::vector<Transfer> transfers;
@@ -64,8 +64,8 @@ std::vector<Transfer> serve(const SlotState& slot, const std::vector<std::vector
   return transfers;
 }
 
-// Uniform among what the sender offers and the receiver lacks: drawn until one fits, and counted where few
-// do.
+// Draws a uniform chunk that the sender offers and the receiver lacks. Tries random chunks first; if few fit,
+// counts them.
 std::optional<Chunk> draw_missing(const ChunkSet& offered, const ChunkSet& held, Rng& rng) {
   constexpr int kDraws = 32;
   for (int i = 0; i < kDraws; ++i) {
@@ -82,7 +82,7 @@ std::optional<Chunk> draw_missing(const ChunkSet& offered, const ChunkSet& held,
   return drawn;
 }
 
-// Each as often as its budget says, in random order.
+// A random order in which each client occurs as often as its budget.
 std::vector<Pseudonym> turns(std::span<const std::uint32_t> budgets, Rng rng) {
   std::vector<Pseudonym> order;
   for (Pseudonym peer = 0; peer < budgets.size(); ++peer) order.insert(order.end(), budgets[peer], peer);

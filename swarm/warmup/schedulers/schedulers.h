@@ -1,6 +1,7 @@
-// Schedulers: who sends which chunk to whom in one slot, decided by a tracker that knows everybody's bitfield
-// and budgets and nothing of what chunks contain (the paper's section IV), and the rule of a plain swarm
-// after the warm-up. Pure functions of the slot's state; a slot costs O(n (m + classes) nK / 64) words read.
+// Schedulers: which client sends which chunk to which client in one slot (the paper's section IV). The
+// tracker that decides knows all bitfields and budgets, but nothing of the chunks' content. Also the rule of
+// a plain swarm after the warm-up. Pure functions of the slot's state. A slot reads O(n (m + classes) nK /
+// 64) words.
 #pragma once
 
 #include <cstddef>
@@ -17,26 +18,26 @@
 
 namespace fedge::swarm {
 
-// What is known when a slot begins; everything is by client. The sets are of the universe's size.
+// The state at the beginning of a slot, by client. The sets have the universe's size.
 struct SlotState {
   const Overlay& overlay;
   const Universe& universe;
   const Rarity& rarity;
   std::span<const ChunkSet* const> held;     // C_v
-  std::span<const ChunkSet* const> offered;  // what each may send: a subset of what it holds
-  std::span<const std::uint32_t> up;         // chunks; 0 for who is gone, or waits for its lag to pass
-  std::span<const std::uint32_t> down;       // chunks; at most what the client still wants
-  std::span<const std::uint32_t> rate;       // chunks a slot that its line carries: how fast a sender is
+  std::span<const ChunkSet* const> offered;  // chunks that each client may send: a subset of those it holds
+  std::span<const std::uint32_t> up;  // upload budget in chunks; 0 if the client is gone or waits for its lag
+  std::span<const std::uint32_t> down;  // download budget in chunks; at most what the client still needs
+  std::span<const std::uint32_t> rate;  // chunks per slot that the client's line carries
 };
 
 struct SchedulerOptions {
   bool non_owner_first = true;
-  std::size_t parallel = 4;  // receivers that a sender serves in a slot, where the scheduler bounds them
+  std::size_t parallel = 4;  // receivers of a sender in a slot, if limited
   ChunkOrder order = ChunkOrder::kRarestFirst;
 };
 
-// In every slot: each transfer is between neighbours, of a chunk that its sender offers and its receiver
-// lacks, none goes twice to the same receiver, and nobody sends or receives more than its budget.
+// A scheduler's transfers of one slot. Each is between neighbours, of a chunk that the sender offers and the
+// receiver lacks. No receiver gets a chunk twice, and no client exceeds its budgets.
 using Scheduler = std::vector<Transfer> (*)(const SlotState& slot, const SchedulerOptions& options, Rng rng);
 
 struct SchedulerEntry {
@@ -44,26 +45,27 @@ struct SchedulerEntry {
   const char* rule;
   Scheduler schedule;
 };
-// The five of the paper; the first is its default.
+// The five schedulers of the paper; the first is its default.
 std::span<const SchedulerEntry> schedulers();
-Result<void> check_scheduler(std::string_view name);  // kInvalid names those that there are
-Scheduler scheduler_named(std::string_view name);     // must have passed check_scheduler
+Result<void> check_scheduler(std::string_view name);  // kInvalid lists the valid names
+Scheduler scheduler_named(std::string_view name);     // `name` must have passed check_scheduler()
 
 // A request goes to the fastest holder; see greedy.cc.
 std::vector<Transfer> greedy_fastest_first(const SlotState& slot, const SchedulerOptions& options, Rng rng);
-// A request goes to a random holder, which serves them as they come, or those of the fastest requesters
-// first.
+// A request goes to a random holder. It serves requests in the order of arrival (FIFO), or those of the
+// fastest requesters first.
 std::vector<Transfer> random_fifo(const SlotState& slot, const SchedulerOptions& options, Rng rng);
 std::vector<Transfer> random_fastest_first(const SlotState& slot, const SchedulerOptions& options, Rng rng);
-// Senders send random chunks to random neighbours who lack them; what arrives twice in a slot is lost.
+// Senders send random chunks to random neighbours that lack them. A chunk that arrives twice in a slot is
+// lost.
 std::vector<Transfer> flooding(const SlotState& slot, const SchedulerOptions& options, Rng rng);
-// Receivers know what their neighbours hold together, not who holds it, and ask one at random.
+// Receivers know which chunks their neighbours hold together, but not which neighbour, and ask a random one.
 std::vector<Transfer> distributed(const SlotState& slot, const SchedulerOptions& options, Rng rng);
 
-// Plain swarming (BitTorrent after the warm-up): receivers in random order take turns to get the rarest chunk
-// that a neighbour offers, from a random one of those that have a chunk's time left and serve them already or
-// fewer than `parallel` others. Without tit for tat (simplified). `non_owner_first` and `order` are not
-// looked at.
+// Plain swarming (BitTorrent after the warm-up). Receivers in random order take turns to get the rarest chunk
+// that a neighbour offers. The sender is a random one with upload budget left that already serves the
+// receiver, or serves fewer than `parallel` others. There is no tit for tat (simplified). `non_owner_first`
+// and `order` are ignored.
 std::vector<Transfer> plain_swarming(const SlotState& slot, const SchedulerOptions& options, Rng rng);
 
 }  // namespace fedge::swarm

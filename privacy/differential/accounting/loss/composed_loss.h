@@ -47,10 +47,9 @@ class ComposedLoss {
   void sum_up(const std::vector<double>& masses);
 
   Plan plan_;
-  std::int64_t first_;  // grid index of the window's first point
-  std::vector<std::complex<double>>
-      spectrum_;                   // of the tilted distributions, in the form of StepSpectrum::polar
-  std::vector<double> log_error_;  // relative error of each entry
+  std::int64_t first_;                          // grid index of the window's first point
+  std::vector<std::complex<double>> spectrum_;  // form: see StepSpectrum::polar
+  std::vector<double> log_error_;               // relative error of each entry
   double log_sum_ = 0;
   double log_steeper_ = 0;
   double log_finite_ = 0;
