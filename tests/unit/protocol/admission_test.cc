@@ -21,7 +21,7 @@ TEST_CASE("A6 row 55: admission: an address gets its share and no more, others a
 
 TEST_CASE("A6 row 55: admission: one who was not let in keeps its place until the second forgiveness") {
   const auto admission = std::make_shared<Admission>(10, 2);
-  for (int i = 0; i < 2; ++i) REQUIRE(admission->admit("a"));  // each gone at once
+  for (int i = 0; i < 2; ++i) REQUIRE(admission->admit("a"));  // each disconnects at once
   CHECK(admission->total() == 2);
   CHECK_FALSE(admission->admit("a"));
   admission->forgive();
@@ -75,5 +75,5 @@ TEST_CASE("admission: a ticket may outlive the listener") {
   REQUIRE(ticket);
   admission.reset();
   ticket.reset();
-  CHECK(known.expired());  // whichever of the two went last took it along
+  CHECK(known.expired());  // the last of the two owners destroyed it
 }

@@ -15,7 +15,7 @@ TEST_CASE("chunk buffer: what one gives back the next one gets, if it is large e
   CHECK(reinterpret_cast<std::uintptr_t>(memory) % 64 == 0);
   first.give_back();
   CHECK(first.span().empty());
-  first.give_back();  // nothing more
+  first.give_back();  // no effect
   auto larger = ChunkBuffer::borrow(200'000);
   CHECK(larger.span().data() != memory);
   auto second = ChunkBuffer::borrow(50'000);
@@ -28,7 +28,7 @@ TEST_CASE("chunk buffer: no two hold the same memory, moved or assigned") {
   ChunkBuffer moved(std::move(held[0]));
   CHECK(held[0].span().empty());  // NOLINT: what is left of it
   held[0] = ChunkBuffer::borrow(4096);
-  held[1] = ChunkBuffer::borrow(4096);  // gives back what it had
+  held[1] = ChunkBuffer::borrow(4096);  // returns its former buffer
   std::set<const std::byte*> distinct{moved.span().data()};
   for (const auto& buffer : held) distinct.insert(buffer.span().data());
   CHECK(distinct.size() == 101);

@@ -71,7 +71,7 @@ std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
 }
 
-// Runs the same claims on both kinds of store.
+// Runs the same checks on both kinds of store.
 void with_each_store(std::size_t max_bytes, const std::function<void(ChunkStore&)>& claims) {
   SUBCASE("in memory") { claims(*make_memory_chunk_store(max_bytes)); }
   SUBCASE("in files") {
@@ -234,7 +234,7 @@ TEST_CASE("file chunk store: files are private, and those of objects that are go
   const auto object = store.create(manifest_of(second));
   REQUIRE(object);
   CHECK(scratch.files() == std::vector<std::string>{name});
-  // What the file held before is not taken for a chunk.
+  // The file's former content does not count as a chunk.
   CHECK_FALSE((*object)->has(0));
   std::vector<std::byte> out(kStoredChunk);
   CHECK_FALSE((*object)->read(0, out));
@@ -319,7 +319,7 @@ TEST_CASE(
   auto opened = open_file_chunk_store(scratch.path / "chunks", {.max_bytes = 1 << 30});
   REQUIRE(opened);
   const auto bytes = some_bytes(64 * kStoredChunk, 15);
-  // The nearest an ordinary user comes to a full disk.
+  // A file size limit simulates a full disk without privileges.
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
   const rlimit small{16 * kStoredChunk, before.rlim_max};
@@ -451,11 +451,11 @@ TEST_CASE(
   {
     const auto store = open_durable(scratch.path, 10 * kStoredChunk);
     use(*store, 4, 12);
-    CHECK(scratch.files().size() == 7);  // four that were there, the last two, and one to be written over
+    CHECK(scratch.files().size() == 7);  // four from before, the last two, and one to be reused
     for (const unsigned kept : {0U, 3U, 10U, 11U}) CHECK(holds(*store, kept));
     CHECK_FALSE(holds(*store, 8));
   }
-  // What is full gives way to what is new, the oldest first.
+  // A full store replaces its oldest objects.
   const auto store = open_durable(scratch.path, 7 * kStoredChunk);
   use(*store, 4, 6);
   CHECK(scratch.files().size() == 7);
@@ -520,7 +520,7 @@ TEST_CASE(
     }
     CHECK(scratch.files().size() == 2);
   }
-  CHECK(scratch.files().size() == 1);  // what a later process finds is not more than what is wanted
+  CHECK(scratch.files().size() == 1);  // a later process finds only the wanted object
   const auto store = *open_file_chunk_store(scratch.path, all_wanted);
   CHECK((*store->create(manifest_of(wanted)))->complete());
 }

@@ -113,7 +113,7 @@ bool same(const Message& a, const Message& b) {
              [&](const auto& value) { return same(value, std::get<std::decay_t<decltype(value)>>(b)); }, a);
 }
 
-// The message after a trip over the wire, if a peer would take it.
+// Encodes and decodes the message; returns an error if a peer would refuse it.
 Result<Message> received(const Message& message) {
   return decode(type_of(message), bytes_of(encode(message)));
 }
@@ -258,7 +258,7 @@ TEST_CASE("codec: a goodbye keeps a peer away for ten minutes at the most") {
   const auto longer = decode(MessageType::kGoodbye, bytes_of(std::string("\x18\xc1\xcf\x24", 4)));
   REQUIRE_FALSE(longer);
   CHECK(longer.error().message == "goodbye: retry_after_ms is above 600000");
-  // One of ours is cut to what may be sent, so that it arrives.
+  // The encoder limits the delay, so that the message is accepted.
   const auto ours = received(Goodbye{ErrorCode::kUnavailable, "", std::chrono::hours(5)});
   REQUIRE(ours);
   CHECK(std::get<Goodbye>(*ours).retry_after == std::chrono::minutes(10));
@@ -291,7 +291,7 @@ TEST_CASE("codec: text out of bounds is refused with the field's name") {
   CHECK(refusal(Hello{.token = "a\nb"}) == "hello: token contains a control character at byte 1");
   CHECK(refusal(Hello{.token = std::string(kMaxText + 1, 'a')}) ==
         "hello: token has 1025 bytes; at most 1024 are allowed");
-  // Our own is cut to what may be sent; field 4 of Hello and field 3 of Welcome, of another sender's.
+  // The encoder shortens our software name. Field 4 of Hello and field 3 of Welcome come from another sender.
   const std::string name = std::string("\x81\x02", 2) + std::string(kMaxSoftwareText + 1, 'a');
   for (const auto& [type, field] :
        {std::pair{MessageType::kHello, "\x08\x01\x10\x01\x22"}, std::pair{MessageType::kWelcome, "\x1a"}}) {
@@ -394,7 +394,7 @@ TEST_CASE("codec: a welcome names at most 256 runs, each once and in ascending o
   CHECK(naming({RunId(2), RunId(1)}) == bound);
   most.emplace_back(UINT64_MAX);
   CHECK(naming(most) == "welcome: runs: the number of elements is above 256");
-  // Field 6, packed: run 258 in eight bytes, the lowest first.
+  // Field 6, packed: run 258 in eight bytes, little-endian.
   CHECK(encode(Welcome{.version = 0, .runs = {RunId(258)}}) ==
         std::string("\x32\x08\x02\x01\0\0\0\0\0\0", 10));
 }
@@ -407,7 +407,7 @@ TEST_CASE("codec: the largest welcome fits what strangers may send each other") 
                   .pending = true};
   for (std::uint64_t i = 0; i < kMaxRunsInProgress; ++i) largest.runs.emplace_back(UINT64_MAX - 256 + i);
   const std::string bytes = encode(largest);
-  // 16 features of 64 bytes, 256 bytes of software and 256 runs of 8, and what stands before each.
+  // 16 features of 64 bytes, 256 bytes of software and 256 runs of 8 bytes, each with its tags and lengths.
   CHECK(bytes.size() == 16 * 66 + 259 + 256 * 8 + 3 + 6 + 6 + 2);
   CHECK(bytes.size() <= kMaxHeaderUnauthorised);
   CHECK(received(largest));
@@ -481,12 +481,12 @@ TEST_CASE("codec: a manifest that does not fit together is refused") {
 
 TEST_CASE(
     "A6 row 20: codec: a message inside another that claims more bytes than there are is refused unread") {
-  // Field 3, of 2^28 bytes and more, and in it one that says the same.
+  // Field 3 with a length of 2^28 bytes and more; it contains a field that claims the same.
   const std::string inner("\x1a\xf7\xff\xff\xff\x01\x1a\xf7\xff\xff\xff\x01", 12);
   CHECK_FALSE(lengths_fit(std::as_bytes(std::span(inner))));
   for (const MessageType type : {MessageType::kHello, MessageType::kUpdateOffer, MessageType::kTrainRequest})
     CHECK_FALSE(decode(type, std::as_bytes(std::span(inner))));
-  // One byte too many, in each kind of field; then as many as there are.
+  // One byte too many in each kind of field; then the correct number.
   for (const std::string& field : {std::string("\x08\x80", 2),
                                    std::string("\x09"
                                                "1234567",

@@ -1,4 +1,4 @@
-// docs/PROTOCOL.md is a specification: what it states in bytes and numbers must be true.
+// docs/PROTOCOL.md is a specification: its bytes and numbers must match the code.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -20,7 +20,7 @@ std::string document() {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The code block after this text, without line ends.
+// Returns the code block after this text, without line ends.
 std::string block_after(const std::string& text, const std::string& marker) {
   const std::size_t from = text.find("```\n", text.find(marker)) + 4;
   std::string block = text.substr(from, text.find("```", from) - from);

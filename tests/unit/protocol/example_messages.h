@@ -1,4 +1,4 @@
-// One of every message, every field set to something that is not its default.
+// One example of every message, with every field set to a non-default value.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ inline Digest digest_of(std::uint8_t first) {
   return digest;
 }
 
-// 3,000 parameters in two ranges: 12,000 bytes in three chunks of 4,096, the last one 3,808.
+// 3,000 parameters in two ranges: 12,000 bytes in three chunks of 4,096; the last one has 3,808.
 inline Manifest example_manifest() {
   return {.layout = digest_of(1),
           .coverage = Coverage::of({{10, 1010}, {2000, 4000}}),
@@ -35,7 +35,7 @@ inline Manifest example_compressed_manifest() {
           .levels = 15};
 }
 
-// And as masked integers.
+// The same parameters as masked integers.
 inline Manifest example_masked_manifest() {
   Manifest manifest = example_manifest();
   manifest.codec = Codec::kMasked32;

@@ -1,4 +1,4 @@
-// Chunks that two links exchange one by one, as a swarm's peers do.
+// Two links that exchange chunks one by one, as peers of a swarm do.
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kChunk = (256 << 10) / sizeof(float);  // parameters
 
-// One end's part in the exchange of an object, and all that it has heard.
+// One end of an object's exchange, and everything it has received.
 struct Side {
   Side(const Payload& payload, bool has) : store(make_memory_chunk_store(64 << 20)) {
     object = has ? payload.store_in(*store) : *store->create(payload.manifest);
@@ -56,7 +56,7 @@ TEST_CASE("link exchange: a chunk comes when it was asked for and its owner send
   REQUIRE(e.net.run_until([&] { return e.one.requests.size() == 2; }));
   CHECK(e.one.requests[0] == ChunkRequest{e.payload.manifest.id(), 3, 1});
   CHECK(e.other.chunks.empty());
-  // In the order in which they are sent, not asked for.
+  // Chunks arrive in the order in which they are sent, not requested.
   CHECK(e.net.server.link->send_chunk(e.chunk(1)));
   CHECK(e.net.server.link->send_chunk(e.chunk(3)));
   REQUIRE(e.net.run_until([&] { return e.other.chunks.size() == 2; }));
@@ -82,7 +82,7 @@ TEST_CASE("link exchange: nothing is sent or refused that was not asked for, nor
   REQUIRE(e.net.run_until([&] { return e.other.refusals.size() == 1; }));
   CHECK(e.other.refusals[0].error.code == ErrorCode::kUnavailable);
   CHECK(e.other.refusals[0].error.message == "later");
-  // It may be asked for again.
+  // The refused chunk may be requested again.
   REQUIRE(e.net.client.link->ask(e.chunk(0)));
   REQUIRE(e.net.run_until([&] { return e.one.requests.size() == 2; }));
   CHECK(e.net.server.link->send_chunk(e.chunk(0)));
@@ -150,7 +150,7 @@ TEST_CASE(
     REQUIRE(e.net.run_until([&] { return !e.net.server.messages.empty(); }));
     CHECK(e.other.chunks.empty());
     CHECK_FALSE(e.net.client.closed);
-    // Begun again, the same chunks can be asked for once they have come.
+    // After a new start, the same chunks can be requested once the old ones have arrived.
     REQUIRE(e.other.begin(*e.net.client.link));
     bool asked = false;
     REQUIRE(e.net.run_until([&] { return asked = asked || e.net.client.link->ask(e.chunk(0)); }));
@@ -177,7 +177,7 @@ TEST_CASE("link exchange: a fetch and an exchange share a link and its credit") 
   Fetch fetch(model.manifest);
   fetch.start(*e.net.client.link);
   std::uint32_t asked = 0;
-  // Whenever there is credit; what is asked for is sent.
+  // Request chunks whenever the link has credit; send what is requested.
   REQUIRE(e.net.run_until([&] {
     while (asked < 8 && e.net.client.link->ask(e.chunk(asked))) ++asked;
     for (const auto& request : std::exchange(e.one.requests, {}))

@@ -1,4 +1,4 @@
-// Two nodes on loopback in one io_context, driven until something has happened.
+// Two nodes on loopback in one io_context, which the test runs until a condition holds.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ inline SecretKey test_key(std::uint8_t number) {
   return SecretKey::from_seed(seed);
 }
 
-// One end of a link and what it has been told.
+// One end of a link and everything it has received.
 struct End {
   std::shared_ptr<Link> link;
   std::vector<Message> messages;
@@ -45,8 +45,7 @@ struct End {
 };
 
 struct Loopback {
-  // Runs handlers until the condition holds; false after a generous while, so that a test that fails
-  // ends.
+  // Runs handlers until the condition holds; returns false after 20 s, so that a failing test ends.
   bool run_until(const std::function<bool()>& condition) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     io.restart();
@@ -96,7 +95,7 @@ struct Loopback {
     io.run_for(std::chrono::seconds(10));
   }
 
-  boost::asio::io_context io;  // first, since links and listener must be gone before it
+  boost::asio::io_context io;  // first: links and listener must be destroyed before it
   SecretKey server_key = test_key(1);
   SecretKey client_key = test_key(2);
   std::shared_ptr<TlsIdentity> server_identity = *make_tls_identity(server_key);
@@ -110,7 +109,7 @@ struct Loopback {
   std::unique_ptr<Listener> listener;
 };
 
-// A payload of so many parameters, the same every time, and its manifest.
+// A deterministic payload of this many parameters, and its manifest.
 struct Payload {
   explicit Payload(std::size_t parameters, std::uint32_t chunk_size = kDefaultChunkSize)
       : values(parameters) {
@@ -118,7 +117,7 @@ struct Payload {
     manifest = make_manifest(sha256("layout"), Coverage::all(parameters), bytes(), chunk_size);
   }
   std::span<const std::byte> bytes() const { return std::as_bytes(std::span(values)); }
-  // Filled and ready to be served.
+  // Stores the complete object, ready to be served.
   std::shared_ptr<StoredObject> store_in(ChunkStore& store) const {
     auto object = store.build(manifest, [&](std::size_t i, std::span<std::byte> out) -> Result<void> {
       std::memcpy(out.data(), bytes().data() + i * manifest.chunk_size, out.size());
@@ -141,7 +140,7 @@ struct Payload {
   Manifest manifest;
 };
 
-// Hands out chunks of zeros instead of those it was made for, or fails.
+// Serves zeros in place of one chunk, or fails for this chunk.
 struct FalseSource final : ChunkSource {
   explicit FalseSource(std::size_t wrong_chunk, std::shared_ptr<StoredObject> truth,
                        std::optional<Error> failure = {})

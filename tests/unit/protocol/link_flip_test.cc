@@ -1,4 +1,4 @@
-// Bits that change on the way.
+// Bits that flip in transit.
 #include <doctest/doctest.h>
 
 #include "tests/support/flipping_proxy.h"
@@ -43,13 +43,13 @@ TEST_CASE("A1 row 33: one bit changed in what two links send each other ends the
       REQUIRE(net.run_until([&] { return net.server.link && net.client.link; }));
       End& from = way == FlippingProxy::kToServer ? net.client : net.server;
       End& to = way == FlippingProxy::kToServer ? net.server : net.client;
-      // The record's length, its content and its tag are within the first hundred bytes.
+      // The record's length, content and tag lie within the first hundred bytes.
       const std::uint64_t bit = i < 8 ? static_cast<std::uint64_t>(24 + 2 * i) : rng.below(800);
       CAPTURE(bit);
       proxy->flip(way, bit);
       from.link->send(kMessage);
       CHECK(net.run_until([&] { return to.closed && from.closed; }));
-      // Nor does the alert that comes back mean anything else.
+      // The alert that comes back has the same error code.
       if (from.closed) CHECK(from.closed->code == ErrorCode::kUnavailable);
       CHECK(proxy->flipped(way));
       CHECK(to.messages.empty());
@@ -83,6 +83,6 @@ TEST_CASE("A1 row 33: one bit changed in the handshake ends it, or has changed n
       proxy->close();
     }
   CHECK(flipped >= 40);
-  // Versions in the heads of records before there is a key mean nothing (RFC 8446, section 5.1).
+  // Before the keys are established, the version in a record's header is ignored (RFC 8446, section 5.1).
   CHECK(ended >= flipped * 9 / 10);
 }

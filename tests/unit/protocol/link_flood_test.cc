@@ -1,4 +1,4 @@
-// Peers and strangers that come, or send, too often.
+// Peers and strangers that connect or send too often.
 #include <doctest/doctest.h>
 
 #include <boost/asio/post.hpp>
@@ -29,8 +29,8 @@ tcp::socket connected_from(Loopback& net, const std::string& source) {
 
 TEST_CASE("A6 row 54: a flood of large control messages is cut off") {
   Loopback net;
-  net.listen({.timeouts = {.ping = milliseconds(120'000)}});  // all within one tick
-  // A hello with a field of a later version, 1000, of 2,000,000 bytes.
+  net.listen({.timeouts = {.ping = milliseconds(120'000)}});  // all messages fall within one tick
+  // A hello with the unknown field 1000 of 2,000,000 bytes, as a later version might send.
   const std::string field = std::string("\xc2\x3e\x80\x89\x7a", 5) + std::string(2'000'000, 'x');
   const std::string header = encode(Hello{}) + field;
   REQUIRE(decode(MessageType::kHello, std::as_bytes(std::span(header))));
@@ -65,7 +65,7 @@ TEST_CASE("A6 row 55: 256 strangers from 16 addresses do not keep an honest clie
   CHECK(refused[0] == "127.0.1.1: too many connections are waiting for admission");
   net.connect();
   REQUIRE(net.run_until([&] { return net.server.link && net.client.link; }));
-  CHECK(refused.size() == 2);  // the oldest
+  CHECK(refused.size() == 2);  // the oldest stranger had to leave
   CHECK(net.links == 1);
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("A6 row 54: a flood of pings is taken in turns with whatever else is d
   std::string pings;
   for (std::size_t i = 0; i < kPings; ++i) pings += encode_empty_frame(MessageType::kPing);
   peer.write(pings);
-  while (!peer.written()) peer.poll();  // all of it has arrived before the link looks
+  while (!peer.written()) peer.poll();  // everything arrives before the link reads
   const std::uint64_t all = net.server.link->traffic().received.value() + pings.size();
   std::size_t turns = 0;
   std::uint64_t heard = 0;
@@ -119,7 +119,7 @@ TEST_CASE("A6 row 55: steps of handshakes are taken one at a time, between whate
   for (int i = 0; i < 3; ++i)
     queue->add([&] {
       order += 's';
-      if (order.size() == 1) queue->add([&] { order += 'S'; });  // from within a step
+      if (order.size() == 1) queue->add([&] { order += 'S'; });  // added by a running step
     });
   std::function<void()> other = [&] {
     order += 'o';
@@ -137,7 +137,7 @@ TEST_CASE(
   net.join({.timeouts = quick}, quick);
   const std::shared_ptr<Link> first = net.server.link;
   tcp::socket waiting(net.io);
-  waiting.open(tcp::v4());  // has a descriptor; the other end will need one
+  waiting.open(tcp::v4());  // has a descriptor; the accepting end needs another one
   std::size_t handlers = 0;
   {
     const test::NoMoreDescriptors none;
@@ -148,7 +148,7 @@ TEST_CASE(
     while (first->traffic().received.value() < before + 10 * kFrameHeaderSize && !net.server.closed)
       handlers += net.io.run_one_for(milliseconds(5));
   }
-  CHECK(handlers < 2000);  // ten pings and pongs; a loop that tries again at once makes far more
+  CHECK(handlers < 2000);  // ten pings and pongs; a busy retry loop would run far more
   CHECK_FALSE(net.server.closed);
   CHECK(net.links == 1);
   RawPeer peer(net, net.client_key, std::move(waiting));

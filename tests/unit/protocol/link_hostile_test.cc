@@ -12,7 +12,7 @@ using boost::asio::ip::tcp;
 
 namespace {
 
-// What the server says to a peer that sends these bytes, when it has closed the connection.
+// Sends these bytes and returns the server's goodbye after it has closed the connection.
 Goodbye answer_to(Loopback& net, const std::string& bytes) {
   RawPeer peer(net);
   peer.write(bytes);
@@ -40,7 +40,7 @@ bool cut_off(Loopback& net, tcp::socket& socket) {
   });
 }
 
-// A TLS client that is not ours: everything allowed, to see what the server insists on.
+// A TLS client with all restrictions lifted, to test what the server enforces.
 struct OtherTls {
   explicit OtherTls(Loopback& net)
       : socket(RawPeer::connected(net)), context(SSL_CTX_new(TLS_client_method())) {
@@ -50,7 +50,7 @@ struct OtherTls {
     SSL_free(ssl);
     SSL_CTX_free(context);
   }
-  // A certificate for this key, signed by it; takes the key.
+  // Uses a certificate for this key, signed by it; takes ownership of the key.
   void use_key(EVP_PKEY* key, const EVP_MD* digest) {
     X509* certificate = X509_new();
     X509_gmtime_adj(X509_getm_notBefore(certificate), 0);
@@ -62,7 +62,8 @@ struct OtherTls {
     X509_free(certificate);
     EVP_PKEY_free(key);
   }
-  // Whether nothing of the server's could be read; the handshake alone proves nothing in TLS 1.3.
+  // Returns whether no byte of the server could be read. In TLS 1.3 a completed handshake alone does not
+  // prove admission.
   bool refused(Loopback& net) {
     ssl = SSL_new(context);
     SSL_set_fd(ssl, socket.native_handle());
@@ -159,7 +160,7 @@ TEST_CASE("A1 row 31: no session ticket, no resumption and no early data, whatev
   static int tickets = 0;
   SSL_CTX_set_session_cache_mode(other.context, SSL_SESS_CACHE_CLIENT);
   SSL_CTX_sess_set_new_cb(other.context, [](SSL*, SSL_SESSION*) { return ++tickets, 0; });
-  // Its first bytes come after whatever tickets there are.
+  // Session tickets, if any, would arrive before these first bytes.
   net.on_server_link = [&] { net.server.link->send(Goodbye{ErrorCode::kUnsupported, "no"}); };
   CHECK_FALSE(other.refused(net));
   CHECK(net.links == 1);
@@ -169,7 +170,7 @@ TEST_CASE("A1 row 31: no session ticket, no resumption and no early data, whatev
   CHECK(SSL_SESSION_get_max_early_data(session) == 0);
   SSL_SESSION_free(session);
 
-  // A session of its own making, as from another server: offered, and passed over.
+  // The client offers a session that it made up, as if from another server; the server ignores it.
   OtherTls again(net);
   again.use_key(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"), nullptr);
   static int offered = 0;
@@ -330,7 +331,7 @@ TEST_CASE(
     auto second = RawPeer::connected(net);
     auto third = RawPeer::connected(net);
     CHECK(cut_off(net, third));
-    first.close();  // its place is free a little later
+    first.close();  // its place is freed a little later
     CHECK(net.run_until([&] {
       RawPeer peer(net);
       for (int i = 0; i < 100 && !peer.ready() && !peer.ended(); ++i) {

@@ -1,4 +1,4 @@
-// Peers that keep a connection busy with next to nothing.
+// Peers that occupy a connection with minimal traffic.
 #include <doctest/doctest.h>
 
 #include <boost/asio/steady_timer.hpp>
@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Hands out some bytes of a text every five milliseconds.
+// Passes on a few bytes of a text every five milliseconds.
 class Drip {
  public:
   Drip(Loopback& net, std::string text, std::size_t at_once, std::function<void(const std::string&)> take)
@@ -43,13 +43,14 @@ class Drip {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-// Never silent for long enough to be given up for that.
+// Peers are never silent long enough for the idle timeout.
 const Timeouts kImpatient{.handshake = milliseconds(300),
                           .ping = milliseconds(40),
                           .idle = milliseconds(20'000),
                           .slow_grace = milliseconds(100)};
 
-// What the server says to an authorised peer that sends this at so many bytes every five milliseconds.
+// Returns the server's goodbye to an authorised peer that sends `at_once` bytes of this text every five
+// milliseconds.
 std::optional<Goodbye> answer_to_drip(Loopback& net, const std::string& text, std::size_t at_once) {
   RawPeer peer(net);
   Drip drip(net, text, at_once, [&](const std::string& piece) { peer.write(piece); });
@@ -64,7 +65,7 @@ std::optional<Goodbye> answer_to_drip(Loopback& net, const std::string& text, st
 tcp::socket small_window(Loopback& net) {
   tcp::socket socket(net.io);
   socket.open(tcp::v4());
-  socket.set_option(boost::asio::socket_base::receive_buffer_size(4096));  // before connecting
+  socket.set_option(boost::asio::socket_base::receive_buffer_size(4096));  // must be set before connecting
   const auto address = net.listener->local_address();
   socket.connect({boost::asio::ip::make_address(address.host), address.port});
   return socket;
@@ -81,11 +82,11 @@ struct WatchedSource final : ChunkSource {
   std::shared_ptr<StoredObject> object;
   std::optional<Error> failure;
   int reads = 0;
-  std::size_t bytes = 0;  // of them all
+  std::size_t bytes = 0;  // of all reads
   std::vector<std::uint64_t> frames;
 };
 
-// A peer that has asked for a chunk of 4 MiB, more than the kernel takes, and reads nothing.
+// A peer that requests a chunk of 4 MiB, more than the kernel buffers, and reads nothing.
 struct Waiting {
   Waiting() {
     peer.meet(net);
@@ -111,7 +112,7 @@ TEST_CASE("A6 row 53: a stranger who sends its TLS hello byte by byte is dropped
   net.listen({.timeouts = kImpatient,
               .on_refused = [&](const Address&, const Error& why) { refused.push_back(why); }});
   auto socket = RawPeer::connected(net);
-  // The beginning of a ClientHello of 512 bytes, and zeros.
+  // The start of a ClientHello of 512 bytes, followed by zeros.
   const std::string hello =
       std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) + std::string(500, '\0');
   boost::system::error_code broken;
@@ -180,7 +181,7 @@ TEST_CASE("A6 row 53: a peer that speaks but takes no bytes is dropped") {
   RawPeer peer(net, net.client_key, small_window(net));
   peer.stop_reading();
   peer.meet(net);
-  // Less than the bound for what may be queued, more than the kernel takes.
+  // Less than the queue's limit, but more than the kernel buffers.
   for (int i = 0; i < 60; ++i)
     net.server.link->send(RunDescription{RunId(1), "run", 1, std::string(kMaxTaskText, 'x'), {}});
   REQUIRE(net.run_until([&] {
@@ -204,7 +205,7 @@ TEST_CASE(
     waits.peer.poll();
     return !waits.source->frames.empty() && waits.peer.received().size() >= waits.payload.bytes().size();
   }));
-  CHECK(waits.source->bytes > waits.payload.bytes().size());  // some of it a second time
+  CHECK(waits.source->bytes > waits.payload.bytes().size());  // part of it was read twice
   CHECK(waits.source->frames == std::vector{chunk_frame_size(0, waits.payload.bytes().size()).value()});
   const auto& received = waits.peer.received();
   const auto& bytes = waits.payload.bytes();

@@ -255,8 +255,7 @@ TEST_CASE("link: idle ends keep each other alive with pings") {
 TEST_CASE("A6 row 53: a half-open connection, of whose peer nothing is heard, is given up") {
   const Timeouts quick{.ping = std::chrono::milliseconds(40), .idle = std::chrono::milliseconds(120)};
   Loopback net;
-  // The client's end does not answer: it is never read, since its io_context is another one that
-  // stands still.
+  // The client's end never answers: its io_context does not run.
   net.listen({.timeouts = quick});
   boost::asio::io_context other;
   std::shared_ptr<Link> silent;

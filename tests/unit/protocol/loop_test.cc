@@ -47,11 +47,11 @@ TEST_CASE("loop: a timer calls once, and what was set before is not done any mor
   timer.after(kNeverHere, [&] { done += 'd'; });
   timer.cancel();
   io.restart();
-  io.run();  // returns: nothing is waited for
+  io.run();  // returns: no work is pending
   CHECK(done == "bc");
 }
 
-// Its time has come, and Asio has queued the call: cancelling Asio's timer alone would come too late.
+// Each timer has expired, and Asio has queued its handler: cancelling Asio's timer alone would be too late.
 TEST_CASE("loop: a timer that is cancelled, set again or gone when its call is queued does not call") {
   boost::asio::io_context io;
   std::string done;

@@ -12,11 +12,10 @@ using namespace fedge;
 using namespace fedge::protocol;
 
 TEST_CASE("manifest: its id is the SHA-256 of the canonical bytes, as the openssl program computes it") {
-  // python3 makes the bytes of example_manifest() as manifest.cc describes them; then
-  // openssl dgst -sha256
+  // Python builds the bytes of example_manifest() as manifest.cc describes them; then openssl dgst -sha256.
   CHECK(to_hex(example_manifest().id()) ==
         "cb4cc37db136d504e06fb073c12c503e0595616199f2ce4b3de566e47b398fe6");
-  // The same with codec 4 and, at the end, raw size and levels.
+  // The same with codec 4, and with raw size and levels at the end.
   Manifest compressed = example_manifest();
   compressed.codec = Codec::kQsgd;
   compressed.raw_size = 20'000;

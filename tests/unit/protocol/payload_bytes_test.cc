@@ -11,7 +11,8 @@ namespace {
 
 constexpr float kLargest = std::numeric_limits<float>::max();
 
-// Encodes the values, compares with the bytes, and decodes those into what the encoder said.
+// Encodes the values, compares the bytes, decodes them and compares the result with what the encoder
+// announced.
 void check_bytes(const Compression& compression, const std::vector<float>& values,
                  const std::vector<std::byte>& bytes, const std::vector<float>& received) {
   std::vector<float> seen(values.size());
@@ -26,7 +27,7 @@ void check_bytes(const Compression& compression, const std::vector<float>& value
   CHECK(same_bits(*values_back, received));
 }
 
-// This many zeros, but for these values at these positions.
+// Returns zeros with these values at these positions.
 std::vector<float> sparse_values(std::size_t size, std::vector<std::pair<std::size_t, float>> values) {
   std::vector<float> result(size);
   for (const auto& [position, value] : values) result[position] = value;
@@ -68,7 +69,7 @@ TEST_CASE("int8 payload: every 256 values a scale, 0 for a block of zeros") {
 }
 
 TEST_CASE("QSGD payload: the norm, and the levels 0, -1, 1, -2 ... as 0, 1, 2, 3 ... in few bits") {
-  // Norm 5; 3 and -4 are 9 and -12 fifteenths of it: codes 18 and 23, of five bits each.
+  // Norm 5: 3 and -4 are 9 and -12 fifteenths, with the five-bit codes 18 and 23.
   check_bytes({.codec = Codec::kQsgd, .levels = 15}, {3.0F, -4.0F}, bytes_of({0, 0, 0xa0, 0x40, 0xf2, 0x02}),
               {3.0F, -4.0F});
   // s = 1 takes two bits: the codes 0, 1 (level -1), 0, 0, 0.

@@ -1,4 +1,5 @@
-// What a peer may not send: payloads that no encoder writes, and manifests that promise the impossible.
+// Payloads that no encoder writes, and manifests that declare impossible sizes, as a hostile peer may send
+// them.
 #include <doctest/doctest.h>
 #include <zstd.h>
 
@@ -24,7 +25,7 @@ EncodedPayload sparse_payload(std::initializer_list<int> octets) {
   return {.bytes = bytes_of(octets), .codec = Codec::kSparse};
 }
 
-// A frame with this window around the bytes.
+// Compresses the bytes into a zstd frame with this window.
 std::vector<std::byte> zstd_frame(const std::vector<std::byte>& bytes, int window_log) {
   std::vector<std::byte> frame(ZSTD_compressBound(bytes.size()));
   ZSTD_CCtx* context = ZSTD_createCCtx();
@@ -39,7 +40,7 @@ std::vector<std::byte> zstd_frame(const std::vector<std::byte>& bytes, int windo
   return frame;
 }
 
-// A zstd payload that declares the float16 zeros of this many values.
+// A zstd payload that declares this many float16 zeros.
 EncodedPayload zstd_payload(std::vector<std::byte> bytes, std::size_t values) {
   return {.bytes = std::move(bytes), .codec = Codec::kFloat16, .raw_size = 2 * values};
 }
@@ -94,7 +95,7 @@ TEST_CASE("hostile payload: float16 and bfloat16 infinities and NaN are named by
   CHECK(refusal(nan, 2) == "invalid: value 1 is not finite");
   const EncodedPayload brain{.bytes = bytes_of({0x80, 0xff, 0, 0}), .codec = Codec::kBfloat16};
   CHECK(refusal(brain, 2) == "invalid: value 0 is not finite");
-  // 127 times this scale is beyond binary32.
+  // 127 times this scale overflows binary32.
   CHECK(refusal(int8_payload({0, 0, 0x7f, 0x7f, 0, 0x7f}), 2) == "invalid: value 1 is not finite");
 }
 
@@ -106,7 +107,7 @@ TEST_CASE("hostile payload: float32 passes through, for its receiver to check") 
 }
 
 TEST_CASE("hostile payload: sparse counts, positions and varints") {
-  // 100 values, one kept at position 2: three bytes of padding would be too many.
+  // 100 values, one kept at position 2: with three bytes of padding, the payload would be too long.
   CHECK(refusal(sparse_payload({1, 0, 0, 0, 2, 0, 0, 0x80, 0x3f}), 100) == "accepted");
   CHECK(refusal(sparse_payload({101, 0, 0, 0, 2, 0, 0, 0x80, 0x3f}), 100) ==
         "invalid: from value 0 on: a block of 100 values declares 101 kept values");
@@ -150,7 +151,7 @@ TEST_CASE("hostile zstd: frames of another length than declared") {
 }
 
 TEST_CASE("hostile zstd: a bomb stops at the declared size") {
-  // 64 MiB of zeros in 2 KiB; the manifest declares the largest size that so few bytes may have.
+  // 64 MiB of zeros in less than 8 KiB; the manifest declares the largest permitted size.
   const std::vector<std::byte> bomb = zstd_frame(std::vector<std::byte>(64 << 20), 17);
   CHECK(bomb.size() < 8192);
   CHECK(contains(refusal(zstd_payload(bomb, 1000), 1000), "more than the declared 2000 bytes"));
@@ -171,7 +172,7 @@ TEST_CASE("hostile zstd: frames cut short, doubled, followed by more, or none at
   more.push_back(std::byte{0});
   CHECK(refusal(zstd_payload(more, 5000), 5000) == "corrupt: zstd: bytes follow the frame");
   CHECK(contains(refusal(zstd_payload(raw, 5000), 5000), "does not begin with a zstd frame"));
-  // A skippable frame of nothing before the frame.
+  // An empty skippable frame in front of the data frame.
   auto skipping = bytes_of({0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0});
   skipping.insert(skipping.end(), frame.begin(), frame.end());
   CHECK(contains(refusal(zstd_payload(skipping, 5000), 5000), "does not begin with a zstd frame"));

@@ -1,5 +1,5 @@
-// The kernels of the payload codecs: binary16 and bfloat16 against their definition, and every
-// instruction set against the portable loops.
+// The kernels of the payload codecs: binary16 and bfloat16 against their definitions, and each instruction
+// set against the portable loops.
 #include "protocol/codecs/kernels/kernels.h"
 
 #include <doctest/doctest.h>
@@ -37,7 +37,7 @@ std::uint16_t bfloat16_of(const Kernels& kernels, float value) {
   return pattern;
 }
 
-// Any finite float32.
+// Random finite float32 values.
 std::vector<float> random_values(std::size_t count, std::uint64_t seed) {
   Rng rng(seed);
   std::vector<float> values(count);
@@ -74,7 +74,7 @@ TEST_CASE("float16: all 65,536 patterns have the value of the standard's formula
 TEST_CASE("float16: on both sides of every midpoint to the nearest, on it to the even one") {
   for (const Kernels& kernels : supported_kernels())
     for (std::uint32_t lower = 0; lower < 0x7bff; ++lower) {
-      // Exact: half a step of binary16 is still within binary32.
+      // Exact: half a step of binary16 is representable in binary32.
       const auto midpoint = static_cast<float>((float16_value(lower) + float16_value(lower + 1)) / 2);
       const std::uint32_t even = lower % 2 == 0 ? lower : lower + 1;
       REQUIRE(float16_of(kernels, midpoint) == even);
@@ -152,7 +152,7 @@ TEST_CASE("payload kernels: the sum of squares is that of a plain loop") {
       std::vector<float> values(count);
       double sum = 0;
       for (std::size_t i = 0; i < count; ++i) {
-        values[i] = static_cast<float>(i) - 100.0F;  // whole numbers: every order is exact
+        values[i] = static_cast<float>(i) - 100.0F;  // integers: the sum is exact in any order
         sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
       }
       CHECK(kernels.sum_of_squares(values.data(), count) == sum);
@@ -160,8 +160,8 @@ TEST_CASE("payload kernels: the sum of squares is that of a plain loop") {
 }
 
 TEST_CASE("stochastic rounding: over all draws of twelve bits the mean level is the value") {
-  // Draws that are multiples of 2^20 stand for equal shares of all; values are multiples of 2^-12 away
-  // from every border between them.
+  // Draws at multiples of 2^20 represent all draws evenly. The values are multiples of 2^-12, so that no draw
+  // straddles a rounding border.
   constexpr int kDraws = 4096;
   for (const Kernels& kernels : supported_kernels())
     for (const double value : {0.0, 0.25, -0.25, 1.0, -1.0, 41.375, -41.375, 126.999755859375, 127.0, -127.0,

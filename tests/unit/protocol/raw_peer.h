@@ -1,4 +1,4 @@
-// A peer that keeps no rules: it speaks TLS as it should and writes whatever a test wants inside.
+// A peer that breaks the protocol at will: it speaks correct TLS and sends any bytes a test wants.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ class RawPeer {
     return socket;
   }
 
-  // Does what can be done now: the handshake, then writing, then reading.
+  // Makes progress without blocking: the handshake, then writing, then reading.
   void poll() {
     if (ended_) return;
     if (!ready_) {
@@ -58,7 +58,7 @@ class RawPeer {
     }
   }
 
-  // Until the other end has its link; the first one of this net.
+  // Runs until the other end has its link, the first one of this network.
   void meet(Loopback& net) {
     REQUIRE(net.run_until([&] {
       poll();
@@ -76,7 +76,7 @@ class RawPeer {
   const std::string& received() const { return in_; }
   TlsStream& stream() { return stream_; }
 
-  // The Goodbye received last, if there is one.
+  // Returns the last Goodbye received, if any.
   std::optional<Goodbye> goodbye() const {
     std::optional<Goodbye> found;
     each_frame([&](MessageType type, std::span<const std::byte> header) {

@@ -1,4 +1,4 @@
-// The two ends of chunk transfer, without a socket: FetchSet asks, ChunkSender answers.
+// Both ends of chunk transfer without a socket: FetchSet requests, ChunkSender answers.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -143,7 +143,7 @@ TEST_CASE(
   CHECK(finished->outcome.error().code == ErrorCode::kCorrupt);
   CHECK(finished->outcome.error().message.find("chunk 2 ") != std::string::npos);
   CHECK(object->order.empty());
-  // What was under way still comes, and is let go.
+  // Chunks in transit still arrive and are discarded.
   for (const std::uint32_t i : {0U, 1U, 3U, 4U}) {
     REQUIRE(fetches.expected_length({id, i}));
     CHECK_FALSE(fetches.receive({id, i}, object->chunk(i)));

@@ -1,4 +1,4 @@
-// What a run writes into its model's file, and that it is understood there.
+// The metadata that a run writes into its model's file, read back.
 #include <doctest/doctest.h>
 
 #include <string>

@@ -173,8 +173,8 @@ TEST_CASE("recipe: clients publish the labels that the sampler goes by, and no r
       "run.toml:4: status: every_seconds is 0, so clients publish nothing, but sampling.labels is \"sets\"");
   CHECK(refusal("[sampling]\nkind = \"aw_psp\"\n[status]\nevery_seconds = 0\n") == "accepted");
   CHECK(refusal("[status]\nevery_seconds = 5\nlabels = \"sets\"\n") == "accepted");
-  // In the directory records are neither so short-lived that nodes keep hundreds of one client's nor so
-  // long-lived that nobody takes them.
+  // Directory nodes would keep hundreds of a client's records if they were too short-lived, and refuse
+  // records that live too long.
   for (const char* seconds : {"0.5", "28801"})
     CHECK(refusal("[status]\nvia = \"directory\"\nevery_seconds = " + std::string(seconds) + "\n")
               .find("every_seconds: must be 1 to 28800") != std::string::npos);

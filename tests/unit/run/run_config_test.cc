@@ -40,7 +40,7 @@ TEST_CASE("run file: the id is that of the contents, not of their order or spell
   REQUIRE((one && same && other));
   CHECK(one->id == same->id);
   CHECK(one->id != other->id);
-  CHECK(one->task_text == other->task_text);  // clients are told the seed beside it
+  CHECK(one->task_text == other->task_text);  // clients receive the seed separately
 }
 
 TEST_CASE("run file: what could never run is refused by file, line and key") {
@@ -57,7 +57,7 @@ TEST_CASE("run file: what could never run is refused by file, line and key") {
   CHECK(many->notes ==
         std::vector<std::string>{"run.toml:2: sampling.clients_per_round: is 20, but the data is "
                                  "partitioned over 10 clients; 10 is used"});
-  // With replacement a client is drawn again; without the key there is a default that fits.
+  // Sampling with replacement may draw a client twice. Without the key, a suitable default applies.
   const auto drawn = read_run("[sampling]\nkind = \"md\"\nclients_per_round = 20\n");
   REQUIRE(drawn);
   CHECK(drawn->sampling.clients_per_round == 20);

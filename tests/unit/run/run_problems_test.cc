@@ -1,4 +1,5 @@
-// All errors of a run file at once, without those that only follow from others; kinds changed by --set.
+// All errors of a run file in one report, without errors that only follow from others; kinds changed by
+// --set.
 #include <doctest/doctest.h>
 
 #include "run/run_config.h"
@@ -108,7 +109,7 @@ TEST_CASE("run problems: a run whose kind was changed is the run that a file wit
   const auto written = read_with("[model]\nkind = \"softmax\"\n");
   REQUIRE((changed && written));
   CHECK(changed->id == written->id);
-  // What goes with a key that is dropped is dropped with it.
+  // Keys that depend on a dropped key are dropped as well.
   const auto direct = read_with(
       "[dissemination]\nkind = \"serverless\"\n[dissemination.warmup]\nscheduler = \"greedy_fastest_first\"\n"
       "kappa = 2\n",

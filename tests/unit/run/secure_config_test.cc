@@ -1,4 +1,4 @@
-// Section [secure_aggregation]: what follows from it for clients, and what a run cannot have with it.
+// Section [secure_aggregation]: its effects on clients, and the settings that it excludes.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -25,7 +25,7 @@ void check_secure_refused(const std::string& text, const std::string& words) {
   CHECK(run.error().message.find(words) != std::string::npos);
 }
 
-// What a client reads of the text that it is sent.
+// Reads the masking specification as a client does, from the task text.
 privacy::MaskingSpec told(const RunConfig& run) {
   const auto document = config::parse_toml(run.task_text, "run");
   REQUIRE(document);
@@ -57,7 +57,7 @@ TEST_CASE("secure run: clients are told what they mask with, and nobody else's r
   const auto bounded = read_secure(kExact + "min_clients = 4\n[strategy]\nmax_weight = 500\n");
   REQUIRE_MESSAGE(bounded, bounded.error().message);
   CHECK(told(*bounded).max_weight == 500);
-  // No sum can wrap, whoever is selected.
+  // No sum can overflow, for any selection.
   CHECK(masking.max_weight * 10 <= run->strategy.fixed_point.max_total_weight().value());
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("secure run: what needs to see single updates is refused, and why is s
   check_secure_refused(kExact + "[sampling]\nclients_per_round = 2\n",
                        "min_clients is 3, but a round has only 2 clients");
   check_secure_refused(kExact + "[sampling]\nkind = \"aw_psp\"\nlabels = \"sets\"\n", "labels");
-  // So little noise that it is no more than a name for none.
+  // The noise is too small to hide anything.
   const std::string faint =
       kExact + "[differential_privacy]\nnoise_multiplier = 0.4\nmax_participations = 1000\nkind = ";
   check_secure_refused(faint +
@@ -130,7 +130,7 @@ TEST_CASE("secure run: bits of 32-bit words leave room for every sum, and are ne
           CHECK(sum(*bits) <= 2147483648.0 + static_cast<double>(updates));
           CHECK(std::ldexp(max_abs, *bits) >= 256);
         } else {
-          // One bit fewer than the coarsest that would do has no room.
+          // Even the coarsest permitted resolution overflows.
           const int coarsest = static_cast<int>(std::ceil(std::log2(256 / max_abs)));
           CHECK(sum(coarsest) > 2147483647.0 - static_cast<double>(updates));
         }

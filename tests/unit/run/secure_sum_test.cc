@@ -1,4 +1,4 @@
-// Tests what a masked update adds to the sum, and what the sum may weigh once it has no masks.
+// Tests the contribution of a masked update to the sum, and the permitted weight of the unmasked sum.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -14,15 +14,15 @@ namespace {
 
 constexpr std::size_t kSummedParameters = 50;
 
-// Three clients that have agreed on masks.
+// A session of clients that have agreed on masks.
 struct Agreed {
-  // The second member stops before it sends an update: afterwards it would have no masks to give.
+  // The second member stops before it sends an update: after sending, a member has no masks left.
   Agreed()
       : session(4, {.last = {privacy::Last::kAll, privacy::Last::kShares}, .parameters = kSummedParameters}) {
     session.run();
   }
 
-  // What this value in the last parameter, and 0.5 in the others, adds to the sum: without the masks.
+  // The unmasked contribution of an update with this last parameter and 0.5 elsewhere.
   struct Part {
     std::vector<std::uint64_t> words;
     std::vector<std::uint64_t> scalars;
@@ -127,7 +127,7 @@ TEST_CASE(
   CHECK(heavy.error().message.find("has a weight of 401, but at most 400 is possible") != std::string::npos);
   CHECK_FALSE(check({100'000'060}));
   CHECK_FALSE(check({UINT64_MAX}));
-  // 60 of an honest client and 340 of another one, of which nobody can tell which is whose.
+  // 60 samples of an honest client and 340 of another; the sum does not show whose they are.
   CHECK(check({60 + 340}));
 }
 

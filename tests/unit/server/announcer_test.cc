@@ -1,4 +1,4 @@
-// What a coordinator says of itself in the directory, and when.
+// The records that a coordinator publishes in the directory, and when.
 #include "server/directory/announcer.h"
 
 #include <doctest/doctest.h>
@@ -41,7 +41,7 @@ struct World {
                      [&](const Result<std::vector<dht::Record>>& found) { records = *found; });
     return records;
   }
-  // What the coordinator says under this key: of one kind.
+  // Returns the record of this kind under the key, if the coordinator has published one.
   template <class Kind>
   std::optional<Kind> at(const dht::Key& key) {
     std::optional<Kind> found;
@@ -111,7 +111,7 @@ TEST_CASE("announcer: models of fast rounds are said every five seconds, and the
   CHECK(world.announced_round(RunId(1)) == RoundNumber(4));
   CHECK(world.has_holders(models[3]));
   CHECK_FALSE(world.has_holders(models[2]));
-  world.set(first - seconds(1'000));  // nothing waits for a calendar that was put back
+  world.set(first - seconds(1'000));  // a corrected calendar does not delay the announcement
   announcer.set_model(RunId(1), TrackId{}, {RoundNumber(5), models[0]});
   CHECK(world.announced_round(RunId(1)) == RoundNumber(5));
   CHECK(world.events.empty());
@@ -124,7 +124,7 @@ TEST_CASE("announcer: who has a model is said as long as it is some run's, and n
   announcer.set_runs({{RunId(1), "one"}, {RunId(2), "two"}});
   announcer.set_model(RunId(1), TrackId{}, {RoundNumber(1), model});
   announcer.set_model(RunId(2), TrackId{}, {RoundNumber(1), model});
-  const auto six_minutes_later = [&] {  // what is no longer said has expired by then
+  const auto six_minutes_later = [&] {  // records that are not renewed have expired by then
     for (int i = 0; i < 3; ++i) {
       world.set(world.now + seconds(120));
       announcer.refresh();

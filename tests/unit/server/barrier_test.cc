@@ -1,4 +1,4 @@
-// BufferedEngine with a barrier: who may begin, and that nobody is waited for in vain.
+// BufferedEngine with a barrier: which clients may begin a task; no client waits in vain.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -21,7 +21,7 @@ Harness with_barrier(const aggregation::BarrierSpec& barrier) {
   return h;
 }
 
-// Hands a task in; who is given work then.
+// Submits a client's task and returns the clients that get work after it.
 std::set<std::uint32_t> after(Harness& h, std::uint32_t client, std::uint32_t task) {
   h.feed(RunEngine::Offered{ClientId(client), h.offer(task)});
   REQUIRE(h.one<RunEngine::Fetch>());
@@ -62,8 +62,8 @@ TEST_CASE("barrier: with ssp a client is ahead by the staleness when it begins, 
 }
 
 TEST_CASE("barrier: with pbsp a client that waits looks at others whenever somebody hands in") {
-  // Client 0 is ahead of the ten others and looks at one of them. Each hand-in of client 1 to 9 leaves fewer
-  // who are behind; by the last one it has begun.
+  // Client 0 is ahead of the ten others and samples one of them. Each submission of clients 1 to 9 leaves
+  // fewer behind; by the last one, client 0 has begun.
   Harness h = with_barrier({.kind = Kind::kPbsp, .sample = 1});
   h.rules.first_round_clients = 11;
   h.arrive({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
@@ -91,7 +91,7 @@ TEST_CASE("barrier: a task that ends without an update is a step, so that who fa
   after(h, 0, 1);
   after(h, 1, 1);
   h.now = Time(seconds(60));
-  h.feed(Expired{});  // client 2's task; the buffer is closed as well
+  h.feed(Expired{});  // client 2's task; the buffer closes as well
   REQUIRE(h.one<RunEngine::CloseRound>());
   h.feed(RunEngine::Committed{RoundNumber(1)});
   CHECK(assigned(h) == Clients{0, 1, 2});
@@ -100,7 +100,7 @@ TEST_CASE("barrier: a task that ends without an update is a step, so that who fa
 TEST_CASE("barrier: who rests is not waited for, and begins with the last when it comes back") {
   Harness h = with_barrier({.kind = Kind::kBsp});
   h.arrive({0, 1, 2});
-  h.now = Time(seconds(1));  // it rests until 61
+  h.now = Time(seconds(1));  // client 2 pauses until 61
   h.feed(RunEngine::Failed{ClientId(2), {kRun, RoundNumber(1), ErrorCode::kUnavailable, "too hot"}});
   for (std::uint32_t task = 1; task <= 3; ++task) {
     CHECK(after(h, 0, task).empty());
@@ -110,7 +110,8 @@ TEST_CASE("barrier: who rests is not waited for, and begins with the last when i
   h.feed(Expired{});
   h.feed(RunEngine::Committed{RoundNumber(1)});
   CHECK(assigned(h).empty());
-  // The tasks of the two end without an update, and they are at 4; so is the third, and nobody waits for it.
+  // The tasks of clients 0 and 1 end without an update, at step 4. Client 2 begins as well and delays no
+  // client.
   h.now = Time(seconds(61));
   h.feed(Expired{});
   CHECK(assigned(h) == Clients{0, 1, 2});

@@ -13,7 +13,7 @@ static_assert(Node<BufferedEngine>);
 
 namespace {
 
-// Three clients train at a time, two updates move the model, three moves are a run.
+// Three clients train concurrently, two updates move the model, three moves complete a run.
 Harness buffered(std::size_t clients = 3) {
   Harness h;
   h.schedule = aggregation::ScheduleSpec{.buffered = true, .buffer_size = 2};
@@ -81,7 +81,7 @@ TEST_CASE("buffered: the model moves with the buffer's last update, and nobody g
   CHECK(close->completed == 2);
   CHECK(h.all<RunEngine::Assign>().empty());
   commit(h, 1);
-  CHECK(h.all<RunEngine::Assign>().size() == 1);  // client 0 has had its second task all the time
+  CHECK(h.all<RunEngine::Assign>().size() == 1);  // client 0 already has its second task
 }
 
 TEST_CASE("buffered: whoever comes back for its task while the model moves gets it with the moved one") {
@@ -94,7 +94,7 @@ TEST_CASE("buffered: whoever comes back for its task while the model moves gets 
   h.arrive({0, 2});
   CHECK(h.all<RunEngine::Assign>().empty());
   h.now = Time(seconds(59));
-  h.feed(Expired{});  // nobody else is expected back, but these are there
+  h.feed(Expired{});  // clients 0 and 2 are connected: nobody is dropped
   CHECK_FALSE(h.event("client.dropped"));
   commit(h, 1);
   const auto work = h.all<RunEngine::Assign>();
@@ -115,7 +115,7 @@ TEST_CASE("buffered: an update counts 1 / sqrt(1 + s) after the model has moved 
   commit(h, 1);
   CHECK(delivered(h, 2, 1).factor == doctest::Approx(1 / std::sqrt(2.0)).epsilon(1e-15));
   CHECK(to_string(*h.event("update.buffered")) == "update.buffered client=2 task=1 staleness=1");
-  // Handed in while the model is being moved, it counts for the next buffer.
+  // An update that arrives while the model moves counts for the next buffer.
   CHECK(delivered(h, 0, 2).factor == doctest::Approx(1 / std::sqrt(2.0)).epsilon(1e-15));
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("buffered: with a buffer of one every update moves the model by itself
   h.schedule->staleness_exponent = 1;
   h.arrive({0, 1, 2});
   for (std::uint32_t move = 1; move <= 3; ++move) {
-    // All three began on the first model, which has moved once for each of those before.
+    // All three began with the first model, which each earlier update has moved once.
     CHECK(delivered(h, move - 1, 1).factor == doctest::Approx(1.0 / move).epsilon(1e-15));
     const auto close = h.one<RunEngine::CloseRound>();
     REQUIRE(close);
@@ -151,7 +151,7 @@ TEST_CASE("buffered: with exponent 0 staleness does not matter, beyond the bound
   CHECK(h.sent_to<protocol::UpdateVerdict>(2)->code == ErrorCode::kStale);
   CHECK(h.sent_to<protocol::UpdateVerdict>(2)->reason.find("updated 2 times") != std::string::npos);
   CHECK_FALSE(h.one<RunEngine::Fetch>());
-  CHECK(h.one<RunEngine::Assign>());  // it begins again, on the model as it is
+  CHECK(h.one<RunEngine::Assign>());  // it restarts from the current model
 }
 
 TEST_CASE("buffered: an update of just the greatest staleness that is allowed counts") {
@@ -198,7 +198,7 @@ TEST_CASE("buffered: a client that is lost, late or fails gives its place to ano
     h.now = Time(seconds(60));
     h.feed(Expired{});
     CHECK(h.sent_to<protocol::CancelTask>(working[0].client.value()));
-    commit(h, 1);  // of nothing: the buffer's time is over as well
+    commit(h, 1);  // of no update: the buffer's deadline has passed as well
     CHECK(h.all<RunEngine::Assign>().size() == 3);
   }
   SUBCASE("failed, and it is left alone until its time is over") {
@@ -225,11 +225,11 @@ TEST_CASE("buffered: what is not asked for is refused and moves nothing") {
     h.feed(RunEngine::Offered{ClientId(client), offer});
     return h.sent_to<protocol::UpdateVerdict>(client) && !h.one<RunEngine::Fetch>();
   };
-  CHECK(refused(0, h.offer(2)));  // a task it does not have
-  CHECK(refused(9, h.offer(1)));  // a stranger's
+  CHECK(refused(0, h.offer(2)));  // the client does not have this task
+  CHECK(refused(9, h.offer(1)));  // not a client of the run
   delivered(h, 0, 1);
-  CHECK(refused(0, h.offer(1)));                           // once more
-  CHECK(refused(1, h.offer(1, 61)));                       // more than it said
+  CHECK(refused(0, h.offer(1)));                           // repeated
+  CHECK(refused(1, h.offer(1, 61)));                       // more samples than it declared
   h.feed(RunEngine::Stored{ClientId(2), RoundNumber(1)});  // never offered
   CHECK(h.one<RunEngine::Discard>());
   CHECK_FALSE(h.one<RunEngine::Fold>());
@@ -261,7 +261,7 @@ TEST_CASE(
   CHECK(h.one<RunEngine::CloseRound>()->completed == 1);
   CHECK(h.event("buffer.closed")->severity == Severity::kWarning);
   commit(h, 1);
-  // From now on everybody fails: the run still ends, a deadline a move.
+  // All clients fail from now on: the run still ends, with one deadline a move.
   for (std::uint32_t move = 2; move <= 3; ++move) {
     while (!h.one<RunEngine::CloseRound>()) {
       REQUIRE(h.engine().next_deadline());

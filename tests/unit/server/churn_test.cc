@@ -1,4 +1,4 @@
-// Clients that come and go all the time, against the engine alone.
+// Clients that connect and disconnect all the time, against the engine alone.
 #include <doctest/doctest.h>
 #include <malloc.h>
 
@@ -15,12 +15,12 @@ namespace {
 constexpr std::uint32_t kClients = 20;
 constexpr std::uint32_t kRounds = 10'000;
 
-// Plays coordinator and clients: what an upload comes to, who leaves in the middle of it, who sends twice.
+// Plays the coordinator and the clients: upload outcomes, disconnects during an upload, repeated offers.
 struct Churn : Harness {
   Rng dice{11};
   std::set<std::uint32_t> here;
   std::set<std::uint32_t> working;
-  std::map<std::uint32_t, std::size_t> stored;  // in this round, of each client
+  std::map<std::uint32_t, std::size_t> stored;  // updates of this round by client
   std::size_t folded = 0;
   std::uint32_t round = 0;
   std::uint32_t closed = 0;
@@ -67,16 +67,16 @@ struct Churn : Harness {
     const std::uint32_t of = round;
     tell(RunEngine::Offered{ClientId(client), offer(of)});
     if (all<RunEngine::Fetch>().empty()) return;
-    if (dice.below(8) == 0) {  // in the middle of its upload, or while it is looked at
+    if (dice.below(8) == 0) {  // during its upload or its check
       come_or_go(client);
       if (dice.below(2) == 0) tell(RunEngine::Stored{ClientId(client), RoundNumber(of)});
       return;
     }
     working.erase(client);
     tell(RunEngine::Stored{ClientId(client), RoundNumber(of)});
-    if (dice.below(4) == 0) tell(RunEngine::Offered{ClientId(client), offer(of)});  // once more
+    if (dice.below(4) == 0) tell(RunEngine::Offered{ClientId(client), offer(of)});  // repeated
   }
-  // Half of all come or go in a round of this many steps.
+  // One step: half of the steps connect or disconnect a client, the others end an upload.
   void step() {
     now += seconds(1);
     const auto client = static_cast<std::uint32_t>(dice.below(kClients));

@@ -1,4 +1,4 @@
-// What engines tell a sampler besides whom there is to choose from.
+// The information besides the candidates that engines pass to a sampler.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -9,7 +9,7 @@
 namespace fedge::server {
 namespace {
 
-// Takes everybody, and notes what it is told.
+// A sampler that selects all candidates and records its calls.
 class Noting final : public aggregation::Sampler {
  public:
   struct Notes {
@@ -75,7 +75,7 @@ TEST_CASE("round: who misses the deadline is remembered as one that failed") {
   h.sampler = [&] { return std::make_unique<Noting>(notes); };
   h.arrive({0, 1, 2});
   h.deliver(0, 1);
-  h.feed(RunEngine::Offered{ClientId(1), h.offer(1)});  // and is still sending it
+  h.feed(RunEngine::Offered{ClientId(1), h.offer(1)});  // its upload does not finish
   h.now = *h.engine().next_deadline();
   h.feed(Expired{});
   REQUIRE(h.one<RunEngine::CloseRound>());
@@ -103,11 +103,11 @@ TEST_CASE("round: weighed by inverse probability, factors are the coefficients o
   h.arrive({0, 1, 2, 3, 4, 5});
   const auto asked = h.all<RunEngine::Assign>();
   REQUIRE(asked.size() == 3);
-  // p = A = 1/2 and n_i / n = 1/6: a coefficient of 4/6 where the weight's share is 1/3.
+  // p = A = 1/2 and n_i / n = 1/6: the coefficient is 4/6, the weight's share 1/3.
   h.deliver(asked[0].client.value(), 1);
   REQUIRE(h.one<RunEngine::Fold>());
   CHECK(h.one<RunEngine::Fold>()->factor == doctest::Approx(2.0));
-  // Who leaves is not replaced, and counts as zeros.
+  // A client that leaves is not replaced; it counts as zeros.
   h.feed(RunEngine::ClientLeft{asked[1].client});
   CHECK(h.all<RunEngine::Assign>().empty());
   CHECK(h.all<RunEngine::Count>().size() == 1);

@@ -1,4 +1,4 @@
-// An engine on its own: inputs in, effects out, time by hand.
+// Drives an engine without a coordinator: inputs, effects, and a manual clock.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -39,7 +39,7 @@ struct Harness {
   Time now{};
   std::vector<RunEngine::Effect> effects;
 
-  // Everybody trains everything.
+  // Plans full models for all clients.
   static Deciders deciders(const aggregation::SamplerFactory& sampler) {
     auto layout = std::make_shared<ParameterLayout>();
     layout->add("weights", {kParameters});

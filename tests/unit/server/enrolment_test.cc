@@ -54,7 +54,7 @@ TEST_CASE("enrolment: a token makes a key a client, once, numbers count from 0")
   CHECK(reason(enrolment.redeem({second->secret, key(2), 1002})) ==
         "the join token was already used; ask the operator for a new one");
   CHECK(enrolment.redeem({second->secret, key(1), 1003})->client ==
-        ClientId(1));  // its first answer was lost
+        ClientId(1));  // the first answer was lost
   CHECK(enrolment.redeem({first->secret, key(3), 1004})->client == ClientId(0));
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("enrolment: a token for three uses makes three keys clients, with the 
   CHECK(enrolment.redeem({tokens->at(1).secret, key(2), 1001})->client == ClientId(2));
   CHECK(enrolment.create_token(1000, kDay)->client == ClientId(3));
   CHECK(enrolment.redeem({first, key(3), 1001})->client == ClientId(4));
-  const auto again = enrolment.redeem({first, key(1), 1001});  // its first answer was lost
+  const auto again = enrolment.redeem({first, key(1), 1001});  // the first answer was lost
   CHECK(again->client == ClientId(1));
   CHECK_FALSE(again->fresh);
   const auto last = enrolment.redeem({first, key(4), 1001});
@@ -160,7 +160,7 @@ TEST_CASE(
   const auto token = enrolment.create_token(1000, kDay);
   REQUIRE(token);
   CHECK(*enrolment.knows(token->secret));
-  // Without a trace in what tells one state of the book from another.
+  // Changes the book without changing the counter that marks its state.
   sqlite3* handle = nullptr;
   REQUIRE(sqlite3_open((book.directory / "enrolment.db").c_str(), &handle) == SQLITE_OK);
   CHECK(sqlite3_exec(handle, "DROP TABLE clients; DELETE FROM tokens", nullptr, nullptr, nullptr) ==
@@ -201,7 +201,7 @@ TEST_CASE("enrolment: every change is in the audit log with who did it, and refu
   const std::string& secret = tokens->front().secret;
   CHECK_FALSE(enrolment.redeem({std::string(64, '0'), key(1), 1}));
   REQUIRE(enrolment.redeem({secret, key(0xab), 1, "192.0.2.1:5000"}));
-  REQUIRE(enrolment.redeem({secret, key(0xab), 2, "192.0.2.1:5001"}));  // changes nothing
+  REQUIRE(enrolment.redeem({secret, key(0xab), 2, "192.0.2.1:5001"}));  // no effect
   REQUIRE(enrolment.approve(ClientId(0)));
   REQUIRE(enrolment.revoke(ClientId(0)));
   REQUIRE(enrolment.revoke_token(1));
@@ -245,7 +245,7 @@ TEST_CASE("a revoked client's token of several uses is closed with it, unless it
   REQUIRE(enrolment.redeem({tokens->at(1).secret, key(3), 1001}));
   CHECK(*enrolment.revoke(ClientId(0)) == tokens->at(0).id);
   CHECK(reason(enrolment.redeem({tokens->at(0).secret, key(4), 1001})) == "the join token has been revoked");
-  CHECK(enrolment.authenticate(key(2)));  // who came by the same token stays
+  CHECK(enrolment.authenticate(key(2)));  // another client of the same token stays enrolled
   CHECK_FALSE(*enrolment.revoke(ClientId(2), /*keep_token=*/true));
   CHECK(enrolment.redeem({tokens->at(1).secret, key(5), 1001}));
 }
@@ -257,7 +257,7 @@ TEST_CASE("enrolment: those who have joined within the hour are known with house
   const std::string& secret = tokens->front().secret;
   REQUIRE(enrolment.redeem({secret, key(1), 1001, "192.0.2.1:1", "192.0.2.1"}));
   REQUIRE(enrolment.redeem({secret, key(2), 1050, "192.0.2.2:1", "192.0.2.2"}));
-  REQUIRE(enrolment.add(key(3), 1060));  // an operator's are not counted
+  REQUIRE(enrolment.add(key(3), 1060));  // clients that an operator added do not count
   const auto recent = book.open().enrolled_since(1001);
   REQUIRE(recent->size() == 1);
   CHECK(recent->at(0).household == "192.0.2.2");

@@ -1,4 +1,4 @@
-// A journal's records: read back, they are what was written.
+// A journal's records read back as they were written.
 #include "server/store/input_codec.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ protocol::UpdateOffer some_offer() {
           .track = kCodecTask.track};
 }
 
-// Each kind of input once, with values that are easily lost.
+// Every kind of input, with values that an encoding might lose.
 std::vector<RunEngine::Input> every_input() {
   aggregation::Policy policy{.clients = 4, .names = {"a", "b \"quoted\"", "c", "d"}, .strict = true};
   policy.disagreements.push_back({.kind = aggregation::DisagreementKind::kInbound,

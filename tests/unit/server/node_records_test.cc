@@ -32,7 +32,7 @@ TEST_CASE("node records: what a client publishes is told on under its own number
   REQUIRE(told.size() == 2);
   CHECK(told[0] == std::pair(ClientId(2), first));
   CHECK(told[1] == std::pair(ClientId(2), second));
-  // When it has expired, an earlier one is as good as any: its client has begun anew.
+  // After the expiry an earlier sequence is accepted: the client may have restarted from scratch.
   CHECK(nodes.received(ClientId(2), message(first), Time(seconds(60))));
 }
 
@@ -42,7 +42,7 @@ TEST_CASE("node records: bytes that are no record, and clients that are none of 
   const protocol::PublishRecord garbage{RunId(1), RoundNumber(1), 1,
                                         std::vector<std::byte>(40, std::byte{9})};
   CHECK(nodes.received(ClientId(0), garbage, Time(seconds(1))).error().code == ErrorCode::kInvalid);
-  // They take no room either: each client of the run has its place.
+  // Clients outside the run use no memory either.
   for (const std::uint32_t stranger : {2U, 7U, 8U}) {
     const auto refused = nodes.received(ClientId(stranger), message({}), Time(seconds(1)));
     REQUIRE_FALSE(refused);
@@ -53,7 +53,7 @@ TEST_CASE("node records: bytes that are no record, and clients that are none of 
   CHECK(told == 2);
 }
 
-// Refuses every other watch.
+// A directory that refuses every other watch.
 class Reluctant final : public dht::Directory {
  public:
   void publish(const dht::Record& record, Done done) override { table_.publish(record, std::move(done)); }
@@ -95,7 +95,7 @@ TEST_CASE("node records: a client that could not be followed is followed when it
   REQUIRE(nodes.follow(ClientId(0), first.public_key()));
   CHECK(told == 1);
   REQUIRE(nodes.follow(ClientId(0), first.public_key()));
-  // With another key the former's records are not the client's any more, even if the new cannot be followed.
+  // With a new key, records under the old key no longer count, even if watching the new key fails.
   CHECK_FALSE(nodes.follow(ClientId(0), second.public_key()));
   publish(first, 2);
   CHECK(told == 1);
@@ -147,7 +147,7 @@ TEST_CASE(
     CHECK(told[i].second.sequence == (i == 0 ? 1 : 4));
     CHECK(told[i].second.latency_ms == 5.0);
   }
-  // Over the connection nothing is taken then; and a client that has another key now is followed under it.
+  // The link then accepts no records. A client whose key changes is followed under the new key.
   CHECK(nodes.received(ClientId(1), message({}), Time(seconds(1))).error().code == ErrorCode::kUnsupported);
   REQUIRE(nodes.follow(ClientId(1), second.public_key()));
   publish(first, RunId(7), 5);

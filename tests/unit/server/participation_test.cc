@@ -11,7 +11,7 @@
 namespace fedge::server {
 namespace {
 
-// As the definitions say, pair by pair.
+// The definitions, computed pair by pair.
 ParticipationFigures slow(const std::vector<double>& counts) {
   double differences = 0;
   double sum = 0;

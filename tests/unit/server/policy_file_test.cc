@@ -15,7 +15,7 @@ std::string name_of(std::size_t client) {
   return name.insert(0, 100 - name.size(), 'x');
 }
 
-// A run of so many clients, each with a disagreement of its own, as short as TOML has it.
+// A run of this many clients with one disagreement each, in the shortest TOML.
 Result<run::RunConfig> run_with(std::size_t clients, const std::string& entry) {
   std::string names;
   std::string list;
@@ -39,9 +39,9 @@ TEST_CASE(
   struct Kind {
     std::string entry;
     std::size_t fits;
-    std::size_t too_many;  // though the run file itself is short enough
+    std::size_t too_many;  // although the run file itself is within the limit
   };
-  // The first is longer in the run file; the second, of which that leaves something out, in the policy.
+  // The first kind is longer in the run file, the second in the policy file, which spells out its defaults.
   for (auto [entry, fits, too_many] : {Kind{"kind=\"inbound\",against=[\"" + name_of(0) + "\"]", 2000, 3025},
                                        Kind{"kind=\"partial_data\"", 3000, 4400}}) {
     CAPTURE(entry);

@@ -121,7 +121,7 @@ TEST_CASE("metrics: tracks are part of a round's line and have a table of their 
 
 TEST_CASE("metrics: joined names can be split again, whatever characters they contain") {
   using Names = std::vector<std::string>;
-  // As RFC 4180 has fields of a line.
+  // Splits a line into fields by RFC 4180.
   const auto read = [](const std::string& text, char separator) {
     Names names;
     for (std::size_t i = 0; i < text.size();) {

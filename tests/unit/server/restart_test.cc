@@ -1,4 +1,4 @@
-// What an engine decides when its coordinator has been gone, or a client for good.
+// Decisions of an engine after its coordinator was offline, or when a client does not return.
 #include <doctest/doctest.h>
 
 #include "tests/unit/server/engine_harness.h"
@@ -8,7 +8,7 @@ using namespace fedge::server;
 
 namespace {
 
-// Four clients, of whom three have work in round 1.
+// Four clients, three of which have work in round 1.
 struct Interrupted : Harness {
   std::vector<std::uint32_t> selected;
   std::uint32_t idle = 0;
@@ -64,7 +64,7 @@ TEST_CASE("restart: places are kept for those who had them, until it has been lo
   CHECK(h.engine().next_deadline() == Time(seconds(30)));
   h.now = Time(seconds(30));
   h.feed(Expired{});
-  // One other is there, for one of the two who are not.
+  // One connected client replaces one of the two missing ones.
   REQUIRE(h.one<RoundEngine::Assign>());
   CHECK(h.one<RoundEngine::Assign>()->client == ClientId(h.idle));
   CHECK(h.all<RoundEngine::CloseRound>().empty());
@@ -152,7 +152,7 @@ TEST_CASE("N1, restart: in an asynchronous run a client goes on with the task it
   CHECK(h.one<RunEngine::Assign>()->again);
   h.deliver(1, 1);
   REQUIRE(h.one<RunEngine::CloseRound>());
-  CHECK(h.one<RunEngine::CloseRound>()->completed == 2);  // what was stored before the restart is in it
+  CHECK(h.one<RunEngine::CloseRound>()->completed == 2);  // includes the update stored before the restart
 }
 
 TEST_CASE("restart: in an asynchronous run the task of who does not come back is given up in time") {
@@ -165,7 +165,7 @@ TEST_CASE("restart: in an asynchronous run the task of who does not come back is
   CHECK(h.one<RunEngine::Assign>());
   h.feed(RunEngine::Restarted{});
   h.arrive({1});
-  CHECK(h.all<RunEngine::Assign>().empty());  // the only place is another's
+  CHECK(h.all<RunEngine::Assign>().empty());  // the only place belongs to client 0
   CHECK(h.engine().next_deadline() == Time(seconds(30)));
   h.now = Time(seconds(30));
   h.feed(Expired{});

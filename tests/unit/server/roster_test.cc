@@ -13,7 +13,7 @@ TEST_CASE("roster: after any comings and goings it holds and goes through what a
   Roster roster;
   std::map<ClientId, std::uint64_t> expected;
   for (int step = 0; step < 20'000; ++step) {
-    // Numbers that follow each other, some far away, and the last one there is.
+    // Adjacent numbers, some far away, and the largest number.
     std::uint32_t number = static_cast<std::uint32_t>(rng.below(3000));
     if (rng.below(10) == 0) number += 4'000'000'000U;
     if (rng.below(500) == 0) number = 0xffffffff;

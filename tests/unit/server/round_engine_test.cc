@@ -75,7 +75,7 @@ TEST_CASE(
   CHECK(!h.one<RoundEngine::CloseRound>());
   h.now = Time(seconds(59));
   h.feed(Expired{});
-  CHECK(h.effects.empty());  // an early timer is harmless
+  CHECK(h.effects.empty());  // an early timer has no effect
   h.now = Time(seconds(60));
   h.feed(Expired{});
   REQUIRE(h.one<RoundEngine::CloseRound>());
@@ -109,7 +109,7 @@ TEST_CASE("round: a client that failed and then leaves frees no second slot and 
   CHECK(h.all<RoundEngine::Assign>().empty());
   for (const std::uint32_t client : {1U, 2U, 3U, 4U})
     h.feed(RoundEngine::Failed{ClientId(client), {kRun, RoundNumber(1), ErrorCode::kInvalid, "no data"}});
-  REQUIRE(h.one<RoundEngine::CloseRound>());  // not at the deadline
+  REQUIRE(h.one<RoundEngine::CloseRound>());  // closes before the deadline
   CHECK(h.one<RoundEngine::CloseRound>()->completed == 0);
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("round: a newcomer fills a slot that is empty, not one that was filled
   CHECK(h.one<RoundEngine::Assign>()->client == ClientId(3));
   h.arrive({4});
   CHECK(h.all<RoundEngine::Assign>().empty());
-  // The one that was replaced is still welcome with what it has trained.
+  // The replaced client may still deliver its update.
   h.arrive({0});
   REQUIRE(h.one<RoundEngine::Assign>());
   CHECK(h.one<RoundEngine::Assign>()->client == ClientId(0));
@@ -317,7 +317,7 @@ TEST_CASE("round: the same inputs in the same order select the same clients") {
 
 namespace {
 
-// Draws with the probabilities that the test names.
+// A sampler that draws with the probabilities of the test.
 class Drawing final : public aggregation::Sampler {
  public:
   Drawing(std::vector<double> probabilities, bool unbiased, aggregation::Draw draw)
@@ -369,7 +369,7 @@ TEST_CASE("drawing: all train and say how large their updates are, then it is dr
   CHECK(Drawing::asked[2].share == 1);
   CHECK(h.all<RoundEngine::Fetch>().size() == 2);
   CHECK(h.sent_to<protocol::CancelTask>(1));
-  // Who was not drawn counts in the mean as zeros.
+  // A client that was not drawn counts as zeros in the mean.
   REQUIRE(h.one<RoundEngine::Count>());
   CHECK(h.one<RoundEngine::Count>()->client == ClientId(1));
   CHECK(h.one<RoundEngine::Count>()->weight == SampleCount(11));
@@ -402,7 +402,7 @@ TEST_CASE("drawing: a client lost after the draw keeps its place in the mean, an
   h.feed(RoundEngine::ClientLeft{lost});
   CHECK(h.one<RoundEngine::Count>());
   CHECK_FALSE(h.one<RoundEngine::Assign>());
-  // Its work is not wanted any more: it counts already, and nobody waits for it.
+  // The lost client already counts as zeros: it gets no new task, and the round does not wait for it.
   h.feed(RoundEngine::ClientArrived{lost, SampleCount(60)});
   CHECK_FALSE(h.one<RoundEngine::Assign>());
   h.feed(RoundEngine::Stored{Drawing::asked[1].client, RoundNumber(1)});
@@ -420,7 +420,7 @@ TEST_CASE("drawing: before training, only those drawn are asked, and the others 
   REQUIRE(h.one<RoundEngine::Count>());
   CHECK(h.one<RoundEngine::Count>()->client == ClientId(1));
   CHECK(h.one<RoundEngine::Count>()->weight == SampleCount(60));
-  // Nobody takes a free place, neither who was not drawn nor a newcomer.
+  // No client takes a free place: neither one that was not drawn nor a newcomer.
   h.arrive({3});
   CHECK_FALSE(h.one<RoundEngine::Assign>());
   protocol::UpdateOffer offer = h.offer(1);
@@ -431,7 +431,7 @@ TEST_CASE("drawing: before training, only those drawn are asked, and the others 
   CHECK(h.one<RoundEngine::Fold>()->factor == 1 / 0.9999);
   const std::vector<std::pair<ClientId, double>> learnt = {{ClientId(0), 2.5}};
   CHECK(Drawing::remembered == learnt);
-  // The other drawn one is lost: it counts as zeros, and the round closes.
+  // The other drawn client is lost: it counts as zeros, and the round closes.
   h.feed(RoundEngine::ClientLeft{ClientId(2)});
   CHECK(h.one<RoundEngine::Count>()->client == ClientId(2));
   REQUIRE(h.one<RoundEngine::CloseRound>());
@@ -450,7 +450,7 @@ TEST_CASE("drawing: a client lost before the draw does not make the round last u
   Harness h = drawing({1, 1}, true);
   h.arrive({0, 1, 2});
   h.feed(RoundEngine::Offered{ClientId(0), h.offer(1)});
-  h.feed(RoundEngine::ClientLeft{ClientId(2)});  // nobody is left to take its place
+  h.feed(RoundEngine::ClientLeft{ClientId(2)});  // no client can replace it
   h.feed(RoundEngine::Offered{ClientId(1), h.offer(1)});
   REQUIRE(Drawing::asked.size() == 2);
   h.feed(RoundEngine::Stored{ClientId(0), RoundNumber(1)});
@@ -525,7 +525,7 @@ TEST_CASE("round: no more steps are believed than the samples make batches") {
 
 namespace {
 
-// Selects everybody with the coefficients that the test names.
+// A sampler that selects all clients with the coefficients of the test.
 class Weighing final : public aggregation::Sampler {
  public:
   explicit Weighing(std::vector<double> coefficients) : coefficients_(std::move(coefficients)) {}
@@ -550,7 +550,7 @@ Harness weighing(const std::vector<double>& coefficients, bool uniform) {
   return h;
 }
 
-// What the mean makes of an update of ones from this client alone, three clients being in the round.
+// The mean of a round of three clients if only this client's update is one and the others are zero.
 double part_of_mean(const RoundEngine::Fold& fold, double all_weights) {
   return fold.factor * static_cast<double>(fold.weight.value()) / all_weights;
 }
@@ -564,14 +564,14 @@ TEST_CASE("coefficients: an update moves the mean by its coefficient, and all se
   h.feed(RoundEngine::ClientArrived{ClientId(2), SampleCount(30)});
   const std::vector<double> expected = {0.5, 0.25};
   for (const std::uint32_t client : {0U, 1U}) {
-    // What it claims now does not change what it counts.
+    // The samples that it claims in the offer do not change its weight.
     h.feed(RoundEngine::Offered{ClientId(client), h.offer(1, 7)});
     h.feed(RoundEngine::Stored{ClientId(client), RoundNumber(1)});
     CHECK_FALSE(h.one<RoundEngine::CloseRound>());
     REQUIRE(h.one<RoundEngine::Fold>());
     CHECK(part_of_mean(*h.one<RoundEngine::Fold>(), 60) == doctest::Approx(expected[client]));
   }
-  // The third drops out: its weight stays in the mean, as an update of zeros.
+  // The third drops out: its weight stays in the mean, with an update of zeros.
   h.feed(RoundEngine::ClientLeft{ClientId(2)});
   REQUIRE(h.one<RoundEngine::Count>());
   CHECK(h.one<RoundEngine::Count>()->weight == SampleCount(30));

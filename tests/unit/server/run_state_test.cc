@@ -1,4 +1,4 @@
-// The models of a run's tracks, from their start to their end.
+// The models of a run's tracks over the whole run.
 #include "server/run_state.h"
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ class InMemory final : public aggregation::UpdateValues {
   std::vector<float> values_;
 };
 
-// A softmax run in which nothing has happened yet.
+// A new softmax run.
 struct Run {
   test::TemporaryDirectory data;
   run::RunConfig config;
@@ -37,7 +37,7 @@ struct Run {
   std::unique_ptr<protocol::ChunkStore> store;
   std::optional<RunState> state;
 
-  // Room for so many models.
+  // The store has space for this many models.
   explicit Run(std::size_t models, const std::vector<std::string>& settings = {}) {
     test::write_tiny_dataset(data);
     auto document = config::parse_toml(
@@ -55,7 +55,7 @@ struct Run {
   void start(std::uint32_t track, std::optional<TrackId> source) {
     REQUIRE(state->start({TrackId(track), source, nullptr}));
   }
-  // The track's model becomes another, by five clients' updates.
+  // Changes the track's model by five clients' updates.
   void train(std::uint32_t track, std::uint32_t round = 1) {
     const std::size_t size = model->layout()->size();
     for (std::uint32_t client = 0; client < 5; ++client) {
@@ -104,7 +104,7 @@ TEST_CASE("run state: tracks that begin anew share one initial model, which outl
     if (track != 3) run.state->retire(TrackId(track));
   run.start(30, std::nullopt);
   CHECK(run.hash(30) == initial);
-  CHECK(run.state->track(TrackId(30)).object() == shared.lock());  // not made again
+  CHECK(run.state->track(TrackId(30)).object() == shared.lock());  // reused, not computed again
   run.start(31, TrackId(3));
   CHECK(run.hash(31) == run.hash(3));
   run.train(31);
@@ -112,7 +112,7 @@ TEST_CASE("run state: tracks that begin anew share one initial model, which outl
 }
 
 TEST_CASE("run state: a run without tracks that begin anew keeps no model but its own") {
-  Run run(2);  // the one that there is, and the one that takes its place
+  Run run(2);  // the current model and its successor
   for (int round = 0; round < 5; ++round) run.train(0);
   CHECK(run.state->load_models()->size() == 1);
 }
@@ -140,7 +140,7 @@ TEST_CASE("N1 R3, run state: an update that cannot be read again is an error, no
   std::filesystem::path lost;
   for (const auto& entry : std::filesystem::directory_iterator(place.path() / "updates")) lost = entry.path();
   std::filesystem::remove(lost);
-  std::filesystem::create_directory(lost);  // opening it fails, and not as if it were not there
+  std::filesystem::create_directory(lost);  // opening it fails with an error other than "not found"
   const auto closed = run.state->close({.round = RoundNumber(1),
                                         .selected = 5,
                                         .completed = 5,
@@ -169,7 +169,7 @@ TEST_CASE("N2, run state: whatever the strategy remembers, a saved run goes on b
     run.state->end_round({});
     const auto saved = run.state->save();
     REQUIRE_MESSAGE(saved, saved.error().message);
-    // Another process: the initial model, then what was saved.
+    // Another process computes the initial model, then restores the checkpoint.
     auto again = RunState::create(run.config, *run.model, *run.test, *run.store, run.pool);
     REQUIRE(again);
     const auto restored = again->restore(*saved, {});

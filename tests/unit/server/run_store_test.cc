@@ -1,4 +1,4 @@
-// What a coordinator remembers. The claims on a RunStore are made of every implementation.
+// Tests every implementation of RunStore, the coordinator's memory, with the same checks.
 #include "server/store/run_store.h"
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ std::unique_ptr<RunStore> open(const std::filesystem::path& path) {
   return std::move(*store);
 }
 
-// The suite for each implementation: `claims` gets a way to open the store anew.
+// Runs the suite for each implementation; `claims` gets a function that reopens the store.
 void with_each_store(const std::function<void(const Reopen&)>& claims) {
   const test::TemporaryDirectory directory;
   SUBCASE("sqlite") {
@@ -59,7 +59,7 @@ std::vector<JournalEntry> journal(RunStore& store, RunNumber run) {
   return entries;
 }
 
-// A store with two entries and a checkpoint of a run; closed, and all of it in its one file.
+// Writes a store with two entries and a checkpoint of a run, closed and complete in one file.
 void write_store(const std::filesystem::path& path) {
   const auto store = open(path);
   const auto run = store->submit(some_run("first"));
@@ -70,7 +70,7 @@ void write_store(const std::filesystem::path& path) {
   REQUIRE(store->append({&batch, 1}));
 }
 
-// Everything that a store says of run 1, or the first error.
+// Returns everything that a store returns about run 1, or the first error.
 Result<std::string> content(const std::filesystem::path& path) {
   FEDGE_TRY(store, open_sqlite_store(path));
   FEDGE_TRY(runs, store->runs());
@@ -123,7 +123,7 @@ TEST_CASE("run store: what an operator asks of a run is done where its state all
   struct Wish {
     RunStatus from;
     RunStatus wanted;
-    const char* refusal;  // null: it is done
+    const char* refusal;  // null: accepted
   };
   const auto set = [](RunStore& store, RunNumber run, RunStatus status) {
     if (status != RunStatus::kPending) CHECK(*store.claim(run, 10));
@@ -188,8 +188,8 @@ TEST_CASE("A6, run store: no more runs wait than there may, and one that has end
   });
 }
 
-// Closing any file descriptor of the database would take this process's locks away, and the next process to
-// close it would then throw the write-ahead log away (sqlite.org/howtocorrupt.html, 2.2).
+// Closing any file descriptor of the database would drop this process's locks. The next process that closes
+// it would then discard the write-ahead log (sqlite.org/howtocorrupt.html, 2.2).
 TEST_CASE("N1, sqlite store: connections of one process do not drop each other's locks") {
   const test::TemporaryDirectory directory;
   const auto path = directory.path() / "runs.db";
@@ -336,7 +336,7 @@ TEST_CASE("N2 row 9, sqlite store: a bit that the disk has changed is found and 
     file.put(byte);
     file.close();
     const auto read = content(damaged);
-    // A bit that nothing depends on changes nothing; every other one is an error that names the file.
+    // A flipped bit is harmless or gives an error that names the file.
     if (read) {
       REQUIRE_MESSAGE(*read == *truth, "bit " << bit);
     } else {

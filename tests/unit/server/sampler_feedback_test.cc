@@ -1,4 +1,4 @@
-// What the engines tell the sampler, and what they make of what it says.
+// The information that engines pass to the sampler, and how they use its answers.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -67,13 +67,13 @@ TEST_CASE("md: an update's part of the step is its part of the draws, whatever i
   h.feed(RunEngine::ClientArrived{ClientId(1), SampleCount(300)});
   h.feed(RunEngine::ClientArrived{ClientId(2), SampleCount(600)});
   const auto assigned = h.all<RunEngine::Assign>();
-  // The draw that the engine's stream for round 1 gives.
+  // The draw from the engine's stream for round 1.
   const std::vector<aggregation::Candidate> pool = {
       {ClientId(0), SampleCount(100)}, {ClientId(1), SampleCount(300)}, {ClientId(2), SampleCount(600)}};
   const auto drawn = aggregation::MdSampler().select({RoundNumber(1), pool, 8, h.rng.fork("sample", 1)});
   REQUIRE(assigned.size() == drawn.size());
   REQUIRE(drawn.size() > 1);
-  double weights = 0;  // of the aggregator: those of everybody in the round
+  double weights = 0;  // the aggregator's weights of all clients in the round
   for (const auto& choice : drawn)
     weights += static_cast<double>(pool[choice.client.value()].samples.value());
   for (const auto& choice : drawn) {

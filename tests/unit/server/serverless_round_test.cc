@@ -1,5 +1,6 @@
-// Which updates of a round without a server all can aggregate, and which model most have made. The numbers of
-// invariants are those of the exact list in FLTorrent's specification (docs/algorithms/serverless.md).
+// Tests which updates of a serverless round all clients can aggregate, and which model the majority has
+// aggregated. The numbers of invariants refer to the list in FLTorrent's specification
+// (docs/algorithms/serverless.md).
 #include "server/engine/serverless_round.h"
 
 #include <doctest/doctest.h>
@@ -37,7 +38,7 @@ struct Fixture {
                                            .code = ErrorCode::kInvalid,
                                            .reason = "said by " + std::to_string(client)});
   }
-  // "2 lost", "0 refused: why", "1 good"
+  // Returns decisions as "2 lost", "0 refused: why", "1 good".
   std::vector<std::string> decide(bool late = false) {
     std::vector<std::string> said;
     for (const auto& decision : round.decide(late, [this](const protocol::ObjectId&) { return obtainable; }))
@@ -83,7 +84,7 @@ TEST_CASE_FIXTURE(Fixture, "shared round: what most find unsound is refused, wha
   answer(1, 1);
   answer(2, 1, false);
   CHECK(decide() == Said{"0 refused: 2 of 3 clients report that the update is invalid: said by 1", "1 good"});
-  // It is none of the round's any more.
+  // The refused update is no longer part of the round.
   CHECK(round.updates().size() == 1);
 }
 
@@ -196,7 +197,7 @@ TEST_CASE_FIXTURE(ClosedRound, "shared round: the model is that of more than hal
   CHECK(round.model() == nullptr);
   CHECK(made(2, 7));
   CHECK_FALSE(made(2, 7));
-  CHECK_FALSE(made(9, 7));  // has no part
+  CHECK_FALSE(made(9, 7));  // takes no part in the round
   CHECK(round.model() == nullptr);
   CHECK(made(1, 8));
   CHECK(round.model() == nullptr);

@@ -23,7 +23,7 @@ protocol::Manifest update_of(ClientId client, std::size_t chunks = 20) {
   return update;
 }
 
-// A round of this many clients, in which so many updates are waited for.
+// A round of this many clients that waits for `enough` updates.
 ServerlessRound round_of(std::uint32_t clients, std::size_t enough) {
   ServerlessRound round(kTask, enough);
   for (std::uint32_t i = 0; i < clients; ++i) round.join(ClientId(i));

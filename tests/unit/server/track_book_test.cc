@@ -24,7 +24,7 @@ aggregation::Policy policy(const std::string& text) {
   return *read;
 }
 
-// One line of a policy file.
+// Returns one disagreement of a policy file.
 std::string disagreement(const std::string& kind, const std::string& client, const std::string& against,
                          const std::string& more = "") {
   return "[[disagreement]]\nkind = \"" + kind + "\"\nclients = [\"" + client + "\"]\n" +
@@ -48,7 +48,7 @@ std::vector<Ids> patterns(const TrackBook& tracks) {
   return all;
 }
 
-// Everybody who may trains and delivers in this round.
+// Every member trains and delivers in this round.
 TrackBook::Changes play(TrackBook& tracks, std::uint32_t round, std::uint32_t clients = 6) {
   TrackBook::Changes changes = tracks.begin_round(RoundNumber(round));
   for (std::size_t turn = 0; turn < tracks.turns(); ++turn)
@@ -87,7 +87,7 @@ TEST_CASE("in the first round every track begins as the model that nobody has to
   CHECK(patterns(tracks) == std::vector<Ids>{{}, {1}});
   REQUIRE(changes.started.size() == 1);
   CHECK(changes.started[0].track == TrackId(1));
-  CHECK(changes.started[0].source == TrackId(0));  // untouched as yet
+  CHECK(changes.started[0].source == TrackId(0));  // still the initial model
   CHECK(changes.retired.empty());
   for (std::uint32_t client = 0; client < 6; ++client) {
     CHECK(tracks.is_member(0, ClientId(client)));
@@ -162,7 +162,7 @@ TEST_CASE("deep: a track that begins later begins anew, for everything else has 
 }
 
 TEST_CASE("deep: who asks late shares a track that has been clean all along") {
-  // Client 5 has kept 1 out since the first round; 0 asks for the same later.
+  // Client 5 has excluded client 1 since the first round; client 0 requests the same later.
   TrackBook tracks = book("clients = 6\n" + disagreement("inbound", "5", "1") +
                           disagreement("inbound", "0", "1", "from_round = 3\ndeep = true\n"));
   play(tracks, 1);
@@ -188,7 +188,8 @@ TEST_CASE("deep: who joins a track that is not clean enough makes it begin anew,
 
 TEST_CASE(
     "source: the model that the owners had is gone on from, though another has been trained for longer") {
-  // Client 0 begins anew in round 3, and in round 5 it forgives client 1 and leaves client 2.
+  // Client 0 starts from scratch in round 3. In round 5 it drops the exclusion of client 1 and excludes
+  // client 2.
   TrackBook tracks = book(
       "clients = 6\n" + disagreement("inbound", "0", "1", "from_round = 3\nuntil_round = 4\ndeep = true\n") +
       disagreement("inbound", "0", "2", "from_round = 5\n"));
@@ -202,13 +203,13 @@ TEST_CASE(
   CHECK(changes.retired == std::vector<TrackId>{its_own});
 }
 
-// Client 0 shares everybody's model until, in round 5, it wants nothing that client 7 ever had a part in:
-// its former model will not do.
+// Client 0 shares the common model until round 5. It then excludes every model that client 7 ever took part
+// in, including its former one.
 const std::string kLeaves = disagreement("inbound", "0", "7", "from_round = 5\ndeep = true\n") +
                             disagreement("inbound", "0", "2", "from_round = 5\n");
 
 TEST_CASE("source: of the others that are permitted, the one with the most rounds of training") {
-  // Two models without client 7: one from round 1 on, one that began anew in round 3.
+  // Two models without client 7: one from round 1 on, and one that started from scratch in round 3.
   TrackBook tracks =
       book("clients = 8\n" + kLeaves + disagreement("inbound", "3", "7") + disagreement("inbound", "4", "7") +
            disagreement("inbound", "4", "6", "from_round = 3\ndeep = true\n"));
@@ -221,7 +222,8 @@ TEST_CASE("source: of the others that are permitted, the one with the most round
 }
 
 TEST_CASE("source: a model that began as another has that one's rounds of training, too") {
-  // Clients 3 and 4 leave the same model: 3 in round 2 for the initial one, 4 in round 3 with what it had.
+  // Clients 3 and 4 leave the same model: client 3 in round 2 for the initial model, client 4 in round 3 with
+  // the trained model.
   TrackBook tracks =
       book("clients = 8\n" + kLeaves + disagreement("inbound", "3", "7") + disagreement("inbound", "4", "7") +
            disagreement("inbound", "3", "5", "from_round = 2\ndeep = true\n") +
@@ -236,7 +238,7 @@ TEST_CASE("source: a model that began as another has that one's rounds of traini
 }
 
 TEST_CASE("source: of those with as many rounds of training, the one that has been there for longer") {
-  // Client 4 leaves the model of client 3 in round 3, and its own goes on from there.
+  // Client 4 leaves the model of client 3 in round 3; its own model continues from there.
   TrackBook tracks =
       book("clients = 8\n" + kLeaves + disagreement("inbound", "3", "7") + disagreement("inbound", "4", "7") +
            disagreement("inbound", "4", "6", "from_round = 3\n"));
@@ -257,14 +259,14 @@ TEST_CASE("strict: every exclusion is deep, and nobody is sent a model that it e
   const auto changes = play(tracks, 2);
   REQUIRE(changes.started.size() == 1);
   CHECK_FALSE(changes.started[0].source);
-  CHECK_FALSE(tracks.is_member(0, ClientId(0)));  // not even to train it for the others
+  CHECK_FALSE(tracks.is_member(0, ClientId(0)));  // not even as a trainer for the others
   CHECK_FALSE(tracks.may_receive(0, ClientId(0)));
   CHECK(tracks.may_receive(1, ClientId(0)));
 }
 
 TEST_CASE("strict: a member in the background is not sent a model with a part of whom it excludes") {
-  // Client 0 trains the model of client 5, which excludes client 1 as well. That client 1 has a part in it
-  // all the same is what must never be; whether the model goes out does not rest on that.
+  // Client 0 trains the model of client 5, which also excludes client 1. Client 1 must never take part in
+  // this model. The check before the model is sent must not rely on that.
   const std::string both = disagreement("inbound", "0", "1") + disagreement("inbound", "5", "1") +
                            disagreement("inbound", "5", "2");
   for (const bool strict : {false, true}) {
@@ -275,8 +277,8 @@ TEST_CASE("strict: a member in the background is not sent a model with a part of
     CHECK(tracks.may_receive(turn, ClientId(0)));
     tracks.contributed(turn, ClientId(1));
     CHECK(tracks.may_receive(turn, ClientId(0)) == !strict);
-    CHECK(tracks.may_receive(turn, ClientId(3)));        // excludes nobody
-    CHECK_FALSE(tracks.may_receive(turn, ClientId(5)));  // it is its own model
+    CHECK(tracks.may_receive(turn, ClientId(3)));        // client 3 excludes no client
+    CHECK_FALSE(tracks.may_receive(turn, ClientId(5)));  // client 5 owns the model
   }
 }
 
@@ -300,7 +302,7 @@ TEST_CASE("a client that withdraws is dropped from patterns only if it has never
 
   TrackBook later = book("clients = 6\n" + inbound + disagreement("full", "1", "", "from_round = 3\n"));
   for (std::uint32_t round = 1; round <= 4; ++round) play(later, round);
-  // The common model has had its part: client 0 stays away from it.
+  // The common model contains client 1's updates: client 0 stays away from it.
   CHECK(patterns(later) == std::vector<Ids>{{}, {1}});
   CHECK(later.turn(1).description->owners == std::vector<std::string>{"0"});
 }
@@ -311,8 +313,8 @@ TEST_CASE("who was a member and is none is said once, of each track that it leav
                           disagreement("full", "2", "", "from_round = 2\nuntil_round = 3\n") +
                           disagreement("full", "5", ""));
   CHECK(play(tracks, 1).joined);
-  CHECK(tracks.turn(0).left == Clients{ClientId(5)});  // may have been heard of before the first round
-  CHECK(tracks.turn(1).left.empty());                  // begins without it
+  CHECK(tracks.turn(0).left == Clients{ClientId(5)});  // client 5 may have connected before the first round
+  CHECK(tracks.turn(1).left.empty());                  // the track starts without it
   play(tracks, 2);
   for (const std::size_t turn : {0U, 1U}) CHECK(tracks.turn(turn).left == Clients{ClientId(2)});
   CHECK_FALSE(play(tracks, 3).joined);
@@ -320,7 +322,7 @@ TEST_CASE("who was a member and is none is said once, of each track that it leav
   CHECK(play(tracks, 4).joined);
   for (const std::size_t turn : {0U, 1U}) CHECK(tracks.turn(turn).left.empty());
 
-  // Strict from round 2 on: client 0 trains for the others no more. Then not: it does again.
+  // Strict from round 2 on: client 0 no longer trains for the others. Without strict, it trains again.
   const std::string inbound = "clients = 6\n" + disagreement("inbound", "0", "1");
   TrackBook strict = book(inbound);
   play(strict, 1);
@@ -339,7 +341,7 @@ TEST_CASE("deep withdrawal: every model that the client has had a part in begins
   play(tracks, 1);
   play(tracks, 2);
   const auto changes = play(tracks, 3);
-  // The common one goes on from the track of client 0, which has always kept client 1 out.
+  // The common model continues from client 0's track, which has always excluded client 1.
   REQUIRE(changes.started.size() == 1);
   CHECK(changes.started[0].source == TrackId(1));
   CHECK(changes.retired == std::vector<TrackId>{TrackId(0)});
@@ -355,7 +357,7 @@ TEST_CASE("deep withdrawal: every model that the client has had a part in begins
 }
 
 TEST_CASE("deep withdrawal: what had forgiven the client its past begins anew as well") {
-  // The model of client 0 has kept client 1 out since round 3, and began as one that it had a part in.
+  // The model of client 0 has excluded client 1 since round 3, but started from a model with its updates.
   TrackBook tracks = book("clients = 6\n" + disagreement("inbound", "0", "1", "from_round = 3\n") +
                           disagreement("full", "1", "", "from_round = 5\ndeep = true\n"));
   for (std::uint32_t round = 1; round <= 4; ++round) play(tracks, round);
@@ -376,12 +378,12 @@ TEST_CASE(
   const auto begun = play(tracks, 3);
   REQUIRE(begun.started.size() == 1);
   CHECK(begun.started[0].source == TrackId(0));
-  // Another one, and the first is still the same one.
+  // A second track starts; the first one stays.
   tracks.adopt(policy(none + disagreement("inbound", "0", "1") + disagreement("inbound", "2", "3")));
   const auto second = play(tracks, 4);
   CHECK(second.started.size() == 1);
   CHECK(second.retired.empty());
-  // Lifted.
+  // The exclusions are lifted.
   tracks.adopt(policy(none));
   const auto lifted = play(tracks, 5);
   CHECK(lifted.started.empty());
@@ -405,7 +407,7 @@ TEST_CASE("gradual lifting: a client that comes home counts a little more each r
     return tracks.weight(turn_of(tracks, {}), ClientId(client), SampleCount(60)).value();
   };
   play(tracks, 1);
-  CHECK(weight(0) == 60);  // as ever: it has always trained this one for the others
+  CHECK(weight(0) == 60);  // unchanged: it has always trained this model for the others
   play(tracks, 2);
   play(tracks, 3);
   CHECK(weight(0) == 20);
@@ -468,7 +470,7 @@ TEST_CASE("random policies: whatever comes and goes, no track is ever touched by
     }
     const aggregation::Policy rules = policy(text);
     TrackBook tracks = book(text);
-    // What the test knows of each model, by its own account: the last round in which each client had a part.
+    // The test's own record of each model: the last round in which each client took part.
     std::map<TrackId, std::vector<std::uint32_t>> touched{{TrackId(), std::vector<std::uint32_t>(8, 0)}};
     for (std::uint32_t round = 1; round <= 8; ++round) {
       const auto changes = tracks.begin_round(RoundNumber(round));

@@ -1,4 +1,4 @@
-// Rounds of several tracks: RoundEngine's turns.
+// Rounds of several tracks: RoundEngine's track phases.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -79,7 +79,7 @@ TEST_CASE("turns: an update that was trained on another track's model is not tak
   h.arrive({0, 1, 2});
   deliver_to(h, 0, 1, 0);
   deliver_to(h, 1, 1, 0);
-  // Client 2 is slow: the turn ends without it, and it offers in the next one.
+  // Client 2 is slow: the track phase ends without it, and it offers in the next phase.
   h.now = *h.engine().next_deadline();
   h.feed(Expired{});
   REQUIRE(h.one<RunEngine::CloseRound>());
@@ -90,11 +90,11 @@ TEST_CASE("turns: an update that was trained on another track's model is not tak
   CHECK_FALSE(h.sent_to<protocol::UpdateVerdict>(2)->accepted);
   CHECK(h.sent_to<protocol::UpdateVerdict>(2)->code == ErrorCode::kStale);
   CHECK(h.sent_to<protocol::UpdateVerdict>(2)->track == TrackId(0));
-  // One that was being fetched when its turn ended is not folded either.
+  // An update whose upload ends after its track phase is discarded, too.
   h.feed(RunEngine::Stored{ClientId(2), {RoundNumber(1), TrackId(0)}});
   CHECK(h.all<RunEngine::Fold>().empty());
   CHECK(h.one<RunEngine::Discard>());
-  // Its honest update for this track is welcome.
+  // The client's correct update for this track is accepted.
   deliver_to(h, 2, 1, 1);
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("turns: who is excluded cannot take part, not by an offer and not as a
   CHECK(h.all<RunEngine::Fetch>().empty());
   CHECK_FALSE(h.sent_to<protocol::UpdateVerdict>(1)->accepted);
   h.feed(RunEngine::ClientLeft{ClientId(2)});
-  CHECK(asked(h).empty());  // client 1 is there and idle, and stays so
+  CHECK(asked(h).empty());  // client 1 is connected and idle, and stays idle
   h.feed(RunEngine::ClientLeft{ClientId(1)});
   h.feed(RunEngine::ClientArrived{ClientId(1), SampleCount(60)});
   CHECK(asked(h).empty());
@@ -194,12 +194,12 @@ TEST_CASE("turns: an excluded client's records, capability and feedback are not 
   h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
   h.feed(RunEngine::Described{ClientId(1), {}});
   for (const std::uint32_t client : {0U, 2U}) deliver_to(h, client, 1, 1);
-  CHECK(std::count(heard[0].begin(), heard[0].end(), 1U) == 4);  // candidate, two records, feedback
+  CHECK(std::count(heard[0].begin(), heard[0].end(), 1U) == 4);  // as candidate, in two records, in feedback
   CHECK(std::count(heard[1].begin(), heard[1].end(), 1U) == 0);
   CHECK(std::count(heard[1].begin(), heard[1].end(), 2U) == 3);
 }
 
-// A sampler that knows of each client what it said last, and nothing of those that have left.
+// A sampler that keeps the latest description of each client, and forgets clients that left.
 struct Knowing final : aggregation::Sampler {
   using Latencies = std::map<std::uint32_t, double>;
   explicit Knowing(Latencies& to) : known(to) {}
@@ -253,7 +253,7 @@ TEST_CASE("turns: what a client has said counts while it is a member, and again 
   for (std::uint32_t round = 1; round <= 4; ++round) {
     CAPTURE(round);
     CHECK(known == in_round[round - 1]);
-    // Said while it takes no part: not heard of until it does.
+    // A description from a client that does not take part reaches the sampler when it does.
     if (round == 2) h.feed(RunEngine::Described{ClientId(2), {.latency_ms = 5, .labels = {}}});
     CHECK(known == in_round[round - 1]);
     h.deliver(0, round);

@@ -1,5 +1,5 @@
-// That nothing that a message may repeat is parsed before it is counted: every repeated field of the
-// protocol's own definition, two MiB of it.
+// Checks that repeated fields are counted before they are parsed: for every repeated field of the protocol
+// definition, a message of two MiB.
 #include <doctest/doctest.h>
 
 #include <cctype>
@@ -16,7 +16,7 @@ namespace fedge::protocol {
 namespace {
 
 struct RepeatedField {
-  std::string message;  // as its type is named
+  std::string message;  // the name of its type
   std::string type, name;
   std::uint32_t number = 0;
 };
@@ -48,8 +48,7 @@ std::optional<MessageType> type_named(const std::string& name) {
   return std::nullopt;
 }
 
-// The field over and over, each time with the least that is a value of it; apart, or if it can be, in one
-// piece.
+// Repeats the field with its smallest value, in separate entries or packed.
 std::string two_mib_of(const RepeatedField& field, bool packed) {
   const bool varint = field.type == "uint32" || field.type == "uint64";
   const bool fixed = field.type == "fixed64";

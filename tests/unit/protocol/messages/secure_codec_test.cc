@@ -1,4 +1,4 @@
-// The messages of secure aggregation on the wire: what of them is refused before a role sees it.
+// Messages of secure aggregation on the wire: malformed ones are refused before a role receives them.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace fedge::protocol {
 namespace {
 
-// What a peer says to an example message of this type that has been changed.
+// Changes an example message of this type and returns the decoder's error.
 template <class T, class Change>
 std::string change_refusal(const Change& change) {
   for (const Message& message : example_messages()) {
@@ -88,7 +88,8 @@ TEST_CASE("codec: lists of shares, consents and survivors are ascending, and no 
 }
 
 TEST_CASE("codec: keys, signatures and shares of another length are refused") {
-  // Field 5 (keys) holds the advertisement; of its fields, appended, the last counts.
+  // Field 5 (keys) holds the advertisement. The last occurrence of a field counts, so that appended ones
+  // override it.
   const auto with_key = [](char field, std::size_t size) {
     std::string inside(1, static_cast<char>(field << 3 | 2));
     inside += static_cast<char>(size);
@@ -107,7 +108,7 @@ TEST_CASE("codec: keys, signatures and shares of another length are refused") {
   CHECK(said(MessageType::kSecureKeys, with_key(5, 63)) == "secure_keys: signature is not 64 bytes");
   CHECK(said(MessageType::kSecureKeys, "") == "secure_keys: channel is not 32 bytes");
   CHECK(said(MessageType::kSecureConsent, "") == "secure_consent: signature is not 64 bytes");
-  // A number more than there are boxes.
+  // One more number than there are boxes.
   CHECK(said(MessageType::kSecurePeerShares,
              encode(SecurePeerShares{example_session(), {{3, {}}}}) + "\x2a\x01\x09")
             .find("96 bytes each") != std::string::npos);

@@ -1,4 +1,4 @@
-// Section [differential_privacy]: how much noise a budget comes to, and what a run cannot have with it.
+// Section [differential_privacy]: the noise that a budget requires, and the settings that it excludes.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -56,7 +56,7 @@ TEST_CASE("private run: a budget sets the noise that all rounds together keep it
   CHECK(run.privacy.sampling_rate == doctest::Approx(0.05));
   CHECK(run.privacy.expected_clients == doctest::Approx(50));
   CHECK(run.sampling.make()->traits().chance == run.privacy.sampling_rate);
-  // The vectors' accountants say what that comes to; here that exactly so many rounds fit.
+  // The accountants have their own vectors; this test checks that just this many rounds fit the budget.
   CHECK(run.privacy.most_releases >= 100);
   CHECK(run.privacy.most_releases <= 101);
   privacy::Accountant accountant(privacy::AccountantKind::kPld);
@@ -93,7 +93,7 @@ TEST_CASE("private run: noise and budget together say how many rounds there are"
 }
 
 TEST_CASE("private run: with another sampler than poisson every round costs as if everybody took part") {
-  for (const std::string kind : {"uniform", "psp"}) {  // which are the same
+  for (const std::string kind : {"uniform", "psp"}) {  // equivalent samplers
     const RunConfig run = must_read("[data]\npartition = { clients = 100 }\n[sampling]\nkind = \"" + kind +
                                     "\"\n" + kCentral + "noise_multiplier = 4.0\n");
     CHECK(run.privacy.sampling_rate == 1);
@@ -128,7 +128,7 @@ TEST_CASE("private run: with noise of their own clients are told how much, and w
       must_read(kThousand + kSecure +
                 "[differential_privacy]\nkind = \"distributed\"\nepsilon = 4\nmax_participations = 6\n");
   CHECK(run.sampling.kind == "uniform");
-  CHECK(run.privacy.noisy_clients == 18);  // of 20, 5 % of them corrupt
+  CHECK(run.privacy.noisy_clients == 18);  // of 20, 5 % of which may be corrupt
   const auto document = config::parse_toml(run.task_text, "run");
   REQUIRE(document);
   config::Reader root(document->root, "", "run");
@@ -137,12 +137,12 @@ TEST_CASE("private run: with noise of their own clients are told how much, and w
   CHECK(masking->clipping_norm == 1);
   CHECK(masking->noise_multiplier == doctest::Approx(run.privacy.noise_multiplier / std::sqrt(18.0)));
   CHECK(masking->fraction_bits == run.strategy.fixed_point.fraction_bits);
-  // A thousand clipped updates and their noise are within 31 bits.
+  // The sum of a thousand clipped updates and their noise fits into 31 bits.
   const double unit = std::ldexp(1, masking->fraction_bits);
   CHECK(1000 * unit + 12 * masking->noise_multiplier * unit * std::sqrt(1000.0) < 0x1p31);
   CHECK(masking->max_participations == 6);
-  // A client's cost is that of six Gaussians, and no less for being drawn by chance: the coordinator knows
-  // who is in a sum. By Renyi divergences it is a little more than exactly.
+  // A client's cost is that of six Gaussians. Sampling does not amplify it, since the coordinator knows the
+  // cohort. Renyi accounting gives a little more than the exact value.
   privacy::Accountant exact(privacy::AccountantKind::kPld);
   REQUIRE(exact.add({privacy::GaussianMechanism{.noise_multiplier = run.privacy.noise_multiplier}, 6}));
   CHECK(*exact.epsilon(1e-5) <= 4);
@@ -172,7 +172,8 @@ TEST_CASE("private run: along a tree the cost is that of how often a client take
   CHECK(*ledger.epsilon() == doctest::Approx(*accountant.epsilon(1e-5)));
   const RunConfig calibrated = must_read(tree + "epsilon = 3\nmax_participations = 2\nmin_separation = 9\n");
   CHECK(calibrated.privacy.most_releases >= 20);
-  // Several tracks have a tree each: as one of all their turns in which a client may be in any two.
+  // Every track has a tree; the accounting uses one tree over all track phases, in which a client may take
+  // part in any two.
   const RunConfig tracks = must_read(tree +
                                      "noise_multiplier = 5.0\nmax_participations = 2\nmin_separation = 9\n"
                                      "[tracks]\ndisagreement = [{ kind = \"inbound\", clients = [\"0\"], "
@@ -205,11 +206,11 @@ TEST_CASE("private run: noise of single updates is as much as lets all of a clie
   const double guaranteed = *privacy::gaussian_epsilon({&all, 1}, told->delta);
   CHECK(guaranteed <= 8);
   CHECK(guaranteed > 7.99);
-  // As fine as it can be drawn.
+  // The finest resolution at which the noise can be drawn.
   const double units = std::ldexp(2 * 0.2 * told->noise_multiplier, told->fraction_bits);
   CHECK(units <= 0x1p19);
   CHECK(units > 0x1p18);
-  // However many rounds there are, a client is in two.
+  // A client takes part in two rounds, however many rounds the run has.
   PrivacyLedger ledger(run.privacy);
   double before = 0;
   for (int round = 0; round < 20; ++round) {
@@ -218,7 +219,7 @@ TEST_CASE("private run: noise of single updates is as much as lets all of a clie
     if (round == 1) CHECK(*ledger.epsilon() > before);
   }
   CHECK(*ledger.epsilon() == doctest::Approx(guaranteed));
-  // Whoever likes may aggregate them.
+  // Any aggregator may be used.
   CHECK(must_read("[strategy]\nkind = \"median\"\n" + local + "epsilon = 8\nmax_participations = 2\n")
             .strategy.aggregator_kind == "median");
   check_private_refused(local + "epsilon = 8\n", "raise max_participations");
@@ -268,8 +269,9 @@ TEST_CASE(
   for (const char* field : {"freshness", "utility"})
     check_private_refused(drawn + status + "[\"" + field + "\"]\n", words);
   must_read(drawn + status + "[\"availability\"]\n");
-  must_read(drawn + "[status]\nevery_seconds = 60\npublish = [\"freshness\"]\n");  // to the coordinator alone
-  // Where it is accounted for as if everybody took part there is nothing to hide.
+  must_read(drawn + "[status]\nevery_seconds = 60\npublish = [\"freshness\"]\n");  // these records go to the
+                                                                                   // coordinator only
+  // Accounting without amplification by sampling needs no secret cohort.
   const std::string uniform =
       "[run]\nrounds = 10\n[data]\npartition = { clients = 1000 }\n[sampling]\n"
       "kind = \"uniform\"\nclients_per_round = 50\n" +

@@ -5,7 +5,7 @@
 namespace fedge::run {
 namespace {
 
-// Of which three releases keep the budget by how it is made.
+// A specification whose budget permits exactly this many releases.
 DifferentialPrivacySpec ledger_spec(std::uint64_t releases) {
   DifferentialPrivacySpec spec;
   spec.kind = DifferentialPrivacySpec::Kind::kCentral;
@@ -44,7 +44,7 @@ TEST_CASE("privacy ledger: what a sampler really did is what is charged, never l
   CHECK(planned.charges() == PrivacyLedger::Charges{{0.1, 1}});
   REQUIRE(dearer.charge(0.5));
   CHECK(*dearer.epsilon() > *planned.epsilon());
-  // Without amplification one release is more than this budget.
+  // Without amplification, one release exceeds this budget.
   PrivacyLedger once(ledger_spec(1));
   CHECK_FALSE(once.charge(1));
   CHECK(once.charges().empty());

@@ -1,4 +1,4 @@
-// What one client can change in a sum, and the noise that hides it.
+// Tests how far one client can change a sum, and the noise that hides it.
 #include "run/privacy/private_sum.h"
 
 #include <doctest/doctest.h>
@@ -52,7 +52,7 @@ class Values final : public aggregation::UpdateValues {
   bool held_;
 };
 
-// A model's rule and what privacy does to it.
+// The aggregation rule of a small model with differential privacy.
 struct Model {
   explicit Model(const std::string& more)
       : run(config_of(more)),
@@ -94,7 +94,7 @@ double norm_of(std::span<const std::int64_t> sums) {
   return std::sqrt(squares);
 }
 
-// 56 values of the trainable parameters; the first layer's are larger.
+// 56 values of the trainable parameters; those of the first layer are larger.
 std::vector<float> update(float size) {
   std::vector<float> values;
   for (std::size_t i = 0; i < 56; ++i)
@@ -105,7 +105,7 @@ std::vector<float> update(float size) {
 }  // namespace
 
 TEST_CASE("noise: it hides also what rounding each number to whole units may change") {
-  // 16 numbers, each off by half a unit at most: 2 in their norm. Noise of 3 times 10 + 2.
+  // 16 numbers, each rounded by at most half a unit, add 2 to the norm: noise of 3 times 10 + 2.
   CHECK(noise_deviation(3, 10, 16) == 36);
   CHECK(noise_deviation(0.5, 0, 4) == 0.5);
 }
@@ -131,13 +131,13 @@ TEST_CASE("private sum: by layers each is at most its part of the norm") {
     const double part = 2 * model.unit / std::sqrt(2.0);
     CHECK(norm_of(sums.subspan(0, 44)) <= part + std::sqrt(44.0) / 2);
     CHECK(norm_of(sums.subspan(0, 44)) > 0.9999 * part);
-    // The second layer's norm is 50 * 0.01 * sqrt(4 + 8 / 4) = 1.22, within its part of 1.41.
+    // The second layer's norm is 50 * 0.01 * sqrt(4 + 8 / 4) = 1.22, below its bound of 1.41.
     CHECK(norm_of(sums.subspan(44, 12)) == doctest::Approx(0.5 * std::sqrt(6.0) * model.unit).epsilon(1e-4));
   }
 }
 
 TEST_CASE("private sum: the noise is that of the guarantee, on every trainable parameter and no other") {
-  // One more key each time: together 56 * 200 samples.
+  // A new key in each iteration: 56 * 200 samples in total.
   double squares = 0;
   double sum = 0;
   Model model("noise_multiplier = 1.5\nclipping_norm = 2.0\n");
@@ -183,15 +183,15 @@ TEST_CASE("private sum: the mean is over those that a round expects, whoever com
   CHECK(model.rule->covered().count() == 56);
   std::vector<double> mean(kParameters);
   REQUIRE(model.rule->read(0, mean, model.parallel));
-  // 10 of 40 clients are expected, and one has come.
+  // 10 of 40 clients are expected; one has delivered.
   CHECK(mean[0] == doctest::Approx(-0.01 / 10).epsilon(0.5));
   model.rule->clear();
   model.release(1);
-  CHECK(model.rule->prepare(model.parallel));  // nobody has
+  CHECK(model.rule->prepare(model.parallel));  // no client has delivered
 }
 
 TEST_CASE("private sum: a norm that adapts goes to the quantile, and the sums stay as fine") {
-  // Norms from 0.1 to 1.9 in each round, almost without noise on how many are clipped.
+  // Norms from 0.1 to 1.9 in each round, with little noise on the number of clipped updates.
   Model model(
       "noise_multiplier = 0.1\nclipping = \"adaptive\"\nclipping_norm = 100.0\ncount_noise = 0.06\n"
       "target_quantile = 0.5\nclipping_rate = 0.5\n");
@@ -206,7 +206,7 @@ TEST_CASE("private sum: a norm that adapts goes to the quantile, and the sums st
       model.add(values);
     }
     if (round == 60) {
-      // In units of the norm: ten updates, none above it.
+      // The sum of ten clipped updates in units of the norm.
       CHECK(norm_of(model.rule->sums()) < 10 * 100 * model.unit);
       CHECK(norm_of(model.rule->sums()) > 5 * 100 * model.unit);
     }
@@ -217,7 +217,7 @@ TEST_CASE("private sum: a norm that adapts goes to the quantile, and the sums st
     model.rule->clear();
     norms.push_back(model.sum.clipping_norm());
   }
-  // All ten below it: down by exp(-0.5 * (1 - 0.5)).
+  // All ten norms are below the bound: it shrinks by exp(-0.5 * (1 - 0.5)).
   CHECK(norms[0] == doctest::Approx(100 * std::exp(-0.25)).epsilon(0.02));
   CHECK(norms.back() > 0.7);
   CHECK(norms.back() < 1.3);

@@ -41,8 +41,8 @@ TEST_CASE("private update: its noise is what its multiplier says, of twice the n
     const auto spec = spec_of(0.5, multiplier);
     const auto noised = Machine().noised(std::vector<float>(kValues), spec);
     const double expected = multiplier * 2 * 0.5;
-    // Five standard errors; the rounding of 40,000 values adds to the sensitivity at most 20 multipliers in
-    // 2^18.
+    // Five standard errors. The rounding of 40,000 values adds at most 20 multipliers in 2^18 to the
+    // sensitivity.
     CHECK(squares(noised) / kValues / (expected * expected) ==
           doctest::Approx(1).epsilon(5 * std::sqrt(2.0 / kValues) + multiplier * 2e-4));
   }
@@ -83,7 +83,7 @@ TEST_CASE("private update: the same values have the same noise in one task, and 
   Machine other;
   other.root = Secret(Digest{8});
   CHECK(other.noised(values, spec) != first);
-  // Otherwise the difference of two updates would have none.
+  // Otherwise the difference of two updates would contain no noise.
   auto changed = values;
   changed[50] = 0.02F;
   const auto second = machine.noised(changed, spec);

@@ -30,7 +30,8 @@ struct Trail {
   void write(const std::string& text) const { std::ofstream(file(), std::ios::binary) << text; }
   std::filesystem::path head() const { return directory.path() / "audit.head"; }
   std::string head_text() const { return *read_file(head(), 1000); }
-  // As a crash leaves it: the log's end is torn, and the entry was not complete before.
+  // Writes the files as a crash leaves them: the end of the log is torn, and the head still names an earlier
+  // entry.
   void crash(const std::string& text, const std::string& head_before) const {
     write(text);
     std::ofstream(head(), std::ios::binary) << head_before;
@@ -63,7 +64,7 @@ TEST_CASE("audit log: a line is the text that its format says, down to the byte"
   const Trail trail;
   trail.add("client 3");
   trail.add("client 4");
-  // Worked out with Python's hashlib.
+  // Computed with Python's hashlib.
   const std::string zeros(64, '0');
   const std::string first =
       R"({"seq":1,"time":"2026-11-21T22:40:00Z","actor":"uid 1000","action":"client.revoked",)"
@@ -124,7 +125,7 @@ TEST_CASE("row 8: audit log: a cut at every byte is detected, also at the end of
   }
   trail.write(good);
   CHECK(trail.log().verify(head));
-  trail.add("later");  // an expected head may have been gone on from
+  trail.add("later");  // later entries may follow an expected head
   CHECK(trail.log().verify(head));
   CHECK(trail.log().verify(std::string(64, 'a')).error().message ==
         trail.file().string() + ": none of its 4 entries has the hash " + std::string(64, 'a') +
@@ -278,7 +279,8 @@ TEST_CASE("a log that was moved away, cut off or put back from a backup does not
       trail.fault().find("has " + std::to_string(lost) +
                          " entries, but entry 3 (recorded in audit.head) is not") != std::string::npos,
       trail.fault());
-  // Nor with what is written afterwards, which continues what was lost: put together it verifies again.
+  // Later entries do not hide the loss either: they continue the lost entries, and with these the log
+  // verifies again.
   trail.add("client 3");
   CHECK(trail.fault() != "none");
   const std::string after = trail.text().substr(lost * backup.size());

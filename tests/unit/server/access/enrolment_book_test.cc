@@ -7,7 +7,7 @@ using server::ClientState;
 
 namespace {
 
-// As the version before the database wrote it.
+// A book in the format of the version before the database.
 std::string example() {
   const std::string zeros(64, '0');
   std::string key;

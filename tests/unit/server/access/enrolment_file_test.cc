@@ -1,4 +1,4 @@
-// The enrolment book's file: what became of it while nobody looked.
+// The enrolment book's file after changes, losses and failures outside the coordinator.
 #include <doctest/doctest.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -39,7 +39,7 @@ struct BookFile {
   std::filesystem::path away = directory.path() / "away";
 
   Enrolment open() const { return Enrolment(directory.path()); }
-  // With one client that is enrolled.
+  // Writes a book with one enrolled client.
   void fill() const {
     Enrolment enrolment = open();
     const auto token = enrolment.create_token(1000, kBookDay);
@@ -165,7 +165,7 @@ TEST_CASE("an enrolment book that a former version kept as JSON is taken over on
   }
   CHECK_FALSE(std::filesystem::exists(former));
   CHECK(*read_file(former.string() + ".migrated", 1 << 20) == json);
-  // It does not come back when the new one is away.
+  // The old file is not used again when the new one is missing.
   std::filesystem::rename(book.file, book.away);
   CHECK(book.open().read().error().code == ErrorCode::kUnavailable);
 }
@@ -240,7 +240,7 @@ TEST_CASE("who has joined since a backup of the enrolment book stays a client, a
   CHECK(after.authenticate(filled_key(23))->client == pending);
   CHECK(after.authenticate(filled_key(23))->pending);
   CHECK(after.authenticate(filled_key(24))->client == added);
-  // Somebody who has got hold of a token from that time gets nothing for it.
+  // Tokens from that time are worthless to a thief.
   for (const std::string& secret : secrets) {
     const auto again = after.redeem({secret, filled_key(66), 1002});
     REQUIRE_FALSE(again);
@@ -281,7 +281,7 @@ TEST_CASE(
     "been") {
   const BookFile book;
   book.fill();
-  // A disk that is full, as far as the database can tell.
+  // Simulates a full disk for the database.
   sqlite3* handle = nullptr;
   REQUIRE(sqlite3_open(book.file.c_str(), &handle) == SQLITE_OK);
   REQUIRE(sqlite3_exec(handle,
@@ -295,7 +295,7 @@ TEST_CASE(
   CHECK(book.count("change.failed") == 1);
   REQUIRE(sqlite3_exec(handle, "DROP TRIGGER full", nullptr, nullptr, nullptr) == SQLITE_OK);
   sqlite3_close(handle);
-  // And it is not made good later.
+  // The failed change is not repeated later.
   REQUIRE(book.open().create_token(1000, kBookDay));
   CHECK(book.open().authenticate(filled_key(1)));
   REQUIRE(book.open().revoke(ClientId(0)));
@@ -363,7 +363,7 @@ TEST_CASE(
   CHECK(coordinator.authenticate(filled_key(2)).error().code == ErrorCode::kUnavailable);
   CHECK(*coordinator.count() == 1);
   CHECK_FALSE(coordinator.refresh()->current);
-  // Who has joined through this process is known at once.
+  // A client that joined through this process is known at once.
   coordinator.learn(filled_key(3), {.client = ClientId(5)});
   CHECK(coordinator.authenticate(filled_key(3))->client == ClientId(5));
   CHECK(*coordinator.count() == 2);

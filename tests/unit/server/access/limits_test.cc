@@ -27,7 +27,7 @@ TEST_CASE("rate limiter: so many in any minute, not so many in each calendar min
   CHECK_FALSE(limiter.full("a", at(59)));
   CHECK(limiter.count("a", at(61)));
   CHECK(limiter.full("a", at(109.9)));
-  CHECK_FALSE(limiter.full("a", at(110)));  // the one at 50 is a minute ago
+  CHECK_FALSE(limiter.full("a", at(110)));  // the attempt at 50 is a minute old
   CHECK(limiter.count("a", at(110)));
   CHECK(limiter.full("a", at(118.9)));
   CHECK_FALSE(limiter.full("b", at(118.9)));
@@ -89,7 +89,7 @@ TEST_CASE(
   std::size_t looked_at = 0;
   for (int i = 0; i < 100'000; ++i) {
     const JoinAttempt guess{"192.0.2.1", std::to_string(i)};
-    const Time now = at(i * 0.01);  // a thousand seconds
+    const Time now = at(i * 0.01);  // over a thousand seconds
     if (limits.objection(guess, now)) continue;
     ++looked_at;
     limits.wrong(guess, now);

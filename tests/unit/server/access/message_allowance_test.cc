@@ -43,11 +43,11 @@ TEST_CASE("message allowance: an honest client is heard, however fast and for ho
   MessageAllowance allowance(seconds(1));
   for (int connection = 0; connection < 100; ++connection) {
     allowance.connected(kOne);
-    REQUIRE(allowance.answer(kOne));  // ready
+    REQUIRE(allowance.answer(kOne));  // the answer "ready"
     for (int task = 0; task < 1000; ++task) {
       allowance.asked(kOne);
       REQUIRE(allowance.answer(kOne));                      // an offer
-      if (task % 10 == 0) REQUIRE(allowance.answer(kOne));  // that comes to nothing
+      if (task % 10 == 0) REQUIRE(allowance.answer(kOne));  // an offer that fails
     }
   }
 }

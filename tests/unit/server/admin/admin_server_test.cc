@@ -22,7 +22,7 @@ using test::HttpClient;
 
 constexpr std::size_t kBigPage = 32 << 20;
 
-// A server with a thread of its own.
+// An admin server on a separate thread.
 class Served {
  public:
   explicit Served(AdminOptions options = {}) {
@@ -36,7 +36,7 @@ class Served {
     port_ = server_->address().port;
     thread_ = std::thread([this] { io_.run(); });
   }
-  // The thread ends only if nothing of the server keeps it busy.
+  // The thread ends only if the server leaves no pending work.
   ~Served() {
     boost::asio::post(io_, [this] { server_.reset(); });
     thread_.join();
@@ -50,7 +50,7 @@ class Served {
     boost::asio::post(io_, [&] { count.set_value(server_->connections()); });
     return count.get_future().get();
   }
-  // What comes back to these bytes, and nothing after them.
+  // Sends these bytes, closes the sending side and returns the whole answer.
   std::string reply(const std::string& bytes) const {
     HttpClient client(port_);
     client.send(bytes);
@@ -93,7 +93,7 @@ TEST_CASE("admin server: a connection stays for the next request, and ends when 
   CHECK(head.find("Content-Length: 9\r\n") != std::string::npos);
   client.send("GET /hello?3 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
   const std::string last = client.read_to_end();
-  CHECK(last.starts_with("HTTP/1.1 200"));  // no body of the HEAD before it
+  CHECK(last.starts_with("HTTP/1.1 200"));  // the answer to HEAD had no body
   CHECK(last.find("Connection: close\r\n") != std::string::npos);
   CHECK(body_of(last) == "/hello?3\n");
 }
@@ -166,7 +166,7 @@ TEST_CASE("admin server: a head of 16 KiB is read, and of a longer one nothing i
   CHECK(served.reply(longest).substr(0, 12) == "HTTP/1.1 200");
   CHECK(served.reply(begin + "x" + longest.substr(begin.size())).substr(0, 12) == "HTTP/1.1 431");
   HttpClient endless(served.port());
-  endless.send(begin + std::string(8 << 20, 'x'));  // the server ends it long before
+  endless.send(begin + std::string(8 << 20, 'x'));  // the server disconnects long before
   const std::string answer = endless.read_to_end();
   CHECK((answer.empty() || answer.substr(0, 12) == "HTTP/1.1 431"));
 }
@@ -192,7 +192,7 @@ TEST_CASE("admin server: a head that keeps coming byte by byte is cut off all th
   Served served({.timeout = std::chrono::milliseconds(20)});
   HttpClient slow(served.port());
   slow.send("GET /hello HTTP/1.1\r\nX: ");
-  // Each byte waits for the server's thread, so that its clock comes long before the limit of the head does.
+  // Each byte waits for the server's thread, so that the timeout strikes long before the size limit.
   std::size_t sent = 0;
   constexpr std::size_t kEnough = 16'000;
   for (; sent < kEnough && slow.send("x"); ++sent) (void)served.connections();

@@ -110,7 +110,7 @@ TEST_CASE("coordinator metrics: rounds are added up, and the last evaluation sta
   CHECK(scrape.value("fedge_updates_accepted_total") == 12);
   CHECK(scrape.value("fedge_received_bytes_total") == 3000);
   CHECK(scrape.value("fedge_sent_bytes_total") == 9000);
-  // They took 4, 20 and 6 seconds.
+  // The rounds took 4, 20 and 6 seconds.
   CHECK(scrape.value("fedge_round_duration_seconds_sum") == 30);
   CHECK(scrape.value("fedge_round_duration_seconds_bucket", {{"le", "5"}}) == 1);
   CHECK(scrape.value("fedge_round_duration_seconds_bucket", {{"le", "15"}}) == 2);
@@ -261,7 +261,7 @@ TEST_CASE("readyz: a coordinator is ready while it can store, and says why it is
   watched.metrics.add(Event{Severity::kError, "update.store_failed", {}}.with("reason", "no space left"));
   CHECK(watched.get("/readyz").status == 503);
   CHECK(watched.get("/readyz").body == "the last update received could not be stored: no space left\n");
-  watched.metrics.add(RunNumber(1), round(1, 1));  // took updates
+  watched.metrics.add(RunNumber(1), round(1, 1));  // this round had an update
   CHECK(watched.get("/readyz").status == 200);
   const auto away = watched.directory.path().string() + ".away";
   std::filesystem::rename(watched.directory.path(), away);

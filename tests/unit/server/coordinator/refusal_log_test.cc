@@ -48,7 +48,7 @@ TEST_CASE("A6 row 57: connect rate: three at once, then one each two seconds, an
   CHECK_FALSE(rate.allow(ClientId(1), at(52)));
   int allowed = 0;
   for (int i = 0; i < 600; ++i)
-    if (rate.allow(ClientId(1), at(52.05 + i * 0.1))) ++allowed;  // a minute of ten tries a second
+    if (rate.allow(ClientId(1), at(52.05 + i * 0.1))) ++allowed;  // ten tries a second for a minute
   CHECK(allowed == 29);
   for (int i = 0; i < 3; ++i) CHECK(rate.allow(ClientId(1), at(1000)));
   CHECK_FALSE(rate.allow(ClientId(1), at(1000)));

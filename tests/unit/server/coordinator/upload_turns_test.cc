@@ -56,7 +56,7 @@ TEST_CASE("upload turns: who is no longer wanted is passed over, who asks again 
   Queue queue(1);
   for (const unsigned client : {1U, 2U, 3U, 4U}) queue.ask(client);
   queue.leave(2);
-  queue.ask(4);  // its place is kept
+  queue.ask(4);  // it keeps its place
   queue.leave(2);
   queue.leave(7);  // never asked
   CHECK(queue.begun == ClientNumbers{1});
@@ -72,7 +72,7 @@ TEST_CASE("upload turns: one that begins anew waits for its turn like the others
   Queue queue(1);
   queue.ask(1);
   queue.ask(2);
-  queue.ask(1);  // over a new link: its old upload is not on its way any more
+  queue.ask(1);  // over a new link: its old upload has ended
   queue.io.poll();
   CHECK(queue.begun == ClientNumbers{1, 2});
   queue.leave(2);

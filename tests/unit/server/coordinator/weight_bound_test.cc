@@ -1,4 +1,4 @@
-// As how many samples a client counts, whatever it says.
+// Bounds on the number of samples that a client counts as, whatever it claims.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -29,7 +29,7 @@ TEST_CASE("round: whatever a client says when it joins, it counts as no more tha
   h.rules.batch_size = 20;
   h.feed(RunEngine::ClientArrived{ClientId(0), SampleCount(90'000'000), 1, SampleCount(200)});
   h.arrive({1, 2});
-  // Of its steps as many are believed as these samples make.
+  // The steps are limited to what these samples permit.
   protocol::UpdateOffer offer = h.offer(1, 80'000'000);
   offer.steps = 4'000'000;
   h.feed(RunEngine::Offered{ClientId(0), offer});
@@ -38,7 +38,7 @@ TEST_CASE("round: whatever a client says when it joins, it counts as no more tha
   REQUIRE(h.one<RunEngine::Fold>());
   CHECK(h.one<RunEngine::Fold>()->weight == SampleCount(200));
   CHECK(h.one<RunEngine::Fold>()->steps == 10);
-  // Who says less counts as that.
+  // A client that claims fewer samples counts as these.
   h.deliver(1, 1, 50);
   CHECK(h.one<RunEngine::Fold>()->weight == SampleCount(50));
 }
@@ -57,7 +57,7 @@ TEST_CASE(
   h.feed(RunEngine::Stored{ClientId(0), RoundNumber(tasks[0])});
   REQUIRE(h.one<RunEngine::Fold>());
   CHECK(h.one<RunEngine::Fold>()->weight == SampleCount(200));
-  h.feed(RunEngine::Offered{ClientId(1), h.offer(tasks[1], 61)});  // it said 60
+  h.feed(RunEngine::Offered{ClientId(1), h.offer(tasks[1], 61)});  // it declared 60
   CHECK(h.sent_to<protocol::UpdateVerdict>(1)->code == ErrorCode::kInvalid);
 }
 
@@ -65,7 +65,8 @@ TEST_CASE("weight: what the run file allows a client to count as, else what the 
   run::RunConfig config;
   CHECK(counted_at_most(config, 200) == SampleCount(200));
   CHECK(counted_at_most(config, 0) == SampleCount(1));
-  CHECK(counted_at_most(config, std::nullopt) == SampleCount(UINT64_MAX));  // the training set is not here
+  CHECK(counted_at_most(config, std::nullopt) == SampleCount(UINT64_MAX));  // the training set is not
+                                                                            // installed
   config.strategy.max_weight = SampleCount(500);
   CHECK(counted_at_most(config, 200) == SampleCount(500));
   CHECK(counted_at_most(config, std::nullopt) == SampleCount(500));

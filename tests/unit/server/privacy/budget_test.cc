@@ -1,4 +1,4 @@
-// What an engine decides where a privacy budget bounds how many models are released.
+// Decisions of an engine whose privacy budget limits the number of released models.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ using namespace fedge::server;
 
 namespace {
 
-// Three clients, all of whom train in each round.
+// Three clients that all train in each round.
 struct Budgeted : Harness {
   explicit Budgeted(std::uint64_t releases) {
     rules.rounds = 9;
@@ -105,13 +105,13 @@ TEST_CASE("participation: nobody takes part more often or sooner again than the 
 
 namespace {
 
-// Who has a part in the track that excludes client 2, and in the other one, turn by turn.
+// The cohorts of the track that excludes client 2 and of the other track, one for each track phase.
 struct Parts {
   std::vector<std::vector<std::uint32_t>> without;
   std::vector<std::vector<std::uint32_t>> with;
 };
 
-// Client 0 excludes client 2, in six rounds of two out of seven clients.
+// Client 0 excludes client 2; six rounds with two of seven clients.
 Parts parts(bool excluded_is_there, std::uint64_t most, std::uint64_t separation) {
   Harness h;
   h.rules.rounds = 6;
@@ -199,14 +199,14 @@ TEST_CASE("participation: who has had its part takes nobody's place") {
   REQUIRE(first.size() == 2);
   for (const auto& work : first) h.deliver(work.client.value(), 1);
   h.feed(RunEngine::Committed{RoundNumber(1)});
-  REQUIRE(h.one<RoundEngine::Assign>());  // the third alone is left
+  REQUIRE(h.one<RoundEngine::Assign>());  // only the third client has budget left
   const ClientId third = h.one<RoundEngine::Assign>()->client;
   h.feed(RunEngine::ClientLeft{third});
   CHECK(h.all<RoundEngine::Assign>().empty());
   h.feed(RunEngine::ClientLeft{first[0].client});
   h.feed(RunEngine::ClientArrived{first[0].client, SampleCount(60)});
   CHECK(h.all<RoundEngine::Assign>().empty());
-  // It is its own place that it comes back to.
+  // It returns to its own place.
   h.feed(RunEngine::ClientArrived{third, SampleCount(60)});
   CHECK(h.one<RoundEngine::Assign>());
 }
@@ -229,7 +229,7 @@ TEST_CASE("budget: what is said of a round's draw is what its sampler did") {
   h.arrive({0, 1, 2});
   for (std::uint32_t round = 1; round <= 2; ++round) {
     for (const auto& work : h.all<RoundEngine::Assign>()) h.deliver(work.client.value(), round);
-    // A round that nobody was drawn for is closed with the others.
+    // A round with an empty draw closes with the others.
     REQUIRE(h.one<RoundEngine::CloseRound>());
     CHECK(h.one<RoundEngine::CloseRound>()->chance == chance);
     h.feed(RunEngine::Committed{RoundNumber(round)});
@@ -243,8 +243,8 @@ constexpr std::uint32_t kDrawnRounds = 40;
 
 using Drawn = std::map<TaskId, std::set<ClientId>>;
 
-// Who is drawn with probability a half, of all turns of a run of two tracks: its first client excludes its
-// third, so that there is one model of everybody and one without the third.
+// Returns the cohorts of all track phases, each client drawn with probability one half. Client 0 excludes
+// client 2: one model is trained by all clients, the other without client 2.
 Drawn draws(std::shared_ptr<const Secret> secret, std::uint64_t seed) {
   Harness h;
   h.rng = Rng(seed);
@@ -278,8 +278,8 @@ std::shared_ptr<const Secret> secret_of(std::uint8_t first) {
   return std::make_shared<const Secret>(Digest{first});
 }
 
-// Of clients and turns, in how many two draws say the same, less the half that chance does, in standard
-// deviations: of independent draws more than five come once in 1.7 million tests.
+// Counts clients and phases for which two draws agree, minus the expected half, in standard deviations.
+// Independent draws exceed five once in 1.7 million tests.
 template <class Other>
 double agreement(const Drawn& drawn, const Other& other_of) {
   double agree = 0;
@@ -287,7 +287,7 @@ double agreement(const Drawn& drawn, const Other& other_of) {
   for (const auto& [task, clients] : drawn) {
     const std::set<ClientId>* other = other_of(task);
     if (other == nullptr) continue;
-    for (std::uint32_t i = 3; i < kDrawnFrom; ++i) {  // whom no track leaves out
+    for (std::uint32_t i = 3; i < kDrawnFrom; ++i) {  // members of every track
       agree += clients.contains(ClientId(i)) == other->contains(ClientId(i)) ? 1 : 0;
       ++all;
     }
@@ -307,11 +307,11 @@ double agreement(const Drawn& drawn, const Drawn& predicted) {
 
 TEST_CASE("secret draws: who knows the run's file and seed cannot tell who is drawn") {
   const Drawn open = draws(nullptr, 3);
-  CHECK(draws(nullptr, 3) == open);  // what everybody can do without a secret
+  CHECK(draws(nullptr, 3) == open);  // without a secret, anyone can repeat the draw
   const Drawn hidden = draws(secret_of(1), 3);
   CHECK(std::abs(agreement(hidden, open)) < 5);
   CHECK(std::abs(agreement(hidden, draws(secret_of(2), 3))) < 5);
-  // The key alone decides: a coordinator that was killed draws the same again.
+  // The draw depends only on the key: a restarted coordinator repeats it.
   CHECK(draws(secret_of(1), 4) == hidden);
 }
 

@@ -36,7 +36,7 @@ TEST_CASE("chart: ticks stand at round numbers inside the range") {
   CHECK(small[3] == doctest::Approx(0.34));
   CHECK(ticks(5, 5, 5, false) == std::vector<double>{5});
   for (const double high : {1e-300, 1e-5, 3.7, 1e12, 1e300}) CHECK(ticks(0, high, 5, false).size() <= 6);
-  CHECK(ticks(-1e308, 1e308, 5, false).size() <= 6);  // their difference is infinite
+  CHECK(ticks(-1e308, 1e308, 5, false).size() <= 6);  // the difference overflows
 }
 
 TEST_CASE("chart: values are shown with a fitting unit") {
@@ -61,7 +61,7 @@ TEST_CASE("chart: a line runs through the known points, in the picture's coordin
               .series = {}};
   chart.series = {{"a", {0.0, kNotMeasured, 1.0}}};
   const std::string svg = figure(chart);
-  // Left edge and bottom to right edge and top; the middle point is not known and is passed over.
+  // From the lower left to the upper right corner; the missing middle point is skipped.
   CHECK(contains(svg, "<path class=\"l s1\" d=\"M62 224L424 42\"/>"));
   CHECK(contains(svg, "round 2 · -"));
   chart.series[0].y = {kNotMeasured, kNotMeasured, kNotMeasured};
@@ -79,8 +79,8 @@ TEST_CASE("chart: bars stack up from zero, and long runs are drawn as means of n
               .rounds = {1, 2},
               .series = {}};
   chart.series = {{"a", {6, 4}, 1}, {"b", {4, 6}, 2}};
-  // The axis ends at 10 and the key takes 20 units, so that 162 picture units are 10: 6 reach up to 224
-  // - 97.2.
+  // The axis ends at 10, and the legend takes 20 units: 162 picture units are 10, and 6 reach up to 224 -
+  // 97.2.
   const std::string svg = figure(chart);
   CHECK(contains(svg, " 224V126.8h40V224z"));
   CHECK(contains(svg, " 126.8V62h40V126.8z"));
@@ -99,7 +99,7 @@ TEST_CASE("chart: two lines that coincide differ in their dashes, and their labe
   const std::string svg = figure(two_lines({1, 2, 3}, {1, 2, 3}));
   CHECK(contains(svg, "<path class=\"l s1 p0\" d=\"M62 224L"));
   CHECK(contains(svg, "<path class=\"l s2 p1\" d=\"M62 224L"));
-  // Both end at the top of the axis, 42; labels are 14 apart.
+  // Both lines end at the top of the axis, 42; their labels are 14 apart.
   CHECK(contains(svg, "y=\"46\" class=\"n\">download</text>"));
   CHECK(contains(svg, "y=\"60\" class=\"n\">upload</text>"));
 }

@@ -100,7 +100,7 @@ TEST_CASE("html: text from outside cannot become markup") {
 
 TEST_CASE("html: the page needs nothing from elsewhere, and its policy names its own style and script") {
   const std::string page = report_html({"run", "", {}, {}}, {{one_round(1)}});
-  // The one address is the name of SVG's namespace, which no browser opens.
+  // The only address is the name of SVG's namespace, which no browser loads.
   const std::string name = "xmlns=\"http://www.w3.org/2000/svg\"";
   CHECK(count(page, "http:") == count(page, name));
   for (const char* part : {"https:", "src=", "href=", "@import", "url(", "style=\"", "onload"}) {
@@ -122,7 +122,7 @@ TEST_CASE("html: the page needs nothing from elsewhere, and its policy names its
   CHECK(hash_starts(between(page, "<style>", "</style>"), "style-src"));
   const std::string first = "style-src 'sha256-" + between(page, "style-src 'sha256-", "'") + "'";
   CHECK(hash_starts(between(figure, "<style>", "</style>"), first));
-  // Every figure has the same style, which is the second that the policy names.
+  // All figures share one style, which is the second that the policy lists.
   CHECK(count(page, "<style>" + between(figure, "<style>", "</style>") + "</style>") == count(page, "<svg "));
   CHECK(hash_starts(between(page, "<script>", "</script>"), "script-src"));
 }

@@ -1,4 +1,4 @@
-// A round's metrics in which every field has a value, for tests of files and reports.
+// A round's metrics with a value in every field, for tests of files and reports.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline RoundMetrics one_round(std::uint64_t round) {
   metrics.test_accuracy = 0.8125;
   metrics.test_loss = 0.5;
   metrics.per_class_accuracy = {0.75, 0.875};
-  metrics.train_loss = 0.1;  // has no exact double: must read back as the same one
+  metrics.train_loss = 0.1;  // not exact as a double: must read back unchanged
   metrics.clients_selected = 12;
   metrics.clients_completed = 10;
   metrics.bytes_up = 7968400;

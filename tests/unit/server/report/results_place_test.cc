@@ -42,7 +42,7 @@ TEST_CASE("results place: each of a run's lasting files counts as results, an em
     REQUIRE(write_file_atomic(directory.path() / name, "x"));
     CHECK(server::holds_results(directory.path()));
   }
-  const TemporaryDirectory begun;  // interrupted before its first round
+  const TemporaryDirectory begun;  // a run interrupted before its first round
   REQUIRE(write_file_atomic(begun.path() / "metrics.jsonl", ""));
   CHECK_FALSE(server::holds_results(begun.path()));
 }

@@ -34,14 +34,14 @@ void add_refused_round(RunVerdict& verdict, std::uint64_t round) {
 
 TEST_CASE("verdict: a run whose clients contributed and whose loss is finite has not failed") {
   RunVerdict verdict;
-  CHECK(verdict.failure().empty());  // it has had no round
+  CHECK(verdict.failure().empty());  // no round yet
   verdict.add(verdict_round(1, 0));
   verdict.add(verdict_round(2, 1));
   RoundMetrics unevaluated = verdict_round(3, 1);
   unevaluated.test_accuracy = unevaluated.test_loss = server::kNotMeasured;
   verdict.add(unevaluated);
   CHECK(verdict.failure().empty());
-  // A last round without anybody is no failure, and neither are two whose updates are refused.
+  // A final round without clients is no failure, and neither are two rounds with refused updates.
   verdict.add(verdict_round(4, 0));
   CHECK(verdict.failure().empty());
   verdict.add(verdict_round(5, 1));
@@ -100,7 +100,7 @@ TEST_CASE("verdict: a run all of whose last updates were refused names the round
   const std::string failure = verdict.failure();
   CHECK(failure.starts_with("the model has not changed since round 2: 6 updates were refused (the last: "));
   CHECK(failure.find("try a lower training.optimizer.learning_rate") != std::string::npos);
-  // If some of the clients only vanished, more rounds might have gone on.
+  // If some of the clients only dropped out, the run might have recovered.
   RunVerdict partly;
   partly.add(verdict_round(1, 2));
   for (std::uint64_t round = 2; round <= 4; ++round) {
@@ -131,7 +131,7 @@ TEST_CASE("verdict: rounds without any client do not hide that all later updates
   CHECK(verdict.failure().empty());
   add_refused_round(verdict, 12);
   CHECK(verdict.failure().starts_with("the model has not changed since round 2: 6 updates were refused"));
-  // Nor does an earlier refusal count for a later round in which the clients only vanished.
+  // An earlier refusal does not count for a later round in which clients only dropped out.
   verdict.add(verdict_round(13, 0));
   CHECK(verdict.failure().empty());
 }

@@ -1,4 +1,4 @@
-// What a coordinator's shells do about a secure turn, besides what the session itself does.
+// The coordinator's I/O adapters in a secure track phase, beyond the session itself.
 #include "server/engine/secure_round.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ constexpr std::size_t kSecureParameters = 40;
 const RunId kSecureRun(5);
 const TaskId kSecureTask{RoundNumber(2), TrackId(3)};
 
-// Four members of whom the last train half of the model, and their sessions; messages pass at once.
+// Eight members, the last four of which train half of the model, and their sessions; messages arrive at once.
 struct Turn {
   explicit Turn(std::size_t absent = 0) {
     RunEngine::BeginSecure begin{.task = kSecureTask, .attempt = 1, .members = {}};

@@ -1,4 +1,4 @@
-// The engine's part in rounds whose updates are summed in secret.
+// The engine's part in rounds with secure aggregation.
 #include <doctest/doctest.h>
 
 #include "server/store/input_codec.h"
@@ -70,7 +70,7 @@ TEST_CASE("round engine: a member that has lost its part is waited for no more, 
   deliver(h, 4, 1);
   deliver(h, 9, 1);
   h.feed(RunEngine::ClientLeft{ClientId(7)});
-  CHECK_FALSE(h.one<RunEngine::CloseRound>());  // it may come back
+  CHECK_FALSE(h.one<RunEngine::CloseRound>());  // the client may reconnect
   h.feed(failure(7, 1));
   const auto close = h.one<RunEngine::CloseRound>();
   REQUIRE(close);
