@@ -1,5 +1,5 @@
-// ChunkSet: which chunks somebody has, of a number that is known from the start. One bit a chunk. Ordered
-// by index, so that nothing drawn from it hangs on memory addresses. Not thread-safe.
+// ChunkSet: a set of chunks of an object with a fixed number of chunks, one bit each. Iteration is by index,
+// so that nothing depends on memory addresses. Not thread-safe.
 #pragma once
 
 #include <bit>
@@ -25,18 +25,18 @@ class ChunkSet {
   bool has(std::size_t chunk) const {
     return chunk < size_ && ((words_[chunk / 64] >> (chunk % 64)) & 1) != 0;
   }
-  // False if it was there (add) or was not (remove).
+  // add(): false if the chunk was present. remove(): false if it was absent.
   bool add(std::size_t chunk);
   bool remove(std::size_t chunk);
-  // Adds all of another set of the same size.
+  // Adds all chunks of another set of the same size.
   void add_all(const ChunkSet& other);
 
-  // Of both sets, of the same size.
+  // Number of chunks in both sets, which must have the same size.
   std::size_t count_common(const ChunkSet& other) const;
-  // Whether the other one, of the same size, holds a chunk that this one lacks.
+  // Whether `other`, of the same size, holds a chunk that this set lacks.
   bool lacks_any_of(const ChunkSet& other) const;
 
-  // 64 chunks a word, the lowest index in the lowest bit; bits from size() on are 0.
+  // 64 chunks per word, the lowest index in the lowest bit; bits from size() on are 0.
   std::span<const std::uint64_t> words() const { return words_; }
 
   // Calls take(chunk) for each chunk, ascending.
@@ -44,21 +44,21 @@ class ChunkSet {
   void for_each(Take&& take) const {
     for (std::size_t i = 0; i < words_.size(); ++i) for_each_bit(i, words_[i], take);
   }
-  // Likewise for those that `without`, of the same size, lacks.
+  // The same for chunks of this set that `without`, of the same size, lacks.
   template <class Take>
   void for_each_without(const ChunkSet& without, Take&& take) const {
     FEDGE_CHECK(without.size_ == size_, "sets of the same chunks");
     for (std::size_t i = 0; i < words_.size(); ++i) for_each_bit(i, words_[i] & ~without.words_[i], take);
   }
 
-  // And for those that both, of the same size, have.
+  // The same for chunks that both sets, of the same size, have.
   template <class Take>
   void for_each_common(const ChunkSet& other, Take&& take) const {
     FEDGE_CHECK(other.size_ == size_, "sets of the same chunks");
     for (std::size_t i = 0; i < words_.size(); ++i) for_each_bit(i, words_[i] & other.words_[i], take);
   }
 
-  // As ChunksHeld carries them: chunk i is bit i % 8 of byte i / 8.
+  // The encoding of ChunksHeld: chunk i is bit i % 8 of byte i / 8.
   std::vector<std::byte> bytes() const;
   // Nothing if these are not the bytes of a set of this size.
   static std::optional<ChunkSet> from_bytes(std::span<const std::byte> bytes, std::size_t size);

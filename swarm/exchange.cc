@@ -14,7 +14,7 @@ constexpr std::size_t kMaxQueuedSealed = protocol::kMaxQueuedControl / 4;
 
 }  // namespace
 
-// What one link sends of one object: says so when a chunk is written.
+// The chunks of one object on one link. It reports each chunk that was written to the link.
 class Exchange::Source final : public protocol::ChunkSource {
  public:
   Source(std::weak_ptr<Exchange> exchange, ClientId peer, const protocol::ObjectId& object,
@@ -48,7 +48,7 @@ void Exchange::step(const Peer::Input& input) {
 
 void Exchange::open(Object object, std::function<void(const Result<void>&)> done) {
   const protocol::Manifest manifest = object.manifest;
-  close(manifest.id());  // whoever opened it before has had its answer
+  close(manifest.id());  // its previous opener has had its result
   ChunkSet held(manifest.chunk_count());
   for (std::size_t i = 0; i < held.size(); ++i)
     if (object.sink->has(i)) held.add(i);
@@ -112,7 +112,7 @@ void Exchange::carry_out(const Peer::Exchange& effect) {
   callbacks.on_refused = [with](const protocol::ChunkRefused& refused) {
     with([&](Exchange& self, ClientId peer) { self.step(Peer::Refused{peer, refused}); });
   };
-  // One that fails is about to be closed, or fetches this object already: nothing will come over it.
+  // If this fails, the link is about to be closed or already fetches this object: nothing arrives over it.
   (void)link->second->exchange(
       object.manifest, std::make_shared<Source>(weak_from_this(), effect.peer, effect.object, object.source),
       object.sink, std::move(callbacks));
@@ -126,7 +126,8 @@ void Exchange::carry_out(const Peer::EndExchange& effect) {
 void Exchange::carry_out(const Peer::Send& effect) {
   const auto link = links_.find(effect.peer);
   if (link == links_.end()) return;
-  // Sealed chunks wait whole: on a line too slow for them they are given up, for others come over others.
+  // Sealed chunks are queued whole. If the link is too slow, they are dropped, since others arrive over other
+  // links.
   const bool sealed = std::holds_alternative<protocol::SealedChunk>(effect.message);
   if (sealed && link->second->queued() > kMaxQueuedSealed) return;
   link->second->send(effect.message);
@@ -135,7 +136,7 @@ void Exchange::carry_out(const Peer::Send& effect) {
 void Exchange::carry_out(const Peer::Ask& effect) {
   const auto link = links_.find(effect.peer);
   if (link == links_.end() || link->second->ask(effect.chunk)) return;
-  // Other fetches on the link have taken its credit.
+  // Other fetches have used up the link's credit.
   step(Peer::Refused{
       effect.peer,
       {effect.chunk.object,
@@ -156,14 +157,14 @@ void Exchange::carry_out(const Peer::SendSealed& effect) {
   if (opened == objects_.end() || link == links_.end()) return;
   std::vector<std::byte> bytes(opened->second.object.manifest.chunk_length(effect.chunk.index));
   if (!opened->second.object.source->read_part(effect.chunk.index, 0, bytes)) return;
-  // Who cannot be sealed to gets nothing: the tracker hears nothing of it.
+  // If sealing fails, the chunk is not sent; the tracker is not told.
   if (auto sealed = seal(effect.spray.key, pack(effect.chunk, bytes)))
     carry_out(Peer::Send{effect.spray.over,
                          protocol::SealedChunk{effect.swarm, effect.spray.to, std::move(*sealed)}});
 }
 
-// What cannot be opened, or is no chunk that is exchanged, is nobody's in particular: whoever passed it on
-// could not know.
+// Silently ignores a message that cannot be opened or holds no chunk that is exchanged: the relay could not
+// know.
 void Exchange::open_sealed(ClientId peer, const protocol::SealedChunk& message) {
   const auto packed = owner_.unseal(message.sealed);
   const auto parcel = packed ? unpack(*packed) : std::nullopt;

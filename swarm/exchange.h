@@ -1,6 +1,7 @@
-// Exchange: carries a Peer's decisions out over links: the shell that clients and the coordinator share. Its
-// owner makes the links and greets, keeps the clock and one timer, and says what is exchanged with whom. All
-// on one thread. A link's owner passes on what the peer says with received(), and unlinks before it lets go.
+// Exchange: the I/O adapter of Peer, for clients and the coordinator. It carries out a Peer's decisions over
+// links. Its owner creates and authorises the links, provides a clock and one timer, and decides what is
+// exchanged with whom. The owner must pass a link's messages to received() and call unlink() before it
+// releases a link. Single-threaded.
 #pragma once
 
 #include <functional>
@@ -22,10 +23,10 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   struct Owner {
     std::function<Time()> now;
-    std::function<void(std::optional<Time>)> arm;  // call expired() then; replaces what was said before
-    // Its link is to be closed, and it is not to come back.
+    std::function<void(std::optional<Time>)> arm;  // call expired() at that time; replaces the previous timer
+    // The owner must close this peer's link and must not accept it again.
     std::function<void(ClientId, const std::string& reason)> on_dropped;
-    // Whose sealed chunks these are, and how they are read; the coordinator gets none.
+    // The client that sealed chunks are for, and how to open them. The coordinator gets none.
     ClientId self = kCoordinator;
     std::function<Result<std::vector<std::byte>>(std::span<const std::byte>)> unseal = {};
   };
@@ -37,17 +38,17 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     std::shared_ptr<protocol::ChunkSink> sink;
     ChunkSet wanted;
     std::optional<Seeding> seeding;
-    std::optional<protocol::ObjectId> warmup = {};  // as Peer::Open
+    std::optional<protocol::ObjectId> warmup = {};  // see Peer::Open
   };
-  // Exchanges it until close(). `done` is called once: when every wanted chunk is there, perhaps at once, or
-  // when one could not be stored; the object stays open.
+  // Exchanges the object until close(). Calls `done` once: when all wanted chunks are stored, possibly at
+  // once, or when one could not be stored. In the first case the object stays open.
   void open(Object object, std::function<void(const Result<void>&)> done);
   void close(const protocol::ObjectId& object);
   bool is_open(const protocol::ObjectId& object) const { return objects_.contains(object); }
   void admit(const protocol::ObjectId& object, ClientId peer) { step(Peer::Admit{object, peer}); }
   void dismiss(const protocol::ObjectId& object, ClientId peer) { step(Peer::Dismiss{object, peer}); }
 
-  // A warm-up: see Peer.
+  // Warm-up inputs; see Peer.
   void begin_warmup(const protocol::WarmupPlan& plan, const protocol::ObjectId& own) {
     step(Peer::BeginWarmup{plan, own});
   }
@@ -56,11 +57,11 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   }
   void end_warmup(const protocol::ObjectId& swarm) { step(Peer::EndWarmup{swarm}); }
 
-  // An authorised link.
+  // Adds an authorised link.
   void link(ClientId peer, std::shared_ptr<protocol::Link> link);
   void unlink(ClientId peer);
   bool is_linked(ClientId peer) const { return links_.contains(peer); }
-  // Messages that are not a swarm's are not heeded.
+  // Ignores messages that do not belong to a swarm.
   void received(ClientId peer, const protocol::Message& message);
   void expired() { step(Expired{}); }
 

@@ -33,7 +33,7 @@ std::vector<Tracker::Tell> Tracker::join(const protocol::ObjectId& object,
   return tells;
 }
 
-// From its neighbours.
+// Removes the member from its neighbours.
 void Tracker::part(Swarm& swarm, const protocol::ObjectId& object, ClientId member,
                    std::vector<Tell>& tells) {
   const auto known = swarm.members.find(member);

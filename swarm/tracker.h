@@ -1,7 +1,7 @@
-// Tracker: who exchanges an object with whom, and for how long. The coordinator keeps it: newcomers get some
-// of the members as neighbours, drawn at random, and those get the newcomer. Who accepts no links is only
-// brought together with those who do. A member may go on giving the object to others after its task is done:
-// a swarm is over when the last task is. It knows no chunk. Not thread-safe.
+// Tracker: the coordinator's list of who exchanges an object with whom, and for how long. A newcomer gets
+// random members as neighbours, and they get the newcomer. Members that accept no connections are only paired
+// with members that do. A member may continue to serve the object after its task is done: a swarm ends with
+// its last task. The tracker handles no chunks. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +20,18 @@ class Tracker {
     ClientId to;
     protocol::SwarmMembers message;
   };
-  // For one task. The newcomer gets so many neighbours, if there are as many that it can have. Members are to
-  // be told before it: whom it connects to should know it. A member that joins again is told anew whom it
-  // has.
+  // Adds a member for one task, with up to `neighbours` neighbours. Returns the messages to send, in order:
+  // members first, so that they know the newcomer when it connects. A member that joins again gets new
+  // neighbours.
   std::vector<Tell> join(const protocol::ObjectId& object, const protocol::SwarmMember& newcomer,
                          std::size_t neighbours, Rng rng);
-  // One task of this member's is done. True: it was the last, the swarm is over.
+  // Ends one task of this member. True if it was the last, so that the swarm is over.
   bool done(const protocol::ObjectId& object, ClientId member);
   struct Left {
     std::vector<Tell> tells;
     std::vector<protocol::ObjectId> over;
   };
-  // It is gone, and so are its tasks.
+  // The member has disconnected: removes it and its tasks from all swarms.
   Left leave(ClientId member);
   bool has(const protocol::ObjectId& object) const { return swarms_.contains(object); }
 

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::size_t kFree = std::numeric_limits<std::size_t>::max();
 
-// Costs are negated scores. `row_price` and `column_price` stay such that no cost is below the sum of its two
-// prices, with equality where a row is assigned. Column 0 is a stand-in for the row that is being added.
+// Costs are negated scores. Invariant: no cost is below the sum of its row's and column's price, and they are
+// equal where a row is assigned. Column 0 stands for the row that is being added.
 class Prices {
  public:
   explicit Prices(const std::vector<std::vector<double>>& scores)

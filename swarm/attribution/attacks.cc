@@ -18,7 +18,7 @@ std::map<Pseudonym, std::vector<Pseudonym>> by_sender(std::span<const Observatio
   return descriptors;
 }
 
-// What each sender's share of each descriptor is, and when it came first.
+// Each sender's share of each descriptor, and the position of its first chunk.
 struct Features {
   Features(std::span<const Observation> seen, std::size_t descriptors) : all(descriptors) {
     for (const auto& [sender, sent] : by_sender(seen)) {
@@ -42,9 +42,9 @@ struct Features {
   }
 
   std::vector<Pseudonym> senders;
-  std::vector<double> total;               // chunks by sender
+  std::vector<double> total;               // number of chunks by sender
   std::vector<std::vector<double>> count;  // by sender and descriptor
-  std::vector<std::vector<double>> first;  // chunks of the sender before it
+  std::vector<std::vector<double>> first;  // number of the sender's chunks before the descriptor's first
   std::vector<double> all;                 // by descriptor
   double sum = 0;
 };
@@ -152,7 +152,7 @@ double success_rate(std::span<const Guess> guesses) {
 
 CoalitionRate coalition_rate(const std::vector<std::vector<Guess>>& guesses,
                              std::span<const Pseudonym> members) {
-  std::map<Pseudonym, bool> targets;  // whether a member guesses right
+  std::map<Pseudonym, bool> targets;  // whether some member guesses right
   double sum = 0;
   std::size_t with_targets = 0;
   for (const Pseudonym member : members) {

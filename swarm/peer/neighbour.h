@@ -1,5 +1,4 @@
-// Neighbour: how a peer stands to one to whom it has a link, for all objects together. A plain record; Peer
-// keeps it.
+// Neighbour: a peer's state for one linked neighbour, across all objects. A plain record owned by Peer.
 #pragma once
 
 #include <cstddef>
@@ -10,20 +9,20 @@
 namespace fedge::swarm {
 
 struct Neighbour {
-  bool choked = true;        // by it
-  bool interested = false;   // it is, in what is here
-  bool choking = true;       // it
-  bool interesting = false;  // it has been told so
-  std::size_t unsent = 0;    // bytes handed to its link and not written
-  // Chunks in this second and in the last one.
+  bool choked = true;        // it chokes this peer
+  bool interested = false;   // it is interested in this peer's chunks
+  bool choking = true;       // this peer chokes it
+  bool interesting = false;  // it was told that this peer is interested
+  std::size_t unsent = 0;    // bytes handed to its link and not yet written
+  // Chunks that arrived in the current second and in the previous one.
   std::size_t arrivals = 0;
   std::size_t arrivals_before = 0;
   std::uint64_t sent = 0;      // bytes since the last choice of slots
-  std::uint64_t received = 0;  // likewise
-  Time heard{};                // when it last sent a chunk, or was asked while nothing was under way
-  Time wait_until{};           // its link has no credit left for requests
+  std::uint64_t received = 0;  // bytes since the last choice of slots
+  Time heard{};                // last chunk from it, or first request while none was pending
+  Time wait_until{};           // until then its link has no credit for requests
   std::size_t asked_bytes = 0;
-  std::size_t asked = 0;  // chunks
+  std::size_t asked = 0;  // chunks requested from it
   std::size_t bad = 0;
   std::size_t strikes = 0;
   bool dropped = false;

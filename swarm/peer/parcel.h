@@ -1,5 +1,5 @@
-// Parcel: a chunk and its name as the bytes that are sealed: the object's id, the chunk's number (4 bytes,
-// the lowest first), its bytes. Pure functions.
+// Parcel: a chunk and its name as the bytes to seal: the object's id, the chunk's index (4 bytes,
+// little-endian) and the chunk's bytes. Pure functions.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ inline std::vector<std::byte> pack(const protocol::Chunk& chunk, std::span<const
   return packed;
 }
 
-// The bytes are within `packed`. Nothing if it is too short.
+// The result refers to bytes of `packed`. Nothing if it is too short.
 inline std::optional<std::pair<protocol::Chunk, std::span<const std::byte>>> unpack(
     std::span<const std::byte> packed) {
   protocol::Chunk chunk;

@@ -1,4 +1,4 @@
-// What a peer hears: objects that are opened and closed, links, members, and what neighbours have.
+// Peer: inputs for opened and closed objects, links and members, and neighbours' messages about their chunks.
 #include "swarm/peer/peer.h"
 
 #include <algorithm>
@@ -150,7 +150,7 @@ void Peer::end_share(Torrent& torrent, ClientId peer, Step&) {
   Neighbour& neighbour = neighbours_.at(peer);
   while (!share.offers.empty()) withdraw(torrent, share, share.offers.begin()->first);
   while (!share.asked.empty()) unask(torrent, peer, share.asked.begin()->first);
-  // What was cancelled is still on its way, and its link keeps count of that.
+  // Cancelled chunks may still arrive; their credit is the link's concern.
   for (const std::uint32_t chunk : share.cancelled) {
     neighbour.asked_bytes -= torrent.length(chunk);
     --neighbour.asked;
@@ -161,7 +161,7 @@ void Peer::end_share(Torrent& torrent, ClientId peer, Step&) {
 
 void Peer::tell_held(Torrent& torrent, ClientId peer, Step& step) {
   protocol::ChunksHeld held{torrent.id, shown(torrent, peer).bytes()};
-  // Who seeds an object shows what is wanted and nothing else.
+  // The coordinator, which seeds, must know which chunks this peer wants.
   if (peer == kCoordinator && !torrent.wanted.complete()) held.wanted = torrent.wanted.bytes();
   step.emit(Send{peer, std::move(held)});
 }
@@ -187,12 +187,12 @@ void Peer::on_message(ClientId peer, const protocol::ChunksHeld& message, Step& 
   if (!wants && !message.wanted.empty())
     return drop(peer, "it requested chunks that the object does not have", step);
   if (wants && torrent.seeding) share->wants = std::move(*wants);
-  // It began to exchange the object after it was told what is here, and has not heeded that.
+  // Repeats the announcement: the neighbour ignored the first one if it opened the object later.
   if (!std::exchange(share->heard, true)) tell_held(torrent, peer, step);
   has->for_each_without(share->has, [&](std::size_t chunk) {
     got_news(torrent, *share, static_cast<std::uint32_t>(chunk), step);
   });
-  // It may have lost some as well.
+  // The neighbour may also have lost chunks.
   share->has.for_each_without(*has, [&](std::size_t chunk) { --torrent.copies[chunk]; });
   share->has = *has;
   Neighbour& neighbour = neighbours_.at(peer);
@@ -249,7 +249,7 @@ void Peer::on_message(ClientId peer, const protocol::ChunkCancelled& message, St
 
 void Peer::strike(ClientId peer, const std::string& reason, Step& step) {
   const std::size_t strikes = ++neighbours_.at(peer).strikes;
-  // A new link does not make them forgotten.
+  // Keeps the strikes for the time after a reconnection.
   for (auto& [swarm, member] : warmups_) member.note_strikes(peer, strikes);
   if (strikes >= rules_.strikes) drop(peer, reason, step);
 }

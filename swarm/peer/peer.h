@@ -1,11 +1,11 @@
-// Peer: one member of swarms as a pure state machine (core/node.h), the same for clients, for the coordinator
-// that seeds a model, and in virtual time. Objects are opened and closed by its owner, who also says who is a
-// member; links come and go. It asks for the rarest chunk first, answers those neighbours that it does not
-// choke, at its upload limit, asks a second neighbour at the end, and drops those who send wrong bytes. A
-// seeder shows each chunk to one neighbour at first, so that it sends little more than one copy.
-// After Cohen, "Incentives build robustness in BitTorrent" (2003), sections 2.3 and 3; the seeder after
-// BitTorrent's super-seeding (BEP 16). Chunks are verified and stored by the shell before Arrived.
-// Cost: a step is O(chunks / 64) for each request it makes, O(neighbours) a second.
+// Peer: one member of swarms as a pure state machine (core/node.h), for clients, for the coordinator that
+// seeds a model, and in virtual time. Its owner opens and closes objects, and reports members and links. A
+// peer requests the rarest chunk first. It serves the neighbours that it does not choke, within its upload
+// limit. At the end it requests a chunk from a second neighbour too. It drops neighbours that send wrong
+// bytes. A seeder first shows each chunk to only one neighbour, so that it sends little more than one copy.
+// After Cohen, "Incentives build robustness in BitTorrent" (2003), sections 2.3 and 3; the seeder follows
+// BitTorrent's super-seeding (BEP 16). The I/O adapter verifies and stores chunks before Arrived. Cost:
+// O(chunks / 64) for each request, O(neighbours) per second.
 #pragma once
 
 #include <cstdint>
@@ -31,20 +31,20 @@ namespace fedge::swarm {
 class Peer {
  public:
   // --- inputs ---
-  // Exchange this object from now on. `held` is what is in the store, `wanted` what must come.
+  // Starts to exchange this object. `held`: chunks in the store. `wanted`: chunks that are needed.
   struct Open {
     protocol::Manifest manifest;
     ChunkSet held;
     ChunkSet wanted;
     std::optional<Seeding> seeding;
-    // Of a warm-up that has begun: until it ends nobody but its tracker is told what is here, and nothing is
-    // asked for but what that says.
+    // The object belongs to this warm-up, which has begun. Until it ends, chunks are announced only to its
+    // tracker and requested only on the tracker's order.
     std::optional<protocol::ObjectId> warmup;
   };
   struct Close {
     protocol::ObjectId object{};
   };
-  // Whom an open object is exchanged with, once there is a link.
+  // Adds or removes a member with which an open object is exchanged while it is linked.
   struct Admit {
     protocol::ObjectId object{};
     ClientId peer;
@@ -53,7 +53,7 @@ class Peer {
     protocol::ObjectId object{};
     ClientId peer;
   };
-  // A link to this peer is there, both have greeted; it is gone.
+  // A link to this peer is authorised; or it is closed.
   struct Linked {
     ClientId peer;
   };
@@ -68,7 +68,7 @@ class Peer {
     ClientId peer;
     protocol::ChunkRequest request;
   };
-  // A chunk that was asked for is in the store, or has the wrong bytes.
+  // A requested chunk has been stored, or has the wrong bytes.
   struct Arrived {
     ClientId peer;
     protocol::Chunk chunk;
@@ -83,7 +83,7 @@ class Peer {
     ClientId peer;
     protocol::Chunk chunk;
   };
-  // A warm-up, by the name of its swarm. What its tracker says goes as far as WarmupMember lets it.
+  // Warm-up inputs, identified by the swarm. WarmupMember limits what its tracker may order.
   struct BeginWarmup {
     protocol::WarmupPlan plan;
     protocol::ObjectId own{};
@@ -95,7 +95,7 @@ class Peer {
   struct EndWarmup {
     protocol::ObjectId swarm{};
   };
-  // A chunk that was sealed for this peer is in the store.
+  // A chunk that was sealed for this peer has been stored.
   struct Unsealed {
     protocol::Chunk chunk;
   };
@@ -103,7 +103,7 @@ class Peer {
                              Arrived, Refused, Sent, BeginWarmup, Slot, EndWarmup, Unsealed>;
 
   // --- effects ---
-  // From now on the link carries chunks of this object; or no more.
+  // Allow chunks of this object on the link; or end that.
   struct Exchange {
     ClientId peer;
     protocol::ObjectId object{};
@@ -129,25 +129,25 @@ class Peer {
     protocol::Chunk chunk;
     Error error;
   };
-  // Seal this chunk for `spray.to`, and send it over `spray.over`.
+  // Seal this chunk for `spray.to` and send it over `spray.over`.
   struct SendSealed {
     protocol::ObjectId swarm{};
     protocol::Chunk chunk;
     protocol::WarmupSlot::Spray spray;
   };
-  // It breaks the rules: close its link, and let it in no more.
+  // The peer breaks the rules: close its link and do not accept it again.
   struct Drop {
     ClientId peer;
     std::string reason;
   };
-  // Every wanted chunk is in the store.
+  // Every wanted chunk is stored.
   struct Completed {
     protocol::ObjectId object{};
   };
   using Effect = std::variant<Exchange, EndExchange, Send, Ask, SendChunk, RefuseChunk, SendSealed, Drop,
                               Completed, Event>;
 
-  // Whether a message is one between peers.
+  // Whether the message is one between peers.
   static bool understands(const protocol::Message& message);
 
   explicit Peer(const PeerRules& rules) : rules_(rules), pace_(rules.upload_limit) {}
@@ -155,22 +155,22 @@ class Peer {
   void step(const Input& input, const StepContext& context, std::vector<Effect>& effects);
   std::optional<Time> next_deadline() const;
 
-  // Of chunks, counted as they are handed to a link and as they come.
+  // Totals over chunks, counted when they are handed to a link or arrive.
   struct Figures {
-    std::uint64_t sent = 0;  // bytes, likewise
+    std::uint64_t sent = 0;  // bytes
     std::uint64_t received = 0;
-    std::uint64_t from_coordinator = 0;  // of them
-    std::uint64_t twice = 0;             // of them: what was there already
+    std::uint64_t from_coordinator = 0;  // bytes of `received`
+    std::uint64_t twice = 0;             // bytes of `received` that were already held
     std::uint64_t bad = 0;               // chunks with wrong bytes
   };
   const Figures& figures() const { return figures_; }
-  // Null if it is not open.
+  // Null if the object is not open.
   const Torrent* torrent(const protocol::ObjectId& object) const;
-  // Whether a chunk that was sealed for this peer, and came over that one, is to be kept.
+  // Whether to keep a chunk that was sealed for this peer and came over neighbour `peer`.
   bool takes_sealed(ClientId peer, const protocol::ObjectId& swarm, const protocol::Chunk& chunk) const;
 
  private:
-  struct Step;  // context and effects of the step in hand
+  struct Step;  // context and effects of the current step
   void on(const Expired&, Step&);
   void on(const Open&, Step&);
   void on(const Close&, Step&);
@@ -193,9 +193,9 @@ class Peer {
   void on_message(ClientId peer, const protocol::ChunkCancelled& message, Step&);
   void on_message(ClientId peer, const protocol::SealedChunk& message, Step&);
 
-  // Warm-ups (peer_warmup.cc); the first is null outside of one.
+  // Warm-ups (peer_warmup.cc). warmup_of() is null if the object is not in one.
   const WarmupMember* warmup_of(const Torrent& torrent) const;
-  // What a neighbour may know to be here.
+  // The chunks that are announced to a neighbour.
   ChunkSet shown(const Torrent& torrent, ClientId peer) const;
   bool may_ask_for(const Torrent& torrent, ClientId peer, std::uint32_t chunk) const;
   void note(Torrent& torrent, std::uint32_t chunk);
@@ -213,7 +213,7 @@ class Peer {
   // Download (peer_download.cc)
   void ask_all(Step&);
   void ask(ClientId peer, Neighbour& neighbour, Step&);
-  // At the end: one that somebody else has been asked for, too long ago.
+  // In the endgame: a chunk that one other neighbour was asked for too long ago.
   std::optional<std::uint32_t> pick_again(const Torrent& torrent, ClientId peer, const Share& share,
                                           Time now) const;
   void unask(Torrent& torrent, ClientId peer, std::uint32_t chunk);
@@ -236,8 +236,8 @@ class Peer {
   UploadPace pace_;
   std::map<protocol::ObjectId, Torrent> torrents_;
   std::map<protocol::ObjectId, WarmupMember> warmups_;
-  std::map<ClientId, Neighbour> neighbours_;  // that are linked
-  std::optional<ClientId> turn_;              // whom a chunk was last sent to
+  std::map<ClientId, Neighbour> neighbours_;  // linked
+  std::optional<ClientId> turn_;              // receiver of the last chunk
   std::optional<ClientId> optimistic_;
   Time next_tick_{};
   Time next_choice_{};

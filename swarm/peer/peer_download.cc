@@ -1,4 +1,4 @@
-// What a peer asks for, and what comes.
+// Peer: requests for chunks, and arriving chunks.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -8,7 +8,7 @@
 namespace fedge::swarm {
 namespace {
 
-// What the tracker of a warm-up has said to ask this neighbour for.
+// The next chunk that the warm-up's tracker has ordered from this neighbour.
 std::optional<std::uint32_t> next_order(Torrent& torrent, ClientId peer, const Share& share, bool own) {
   const auto ordered = torrent.ordered.find(peer);
   if (!share.heard || ordered == torrent.ordered.end()) return std::nullopt;
@@ -20,7 +20,7 @@ std::optional<std::uint32_t> next_order(Torrent& torrent, ClientId peer, const S
   return *chunks.begin();
 }
 
-// The rarest chunk that nobody has been asked for.
+// The rarest chunk that the neighbour has and that was requested from no one.
 std::optional<std::uint32_t> pick(const Torrent& torrent, const Share& share) {
   std::optional<std::uint32_t> best;
   torrent.missing.for_each_common(share.has, [&](std::size_t index) {
@@ -28,7 +28,7 @@ std::optional<std::uint32_t> pick(const Torrent& torrent, const Share& share) {
     const auto rank = [&](std::uint32_t which) {
       return std::pair(torrent.copies[which], torrent.order[which]);
     };
-    // What it has been asked for before is on its way from it, or cancelled.
+    // Chunks requested from it before are still in flight or cancelled.
     if (share.cancelled.contains(chunk) || share.asked.contains(chunk)) return;
     if (!best || rank(chunk) < rank(*best)) best = chunk;
   });
@@ -132,8 +132,8 @@ void Peer::ask_all(Step& step) {
   for (auto& [peer, neighbour] : neighbours_) ask(peer, neighbour, step);
 }
 
-// As many as it sends in one to two seconds are under way: its line does not idle, and what is asked for is
-// not decided long before it comes.
+// Keeps as many requests pending as the neighbour serves in one to two seconds. Its line is then never idle,
+// and chunks are chosen not long before they arrive.
 void Peer::ask(ClientId peer, Neighbour& neighbour, Step& step) {
   if (neighbour.dropped || step.now() < neighbour.wait_until) return;
   const std::size_t most = std::min(protocol::kMaxOutstandingChunks,
@@ -143,7 +143,7 @@ void Peer::ask(ClientId peer, Neighbour& neighbour, Step& step) {
     const WarmupMember* warmup = warmup_of(torrent);
     if ((torrent.complete() && warmup == nullptr) || found == torrent.shares.end()) continue;
     Share& share = found->second;
-    // What is ordered is asked for at once, and answered by who chokes as well.
+    // Ordered chunks are requested at once; neighbours serve them even while they choke.
     const bool ordered = warmup != nullptr;
     const bool own = ordered && warmup->own() == id;
     if (neighbour.choked && !ordered) continue;
@@ -188,7 +188,7 @@ bool Peer::wants_from(ClientId peer) const {
     const auto share = torrent.shares.find(peer);
     if (torrent.complete() || torrent.warmup || share == torrent.shares.end() || !share->second.heard)
       return false;
-    // It shows what it has one by one.
+    // The coordinator announces its chunks one by one, so its set is incomplete.
     if (peer == kCoordinator) return true;
     bool wanted = false;
     torrent.wanted.for_each_without(
@@ -204,7 +204,7 @@ void Peer::show_interest(ClientId peer, Neighbour& neighbour, Step& step) {
   step.emit(Send{peer, protocol::SwarmState{neighbour.choking, interesting}});
 }
 
-// Whoever has everything need not know, but for the coordinator, which counts copies.
+// Skips neighbours that have everything, except the coordinator, which counts copies.
 void Peer::announce(Step& step) {
   announce_at_.reset();
   for (auto& [id, torrent] : torrents_) {

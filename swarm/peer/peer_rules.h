@@ -1,5 +1,5 @@
-// What a peer of a swarm keeps to. The defaults suit members of one run, who have no reason to hold back; the
-// file says beside each what it costs the others when a neighbour does.
+// Rules of a peer of a swarm. The defaults suit members of one run, who have no reason to withhold chunks.
+// Where a neighbour may misbehave, the comment states the cost.
 #pragma once
 
 #include <cstddef>
@@ -10,23 +10,23 @@
 
 namespace fedge::swarm {
 
-// The coordinator as a member of a swarm: it has a number like every other.
+// The coordinator's number as a member of swarms.
 inline constexpr ClientId kCoordinator{0xffff'ffff};
 
 struct PeerRules {
-  std::uint64_t upload_limit = 0;  // bytes of chunks a second; 0: none
-  // Neighbours that are sent chunks at a time, the optimistic one among them.
+  std::uint64_t upload_limit = 0;  // bytes of chunks per second; 0: no limit
+  // Number of neighbours served at a time, including the optimistic one.
   std::size_t upload_slots = 16;
-  Duration rechoke = seconds(10);     // until the slots are given out anew
-  Duration optimistic = seconds(30);  // until somebody else is tried
-  // A neighbour that has not sent anything for so long, although it was asked: others are asked as well. A
-  // silent one costs so much once.
+  Duration rechoke = seconds(10);     // interval at which slots are reassigned
+  Duration optimistic = seconds(30);  // interval at which the optimistic slot is reassigned
+  // A neighbour that has pending requests and sends nothing for this long: its chunks are requested from
+  // others too. A silent neighbour costs this delay once.
   Duration snub = seconds(10);
-  // When nothing else is left to ask for, so long a chunk may be waited for before another is asked as well.
+  // In the endgame, when every missing chunk was requested: a chunk is requested again after this time.
   Duration endgame = seconds(2);
-  Duration announce = std::chrono::milliseconds(50);  // what has come is told at once for so long
-  std::size_t bad_chunks = 3;                         // with wrong bytes: then the neighbour is dropped
-  std::size_t strikes = 16;                           // of other kinds, likewise
+  Duration announce = std::chrono::milliseconds(50);  // arrivals are collected for this long
+  std::size_t bad_chunks = 3;                         // chunks with wrong bytes before a neighbour is dropped
+  std::size_t strikes = 16;                           // other violations before a neighbour is dropped
 };
 
 }  // namespace fedge::swarm

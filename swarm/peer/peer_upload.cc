@@ -1,4 +1,4 @@
-// Whom a peer sends to, and when; and what a seeder shows to whom.
+// Peer: which neighbours are served and when, and the chunks that a seeder shows to each neighbour.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -9,8 +9,8 @@
 namespace fedge::swarm {
 namespace {
 
-// Of the chunks that are wanted the one of which there are fewest; one that nobody has and nobody is about to
-// get, or as many as the seeder may send.
+// Returns the wanted chunk with the fewest copies, including those on offer. A chunk that has copies is
+// returned only while the seeder's budget of copies lasts, or if the neighbour is starved.
 std::optional<std::uint32_t> pick_offer(const Torrent& torrent, const Share& share) {
   std::optional<std::tuple<std::size_t, std::uint32_t, std::uint32_t>> best;
   torrent.held.for_each_without(share.has, [&](std::size_t index) {
@@ -35,7 +35,7 @@ void Peer::on(const Requested& requested, Step& step) {
   const protocol::ChunkRequest& request = requested.request;
   Torrent* torrent = find(request.object);
   Share* share = find_share(request.object, requested.peer);
-  if (share == nullptr) return;  // the link answers what is no longer exchanged
+  if (share == nullptr) return;  // the link answers requests for objects that are not exchanged
   for (std::uint32_t i = 0; i < request.count; ++i) {
     const protocol::Chunk chunk{request.object, request.first + i};
     if (neighbours_.at(requested.peer).choking && !torrent->warmup) {
@@ -67,7 +67,7 @@ void Peer::on(const Sent& sent, Step&) {
   neighbour->second.unsent -= std::min(neighbour->second.unsent, torrent->length(sent.chunk.index));
 }
 
-// In turn, so that a neighbour with many requests does not hold up one with few.
+// Serves neighbours in turn, so that one with many requests does not delay one with few.
 void Peer::serve(Step& step) {
   bool any = !neighbours_.empty();
   while (any && pace_.ready(step.now())) {
@@ -120,8 +120,8 @@ void Peer::set_choking(ClientId peer, Neighbour& neighbour, bool choking, Step& 
   }
 }
 
-// Those who have given most, or, where nothing is lacking, those who take fastest; and one more, who may
-// prove better than they.
+// Chooses the neighbours that sent the most or, if nothing is missing, those that receive the fastest. The
+// optimistic slot goes to one more, which may prove better.
 void Peer::choose_slots(Step& step) {
   next_choice_ = step.now() + rules_.rechoke;
   const bool lacking =
@@ -155,7 +155,7 @@ void Peer::choose_slots(Step& step) {
   fill_slots(step);
 }
 
-// Whoever begins to want something need not wait for the next choice where there is room.
+// Gives free slots to newly interested neighbours without waiting for the next choice.
 void Peer::fill_slots(Step& step) {
   std::size_t taken = 0;
   for (const auto& [peer, neighbour] : neighbours_)
@@ -172,7 +172,7 @@ void Peer::offer_all(Step& step) {
   for (auto& [id, torrent] : torrents_) {
     if (!torrent.seeding) continue;
     for (auto& [peer, share] : torrent.shares) {
-      // Somebody who neither asks for it nor says that it has come holds it up.
+      // Withdraws offers that a neighbour neither requests nor reports as received.
       std::vector<std::uint32_t> late;
       for (const auto& [chunk, since] : share.offers)
         if (step.now() - since >= rules_.snub &&

@@ -1,5 +1,5 @@
-// What a peer does in a warm-up: asks for what the tracker says, sends what the gate lets out, sprays, and
-// passes on what neighbours have sealed for others.
+// Peer in a warm-up: requests what the tracker orders, sends what the gate releases, sprays, and relays
+// chunks that neighbours have sealed for others.
 #include <utility>
 
 #include "swarm/peer/step.h"
@@ -33,7 +33,7 @@ void Peer::on(const Slot& slot, Step& step) {
   for (const protocol::WarmupSlot::Ask& ask : slot.orders.asks) {
     Torrent* torrent = find(ask.object);
     if (torrent == nullptr || torrent->warmup != slot.swarm || !member.is_neighbour(ask.from)) continue;
-    // Somebody who does not send it may have been asked for it before. An own one is got like others.
+    // An earlier neighbour may not have sent the chunk. Own chunks are requested like others.
     const bool own = ask.object == member.own() && ask.chunk < torrent->held.size();
     if (own || (torrent->wanted.has(ask.chunk) && !torrent->held.has(ask.chunk)))
       torrent->ordered[ask.from].insert(ask.chunk);
@@ -63,7 +63,7 @@ void Peer::on(const Unsealed& unsealed, Step& step) {
   take(*torrent, unsealed.chunk.index, step);
 }
 
-// The shell has kept what is for this peer.
+// The I/O adapter has already handled messages for this peer.
 void Peer::on_message(ClientId peer, const protocol::SealedChunk& message, Step& step) {
   const auto known = warmups_.find(message.swarm);
   if (known == warmups_.end()) return;
@@ -79,7 +79,7 @@ const WarmupMember* Peer::warmup_of(const Torrent& torrent) const {
   return torrent.warmup ? &warmups_.at(*torrent.warmup) : nullptr;
 }
 
-// A seeder shows its chunks one by one; in a warm-up the tracker alone is told.
+// A seeder shows its chunks one by one. In a warm-up, only the tracker gets announcements.
 ChunkSet Peer::shown(const Torrent& torrent, ClientId peer) const {
   const WarmupMember* warmup = warmup_of(torrent);
   if (!torrent.seeding && warmup == nullptr) return torrent.held;
@@ -91,7 +91,7 @@ ChunkSet Peer::shown(const Torrent& torrent, ClientId peer) const {
   return shown;
 }
 
-// In a warm-up a neighbour asks for what it has not been told of: the tracker has.
+// In a warm-up, neighbours request chunks that only the tracker has told them about.
 bool Peer::may_ask_for(const Torrent& torrent, ClientId peer, std::uint32_t chunk) const {
   if (!torrent.held.has(chunk)) return false;
   if (const WarmupMember* warmup = warmup_of(torrent))
@@ -99,7 +99,7 @@ bool Peer::may_ask_for(const Torrent& torrent, ClientId peer, std::uint32_t chun
   return !torrent.seeding || torrent.shares.at(peer).shown.has(chunk);
 }
 
-// It is here from now on, and the neighbours are to know.
+// Records a new chunk for the next announcement.
 void Peer::note(Torrent& torrent, std::uint32_t chunk) {
   if (!torrent.warmup) return torrent.fresh.push_back(chunk);
   for (const protocol::Chunk& news : warmups_.at(*torrent.warmup).receive({torrent.id, chunk}))

@@ -1,4 +1,4 @@
-// Private to Peer: what each part of a step needs, and the constants they share.
+// Private to Peer: the context of a step, and shared constants.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 namespace fedge::swarm {
 
 inline constexpr Duration kTick = seconds(1);
-// Requests to a neighbour that has not sent much yet.
+// Minimum number of pending requests to a neighbour, used until it has sent more.
 inline constexpr std::size_t kFewestAsked = 2;
-// Chunks that a seeder shows to a neighbour before it has got them.
+// Maximum number of chunks that a seeder offers to a neighbour at a time.
 inline constexpr std::size_t kOffers = 4;
-// Bytes handed to a link before it has written them; or one chunk.
+// Maximum number of bytes handed to a link and not yet written, unless it is a single chunk.
 inline constexpr std::size_t kMaxUnsent = 1 << 20;
 
 struct Peer::Step {

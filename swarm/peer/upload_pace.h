@@ -1,5 +1,5 @@
-// UploadPace: an upload limit as a token bucket. What was not used is saved up for a tenth of a second, so
-// that a timer that fires late costs nothing and a pause is not followed by a flood.
+// UploadPace: an upload limit as a token bucket. It saves unused credit for a tenth of a second: a late timer
+// costs nothing, and no burst follows a pause.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@ namespace fedge::swarm {
 
 class UploadPace {
  public:
-  // Bytes a second; 0: no limit.
+  // 0: no limit.
   explicit UploadPace(std::uint64_t bytes_per_second) : rate_(bytes_per_second) {}
 
   bool limited() const { return rate_ > 0; }
   // Whether something may be sent now.
   bool ready(Time now) const { return rate_ == 0 || next_ <= now; }
-  // When it may, if it may not yet.
+  // The time from which something may be sent.
   Time next() const { return next_; }
   void spend(std::size_t bytes, Time now) {
     if (rate_ == 0) return;

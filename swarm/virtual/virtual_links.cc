@@ -96,7 +96,7 @@ void VirtualLinks::carry_out(ClientId id, const Peer::Send& effect) {
   deliver(id, effect.peer, [this, id, effect] { step(effect.peer, Peer::Received{id, effect.message}); });
 }
 
-// The other end of a link answers by itself what is not exchanged.
+// A link itself answers requests for objects that are not exchanged.
 void VirtualLinks::carry_out(ClientId id, const Peer::Ask& effect) {
   if (!linked(id, effect.peer)) return;
   const protocol::ChunkRequest request{effect.chunk.object, effect.chunk.index, 1};
@@ -121,7 +121,7 @@ void VirtualLinks::carry_out(ClientId id, const Peer::SendChunk& effect) {
                  }));
 }
 
-// Nothing is sealed here; it takes the line like a chunk.
+// Nothing is encrypted here; the message takes as long as a chunk.
 void VirtualLinks::carry_out(ClientId id, const Peer::SendSealed& effect) {
   send_sealed(id, effect.spray.over, {effect.swarm, effect.spray.to, pack(effect.chunk, {})});
 }

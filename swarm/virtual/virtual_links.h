@@ -1,6 +1,6 @@
-// VirtualLinks: peers in virtual time and the links between them: carries out what they decide, as Exchange
-// does over real ones. Chunks are numbers here and have no bytes. What a network takes, and what happens
-// when, is its owner's to say. For the simulator, and for tests of Peer.
+// VirtualLinks: peers in virtual time and the links between them. It carries out the peers' decisions, as
+// Exchange does over real links. Chunks have no bytes here. Its owner provides the network, which determines
+// times. For the simulator and for tests of Peer.
 #pragma once
 
 #include <cstddef>
@@ -25,30 +25,30 @@ class VirtualLinks {
    public:
     virtual ~Network() = default;
     virtual Time now() const = 0;
-    // Later than now(), or after what is already to happen now.
+    // Schedules `what` for `when`; if that is now(), after everything already scheduled for now.
     virtual void at(Time when, Happening what) = 0;
-    // How long a message is on its way.
+    // Time that a message takes.
     virtual Duration latency(ClientId from, ClientId to) const = 0;
-    // A chunk in a frame of so many bytes goes: `sent` when the sender's line has taken it, `arrived` when it
-    // is there.
+    // Sends a chunk in a frame of this size. Calls `sent` when the sender's line has taken it, and `arrived`
+    // at the end.
     virtual void chunk(ClientId from, ClientId to, std::size_t bytes, Happening sent, Happening arrived) = 0;
   };
   struct Callbacks {
     std::function<void(ClientId, const protocol::ObjectId&)> on_completed;
-    // `by` wants nothing more of it: their link is gone.
+    // `by` has dropped the other peer; their link is closed.
     std::function<void(ClientId by, ClientId dropped, const std::string& reason)> on_dropped = {};
-    // True: the effect has been dealt with otherwise, as by a peer that does not keep to the rules.
+    // Returns true if it has handled the effect itself, for example to simulate a peer that breaks the rules.
     std::function<bool(ClientId, const Peer::Effect&)> instead = {};
   };
   VirtualLinks(Network& network, Callbacks callbacks) : network_(network), callbacks_(std::move(callbacks)) {}
 
   void add(ClientId peer, const PeerRules& rules, const Rng& rng) { nodes_.try_emplace(peer, rules, rng); }
-  // And its links.
+  // Removes the peer and its links.
   void remove(ClientId peer);
   bool has(ClientId peer) const { return nodes_.contains(peer); }
   const Peer& peer(ClientId peer) const { return nodes_.at(peer).peer; }
 
-  // Both know of it at once.
+  // Both peers are informed at once.
   void link(ClientId a, ClientId b);
   void unlink(ClientId a, ClientId b);
   bool linked(ClientId a, ClientId b) const;
@@ -67,7 +67,8 @@ class VirtualLinks {
   };
   void arm(ClientId id, Node& node);
   void send_sealed(ClientId from, ClientId to, const protocol::SealedChunk& message);
-  // At the other end, unless the link is another one by then.
+  // deliver(): calls `what` at the other end after the latency. on_link(): wraps it so that it has no effect
+  // once the link is another one.
   void deliver(ClientId from, ClientId to, Happening what);
   Happening on_link(ClientId a, ClientId b, Happening what);
   void carry_out(ClientId id, const Peer::Exchange& effect);
@@ -84,7 +85,7 @@ class VirtualLinks {
   Network& network_;
   Callbacks callbacks_;
   std::map<ClientId, Node> nodes_;
-  std::map<std::pair<ClientId, ClientId>, std::uint64_t> links_;  // the lower number first
+  std::map<std::pair<ClientId, ClientId>, std::uint64_t> links_;  // by the lower client number first
   std::uint64_t next_link_ = 0;
 };
 
