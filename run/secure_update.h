@@ -1,8 +1,8 @@
-// Updates that are summed in secret: how a client's values become masked integers, and how those become the
-// exact sum that an aggregator takes. The same in the daemons and in the simulator. A masked update has its
-// words, packed over what it masks, and scalars: its weight in each cell of the session (0 where it trains
-// nothing), then loss * samples in units of 2^-16, then its samples; all modulo 2^64, words modulo 2^32 or
-// 2^64. Where too few train a parameter it is in no cell, and nobody sends it.
+// Masked updates: converts a client's values to masked integers, and the sum of those to the exact sum that
+// an aggregator accepts. The daemons and the simulator use the same code. A masked update has words, packed
+// over the parameters that it masks, and scalars. The scalars are its weight in each cell of the session (0
+// where it trains nothing), then loss * samples in units of 2^-16, then its samples. Scalars are modulo 2^64,
+// words modulo 2^32 or 2^64. A parameter that too few clients train is in no cell, and no client sends it.
 #pragma once
 
 #include <cstddef>
@@ -25,43 +25,41 @@
 
 namespace fedge::run {
 
-// Beyond the weights of its cells.
+// Scalars besides the weights of the cells.
 inline constexpr std::size_t kSecureFigures = 2;
 
-// What a client has trained.
+// A client's trained update before masking.
 struct PlainUpdate {
   const Coverage* coverage = nullptr;
-  std::span<const float> values;  // packed over it
-  SampleCount samples;            // 0: nothing came of it, and it counts for nothing
-  double loss = 0;                // mean of its training
-  Rng rounding{0};                // its own; used by words of 32 bits
-  // Where the client's noise comes from; needed if the run's clients add some.
+  std::span<const float> values;  // packed over the coverage
+  SampleCount samples;            // 0: training failed, and the update counts for nothing
+  double loss = 0;                // mean training loss
+  Rng rounding{0};                // the client's own stream; used by 32-bit words
+  // Source of the client's noise; required if the run's clients add noise.
   std::optional<PrivateSum::Noise> noise = {};
 };
 struct MaskedUpdate {
   Coverage coverage;
   std::vector<std::byte> words;
   std::vector<std::uint64_t> scalars;
-  std::optional<std::uint64_t> release =
-      {};                           // what its noise is known by (privacy::release_id), if it has some
-  std::optional<Error> fault = {};  // why it is of zeros; for the client alone
+  std::optional<std::uint64_t> release = {};  // release id of its noise (privacy::release_id), if any
+  std::optional<Error> fault = {};            // why its values are zeros; stays with the client
 };
-// With differential privacy the update is clipped, and of loss and samples nothing is told. Whether an update
-// can be summed tells of its values, so it always is: a value beyond the run's max_abs counts as that, and an
-// update that is not finite is masked as zeros of weight 0. Where a norm makes all weigh the same, zeros have
-// that weight and the client's usual noise.
-// kUnsupported if the noise is more than the sampler makes.
+// Masks an update. With differential privacy it is clipped, and loss and samples are not reported. A refusal
+// would reveal something about the values, so every update is masked: a value beyond the run's max_abs is
+// clamped, and an update that is not finite is masked as zeros of weight 0. If a clipping norm gives all
+// updates the same weight, such zeros have this weight and the usual noise. kUnsupported if the sampler
+// cannot generate this much noise.
 Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::MaskingSpec& spec,
                                  const privacy::Masking& masking, Parallel& parallel);
 
-// That so many updates may weigh this together, in each cell: nobody sees what each of them weighs, so that
-// one may have what the others leave. kInvalid if they may not.
+// Checks the total weight of this number of updates in each cell. Single weights are hidden, so one update
+// may use what the others leave. kInvalid if a total is too large.
 Result<void> check_weights(const privacy::MaskingSpec& spec, std::span<const std::uint64_t> weights,
                            std::size_t updates);
 
-// The running sum of a session's masked updates. Memory: a word for each parameter that is summed, whatever
-// the number of updates; where its words have 32 bits three times as much once they are unmasked. Externally
-// synchronised.
+// The running sum of a session's masked updates. Memory: a word for each summed parameter, for any number of
+// updates; with 32-bit words three times as much after unmasking. Externally synchronised.
 class SecureSum {
  public:
   SecureSum(const privacy::MaskingSpec& spec, std::vector<Range> cells);
@@ -74,11 +72,11 @@ class SecureSum {
     std::span<const std::uint64_t> scalars;  // as many as scalars()
   };
   std::size_t scalars() const { return scalars_.size(); }
-  // An error is that of `read`: the sum is of no use then.
+  // Errors are those of `read`; after an error the sum must not be used.
   Result<void> add(const Masked& update);
   std::size_t updates() const { return updates_; }
 
-  // What is left without the masks.
+  // The sum without the masks.
   struct Plain {
     std::vector<Range> cells;
     std::vector<std::uint64_t> weights;
@@ -89,24 +87,24 @@ class SecureSum {
 
     aggregation::ExactSum view() const { return {cells, weights, sums.span(), updates}; }
   };
-  // Ends the sum's use. kUnavailable if none of the updates has a weight; kInvalid if what comes out is no
-  // sum of updates of these rules: somebody has sent another update than it should, or its masks were others.
+  // Consumes the sum. kUnavailable if all updates have weight 0. kInvalid if the result is no sum of updates
+  // under these rules: a client has sent a wrong update or used wrong masks.
   Result<Plain> unmask(const privacy::SumMasks& masks, Parallel& parallel) &&;
 
  private:
   template <class Word>
   Result<void> add_words(Word* sums, const Masked& update);
-  // Their bits as unsigned integers, which wrap.
+  // The 64-bit sums as unsigned integers, which wrap.
   std::span<std::uint64_t> wide_words() {
     return {reinterpret_cast<std::uint64_t*>(wide_.data()), wide_.size()};
   }
-  // Where a parameter is in the packed sums.
+  // Position of a parameter in the packed sums.
   std::size_t position_of(std::size_t parameter) const;
 
   privacy::MaskingSpec spec_;
   std::vector<Range> cells_;
-  std::vector<std::size_t> positions_;  // of the cells
-  AlignedBuffer<std::int64_t> wide_;    // one of these
+  std::vector<std::size_t> positions_;  // first position of each cell
+  AlignedBuffer<std::int64_t> wide_;    // either wide_ or narrow_ is used
   AlignedBuffer<std::uint32_t> narrow_;
   std::vector<std::uint64_t> scalars_;
   std::size_t updates_ = 0;

@@ -16,7 +16,7 @@ std::span<float> as_floats(std::span<std::byte> bytes) {
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
 
-// Several stretches of memory as one payload, its end filled up to a whole number of values with zeros.
+// Several stretches of memory as one payload, padded with zeros to a whole number of floats.
 class Memory {
  public:
   explicit Memory(std::vector<std::span<std::byte>> spans) : spans_(std::move(spans)) {
@@ -46,7 +46,7 @@ class Memory {
   std::size_t size_ = 0;
 };
 
-// The model as a rule reads it.
+// Lets a rule read the stored model.
 class StoredModel final : public aggregation::UpdateValues {
  public:
   explicit StoredModel(std::shared_ptr<protocol::StoredObject> object) : object_(std::move(object)) {}
@@ -67,7 +67,7 @@ std::shared_ptr<const AdapterLayout> shared_adapters(const learn::Model& model) 
 
 std::size_t TrackModel::contributors(const RunConfig& config) {
   if (config.strategy.schedule.buffered) return config.strategy.schedule.buffer_size;
-  // Where uploads are drawn, everybody who was selected counts, at least as zeros.
+  // If uploads are drawn, every selected client counts, at least as zeros.
   const double selected =
       std::ceil(static_cast<double>(config.sampling.clients_per_round) * config.sampling.over_selection);
   return static_cast<std::size_t>(
@@ -165,7 +165,7 @@ Result<TrackModel> TrackModel::restored(const Saved& saved) const {
     return Error{ErrorCode::kCorrupt, "the stored state of this run belongs to another strategy"};
   std::uint64_t offset = 0;
   for (const auto span : spans) {
-    if (span.empty()) continue;  // nothing was kept if all of them are
+    if (span.empty()) continue;  // an empty state has no saved object
     FEDGE_TRY_VOID(saved.memory->read_bytes(offset, span));
     offset += span.size();
   }
@@ -218,7 +218,7 @@ Result<void> TrackModel::add_sum(const aggregation::ExactSum& sum) {
   return {};
 }
 
-// Another track that began as this object holds it still: the store forgets it, its user does not.
+// Other tracks may still hold the old object; it then stays readable although the store removes its id.
 Result<void> TrackModel::replace(std::shared_ptr<protocol::StoredObject>& object, const Fill& fill) {
   protocol::Manifest shape;
   shape.layout = model_->layout()->hash();
@@ -273,14 +273,14 @@ Result<void> TrackModel::prepare(const PrivateSum::Noise* noise) {
   return aggregator_->prepare(*parallel_);
 }
 
-// A private round is noise, too, where nobody's update has come: that nobody has taken part is not to be
-// seen. But where noise comes with updates, there is none.
+// With differential privacy a round without updates also adds noise, to hide that no client took part. If the
+// noise comes with the updates (kDistributed), there is none.
 Result<void> TrackModel::move_model(const PrivateSum::Noise* noise) {
   not_aggregated_.reset();
   const bool noise_is_here =
       config_->privacy.of_sums() && config_->privacy.kind != DifferentialPrivacySpec::Kind::kDistributed;
   if (updates_ == 0 && !noise_is_here) return {};
-  // Once a round: what a rule carries to the next moves with it.
+  // prepare() runs once a round, because it also advances the rule's state.
   if (const auto prepared = prepared_ ? Result<void>() : prepare(noise); !prepared) {
     if (prepared.error().code != ErrorCode::kUnavailable) return prepared.error();
     not_aggregated_ = prepared.error();

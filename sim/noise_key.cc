@@ -12,7 +12,7 @@ SecretKey noise_key(std::uint64_t seed, std::optional<ClientId> client) {
   return SecretKey::from_seed(sha256("fedge simulated noise " + std::to_string(seed) + " of " + who));
 }
 
-// As of the first run of a coordinator that has this key.
+// Uses the key of a coordinator's first run with this machine key.
 void take_noise_key(server::RunState& state) {
   const Secret machine(noise_key(state.config().seed).seed());
   state.take_noise_key(privacy::run_noise_root(machine, 1));

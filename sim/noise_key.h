@@ -1,5 +1,6 @@
-// Where the noise of a simulated run comes from: its seed, so that the same file and seed make the same
-// model. Whoever knows the seed knows the noise; that a federation's is a secret is the only difference.
+// Noise keys of a simulated run, derived from its seed, so that the same file and seed give the same model.
+// Anyone who knows the seed knows the noise; in a federation the keys are secret. There is no other
+// difference.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,11 @@
 
 namespace fedge::sim {
 
-// Of a client, or of the coordinator.
+// The machine key for noise of a client, or of the coordinator.
 SecretKey noise_key(std::uint64_t seed, std::optional<ClientId> client = {});
-// Gives the run's state the key of the coordinator's noise and draws; before its engine is made.
+// Gives the run's state the coordinator's key for noise and draws. Call it before making the engine.
 void take_noise_key(server::RunState& state);
-// What a client's noise in the run goes by: it is the first of its runs.
+// Root of a client's noise in the run, which counts as the first run of its key.
 Secret client_noise_root(std::uint64_t seed, ClientId client);
 
 }  // namespace fedge::sim

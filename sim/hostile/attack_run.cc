@@ -1,4 +1,4 @@
-// One run of an attack: a network, a record that changes from time to time, look-ups, and what came of them.
+// One run of an attack: a network, a record that changes from time to time, look-ups, and their results.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,14 +14,14 @@ namespace fedge::sim {
 namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
-constexpr std::size_t kBegin = 4;           // the round in which the hostile nodes begin
+constexpr std::size_t kBegin = 4;           // round in which the hostile nodes begin
 constexpr std::size_t kMoves = 10;          // rounds between two records
-constexpr double kSettled = 3;              // seconds from publishing to where the new record may be expected
-constexpr std::size_t kLookups = 5;         // a round
+constexpr double kSettled = 3;              // seconds after publishing until the new record is expected
+constexpr std::size_t kLookups = 5;         // per round
 constexpr std::size_t kVictims = 20;        // eclipse
-constexpr std::size_t kKeysOfVictim = 100;  // random ones, near which it should know somebody honest
+constexpr std::size_t kKeysOfVictim = 100;  // random keys; the victim should know an honest node near each
 constexpr std::size_t kRubbishBytes = 1 << 16;
-constexpr std::size_t kAnySize = 1 << 20;  // what nodes keep that do not look at what they keep
+constexpr std::size_t kAnySize = 1 << 20;  // size limit of nodes that do not check values
 constexpr std::size_t kLongName = 250;
 
 SecretKey coordinator(std::uint64_t seed) {
@@ -31,7 +31,7 @@ SecretKey coordinator(std::uint64_t seed) {
   return SecretKey::from_seed(bytes);
 }
 
-// As near to the key as they get, where that is the attack; anywhere else by chance.
+// A hostile node's id: as near to the key as possible in kCrowd, random in other attacks.
 Id hostile_id(const AttackOptions& options, Id key, Rng& rng) {
   const Id drawn = rng.next_u64();
   if (options.attack != Attack::kCrowd) return drawn;
@@ -63,13 +63,13 @@ class AttackRun {
   AttackResult run() {
     std::vector<Address> everybody;
     for (std::size_t i = 0; i < options_.nodes; ++i) everybody.push_back(static_cast<Address>(i));
-    network_.run_until(Time(std::chrono::hours{1}));  // records end after they begin
+    network_.run_until(Time(std::chrono::hours{1}));  // so that the expiry of records is a positive time
     network_.start_static(everybody);
     network_.watch([this](const Message& message) { note(message); });
     for (std::size_t i = 0; options_.attack == Attack::kEclipse && i < kVictims; ++i)
       victims_.push_back(static_cast<Address>(1 + i));
     for (std::size_t round = 0; round < options_.rounds; ++round) this->round(round);
-    run_for(15);  // look-ups under way come to their end
+    run_for(15);  // lets open look-ups end
     return result();
   }
 
@@ -105,7 +105,7 @@ class AttackRun {
     }
   }
 
-  // The coordinator is node 0, and moves to another port.
+  // Publishes a new record of the coordinator, which is node 0, with other ports.
   void publish() {
     ++version_;
     published_at_.push_back(network_.now());
@@ -136,8 +136,8 @@ class AttackRun {
     sent_to_reflect_ += static_cast<double>(hostile_.reflect(network_.node(1).self(), holders));
   }
 
-  // With nothing but what the defence lets it keep. The attacker sees to it that the first bootstrap is one
-  // of its own.
+  // Restarts a victim with only the contacts that the defence keeps. The attacker controls the first
+  // bootstrap node.
   void start_anew(Address victim) {
     std::vector<Contact> others;
     if (options_.defence.saved_table) {
@@ -170,13 +170,13 @@ class AttackRun {
     });
   }
 
-  // The number of the record that a reader makes of it; 0: none; above all that there are: a forged one.
+  // The record number that a reader accepts. 0: none; larger than all published ones: forged.
   std::uint64_t read(const LookupResult& got) const {
     if (options_.defence.signatures) {
       std::vector<std::vector<std::byte>> values;
       for (const Value& value : got.values)
         if (value.bytes) values.push_back(*value.bytes);
-      dht::RecordGuard guard;  // a reader that has never looked before
+      dht::RecordGuard guard;  // a reader without earlier look-ups
       const auto records = guard.latest(key_, values, network_.now());
       return records.empty() ? 0 : records.front().sequence;
     }
@@ -247,12 +247,12 @@ class AttackRun {
   AttackOptions options_;
   Rng rng_;
   SecretKey secret_;
-  std::size_t honest_;  // addresses below this one
+  std::size_t honest_;  // addresses below this are honest
   dht::Key key_;
   OverlayNetwork network_;
   HostileNodes hostile_;
   std::vector<Address> victims_;
-  std::uint64_t slot_ = 0;  // of the coordinator's records
+  std::uint64_t slot_ = 0;  // slot of the coordinator's records
   std::uint64_t version_ = 0;
   std::vector<Time> published_at_;
   std::vector<std::vector<std::byte>> versions_;

@@ -5,7 +5,8 @@
 namespace fedge::sim {
 namespace {
 
-constexpr unsigned kFloodedBuckets = 16;  // the victim's farthest: all that a network of thousands fills
+constexpr unsigned kFloodedBuckets =
+    16;  // the victim's farthest buckets, the only ones filled in a network of thousands
 
 }  // namespace
 
@@ -23,7 +24,7 @@ void HostileNodes::turn(Id key) {
     });
 }
 
-// Where ids are bound to keys, a node's own is all that it can claim.
+// The id that the node claims. If ids are bound to keys, only its own.
 Id HostileNodes::claimed(const Contact& self, Id wanted, Id distance) const {
   return options_.defence.overlay.bound_ids ? self.id : wanted ^ distance;
 }
@@ -31,17 +32,17 @@ Id HostileNodes::claimed(const Contact& self, Id wanted, Id distance) const {
 bool HostileNodes::answer(const Message& request, Message& reply, const OverlayNetwork::Honest& honest) {
   if (options_.attack == Attack::kReflect) return honest(request, reply);
   for (const Value& value : request.values) first_seen_.try_emplace({value.key, value.slot}, value);
-  if (options_.attack == Attack::kPoison) {  // holders like others, but for what they give out
+  if (options_.attack == Attack::kPoison) {  // act as normal holders except for the values that they return
     const bool answered = honest(request, reply);
     return lie_about_values(request, reply) || answered;
   }
-  reply.from = request.to;  // whatever id it was asked by
+  reply.from = request.to;  // under the id by which it was asked
   reply.accepted = true;
   if (request.kind == Kind::kFind) name_accomplices(request, reply);
   return true;
 }
 
-// One half of them forge what comes after the latest, the others have never heard of anything but the first.
+// Half of them forge a later record, the others return only the first one that they saw.
 bool HostileNodes::lie_about_values(const Message& request, Message& reply) {
   if (!request.want_values || request.key != key_) return false;
   const auto seen = first_seen_.lower_bound({key_, 0});
@@ -74,7 +75,7 @@ void HostileNodes::name_accomplices(const Message& request, Message& reply) {
       reply.contacts.resize(count);
     }
   } else {
-    for (std::size_t i = 0; i < count; ++i) {  // nobody is nearer than they say that they are
+    for (std::size_t i = 0; i < count; ++i) {  // the closest id that each can claim
       const Contact& accomplice = all_[rng_.below(all_.size())];
       reply.contacts.push_back(
           {claimed(accomplice, request.key, 1 + rng_.below(1 << 20)), accomplice.address});
@@ -93,8 +94,8 @@ void HostileNodes::flood(const Contact& victim) {
     ping.to = victim;
     ping.kind = Kind::kPing;
     ping.purpose = Purpose::kMaintenance;
-    ping.token =
-        network_.node(victim.address).token_of(node.address);  // its own address: it has asked before
+    ping.token = network_.node(victim.address)
+                     .token_of(node.address);  // valid, because the node has contacted the victim before
     network_.inject(ping);
   }
 }

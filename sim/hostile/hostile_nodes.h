@@ -1,5 +1,5 @@
-// HostileNodes: those nodes of a network that lie: what they answer, and what they send unasked. One thread;
-// must outlive the network's run.
+// HostileNodes: the lying nodes of a network: their answers and their unsolicited messages. One thread; must
+// outlive the network's run.
 #pragma once
 
 #include <map>
@@ -14,19 +14,19 @@ namespace fedge::sim {
 
 class HostileNodes {
  public:
-  // The addresses are those from `first` on.
+  // All addresses from `first` on are hostile.
   HostileNodes(const AttackOptions& options, OverlayNetwork& network, Address first);
 
   bool contains(Address address) const { return address >= first_; }
   const std::vector<Contact>& all() const { return all_; }
 
-  // From now on they answer as the attack wants it; `key` is the one that they are after.
+  // Starts the attack on `key`: from now on the nodes answer as it requires.
   void turn(Id key);
-  // Each tells the victim that it is there, near the victim or wherever its table has room.
+  // Each announces itself to the victim, with an id near the victim or where the victim's table has room.
   void flood(const Contact& victim);
-  // Each wants some honest node to keep something large and worthless.
+  // Each asks some honest node to store a large worthless value.
   void leave_rubbish(std::size_t bytes);
-  // Each asks a holder in the victim's name for what it holds. Bytes sent.
+  // Each requests the values of a holder, with the victim as the sender. Returns the bytes sent.
   std::size_t reflect(const Contact& victim, const std::vector<Contact>& holders);
 
  private:
@@ -41,7 +41,7 @@ class HostileNodes {
   Rng rng_;
   std::vector<Contact> all_;
   Id key_ = 0;
-  std::map<std::pair<Id, std::uint64_t>, Value> first_seen_;  // the oldest of each that was offered
+  std::map<std::pair<Id, std::uint64_t>, Value> first_seen_;  // oldest value offered for each key and slot
 };
 
 }  // namespace fedge::sim

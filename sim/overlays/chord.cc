@@ -6,11 +6,11 @@
 namespace fedge::sim {
 namespace {
 
-// Candidates in an answer: the best, and others for when it is dead.
+// Candidates in an answer: the best, and alternatives if it is dead.
 constexpr std::size_t kChordAlternatives = 3;
-// log2 of thousands of nodes, and a few that are nearer.
+// Usual number of fingers: log2 of thousands of nodes, plus a few.
 constexpr std::size_t kUsualFingers = 16;
-// Ticks without a predecessor after which a node looks for its place.
+// Ticks without a predecessor until a node looks for its place.
 constexpr unsigned kLonely = 3;
 
 void remove(std::vector<Contact>& contacts, Address address) {
@@ -26,7 +26,7 @@ Chord::Chord(const Contact& self, const OverlayOptions& options)
       stabilize_pace_(options.chord.stabilize * options.maintenance_scale),
       finger_pace_(options.chord.fix_finger * options.maintenance_scale),
       predecessor_pace_(options.chord.check_predecessor * options.maintenance_scale) {
-  // A node's lists next to each other in memory, as all are looked at together.
+  // Keeps a node's lists adjacent in memory, because they are read together.
   successors_.reserve(options_.successors + 1);
   predecessors_.reserve(replication_);
   fingers_.reserve(kUsualFingers);
@@ -46,7 +46,7 @@ void Chord::join(const Contact& bootstrap, Host& host) {
 
 void Chord::tick(Host& host) {
   if (successors_.empty()) {
-    // Every successor is gone: the ring is closed through whoever is known, and stabilizes from there.
+    // All successors are gone: close the ring through any known contact; stabilization continues from there.
     if (!fingers_.empty())
       successors_.push_back(fingers_.front());
     else if (!predecessors_.empty())
@@ -88,7 +88,7 @@ void Chord::fix_finger(Host& host) {
   host.find({.target = self_.id + (Id{1} << slot), .tag = kFinger + slot});
 }
 
-// `contact` is the successor of self + 2^from: there is nobody in between.
+// `contact` is the successor of self + 2^from: no node lies between them.
 void Chord::set_finger(unsigned from, const Contact& contact) {
   const unsigned slot = contact.address == self_.address ? static_cast<unsigned>(kIdBits) : slot_of(contact);
   std::erase_if(fingers_,
@@ -118,7 +118,7 @@ Found Chord::route(Id key, std::vector<Contact>& out) const {
   return Found::kResponsible;
 }
 
-// closest_preceding_node, and the two next best.
+// closest_preceding_node, plus the two next best.
 void Chord::preceding(Id key, std::vector<Contact>& out) const {
   const bool closed = options_.interval == FingerInterval::kClosed;
   const auto consider = [&](const Contact& contact) {
@@ -156,7 +156,7 @@ void Chord::responsible(Id key, std::size_t count, std::vector<Contact>& out) co
   }
   for (const Contact& contact : successors_)
     if (behind || alone || in_open_closed(key, self_.id, contact.id)) add(contact);
-  // Where the two lists meet the ring is so small that it goes on with this node.
+  // If the two lists meet, the ring is so small that it continues with this node.
   if (!predecessors_.empty() && contains(successors_, predecessors_.back().address)) add(self_);
 }
 
@@ -179,8 +179,8 @@ void Chord::replied(const Message& reply, std::uint32_t tag, Host& host) {
   notify(host, reply.purpose);
 }
 
-// Behind the last one; false if it is not, as the list has come round to this node or beyond it: others'
-// lists pass over a node that stands beside the ring.
+// Appends after the last successor. Returns false if the contact does not lie there: the list has come round
+// to this node or beyond, because other lists skip a node outside the ring.
 bool Chord::append(const Contact& contact) {
   if (contact.address == self_.address || successors_.size() >= options_.successors) return false;
   if (!successors_.empty() && !in_open(contact.id, successors_.back().id, self_.id)) return false;
@@ -188,7 +188,7 @@ bool Chord::append(const Contact& contact) {
   return true;
 }
 
-// As the successor, if it lies before the one there is.
+// Makes the contact the successor if it lies before the current one.
 bool Chord::adopt(const Contact& contact) {
   if (!in_open(contact.id, self_.id, successors_.front().id)) return false;
   remove(successors_, contact.address);
@@ -229,7 +229,7 @@ void Chord::searched(std::uint32_t tag, const SearchOutcome& outcome, Host& host
     if (outcome.nodes.empty()) return;
     const unsigned slot = tag - kFinger;
     const Contact& found = outcome.nodes.front();
-    // A finger lies beyond its start; anything else is what a ring that is not whole yet says.
+    // A finger must lie beyond its start; other results come from a ring that is not complete yet.
     if (found.address == self_.address || distance(found) >= (Id{1} << slot)) set_finger(slot, found);
     return;
   }

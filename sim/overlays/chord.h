@@ -1,13 +1,15 @@
-// Chord's tables: a ring of successors and predecessors, and fingers that halve the distance. Rules of the
-// room's routing.h: pure, one thread, owned by a node. State: about log2 N fingers, `successors` successors,
-// and as many predecessors as there are replicas. Source: Stoica, Morris, Karger, Kaashoek, Balakrishnan,
+// Chord's tables: a ring of successors and predecessors, and fingers that halve the distance. Follows the
+// rules of routing.h: pure, one thread, owned by a node. State: about log2 N fingers, `successors`
+// successors, and as many predecessors as replicas. Source: Stoica, Morris, Karger, Kaashoek, Balakrishnan,
 // "Chord", SIGCOMM 2001, sections 4 and 5 (join, stabilize, notify, fix_fingers, check_predecessor, successor
-// lists). Ours: notify carries the sender's own predecessors, so that a holder sees who is responsible on
-// both of its sides, as repair needs; and where a predecessor is gone, the one before takes its place until
-// somebody notifies. And news travels at once, not a round later: who learns of a nearer successor stabilizes
-// with it right away, and who gets a nearer predecessor tells the former one. Without that, nodes that join
-// between the same two in one round form branches that merge by one node a round. Who has been without a
-// predecessor for some rounds stands beside the ring, and looks for its place again.
+// lists). Our additions:
+//
+// notify carries the sender's predecessors: repair needs the responsible nodes on both sides of a holder. If
+// a predecessor is gone, the one before replaces it until the next notify. Changes propagate at once: a node
+// with a nearer successor stabilizes with it immediately, and a node with a nearer predecessor tells the
+// former one. Otherwise nodes that join between the same two in one round form branches that merge by one
+// node a round. A node without a predecessor for some rounds is outside the ring and looks for its place
+// again.
 #pragma once
 
 #include <span>
@@ -38,10 +40,10 @@ class Chord final : public Routing {
   void prefetch(Id from, Id key) const override;
   void fill(std::span<const Contact> everybody, Rng& rng) override;
 
-  // Nearest first, none beyond this node.
+  // Nearest first; none beyond this node.
   const std::vector<Contact>& successors() const { return successors_; }
   const std::vector<Contact>& predecessors() const { return predecessors_; }
-  // Distinct ones, by distance.
+  // Distinct fingers, by distance.
   const std::vector<Contact>& fingers() const { return fingers_; }
 
  private:
@@ -66,11 +68,11 @@ class Chord final : public Routing {
   Pace predecessor_pace_;
   std::vector<Contact> successors_;
   std::vector<Contact> predecessors_;
-  // By distance. A finger's slot is the power of two that its distance falls into: the entries that the
-  // paper's table repeats are stored once.
+  // Sorted by distance. A finger's slot is the power of two of its distance; repeated entries of the paper's
+  // table are stored once.
   std::vector<Contact> fingers_;
   unsigned next_finger_ = 0;
-  unsigned ticks_alone_ = 0;  // since there was a predecessor
+  unsigned ticks_alone_ = 0;  // ticks since the last predecessor was lost
 };
 
 }  // namespace fedge::sim

@@ -1,6 +1,5 @@
-// Several searches by XOR distance that share no node, so that a hostile one misleads the path that it is on
-// and no other. No group of addresses has more nodes in all of them than it may have in one. What each finds
-// is put together.
+// Parallel searches by XOR distance that share no node: a hostile node misleads only its own path. The limit
+// of nodes per address group applies to all paths together. The results are merged.
 // Source: Baumgart and Mies, "S/Kademlia", ICPADS 2007, section 4.4.
 #include <algorithm>
 
@@ -22,7 +21,7 @@ class DisjointSearch final : public Search {
  public:
   DisjointSearch(XorSearchOptions options, std::size_t paths)
       : width_(options.width), per_group_(options.per_group), identities_(options.identities) {
-    options.spare *= 2 * paths;  // what the others have taken is not there either
+    options.spare *= 2 * paths;  // nodes of other paths are not available to this one
     options.alpha = std::max<std::size_t>(1, options.alpha / paths);
     options.width = (options.width + paths - 1) / paths;
     for (std::size_t i = 0; i < paths; ++i) paths_.push_back(make_xor_search(options));
@@ -44,7 +43,7 @@ class DisjointSearch final : public Search {
     for (std::size_t i = 0; i < paths_.size(); ++i) {
       while (const auto contact = paths_[i]->next()) {
         if (path_of(contact->address) != nullptr || crowded(*contact)) {
-          paths_[i]->silent(*contact);  // another path's, or one of too many
+          paths_[i]->silent(*contact);  // on another path, or its group is full
           continue;
         }
         asked_.push_back({contact->address, i, true});
@@ -79,7 +78,7 @@ class DisjointSearch final : public Search {
   struct Asked {
     Address address = kNobody;
     std::size_t path = 0;
-    bool lives = true;  // as far as is known
+    bool lives = true;  // as far as known
   };
 
   bool crowded(const Contact& contact) const {
@@ -116,7 +115,7 @@ class DisjointSearch final : public Search {
     }
     std::sort(outcome_.nodes.begin(), outcome_.nodes.end(), Nearer{start_.target});
     const auto last =
-        std::unique(outcome_.nodes.begin(), outcome_.nodes.end());  // the searcher, of each path
+        std::unique(outcome_.nodes.begin(), outcome_.nodes.end());  // each path contains the searcher
     outcome_.nodes.erase(last, outcome_.nodes.end());
     if (outcome_.nodes.size() > width_) outcome_.nodes.resize(width_);
   }

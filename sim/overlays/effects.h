@@ -1,7 +1,6 @@
-// Effects: what a node wants done after a step: messages to be sent, and what has become of its operations.
-// The driver carries them out and clears them. Messages and searches come from pools of the network and
-// return to them, so that none costs an allocation once a run is warm, and the memory of the few that are
-// under way stays in the processor's caches. One thread: a network's own.
+// Effects: the outputs of a node's step: messages to send and results of its operations. The driver executes
+// and clears them. Messages and searches come from the network's pools and return to them: a warm run
+// allocates nothing, and the few in use stay in the processor's caches. Use it only on the network's thread.
 #pragma once
 
 #include <deque>
@@ -27,14 +26,14 @@ class MessagePool {
   }
 
  private:
-  std::deque<Message> all_;  // never moves what it holds
+  std::deque<Message> all_;  // elements never move
   std::vector<Message*> free_;
 };
 
-// Searches that nobody needs at present. All of a network's are alike.
+// Idle searches. All searches of a network have the same type.
 class SearchPool {
  public:
-  // Null: there is none.
+  // Null if there is none.
   std::unique_ptr<Search> take() {
     if (idle_.empty()) return nullptr;
     std::unique_ptr<Search> search = std::move(idle_.back());
@@ -47,18 +46,18 @@ class SearchPool {
   std::vector<std::unique_ptr<Search>> idle_;
 };
 
-// What a lookup or a publication was started as; a node's own count.
+// Id of a lookup or publication, counted by each node.
 using Operation = std::uint32_t;
 
 struct LookupResult {
   Operation operation = 0;
   Id key = 0;
-  bool ok = false;            // there are values
-  bool aborted = false;       // the node that asked is gone
-  std::vector<Value> values;  // as the first holder that was found has them
-  Contact holder;             // who gave them
-  Contact owner;              // who is responsible, as far as was learned
-  std::uint32_t hops = 0;     // nodes asked one after the other, up to the holder
+  bool ok = false;            // values were found
+  bool aborted = false;       // the requesting node has stopped
+  std::vector<Value> values;  // of the first holder found
+  Contact holder;             // source of the values
+  Contact owner;              // responsible node, as far as known
+  std::uint32_t hops = 0;     // nodes asked in sequence, up to the holder
   std::uint32_t messages = 0;
   std::uint32_t timeouts = 0;
   Duration latency{};
@@ -67,13 +66,14 @@ struct LookupResult {
 struct PublishResult {
   Operation operation = 0;
   Id key = 0;
-  std::uint32_t holders = 0;  // that have taken the value; 0: it failed
+  std::uint32_t holders = 0;  // nodes that stored the value; 0: failed
   bool aborted = false;
-  std::uint32_t refused = 0;  // that have it already, or a later one, or no room
+  std::uint32_t refused = 0;  // nodes that had it or a later one, or had no room
   Duration latency{};
 };
 
-// A timer for what has no request and reply: a recursive lookup's answer comes from a stranger.
+// A timer without request and reply: the answer to a recursive lookup comes from another node than the first
+// hop.
 struct Timer {
   std::uint32_t rpc = 0;
   Duration after{};
@@ -83,7 +83,7 @@ class Effects {
  public:
   explicit Effects(MessagePool& pool) : pool_(&pool) {}
 
-  // A new message, to be filled in by the caller before the step ends.
+  // A new message; the caller must fill it in before the step ends.
   Message& send(const Contact& from, const Contact& to, Kind kind, Purpose purpose) {
     Message& message = pool_->take();
     message.from = from;
@@ -106,10 +106,10 @@ class Effects {
   std::vector<Timer> timers;
   std::vector<LookupResult> lookups;
   std::vector<PublishResult> publications;
-  bool joined = false;           // it is a member now
-  bool wants_bootstrap = false;  // the join failed, or it has lost everybody: join() again
+  bool joined = false;           // became a member
+  bool wants_bootstrap = false;  // the join failed or all contacts are lost: call join() again
   SearchPool searches;
-  // For use within a step; here, as one list for a whole network stays in the processor's caches.
+  // Scratch lists within a step. One per network, so that they stay in the processor's caches.
   std::vector<Contact> scratch;
   std::vector<Value> scratch_values;
 

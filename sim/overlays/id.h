@@ -1,8 +1,7 @@
-// Ids of overlays: 64 bit, seen as a ring (Chord), as digits (Pastry) and as a space with the XOR metric
-// (Kademlia). A Contact is an address and the id that the node there claims to have: who is hostile may claim
-// any. Pure functions, for any thread; each is a few instructions.
-// Sources: Stoica et al. 2001, section 4; Rowstron and Druschel 2001, section 2; Maymounkov and Mazieres
-// 2002, section 2.1.
+// Ids of overlays: 64 bits, interpreted as a ring (Chord), as digits (Pastry) or in the XOR metric
+// (Kademlia). A Contact is an address and the id that the node there claims; a hostile node may claim any.
+// Pure functions, for any thread; each is a few instructions. Sources: Stoica et al. 2001, section 4;
+// Rowstron and Druschel 2001, section 2; Maymounkov and Mazieres 2002, section 2.1.
 #pragma once
 
 #include <algorithm>
@@ -31,11 +30,10 @@ inline bool contains(const std::vector<Contact>& contacts, Address address) {
                      [&](const Contact& contact) { return contact.address == address; });
 }
 
-// What can be known of a node besides what it says: the id that it can prove to have, and the group that its
-// address belongs to.
+// Verifiable facts about nodes: the id that a node can prove, and the group of its address.
 struct Identities {
   std::vector<Id> ids;                // by address
-  std::vector<std::uint32_t> groups;  // by address; empty: each in one of its own
+  std::vector<std::uint32_t> groups;  // by address; empty: a group for each address
 
   bool genuine(const Contact& contact) const {
     return contact.address < ids.size() && ids[contact.address] == contact.id;
@@ -43,19 +41,19 @@ struct Identities {
   std::uint32_t group(Address address) const { return address < groups.size() ? groups[address] : address; }
 };
 
-// The key of whatever has this name: the first 8 bytes of its SHA-256.
+// The key for a name: the first 8 bytes of its SHA-256.
 Id key_of(std::string_view name);
 
-// How far it is from `from` to `to` in the direction in which ids grow, with wrap-around.
+// Distance from `from` to `to` in ascending direction, with wrap-around.
 constexpr Id clockwise(Id from, Id to) { return to - from; }
 // Intervals of the ring, clockwise. (a, a] is everything; (a, a) is everything but a.
 constexpr bool in_open_closed(Id x, Id from, Id to) { return x - from - 1 <= to - from - 1; }
 constexpr bool in_open(Id x, Id from, Id to) { return x - from - 1 < to - from - 1; }
 
-// The distance the shorter way round.
+// Distance in the shorter direction.
 constexpr Id ring_distance(Id a, Id b) { return std::min(a - b, b - a); }
 
-// Digits of `bits` bits, the first being the most significant. `bits` divides 64.
+// Digits of `bits` bits, the first being the most significant. `bits` must divide 64.
 constexpr std::size_t shared_prefix(Id a, Id b, unsigned bits) {
   return static_cast<std::size_t>(std::countl_zero(a ^ b)) / bits;
 }
@@ -65,7 +63,7 @@ constexpr std::size_t digit(Id id, std::size_t row, unsigned bits) {
 }
 
 constexpr Id xor_distance(Id a, Id b) { return a ^ b; }
-// floor(log2) of a distance above 0: the k-bucket's number, or the finger's.
+// floor(log2) of a distance above 0: the number of its k-bucket or finger.
 constexpr unsigned magnitude(Id distance) {
   return static_cast<unsigned>(kIdBits - 1) - static_cast<unsigned>(std::countl_zero(distance));
 }

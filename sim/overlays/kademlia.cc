@@ -43,8 +43,7 @@ void Kademlia::searched(std::uint32_t tag, const SearchOutcome& outcome, Host& h
   refresh_from(index_of(closest.front().id) + 1, host);
 }
 
-// Section 2.3: the newcomer refreshes the buckets farther away than its closest neighbour, here one after the
-// other.
+// Section 2.3: a new node refreshes the buckets farther away than its closest neighbour; here in sequence.
 void Kademlia::refresh_from(unsigned index, Host& host) {
   if (index >= kIdBits) return;
   host.find({.target = random_in(index, host), .purpose = Purpose::kJoin, .tag = kJoinRefresh + index});
@@ -108,7 +107,7 @@ void Kademlia::heard(const Contact& contact, bool ping, Host& host) {
   if (bucket.live < options_.k) {
     if (bucket.live == 0) {
       filled_ |= Id{1} << index;
-      // A first refresh at a moment of its own, so that a bucket's lookups do not come all at once.
+      // A random time of the first refresh spreads the lookups of the buckets.
       bucket.touched = ticks_ - host.rng().uniform() * refresh_ticks_ / 2;
     }
     append_live(bucket, contact);
@@ -127,7 +126,7 @@ void Kademlia::heard(const Contact& contact, bool ping, Host& host) {
   host.request(known.front(), Kind::kPing, Purpose::kMaintenance, kPing + index);
 }
 
-// heard() has moved who answered to the end of its bucket.
+// heard() has already moved the answering contact to the end of its bucket.
 void Kademlia::replied(const Message& /*reply*/, std::uint32_t tag, Host& /*host*/) {
   if (tag >= kPing) bucket_of(tag - kPing).pinging = false;
 }
@@ -140,7 +139,7 @@ void Kademlia::silent(const Contact& contact, Host& host) {
   const std::span<Contact> known = live(bucket);
   const auto at = find(known, contact.address);
   if (at == known.end()) return;
-  bucket.pinging = false;  // if it was another that was pinged, one ping more does no harm
+  bucket.pinging = false;  // at worst another contact is pinged twice
   std::move(at + 1, known.end(), at);
   --bucket.live;
   while (bucket.replacements > 0 && bucket.live < options_.k) {
@@ -153,7 +152,8 @@ void Kademlia::silent(const Contact& contact, Host& host) {
 
 void Kademlia::closest(Id target, std::size_t count, std::vector<Contact>& out) const {
   const std::size_t goal = out.size() + count;
-  // Appends a bucket; of the one that is too much, its closest. True when there are enough.
+  // Appends a bucket; of one that exceeds the count, its closest contacts. Returns true when there are
+  // enough.
   const auto add = [&](unsigned index) {
     const std::span<const Contact> contacts = bucket(index);
     const auto before = static_cast<std::ptrdiff_t>(out.size());
@@ -166,8 +166,9 @@ void Kademlia::closest(Id target, std::size_t count, std::vector<Contact>& out) 
     out.resize(goal);
     return true;
   };
-  // Buckets by distance from the target: where its highest bit that differs from ours is; below that, those
-  // where its bits differ, downwards, and where they do not, upwards; and then the ones beyond.
+  // Visits buckets by distance from the target. First the bucket of its highest bit that differs from ours.
+  // Then, of the lower ones, those where its bits differ, downwards, and those where they do not, upwards;
+  // then the higher ones.
   const Id difference = xor_distance(self_.id, target);
   const unsigned top = difference == 0 ? 0 : magnitude(difference);
   const Id below = difference == 0 ? 0 : (Id{1} << top) - 1;
@@ -218,7 +219,7 @@ void Kademlia::prefetch(Id from, Id key) const {
   }
 }
 
-// From each bucket's share of everybody, evenly, beginning at a random one.
+// Fills each bucket from all nodes in its range, evenly spaced from a random start.
 void Kademlia::fill(std::span<const Contact> everybody, Rng& rng) {
   clear();
   const auto by_id = [](const Contact& contact, Id id) { return contact.id < id; };

@@ -1,9 +1,9 @@
-// Kademlia's tables: k-buckets by XOR distance, the longest silent contact first, each with a small cache of
-// replacements. Rules of the room's routing.h: pure, one thread, owned by a node. State: about k log2(N / k)
-// contacts and up to kReplacements more a bucket.
-// Source: Maymounkov and Mazieres, "Kademlia", IPTPS 2002, sections 2.2 to 2.5 and 4.1. Ours, where the paper
-// leaves it open: a full bucket's oldest contact is pinged at most once in `ping` rounds, and not because of
-// a ping, which would make others ping in turn for ever; a newcomer tells its k closest that it has come.
+// Kademlia's tables: k-buckets by XOR distance, the least recently heard contact first, each with a small
+// cache of replacements. Follows the rules of routing.h: pure, one thread, owned by a node. State: about k
+// log2(N / k) contacts and up to kReplacements more a bucket.
+// Source: Maymounkov and Mazieres, "Kademlia", IPTPS 2002, sections 2.2 to 2.5 and 4.1. Our choices where the
+// paper leaves them open: the oldest contact of a full bucket is pinged at most once in `ping` rounds, and
+// never because of a ping, which would cause endless pings. A new node announces itself to its k closest.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class Kademlia final : public Routing {
  public:
   static constexpr std::size_t kReplacements = 8;
 
-  // The identities must outlive it.
+  // `identities` must outlive the object.
   Kademlia(const Contact& self, const OverlayOptions& options, const Identities& identities);
 
   void clear() override;
@@ -29,7 +29,8 @@ class Kademlia final : public Routing {
   void responsible(Id key, std::size_t count, std::vector<Contact>& out) const override;
   void answer(const Message& /*request*/, Message& /*reply*/, Host& /*host*/) override {}
   void replied(const Message& reply, std::uint32_t tag, Host& host) override;
-  void told(const Message& /*message*/, Host& /*host*/) override {}  // an arrival: heard() does all
+  void told(const Message& /*message*/, Host& /*host*/) override {
+  }  // an announcement: heard() does everything
   void looked_for(Id target) override;
   void searched(std::uint32_t tag, const SearchOutcome& outcome, Host& host) override;
   bool believable(const Contact& contact) const override {
@@ -43,17 +44,17 @@ class Kademlia final : public Routing {
   void prefetch(Id from, Id key) const override;
   void fill(std::span<const Contact> everybody, Rng& rng) override;
 
-  // The longest silent first.
+  // Least recently heard first.
   std::span<const Contact> bucket(unsigned index) const { return live(bucket_of(index)); }
-  // Appends the `count` closest to the target that are in the buckets, in no particular order.
+  // Appends the `count` contacts closest to the target, in no particular order.
   void closest(Id target, std::size_t count, std::vector<Contact>& out) const;
 
  private:
-  // Its contacts lie in a row of contacts_: k live ones, and then the replacements, the latest heard last.
-  // Row 0 stays empty: it is that of all buckets that were never used.
+  // Its contacts lie in a row of contacts_: k live ones, then the replacements, the most recently heard last.
+  // All unused buckets refer to row 0, which stays empty.
   struct Bucket {
-    double touched = 0;    // tick of the last lookup in it
-    double ping_from = 0;  // tick from which the oldest may be pinged again
+    double touched = 0;    // tick of the bucket's last lookup
+    double ping_from = 0;  // tick from which the oldest contact may be pinged again
     std::uint16_t row = 0;
     std::uint8_t live = 0;
     std::uint8_t replacements = 0;
@@ -61,7 +62,7 @@ class Kademlia final : public Routing {
   };
   enum Tag : std::uint32_t { kJoin, kRefresh, kJoinRefresh, kPing = kJoinRefresh + kIdBits };
 
-  // The farthest first: in a network of n nodes only about log2 n of them are ever used.
+  // Farthest first: in a network of n nodes only about log2 n buckets are used.
   Bucket& bucket_of(unsigned index) { return buckets_[kIdBits - 1 - index]; }
   const Bucket& bucket_of(unsigned index) const { return buckets_[kIdBits - 1 - index]; }
   Contact* row_of(const Bucket& bucket) {
@@ -75,7 +76,7 @@ class Kademlia final : public Routing {
     return const_cast<Kademlia*>(this)->live(bucket);
   }
   void append_live(Bucket& bucket, const Contact& contact);
-  // Its group has as many in the bucket as it may.
+  // True if the newcomer's group has reached its limit in the bucket.
   bool crowded(std::span<const Contact> bucket, const Contact& newcomer) const;
   void forget_replacement(Bucket& bucket, Address address);
 
@@ -90,7 +91,7 @@ class Kademlia final : public Routing {
   double refresh_ticks_;
   double ping_ticks_;
   double ticks_ = 0;
-  std::uint64_t filled_ = 0;  // a bit for each bucket that is not empty
+  std::uint64_t filled_ = 0;  // one bit for each bucket with contacts
   std::vector<Contact> contacts_;
   std::array<Bucket, kIdBits> buckets_;
 };

@@ -5,7 +5,7 @@
 namespace fedge::sim {
 namespace {
 
-// Into one half, kept by `distance`; the outermost falls out.
+// Inserts into one half, ordered by `distance`; the outermost is dropped if the half is full.
 template <class Distance>
 bool insert(std::vector<Contact>& half, std::size_t size, const Contact& contact, Distance distance) {
   const Id mine = distance(contact);
@@ -59,7 +59,7 @@ bool LeafSet::covers(Id key) const {
   const Id up = larger_.back().id - self_.id;
   const Id down = self_.id - smaller_.back().id;
   const bool meet =
-      up >= Id{0} - down;  // clockwise, the outermost of the larger lies at or beyond the smaller's
+      up >= Id{0} - down;  // clockwise, the outermost larger leaf is at or beyond the outermost smaller one
   return meet || key - self_.id <= up || self_.id - key <= down;
 }
 

@@ -1,6 +1,6 @@
-// LeafSet: the nodes numerically next to one's own, half of them on either side of the ring (Pastry; Rowstron
-// and Druschel 2001, section 2.1). In a network smaller than itself a node is in both halves. Plain data with
-// rules; one thread; every call looks at all L contacts.
+// LeafSet: the numerically closest nodes, half of them on each side of the ring (Pastry; Rowstron and
+// Druschel 2001, section 2.1). If the network is smaller than the set, a node is in both halves. Plain data
+// with rules; one thread; every call visits all L contacts.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,19 @@ class LeafSet {
     smaller_.reserve(half_ + 1);
   }
 
-  // It is not there and would come in.
+  // True if consider() would add the contact.
   bool wants(const Contact& contact) const;
-  // True if it came in.
+  // Adds the contact if it is close enough; returns true if it was added.
   bool consider(const Contact& contact);
   bool remove(Address address);
   void clear();
-  // The key lies between the outermost leaves, or the two halves meet and so are all there is.
+  // True if the key lies between the outermost leaves, or the halves meet and thus contain all nodes.
   bool covers(Id key) const;
-  // Appends the `count` closest to the key, this node among them, by distance the shorter way round; of two
-  // at the same distance the one of the lower id first.
+  // Appends the `count` nodes closest to the key, including this node, by distance in the shorter direction;
+  // of two at the same distance the lower id is first.
   void closest(Id key, std::size_t count, std::vector<Contact>& out) const;
   bool empty() const { return larger_.empty() && smaller_.empty(); }
-  // Each once.
+  // Appends each leaf once.
   void all(std::vector<Contact>& out) const;
 
   // Nearest first.
@@ -44,7 +44,7 @@ class LeafSet {
   std::vector<Contact> smaller_;
 };
 
-// Whether a is nearer to the key than b.
+// True if a is nearer to the key than b.
 bool numerically_closer(Id key, Id a, Id b);
 
 }  // namespace fedge::sim

@@ -86,7 +86,7 @@ Message& OverlayNode::tell(const Contact& to, Kind kind, Purpose purpose) {
   return message;
 }
 
-// Numbers go up; a place that is still taken means that more are open than there are places.
+// Registers and creates a request. Numbers increase; if a number's place is still taken, the table doubles.
 Message& OverlayNode::ask(Pending pending, Kind kind, Purpose purpose) {
   if (next_rpc_ == 0) ++next_rpc_;
   while (pending_[next_rpc_ & (pending_.size() - 1)].rpc != 0) {
@@ -127,7 +127,7 @@ void OverlayNode::suspect(const Contact& contact) {
 void OverlayNode::heard(const Message& message) {
   if (!suspects_.empty())
     std::erase_if(suspects_, [&](const Suspect& s) { return s.address == message.from.address; });
-  // A newcomer does not answer yet, whatever the tables say of it from before.
+  // A newcomer does not answer yet; entries about it in the tables are from an earlier session.
   if (message.newcomer) return routing_->silent(message.from, *this);
   if (message.kind != Kind::kRouted) routing_->heard(message.from, message.kind == Kind::kPing, *this);
 }
@@ -155,7 +155,7 @@ bool OverlayNode::answer(const Message& request, Message& reply, NodeStep& step)
       reply.found = Found::kOwners;
       routing_->responsible(request.key, options_.replication, reply.contacts);
     }
-    if (reply.found == Found::kCloser)  // nobody needs to be told of himself
+    if (reply.found == Found::kCloser)  // no node needs its own contact
       std::erase_if(reply.contacts,
                     [&](const Contact& contact) { return contact.address == request.from.address; });
     reply.routed = static_cast<std::uint16_t>(reply.contacts.size());
@@ -188,7 +188,7 @@ void OverlayNode::take(Message& message, NodeStep& step) {
   if (message.retry && ask_again(message)) return;
   const Pending pending = std::exchange(*open, Pending{});
   forget_request(message.rpc);
-  // Somebody else is there than who was asked for.
+  // The reply comes from another node than the one asked, or requires a retry.
   if (message.retry || message.from != pending.to) return silent(pending);
   heard(message);
   leave_out_disbelieved(message);
@@ -233,7 +233,7 @@ void OverlayNode::time_out(std::uint32_t rpc, NodeStep& step) {
 }
 
 void OverlayNode::silent(const Pending& pending) {
-  if (pending.use == Use::kRoute) {  // somebody on the way is gone; nobody knows who: go on step by step
+  if (pending.use == Use::kRoute) {  // a node on the route is gone, unknown which: continue iteratively
     ActiveSearch& active = searches_[pending.tag];
     if (!active.busy || active.generation != pending.generation) return;
     ++active.extra_timeouts;
@@ -248,7 +248,7 @@ void OverlayNode::silent(const Pending& pending) {
   advance(pending.tag);
 }
 
-// Stands for a hash under the node's secret; the stream's state does not change by it.
+// Simulates a hash under the node's secret; does not change the stream's state.
 std::uint64_t OverlayNode::token_of(Address address) const {
   return rng_.fork("token", address).next_u64() | 1;
 }
@@ -269,7 +269,7 @@ void OverlayNode::forget_request(std::uint32_t rpc) {
   std::erase_if(untokened_, [&](const Message& request) { return request.rpc == rpc; });
 }
 
-// The request once more, with the token that came with the reply; once.
+// Repeats the request, at most once, with the token from the reply.
 bool OverlayNode::ask_again(const Message& reply) {
   remember_token(reply.from.address, reply.token);
   const auto request = std::find_if(untokened_.begin(), untokened_.end(),

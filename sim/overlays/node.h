@@ -1,8 +1,8 @@
-// OverlayNode: one node of an overlay: its routing tables (routing.h), requests in flight, lookups, the
-// values that it holds, those that it publishes, and repair. A pure state machine: every call is told the
-// time and gives effects (effects.h); nothing blocks, and the only randomness is the node's own named stream.
-// The driver delivers messages, asks for answer() within the same step, and reports time_out() of a request
-// that was not answered in time. One thread: its network's. A step costs the messages that it makes.
+// OverlayNode: one node of an overlay: its routing tables (routing.h), open requests, lookups, stored and
+// published values, and repair. A pure state machine: every call receives the time and appends effects
+// (effects.h). Nothing blocks, and the only randomness is the node's own stream. The driver delivers
+// messages, calls answer() within the same step, and reports unanswered requests by time_out(). Use it only
+// on the network's thread. The cost of a step is that of its messages.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct NodeStep {
   Effects& effects;
 };
 
-// What a node shall publish, and again every T_rep rounds until it stops.
+// A value that a node publishes, and republishes every T_rep rounds until it stops.
 struct Publication {
   Id key = 0;
   std::uint64_t slot = 0;
@@ -33,36 +33,37 @@ struct Publication {
 
 class OverlayNode final : private Host {
  public:
-  // The options must outlive it.
+  // `options` must outlive the node.
   OverlayNode(const Contact& self, const OverlayOptions& options, std::unique_ptr<Routing> routing,
               StorePolicy policy, const Rng& rng);
   OverlayNode(const OverlayNode&) = delete;
   OverlayNode& operator=(const OverlayNode&) = delete;
 
-  // As it was made: identity and nothing else. What was asked before finds no answer any more.
+  // Resets the node to its identity. Replies to earlier requests are ignored.
   void restart();
-  // Without a bootstrap it is the first, and a member at once.
+  // Joins through a bootstrap. Without one the node is the first, and a member at once.
   void join(const std::optional<Contact>& bootstrap, NodeStep& step);
-  // Hands over what it holds and says goodbye; then call restart().
+  // Hands over its values and says goodbye; then call restart().
   void leave(NodeStep& step);
-  // Others that there are, from a table that was saved, or further bootstraps.
+  // Adds contacts, from a saved table or as further bootstraps.
   void introduce(std::span<const Contact> others, NodeStep& step);
-  // A round has passed.
+  // Call once a round.
   void tick(NodeStep& step);
 
-  // The result comes as an effect of this step or a later one.
+  // The result is an effect of this step or a later one.
   Operation lookup(Id key, NodeStep& step);
-  // Replaces what the node published under this key and slot before. Who is no member yet publishes when it
-  // is one.
+  // Replaces what the node published under this key and slot. A node that is not a member publishes when it
+  // becomes one.
   Operation publish(const Publication& publication, NodeStep& step);
-  // Publishes it no more; what others hold expires.
+  // Stops publishing; copies at other nodes expire.
   void withdraw(Id key, std::uint64_t slot);
 
-  // Fills in the reply to a request. False: it stays silent, as one does that is no member yet.
+  // Fills in the reply to a request. Returns false to stay silent, as a node that is not a member does.
   bool answer(const Message& request, Message& reply, NodeStep& step);
-  // A reply, or a message that wants none. Contacts that are not believed in are taken out of it.
+  // Handles a reply or a one-way message. Contacts that are not believable are removed from it.
   void take(Message& message, NodeStep& step);
-  // A message of the last step goes out now.
+  // Keeps a request without a token until its reply, so that it can be repeated. Call it for each message
+  // sent.
   void sending(const Message& message) {
     const bool may_fail = options_.protections.tokens && !message.one_way && message.token == 0;
     if (may_fail && !message.reply) untokened_.push_back(message);
@@ -70,7 +71,7 @@ class OverlayNode final : private Host {
   // The request was not answered in time; ignored if it was.
   void time_out(std::uint32_t rpc, NodeStep& step);
 
-  // Asks for this object's memory, and some steps later for that of its tables and lists.
+  // Prefetches this object; call prefetch_lists() and prefetch_tables() some steps later.
   void prefetch() const {
     const char* first = reinterpret_cast<const char*>(this);
     for (std::size_t line = 0; line < sizeof(*this); line += 64) __builtin_prefetch(first + line);
@@ -85,14 +86,14 @@ class OverlayNode final : private Host {
     for (std::size_t line = 0; line < kRoutingBytes; line += 64) __builtin_prefetch(routing + line);
   }
   void prefetch_tables(Id from, Id key) const { routing_->prefetch(from, key); }
-  // The search that a reply belongs to; null if to none.
+  // The search that a reply belongs to; null if none.
   const Search* search_of(std::uint32_t rpc) const {
     const Pending& pending = pending_[rpc & (pending_.size() - 1)];
     const bool open = pending.rpc == rpc && pending.use == Use::kSearch;
     return open ? searches_[pending.tag].search.get() : nullptr;
   }
 
-  // What whoever sends from that address has to show, where tokens are asked for.
+  // The token that a sender at this address must show, if tokens are required.
   std::uint64_t token_of(Address address) const;
 
   bool member() const { return member_; }
@@ -101,18 +102,18 @@ class OverlayNode final : private Host {
   const Routing& routing() const { return *routing_; }
   ValueStore& store() { return store_; }
   const ValueStore& store() const { return store_; }
-  // Perfect tables instead of a join.
+  // Fills perfect tables instead of joining.
   void fill(std::span<const Contact> everybody);
 
  private:
-  static constexpr std::size_t kRoutingBytes = 320;  // of an object with tables, as a hint
+  static constexpr std::size_t kRoutingBytes = 320;  // prefetch size of a routing object
 
   enum class Use : std::uint8_t { kSearch, kTables, kStore, kRepair, kCache, kRoute };
   struct Pending {
     Contact to;
     std::uint32_t rpc = 0;  // 0: free
     Use use = Use::kTables;
-    std::uint32_t tag = 0;  // of the tables; or which search or publishing it belongs to
+    std::uint32_t tag = 0;  // of the tables; or index of the search or publishing
     std::uint32_t generation = 0;
     Id key = 0;
     std::uint64_t slot = 0;
@@ -125,26 +126,26 @@ class OverlayNode final : private Host {
     User user = User::kTables;
     FindOptions options;  // tag: of the tables, an operation, or a publishing
     Time started{};
-    std::uint32_t extra = 0;  // messages and time-outs of attempts before
+    std::uint32_t extra = 0;  // messages and timeouts of earlier attempts
     std::uint32_t extra_timeouts = 0;
     unsigned attempts = 1;
   };
-  struct Publishing {         // a value on its way to those responsible
-    Operation operation = 0;  // 0: nobody waits for it
+  struct Publishing {         // a value being sent to its holders
+    Operation operation = 0;  // 0: no result is expected
     std::uint32_t generation = 0;
     bool busy = false;
     std::uint32_t waiting = 0;
-    bool moved = false;  // it lay here, where it does not belong
+    bool moved = false;  // the node held it without being responsible
     Purpose purpose = Purpose::kPublish;
     Value value;
     PublishResult result;
     Time started{};
   };
-  struct Standing {  // published again and again
+  struct Standing {  // a standing publication
     Publication publication;
     Pace pace;
-    Operation first = 0;  // not begun yet: it waits for membership
-    bool again = false;   // it failed
+    Operation first = 0;  // first operation, until it begins with membership
+    bool again = false;   // repeat because it failed
   };
   struct Token {
     Address address = kNobody;
@@ -198,7 +199,7 @@ class OverlayNode final : private Host {
   void push(StoredValue& stored, const std::vector<Contact>& holders, const Contact& to);
   void pushed(const Pending& pending);
 
-  // In the order of how often they are needed: thousands of nodes do not fit into the processor's caches.
+  // Ordered by frequency of use: thousands of nodes do not fit into the processor's caches.
   Contact self_;
   const OverlayOptions& options_;
   std::unique_ptr<Routing> routing_;
@@ -214,8 +215,8 @@ class OverlayNode final : private Host {
   Operation next_operation_ = 1;
   Pace repair_pace_;
   ValueStore store_;
-  std::vector<Token> tokens_;       // that others have given to this node
-  std::vector<Message> untokened_;  // requests that went out without one
+  std::vector<Token> tokens_;       // issued to this node by others
+  std::vector<Message> untokened_;  // sent requests that had no token
 };
 
 }  // namespace fedge::sim

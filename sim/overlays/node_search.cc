@@ -18,7 +18,7 @@ Operation OverlayNode::lookup(Id key, NodeStep& step) {
   LookupResult result{.operation = operation, .key = key};
   if (member_) store_.find(key, step.now, result.values);
   const bool all = options_.protections.read_all;
-  if (!member_ || (!result.values.empty() && !all)) {  // alone, or nobody needs to be asked
+  if (!member_ || (!result.values.empty() && !all)) {  // alone, or no other node needs to be asked
     result.ok = !result.values.empty();
     result.holder = self_;
     scratch().clear();
@@ -62,7 +62,7 @@ void OverlayNode::start_search(User user, const FindOptions& options) {
   advance(index);
 }
 
-// The search stands ready to go on step by step if no answer comes.
+// Starts a recursive lookup. The search continues iteratively if no answer arrives.
 bool OverlayNode::start_recursive(std::size_t index, Found found) {
   ActiveSearch& active = searches_[index];
   const bool possible = options_.recursive && options_.kind != OverlayKind::kKademlia && member_ &&
@@ -104,7 +104,7 @@ void OverlayNode::advance(std::size_t index) {
   if (active.search->done() && !try_again(index)) finish(index);
 }
 
-// A route that ended before anybody was found to be responsible: by now the tables know better.
+// Retries a route that ended before a responsible node was found; the tables have improved since.
 bool OverlayNode::try_again(std::size_t index) {
   ActiveSearch& active = searches_[index];
   const SearchOutcome& outcome = active.search->outcome();
@@ -122,8 +122,8 @@ bool OverlayNode::try_again(std::size_t index) {
 
 void OverlayNode::finish(std::size_t index) {
   ActiveSearch& active = searches_[index];
-  active.busy = false;  // later replies to it find nobody
-  // What the tables do next may begin another search in this place.
+  active.busy = false;  // later replies to it are ignored
+  // The tables may start another search in this place.
   std::unique_ptr<Search> search = std::move(active.search);
   SearchOutcome& outcome = search->outcome();
   outcome.messages += active.extra;
@@ -139,7 +139,7 @@ void OverlayNode::finish(std::size_t index) {
 
 void OverlayNode::complete_lookup(const ActiveSearch& active, SearchOutcome& outcome) {
   leave_cached(active, outcome);
-  if (active.options.goal == Goal::kAllValues) {  // it may be one of them itself
+  if (active.options.goal == Goal::kAllValues) {  // the node itself may be a holder
     std::vector<Value> own;
     store_.find(active.options.target, step_->now, own);
     outcome.add_values(own);
@@ -158,7 +158,7 @@ void OverlayNode::complete_lookup(const ActiveSearch& active, SearchOutcome& out
   step_->effects.lookups.push_back(std::move(result));
 }
 
-// Kademlia, section 2.3: the closest node that did not have the value gets it.
+// Kademlia, section 2.3: stores the value at the closest node that did not have it.
 void OverlayNode::leave_cached(const ActiveSearch& active, const SearchOutcome& outcome) {
   if (outcome.values.empty() || !outcome.lacking.known() || !options_.kademlia.cache) return;
   Message& message = ask({.to = outcome.lacking, .use = Use::kCache}, Kind::kStore, active.options.purpose);
@@ -170,8 +170,8 @@ void OverlayNode::take_route(Message& message) {
   if (!step_->effects.scratch_values.empty()) return reply_routed(message, Found::kOwners);
   scratch().clear();
   const Found found = routing_->route(message.key, scratch());
-  // The last one answers: the owner; whoever was called the owner by the one before; and if no values are
-  // wanted, who knows the owner.
+  // The last node of a route answers: the owner, a node that the previous one called the owner or, if no
+  // values are wanted, a node that knows the owner.
   const bool last = found == Found::kResponsible || message.found == Found::kOwners ||
                     (found == Found::kOwners && !message.want_values) || scratch().empty();
   if (last) return reply_routed(message, found);
@@ -217,7 +217,7 @@ void OverlayNode::take_routed(Message& message) {
     outcome.hops = message.hops;
     return finish(pending.tag);
   }
-  // It holds nothing: the others that it names may. It need not be asked again.
+  // The answering node holds nothing, but the others that it names may. It is not asked again.
   std::erase_if(message.contacts, [&](const Contact& c) { return c.address == message.from.address; });
   active.search->start({active.options.target, self_, active.options.goal}, Found::kOwners, message.contacts);
   advance(pending.tag);

@@ -1,4 +1,4 @@
-// OverlayNode: what it publishes, what it stores for others, and repair.
+// OverlayNode: values that it publishes and stores, and repair.
 #include <algorithm>
 #include <utility>
 
@@ -8,8 +8,8 @@
 namespace fedge::sim {
 namespace {
 
-constexpr double kLifetimes = 3;             // a value lives so many times T_rep
-constexpr std::size_t kSentAwayAtOnce = 16;  // values that a round's repair looks for new places for
+constexpr double kLifetimes = 3;             // lifetime of a value, in periods T_rep
+constexpr std::size_t kSentAwayAtOnce = 16;  // most values for which one round's repair looks for new holders
 
 bool contains(const std::vector<Address>& addresses, Address address) {
   return std::find(addresses.begin(), addresses.end(), address) != addresses.end();
@@ -45,7 +45,7 @@ void OverlayNode::begin_publishing(const Standing& standing, Operation operation
   send_away({what.key, what.slot, what.sequence, expires, what.bytes}, Purpose::kPublish, operation);
 }
 
-// To whoever is responsible.
+// Sends the value to its responsible nodes.
 void OverlayNode::send_away(const Value& value, Purpose purpose, Operation operation) {
   std::size_t index = 0;
   while (index < publishings_.size() && publishings_[index].busy) ++index;
@@ -71,7 +71,7 @@ void OverlayNode::store_at(std::size_t index, const std::vector<Contact>& nodes)
   publishing.moved = publishing.purpose == Purpose::kRepair;
   for (const Contact& holder : holders) {
     if (holder.address == self_.address) {
-      publishing.moved = false;  // it belongs here after all
+      publishing.moved = false;  // this node is responsible after all
       StoredValue* stored = store_.offer(publishing.value, step_->now);
       if (stored != nullptr) {
         stored->holders = addresses_of(holders);
@@ -105,7 +105,7 @@ void OverlayNode::finish_publishing(std::size_t index) {
   const PublishResult& result = publishing.result;
   if (publishing.moved && result.holders + result.refused > 0)
     store_.erase(publishing.value.key, publishing.value.slot);
-  // Nobody has taken or refused it: once more in the next round, if the node still publishes it.
+  // No node has taken or refused the value: publish it again next round, if the node still publishes it.
   if (publishing.purpose == Purpose::kPublish && result.holders + result.refused == 0)
     for (Standing& standing : standing_)
       if (standing.publication.key == publishing.value.key &&
@@ -116,7 +116,7 @@ void OverlayNode::finish_publishing(std::size_t index) {
   if (publishing.operation != 0) step_->effects.publications.push_back(publishing.result);
 }
 
-// Without contacts it is a copy that a lookup leaves behind.
+// A store message without contacts is a cached copy from a lookup.
 bool OverlayNode::take_store(const Message& message) {
   bool all = !message.values.empty();
   for (const Value& value : message.values) {
@@ -131,9 +131,9 @@ bool OverlayNode::take_store(const Message& message) {
   return all;
 }
 
-// Who is new among those responsible gets the value from every holder that notices, so that it does not
-// depend on any one of them; who is not responsible any more forgets it once all that are have been offered
-// it.
+// Every holder that notices a new responsible node sends it the value, so that repair does not depend on a
+// single holder. A node that is no longer responsible drops the value after it has offered it to all
+// responsible nodes.
 void OverlayNode::repair() {
   std::vector<Value> out_of_sight;
   std::vector<Contact> holders;
@@ -145,11 +145,11 @@ void OverlayNode::repair() {
     if (out_of_sight.size() < kSentAwayAtOnce) out_of_sight.push_back(stored.value);
     return false;
   });
-  // So many have come in between that the place of these has to be looked for.
+  // So many nodes have joined in between that these values need a search for their holders.
   for (const Value& value : out_of_sight) send_away(value, Purpose::kRepair, 0);
 }
 
-// True if the value is not this node's any more.
+// Returns true if this node should drop the value.
 bool OverlayNode::repair(StoredValue& stored, const std::vector<Contact>& holders) {
   bool everybody_has_it = true;
   bool own = false;
@@ -161,7 +161,7 @@ bool OverlayNode::repair(StoredValue& stored, const std::vector<Contact>& holder
       push(stored, holders, holder);
     }
   }
-  // Only those in view are remembered: who comes back after an absence comes back empty.
+  // Remembers only current holders: a node that returns after an absence has lost its values.
   std::erase_if(stored.holders, [&](Address address) {
     return std::none_of(holders.begin(), holders.end(),
                         [&](const Contact& holder) { return holder.address == address; });

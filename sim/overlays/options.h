@@ -1,6 +1,5 @@
-// OverlayOptions: everything that can be set of an overlay and its network, with the defaults of the papers
-// or, where they leave it open, ours. Periods are in rounds. Plain data; check_options says what is wrong
-// with it.
+// OverlayOptions: all options of an overlay and its network, with the papers' defaults or, where the papers
+// give none, ours. Periods are in rounds. Plain data; check_options() validates it.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@
 
 namespace fedge::sim {
 
-// The reason why an option's value is refused: "--loss must be a chance, at least 0 and below 1".
+// Error for an invalid option: "--loss must be a chance, at least 0 and below 1".
 inline std::string must_be(const char* option, const char* what) {
   return std::string(option) + " must be " + what;
 }
@@ -21,8 +20,7 @@ enum class OverlayKind { kChord, kPastry, kKademlia };
 const char* to_string(OverlayKind kind);
 Result<OverlayKind> overlay_kind(const std::string& name);
 
-// Chord's greedy step looks for a finger in (n, k], which may be the key's own node, or in the paper's (n,
-// k).
+// Interval of Chord's greedy step: (n, k] may return the key's own node; the paper has (n, k).
 enum class FingerInterval { kClosed, kOpen };
 
 struct ChordOptions {
@@ -36,8 +34,8 @@ struct ChordOptions {
 struct PastryOptions {
   unsigned digit_bits = 4;        // b
   std::size_t leaf_set = 16;      // L, both sides together
-  std::size_t neighbourhood = 0;  // M: nodes that are near by delay; 0: none are kept
-  double probe_leaves = 1;        // T_s: the two adjacent leaves and one more, in turn
+  std::size_t neighbourhood = 0;  // M: nodes near by delay; 0: none
+  double probe_leaves = 1;        // T_s: the two adjacent leaves and a third one in rotation
   double fetch_row = 4;           // T_r: a random row from a random node in it
 };
 
@@ -46,24 +44,23 @@ struct KademliaOptions {
   std::size_t alpha = 3;
   double refresh = 60;  // T_b
   bool cache = true;    // a lookup leaves a copy at the closest node that answered and had none
-  double ping = 1;      // a full bucket's oldest contact is pinged at most once in so many rounds
+  double ping = 1;      // least rounds between two pings of a full bucket's oldest contact
 };
 
-// What stands against hostile nodes. The defaults are the papers', which trust everybody; Kademlia has all of
-// them, the others the last two.
+// Defences against hostile nodes. The defaults are the papers', which trust all nodes. Kademlia supports all
+// of them, the other overlays only the last two.
 struct Protections {
-  // An id is a hash of its node's public key, which contacts carry: nobody claims another one.
+  // An id is a hash of its node's public key, which contacts carry: a node cannot claim another id.
   bool bound_ids = false;
-  // So many contacts of one group of addresses (such as a /24 network) in a bucket and in a search; 0: any.
+  // Most contacts of one address group (such as a /24 network) in a bucket and in a search; 0: no limit.
   std::size_t per_group = 0;
-  // A lookup goes along so many paths that share no node (Baumgart and Mies, "S/Kademlia", 2007,
-  // section 4.4).
+  // Number of lookup paths that share no node (Baumgart and Mies, "S/Kademlia", 2007, section 4.4).
   std::size_t paths = 1;
-  bool keep_old = true;  // an old contact that answers stays; otherwise the newcomer takes its place
-  // A lookup asks all that are responsible, instead of ending with the first that has a value.
+  bool keep_old = true;  // an old contact that answers stays; false: the newcomer replaces it
+  // A lookup asks all responsible nodes instead of ending at the first value.
   bool read_all = false;
-  // A request is answered, and a message believed, only with the token that its receiver has given to that
-  // address: nobody speaks in another's name, and a stranger's answer is no longer than the request.
+  // Requests and messages need a token that the receiver issued to the sender's address. No node can use
+  // another's address, and an answer to an unverified sender is not longer than the request.
   bool tokens = false;
 };
 
@@ -71,14 +68,15 @@ struct OverlayOptions {
   OverlayKind kind = OverlayKind::kChord;
   Duration round = std::chrono::seconds(1);
   Duration rpc_timeout = std::chrono::milliseconds(500);
-  Duration route_timeout = std::chrono::seconds(2);  // of a recursive lookup; then it goes on iteratively
-  double suspicion = 3;    // a node that did not answer is not believed in for so long, unless it is heard
-  bool recursive = false;  // Chord and Pastry
+  Duration route_timeout =
+      std::chrono::seconds(2);   // of a recursive lookup, which then continues iteratively
+  double suspicion = 3;          // rounds for which an unresponsive node is not trusted, unless it is heard
+  bool recursive = false;        // Chord and Pastry
   std::size_t replication = 3;   // r
-  double republish = 60;         // T_rep; values live for three times as long
-  double repair = 4;             // holders look whether the r responsible nodes have changed
-  double maintenance_scale = 1;  // every period of the protocols' own maintenance times this
-  double loss = 0;               // chance that a message is lost
+  double republish = 60;         // T_rep; values live three times as long
+  double repair = 4;             // how often holders check whether the r responsible nodes have changed
+  double maintenance_scale = 1;  // factor on every period of the protocols' own maintenance
+  double loss = 0;               // probability that a message is lost
   StoreLimits store;
   Protections protections;
   ChordOptions chord;
@@ -86,14 +84,14 @@ struct OverlayOptions {
   KademliaOptions kademlia;
 };
 
-// kInvalid names the option as the command line has it.
+// kInvalid names the option as on the command line.
 Result<void> check_options(const OverlayOptions& options);
 
-// When a periodic duty is due: a round may hold several, or be one of many without any.
+// When a periodic duty is due: several times a round, or once in several rounds.
 class Pace {
  public:
   explicit Pace(double period) : per_round_(1.0 / period) {}
-  // How often it is due in the round that begins.
+  // Returns how often the duty is due in the round that begins.
   unsigned rounds_begin() {
     debt_ += per_round_;
     const auto due = static_cast<unsigned>(debt_ + 1e-9);

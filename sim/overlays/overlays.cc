@@ -1,4 +1,4 @@
-// The table of overlays: names, tables, owners, and what their options may be.
+// The table of overlays: names, routing tables, owners, and limits of their options.
 #include <algorithm>
 #include <cmath>
 
@@ -18,7 +18,7 @@ Contact chord_owner(const std::vector<Contact>& members, Id key) {
   return at == members.end() ? members.front() : *at;
 }
 
-// One of the two around the key.
+// The closer of the two members around the key.
 Contact pastry_owner(const std::vector<Contact>& members, Id key) {
   const auto at = std::lower_bound(members.begin(), members.end(), key,
                                    [](const Contact& contact, Id id) { return contact.id < id; });
@@ -27,7 +27,7 @@ Contact pastry_owner(const std::vector<Contact>& members, Id key) {
   return numerically_closer(key, above.id, below.id) ? above : below;
 }
 
-// Goes down the ids' tree, to the key's side wherever somebody is there.
+// Descends the tree of ids, towards the key wherever that side has members.
 Contact kademlia_owner(const std::vector<Contact>& members, Id key) {
   auto begin = members.begin();
   auto end = members.end();

@@ -22,7 +22,7 @@ double figure(const OverlayRunResult& result, const char* key) {
   FEDGE_CHECK(false, "no figure of that name");
 }
 
-// Messages go about as 1 / scale, so that a few corrections by the ratio suffice.
+// Finds the scale by a few corrections by the ratio, because messages are about proportional to 1 / scale.
 void find_scale(OverlayRunOptions run, double wanted, OverlayColumn& column) {
   run.rounds = std::min(run.rounds, kPilotRounds);
   double scale = run.overlay.maintenance_scale;

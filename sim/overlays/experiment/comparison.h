@@ -1,6 +1,6 @@
-// Comparison: several overlays, each run with several seeds, and their figures side by side. Runs are shared
-// out over threads; none knows of another, so that the result depends on the options alone (but for the wall
-// time).
+// Comparison: runs several overlays, each with several seeds, and collects their results side by side. Runs
+// are distributed over threads and independent of each other, so the result depends only on the options
+// (except wall time).
 #pragma once
 
 #include <vector>
@@ -12,27 +12,27 @@
 namespace fedge::sim {
 
 struct ComparisonOptions {
-  OverlayRunOptions run;  // `overlay.kind` and `seed` are set for each
+  OverlayRunOptions run;  // `overlay.kind` and `seed` are set for each run
   std::vector<OverlayKind> kinds;
   std::size_t seeds = 5;
-  // Maintenance messages a node and round that all overlays shall cost; 0: as their periods are. The scale of
-  // each overlay's periods is found by pilot runs of the first seed with perfect tables.
+  // Target of maintenance messages a node and round for all overlays; 0: use the configured periods. Pilot
+  // runs of the first seed with perfect tables find the scale of each overlay's periods.
   double messages_per_round = 0;
 };
 
 struct OverlayColumn {
   OverlayKind kind = OverlayKind::kChord;
   double maintenance_scale = 1;
-  std::size_t pilots = 0;                   // runs that it took to find the scale
+  std::size_t pilots = 0;                   // pilot runs used to find the scale
   std::vector<Interval> figures;            // in the order of figure_names()
-  double events = 0;                        // of all runs
-  double wall_seconds = 0;                  // the same; runs may overlap
+  double events = 0;                        // of all runs together
+  double wall_seconds = 0;                  // of all runs together; runs may overlap
   std::vector<std::uint64_t> trace_hashes;  // by seed
 };
 
 Result<void> check_comparison(const ComparisonOptions& options);
 
-// Options must have passed check_comparison.
+// The options must have passed check_comparison().
 std::vector<OverlayColumn> compare_overlays(const ComparisonOptions& options, Parallel& threads);
 
 }  // namespace fedge::sim

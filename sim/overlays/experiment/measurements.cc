@@ -9,10 +9,10 @@
 namespace fedge::sim {
 namespace {
 
-constexpr std::size_t kFirstRounds = 12;    // where cold and warm differ
-constexpr std::size_t kStartupWindow = 10;  // rounds whose lookups must succeed together
+constexpr std::size_t kFirstRounds = 12;    // rounds in which cold and warm starts differ
+constexpr std::size_t kStartupWindow = 10;  // rounds whose lookups are evaluated together
 constexpr double kStartupSuccess = 0.99;
-constexpr double kEnoughRounds = 0.1;  // of the run, for a node's load to count
+constexpr double kEnoughRounds = 0.1;  // fewest rounds up, as a share of the run, for a node's load to count
 
 double share(double part, double whole) { return whole == 0 ? kNaN : part / whole; }
 
@@ -77,7 +77,7 @@ std::vector<double> Measurements::figures() const {
   return out;
 }
 
-// The first round such that of the lookups begun in it and the following ones, a window's, enough succeed.
+// The first round from which a window of rounds has enough successful lookups.
 double Measurements::startup() const {
   std::vector<double> all(options_->rounds);
   std::vector<double> good(options_->rounds);

@@ -1,5 +1,5 @@
-// Measurements: what a run of an overlay notes of its lookups, its nodes and the network's counters, and the
-// figures made of it at the end. Owned by a run; one thread.
+// Measurements: records lookups, nodes and network counters of an overlay run and computes the results at the
+// end. Owned by a run; one thread.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace fedge::sim {
 
-// One lookup that came to an end.
+// One finished lookup.
 struct LookupNote {
-  std::size_t round = 0;  // since lookups began, in which it was started
-  bool success = false;   // a value, from a holder that lives, within kLookupPatience
-  bool correct = false;   // and it names the owner that there is, seen from above
+  std::size_t round = 0;  // round in which it started, counted from the first lookups
+  bool success = false;   // a value from a live holder within kLookupPatience
+  bool correct = false;   // and it names the true owner
   bool useful = false;    // and the publisher's agent is warm
   LookupResult result;
 };
@@ -24,12 +24,12 @@ class Measurements {
  public:
   explicit Measurements(const OverlayRunOptions& options) : options_(&options) {}
 
-  // Lookups begin; `first_round` is since the first join.
+  // Starts with the first lookups; `first_round` counts from the first join.
   void begin(const OverlayNetwork& network, std::size_t first_round);
   void round(const OverlayNetwork& network);
   void add(LookupNote note) { notes_.push_back(std::move(note)); }
   void count_join() { ++joins_; }
-  // The last round is over; lookups on their way may still come to their end.
+  // Ends with the last round; open lookups may still finish.
   void end(const OverlayNetwork& network);
   std::vector<double> figures() const;
 

@@ -16,8 +16,8 @@ namespace {
 
 double exponential(Rng& rng, double mean) { return -mean * std::log(1.0 - rng.uniform()); }
 
-// An agent on a node: warm and cold in turn, Exp distributed, from its own stream; warm at first by its
-// share.
+// An agent on a node: alternately warm and cold, for exponentially distributed times from its own stream. It
+// starts warm with the probability of its warm share.
 class Agent {
  public:
   Agent(const OverlayRunOptions& options, const Rng& rng, std::size_t node)
@@ -27,7 +27,7 @@ class Agent {
     warm_ = rng_.uniform() < warm_mean_ / (warm_mean_ + cold_mean_);
     until_ = exponential(rng_, warm_ ? warm_mean_ : cold_mean_);
   }
-  // Rounds that never go back.
+  // `round` must never decrease.
   bool warm_at(double round) {
     while (until_ <= round) {
       warm_ = !warm_;
@@ -179,8 +179,8 @@ class OverlayRun {
       network_.publish(node, {.key = key, .slot = node, .sequence = ++sequence_, .bytes = bytes_});
   }
 
-  // A key that ought to be there: its publisher is up, or has not been down for so long that it may have
-  // expired.
+  // A key that should exist: its publisher is up, or has not been down for long enough that the value may
+  // have expired.
   std::optional<Published> draw_key() {
     constexpr int kTries = 1000;
     for (int i = 0; i < kTries; ++i) {
@@ -223,7 +223,7 @@ class OverlayRun {
   std::vector<Published> published_;
   std::vector<std::vector<Id>> keys_of_;
   std::vector<Agent> agents_;
-  std::vector<double> down_since_;  // round; negative: up
+  std::vector<double> down_since_;  // round, or negative if up
   std::uint64_t sequence_ = 0;
   double lookups_owed_ = 0;
 };

@@ -1,12 +1,12 @@
-// One run of one overlay: how the network comes to be, churn, lookups, and what was measured.
+// One run of one overlay: building the network, churn, lookups, and measurements.
 //
-// Nodes join one after the other, evenly over `join_rounds`, each through a member drawn at random; each
-// publishes its keys as soon as it is a member. Lookups begin when the last has begun to join ("cold") or so
-// many rounds of warm-up later ("warm"), and go on for `rounds`; all figures but those of joining are of that
-// time. With `static_tables` there is no joining: all are members with perfect tables from the start. Churn
-// begins with the end of the joining: each node is up for Exp(U) and down for Exp(D) rounds, D = U (1 - a) /
-// a, so that of nodes / a identities about `nodes` are up. A function of its options and seed; one thread.
-// 4096 nodes and 300 rounds are 10 to 25 million events.
+// Nodes join in sequence, evenly over `join_rounds`, each through a random member, and publish their keys as
+// soon as they are members. Lookups begin when the last node begins to join ("cold") or `warm_up` rounds
+// later ("warm"), and continue for `rounds`; all results except those of joining cover this time. With
+// `static_tables` nobody joins: all nodes are members with perfect tables from the start. Churn begins after
+// joining: each node is up for Exp(U) and down for Exp(D) rounds, D = U (1 - a) / a, so that of nodes / a
+// identities about `nodes` are up. Deterministic in options and seed; one thread. 4096 nodes and 300 rounds
+// are 10 to 25 million events.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ struct OverlayRunOptions {
   std::size_t nodes = 4096;
   std::size_t rounds = 300;
   std::size_t join_rounds = 64;
-  std::optional<std::size_t> warm_up;  // rounds; ceil(log2 nodes)
+  std::optional<std::size_t> warm_up;  // rounds; default ceil(log2 nodes)
   std::uint64_t seed = 1;
-  double session_rounds = 0;  // U; 0: nobody leaves
+  double session_rounds = 0;  // U; 0: no node leaves
   double availability = 0.8;  // a
-  double graceful = 0.2;      // share of departures with a goodbye
+  double graceful = 0.2;      // share of departures with notice
   double lookups_per_round = 10;
   std::size_t keys = 10'000;
   std::size_t value_bytes = 64;
@@ -37,10 +37,10 @@ struct OverlayRunOptions {
   bool static_tables = false;
 };
 
-// kInvalid names the option as the command line has it.
+// kInvalid names the option as on the command line.
 Result<void> check_run(const OverlayRunOptions& options);
 
-// What was measured, in the order of figure_names(); NaN where there is nothing to measure.
+// Results in the order of figure_names(); NaN: not measured.
 struct OverlayRunResult {
   std::vector<double> figures;
   std::uint64_t events = 0;
@@ -55,7 +55,7 @@ struct FigureName {
 };
 const std::vector<FigureName>& figure_names();
 
-// Options must have passed check_run.
+// The options must have passed check_run().
 OverlayRunResult run_overlay(const OverlayRunOptions& options);
 
 }  // namespace fedge::sim

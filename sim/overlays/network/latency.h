@@ -1,8 +1,8 @@
-// Latency: how long a message is on its way. Nodes are in the cloud (10 %), at the edge (40 %) or devices (50
-// %); the one-way delay is the base of the two tiers times a log-normal factor of median 1 and sigma 0.3. The
-// factor is one of 4096 quantiles, drawn evenly: a draw costs 32 random bits and a look-up, and no delay is
-// longer than three times its base. A node's tier is a function of seed and address. One thread: a network's
-// own.
+// Latency: delivery time of a message. Nodes are in the cloud (10 %), at the edge (40 %) or devices (50 %).
+// The one-way delay is the base of the two tiers times a log-normal factor of median 1 and sigma 0.3. The
+// factor is a uniform draw from 4096 quantiles: a draw costs 32 random bits and a look-up, and no delay
+// exceeds three times its base. A node's tier is a function of seed and address. Use it only on the network's
+// thread.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ class Latency {
   Latency(std::size_t nodes, const Rng& rng);
 
   Tier tier(Address node) const { return tiers_[node]; }
-  // Without chance.
+  // The delay without the random factor.
   Duration base(Address a, Address b) const { return bases_[pair(tiers_[a], tiers_[b])]; }
   Duration draw(Address a, Address b);
 

@@ -74,7 +74,7 @@ void OverlayNetwork::begin_session(Address address, bool ticking) {
   slot.up = true;
   ++slot.session;
   if (!ticking) return;
-  // Rounds are as long everywhere, and begin when each node likes.
+  // Rounds have the same length at all nodes; each node has a random phase.
   const auto phase = static_cast<std::int64_t>(rng_.uniform() * static_cast<double>(options_.round.count()));
   queue_.push(now_ + Duration(phase), {.node = address, .number = slot.session, .what = What::kTick});
 }
@@ -157,8 +157,8 @@ void OverlayNetwork::run_until(Time until) {
   now_ = std::max(now_, until);
 }
 
-// Thousands of nodes do not fit into the processor's caches, and every event is another node's: what soon
-// will be looked at is asked for from memory beforehand, the pointers some events before what they point to.
+// Prefetches the memory of the next events: thousands of nodes do not fit into the processor's caches, and
+// each event concerns another node. Pointers are prefetched some events before their targets.
 void OverlayNetwork::fetch_ahead() const {
   if (const auto* entry = queue_.ahead(16)) {
     __builtin_prefetch(&slots_[entry->payload.node]);
@@ -192,7 +192,7 @@ void OverlayNetwork::fetch_ahead() const {
   }
 }
 
-// An order-dependent mix of time, kind and those concerned.
+// Mixes time, kind and nodes of an event into the trace hash; the order of events matters.
 void OverlayNetwork::trace(Time at, const NetworkEvent& event) {
   ++counters_.events;
   std::uint64_t word = static_cast<std::uint64_t>(at.time_since_epoch().count());
@@ -228,7 +228,7 @@ void OverlayNetwork::rejoin(Address address) {
   const auto bootstrap = random_member(address);
   NodeStep step{now_, effects_};
   OverlayNode& node = *slots_[address].node;
-  if (node.member() && node.routing().contacts() > 0) return;  // somebody has found it meanwhile
+  if (node.member() && node.routing().contacts() > 0) return;  // another node has contacted it meanwhile
   if (bootstrap)
     node.join(slots_[*bootstrap].node->self(), step);
   else if (!node.member())
@@ -289,7 +289,7 @@ void OverlayNetwork::answer(Message& request) {
   carry_out(request.to.address);
 }
 
-// Nothing if that has been known before.
+// Does nothing if the miss was known before.
 void OverlayNetwork::time_out_at(const Message& message, Address requester) {
   if (message.given_up) return;
   queue_.push(std::max(now_, message.deadline),

@@ -1,13 +1,12 @@
-// OverlayNetwork: overlay nodes, the messages between them and virtual time. Carries out what the nodes want
-// done (effects.h), in the order of time, then of scheduling, so that a network is a function of options,
-// seed and calls. To be embedded in another loop: run_until() and next_event_time(). Owns everything; one
-// thread, on which callbacks run too; a callback may call the network again, but not destroy it. An event
-// costs O(log events waiting); 4096 nodes are about 40 MB.
+// OverlayNetwork: overlay nodes, their messages and virtual time. Executes the nodes' effects (effects.h) in
+// the order of time, then of scheduling, so that a network is a function of options, seed and calls. Another
+// loop can embed it: run_until() and next_event_time(). Owns everything; one thread, also for callbacks. A
+// callback may call the network but not destroy it. An event costs O(log waiting events); 4096 nodes need
+// about 40 MB.
 //
-// Time-outs: a request is answered in the step in which it arrives, or never. So its fate is known before its
-// deadline: when it is lost, when it arrives at nobody or at somebody silent, or when the reply's delay is
-// drawn. Only then is an event made of it; the many that are answered in time never cost one, and nothing is
-// lost by it, as a timer that goes off after its reply has come does nothing.
+// Timeouts: a request is answered in the step in which it arrives, or never, so its fate is known before its
+// deadline: it is lost, its receiver is down or silent, or the reply's delay is drawn. Only missed deadlines
+// become events. This changes no result, because a timer that fires after its reply has no effect.
 #pragma once
 
 #include <cstdint>
@@ -29,48 +28,48 @@ struct NetworkCounters {
   Traffic sent;
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
-  std::uint64_t messages_lost = 0;  // by chance, or because there was nobody to receive them
+  std::uint64_t messages_lost = 0;  // lost at random or because the receiver is down
   std::uint64_t in_flight = 0;
   std::uint64_t events = 0;
 };
 
 struct NetworkSetup {
   StorePolicy policy = later_wins;
-  Identities identities;  // ids that are left out are drawn
+  Identities identities;  // missing ids are drawn
 };
 
 class OverlayNetwork {
  public:
   using LookupDone = std::function<void(const LookupResult&)>;
   using PublishDone = std::function<void(const PublishResult&)>;
-  // What a node answers to a request; `honest` does what the protocol says. False: it stays silent. Who lies
-  // changes the reply before or after, or leaves `honest` out.
+  // Computes a node's answer to a request. `honest` does what the protocol requires; a hostile node changes
+  // the reply before or after, or does not call it. False: no answer.
   using Honest = std::function<bool(const Message& request, Message& reply)>;
   using Answer = std::function<bool(const Message& request, Message& reply, const Honest& honest)>;
 
-  // `nodes` identities, none of which is up. Options must have passed check_options.
+  // Creates `nodes` identities, all down. The options must have passed check_options().
   OverlayNetwork(const OverlayOptions& options, std::size_t nodes, const Rng& rng, NetworkSetup setup = {});
 
-  // Joins through the bootstrap, or through a member drawn at random; the first of all needs none. If that
-  // fails it tries another one a round later, and so does a member that has lost everybody.
+  // Joins through the bootstrap, or through a random member; the first node needs none. After a failure, or
+  // when a member has lost all contacts, it tries another member one round later.
   void start(Address node, std::optional<Address> bootstrap = std::nullopt);
-  // At once, without a word, or with the goodbye of the protocol. Forgets everything but its id.
+  // Stops the node at once; if graceful, after the protocol's goodbye. It forgets everything but its id.
   void stop(Address node, bool graceful);
-  // Members with perfect tables, of those up to now none.
+  // Makes all these nodes members with perfect tables; there must be no members yet.
   void start_static(const std::vector<Address>& nodes);
 
   Operation lookup(Address from, Id key, LookupDone done);
   Operation publish(Address from, const Publication& publication, PublishDone done = nullptr);
 
-  // Carries out what happens up to and including that time.
+  // Processes all events up to and including this time.
   void run_until(Time until);
   std::optional<Time> next_event_time();
   Time now() const { return now_; }
 
-  // By id.
+  // Sorted by id.
   const std::vector<Contact>& members() const { return members_; }
   bool up(Address node) const { return slots_[node].up; }
-  // Who is responsible for the key, seen from above; there must be members.
+  // The node that is responsible for the key, from global knowledge; there must be members.
   Contact owner(Id key) const;
 
   OverlayNode& node(Address address) { return *slots_[address].node; }
@@ -78,18 +77,18 @@ class OverlayNetwork {
   std::size_t size() const { return slots_.size(); }
   const Latency& latency() const { return latency_; }
   const NetworkCounters& counters() const { return counters_; }
-  // Messages that it has sent and received.
+  // Messages that the node has sent and received.
   std::uint64_t load(Address node) const { return slots_[node].load; }
-  // Of every event so far, in order.
+  // Hash of all events so far, in order.
   std::uint64_t trace_hash() const { return trace_; }
-  // How this node answers from now on; null: honestly.
+  // Sets how this node answers from now on; null: honestly.
   void set_answer(Address node, Answer answer);
-  // Sends what somebody hostile has made up, whoever it says it is from. It must be one way, or a request
-  // with rpc 0, whose reply nobody waits for.
+  // Sends a message invented by a hostile node, with any sender. It must be one way, or a request with rpc 0,
+  // whose reply is ignored.
   void inject(const Message& message);
-  // To be told of every message that arrives.
+  // Calls `arrival` for every message that arrives.
   void watch(std::function<void(const Message&)> arrival) { arrival_ = std::move(arrival); }
-  // Tells the node that there are these.
+  // Makes these contacts known to the node.
   void introduce(Address node, std::span<const Contact> others);
 
  private:
@@ -97,14 +96,14 @@ class OverlayNetwork {
   struct NetworkEvent {
     Message* message = nullptr;
     Address node = kNobody;
-    std::uint32_t number = 0;  // of the request, or the session
+    std::uint32_t number = 0;  // number of the request or of the session
     What what = What::kDeliver;
   };
   struct Slot {
     std::unique_ptr<OverlayNode> node;
     Answer answer;
     std::uint64_t load = 0;
-    std::uint32_t session = 0;  // what was scheduled for an earlier one is void
+    std::uint32_t session = 0;  // events of earlier sessions are ignored
     bool up = false;
   };
 
@@ -138,8 +137,9 @@ class OverlayNetwork {
   std::uint64_t trace_ = 0;
 };
 
-// Of these, sorted by id and not empty, the one responsible for the key: Chord's successor, Pastry's
-// numerically closest (of two the lower id), Kademlia's closest by XOR. O(log n), Kademlia's O(64 log n).
+// The member that is responsible for the key: Chord's successor, Pastry's numerically closest (of two, the
+// lower id), Kademlia's closest by XOR. `members` must be sorted by id and not empty. O(log n); Kademlia O(64
+// log n).
 Contact global_owner(OverlayKind kind, const std::vector<Contact>& members, Id key);
 
 }  // namespace fedge::sim

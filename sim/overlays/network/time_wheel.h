@@ -1,9 +1,9 @@
-// TimeWheel: what happens next, like sim/event_queue.h and in the same order (by time, then by order of
-// scheduling), for tens of millions of events most of which lie within a second: buckets of about four
-// milliseconds, of which only the open one is sorted, and a heap for what is farther off. Buckets are lists
-// of chunks that lie in one pool, the last freed used first, so that the memory of the events that wait goes
-// round and not that of all buckets. One may look ahead in the open bucket, to fetch memory before it is
-// needed. One thread; push and pop are O(1) as long as times are spread over a bucket.
+// TimeWheel: an event queue like sim/event_queue.h, with the same order (by time, then by order of
+// scheduling), for tens of millions of events most of which lie within a second. It has buckets of about four
+// milliseconds, of which only the open one is sorted, and a heap for later events. Buckets are lists of
+// chunks from one pool; the last freed chunk is reused first, which keeps the memory of waiting events small.
+// ahead() looks into the open bucket, to prefetch memory. One thread; push and pop are O(1) if times are
+// spread over a bucket.
 // Source: Brown, "Calendar queues", CACM 31(10), 1988, with buckets of a fixed width.
 #pragma once
 
@@ -32,7 +32,7 @@ class TimeWheel {
     place({at, next_order_++, std::move(payload)});
   }
   bool empty() const { return size_ == 0; }
-  // What pop() would give; there must be something.
+  // The entry that pop() would return; the wheel must not be empty.
   const Entry& next() {
     open();
     return open_[position_];
@@ -42,7 +42,8 @@ class TimeWheel {
     --size_;
     return std::move(open_[position_++]);
   }
-  // The entry that pop() would give after `steps` others, if it is near enough to be known; for hints only.
+  // The entry that pop() would return after `steps` others, or null if it is not in the open bucket; only a
+  // hint.
   const Entry* ahead(std::size_t steps) const {
     return position_ + steps < open_.size() ? &open_[position_ + steps] : nullptr;
   }
@@ -104,15 +105,16 @@ class TimeWheel {
     }
   }
 
-  // Moves a bucket's entries into open_, sorted: first by parts of its time, in which few are left to be
-  // compared.
+  // Moves a bucket's entries into open_ and sorts them: first by parts of the bucket's time, then each short
+  // part by comparison.
   void spread(std::uint32_t first) {
     std::array<std::uint32_t, kParts + 1> begins{};
     for_each_in(first, [&](const Entry& entry) { ++begins[part_of(entry.at) + 1]; });
     for (std::size_t part = 1; part <= kParts; ++part) begins[part] += begins[part - 1];
     open_.resize(begins[kParts]);
     for_each_in(first, [&](Entry& entry) { open_[begins[part_of(entry.at)]++] = std::move(entry); });
-    for (std::size_t part = 0, begin = 0; part < kParts; begin = begins[part++]) {  // they are ends by now
+    for (std::size_t part = 0, begin = 0; part < kParts;
+         begin = begins[part++]) {  // begins[] now holds the ends
       const auto at = open_.begin() + static_cast<std::ptrdiff_t>(begin);
       if (begins[part] - begin > 1) std::sort(at, open_.begin() + begins[part], earlier);
     }
@@ -130,7 +132,7 @@ class TimeWheel {
       for (std::uint32_t i = 0; i < chunks_[chunk].used; ++i) visit(chunks_[chunk].entries[i]);
   }
 
-  // An empty one, before `next`.
+  // Takes an empty chunk and links it before `next`.
   std::uint32_t take_chunk(std::uint32_t next) {
     std::uint32_t taken = free_;
     if (taken == kNone) {
@@ -143,7 +145,8 @@ class TimeWheel {
     return taken;
   }
 
-  std::vector<std::uint32_t> buckets_ = std::vector<std::uint32_t>(kBuckets, kNone);  // their first chunks
+  std::vector<std::uint32_t> buckets_ =
+      std::vector<std::uint32_t>(kBuckets, kNone);  // first chunk of each bucket
   std::vector<Chunk> chunks_;
   std::uint32_t free_ = kNone;
   std::vector<Entry> open_;  // sorted from position_ on
@@ -151,7 +154,7 @@ class TimeWheel {
   std::size_t position_ = 0;
   std::size_t in_buckets_ = 0;
   std::size_t size_ = 0;
-  std::int64_t current_ = -1;  // the open bucket; those before are empty
+  std::int64_t current_ = -1;  // the open bucket; earlier ones are empty
   std::uint64_t next_order_ = 0;
 };
 
