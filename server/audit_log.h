@@ -1,13 +1,14 @@
-// AuditLog: `audit.log` of the data directory, the record of every change to who may connect and what runs.
-// Lines are only appended. Each contains the hash of the line before (server/access/audit_entry.h), so that
-// altered, removed and moved lines are detected. A line is on the disk before its change takes effect; if
-// the change then fails, a second line says so. So after a crash or on a full disk the log may contain a
-// change that did not happen, but never lacks one that did. The number and hash of the last entry are also
-// in `audit.head`: a log that was truncated, moved away or restored from a backup does not verify. The next
-// entry continues the lost ones, so the parts of a log verify again when they are joined. The command-line
-// tool and a running coordinator may write at the same time, under a lock on the file. A user who may write
-// both files may also forge both: store a head hash elsewhere and pass it to verify(). The log contains no
-// secrets. Any thread; appending costs one fsync and reads only the last line.
+// AuditLog: the record of all changes to access and to runs, `audit.log` of the data directory. Lines are
+// only appended. Each contains the hash of the line before (server/access/audit_entry.h), so that altered,
+// removed and moved lines are detected. A line is on the disk before its change takes effect; if the change
+// then fails, a second line says so. So after a crash or on a full disk the log may contain a change that
+// did not happen, but never lacks one that did. The number and hash of the last entry are also in
+// `audit.head`: a log that was truncated, moved away or restored from a backup does not verify. The next
+// entry continues the lost ones, so the parts of a log verify again when they are joined.
+//
+// The command-line tool and a running coordinator may write at the same time, under a lock on the file. A
+// user who may write both files may also forge both: store a head hash elsewhere and pass it to verify().
+// The log contains no secrets. Any thread; appending costs one fsync and reads only the last line.
 #pragma once
 
 #include <cstdint>

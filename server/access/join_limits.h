@@ -1,6 +1,6 @@
-// JoinLimits bounds wrong join tokens and enrolments. Wrong tokens are counted per address; an address
-// above the limit is refused for a minute, even with a valid token. Enrolments are counted per address, per
-// token and in total. Pure: the caller passes a monotonic time. RateLimiter bounds the memory.
+// JoinLimits bounds wrong join tokens and enrolments. Wrong tokens are counted per address; an address that
+// reaches the limit is refused for up to a minute, even with a valid token. Enrolments are counted per
+// address, per token and in total. Pure: the caller passes a monotonic time. RateLimiter bounds the memory.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ struct JoinRates {
   std::size_t enrolments_per_hour_per_token = 1'000;
 };
 
-// One join attempt: the address as Admission counts it, and the hash of the token.
+// One join attempt: the address as protocol::household() gives it, and the hash of the token.
 struct JoinAttempt {
   std::string address;
   std::string token_hash;

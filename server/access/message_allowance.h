@@ -2,7 +2,7 @@
 // An honest client only reacts: it answers a run's description, and offers or fails a task. So each
 // connection and each task grants a few messages, of which at most kSaved accumulate. Records are limited
 // by the run's record interval. A client above its allowance is told so and disconnected; ConnectRate
-// bounds how soon it returns. Pure; about 100 bytes for each client that ever connected.
+// bounds how soon it returns. Pure; about 100 bytes for each enrolled client that ever connected.
 #pragma once
 
 #include <algorithm>

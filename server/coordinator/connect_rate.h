@@ -1,6 +1,6 @@
 // ConnectRate bounds how often one client may connect. `at_once` connections are free, for a flapping link
-// or a restarted daemon; after that, one is allowed per interval. Pure; 48 bytes for each client that ever
-// connected.
+// or a restarted daemon; after that, one is allowed per interval. Pure; 48 bytes for each enrolled client
+// that ever connected.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,9 @@
 // Recovery restores a run from its store. It gives the engine every journal input again, at its original
 // time, so that the engine reaches the same state. It does not repeat the effects, except in rounds after
 // the last checkpoint: it reads their updates from the chunk store and aggregates them to bit-identical
-// models. If the disk lost an update, the client counts as disconnected before the update was stored, and
-// is asked again. Cost: an engine step for each entry, and one hash over each payload since the checkpoint.
+// models. If the disk lost an update, its client counts as disconnected before the update was stored, and
+// will be asked for it again. Cost: an engine step for each entry, and one hash over each payload since the
+// checkpoint.
 #pragma once
 
 #include <cstdint>

@@ -60,7 +60,7 @@ void SecureRounds::stop() {
   round_.reset();
 }
 
-// Posts inputs for the engine, because its effects may be being carried out at the moment.
+// Posts inputs for the engine, because engine effects may still be in progress.
 void SecureRounds::carry_out(std::vector<SecureRound::Effect>& effects) {
   for (auto& effect : effects)
     std::visit(Overloaded{[&](const SecureRound::Send& send) { callbacks_.send(send.client, send.message); },

@@ -107,7 +107,7 @@ void ServerlessRounds::resume(ServerlessRound round, const protocol::Manifest& m
   model_ = model;
   arm(config_.round_deadline);
   plan_warmup();
-  // During a warm-up, clients report chunks only once they exchange them.
+  // With a warm-up, clients report their chunks only after the exchange has begun.
   if (warmup_) known_from_ = Time::max();
   for (const protocol::Manifest* update : round_.updates())
     if (seeder_.watch(*update)) watched_.insert(update->id());
@@ -223,7 +223,7 @@ void ServerlessRounds::go_on() {
   begin_warmup();
 }
 
-// Decides about offered updates. Posts the decisions, because engine effects may be being carried out.
+// Decides about offered updates. Posts the decisions, because engine effects may still be in progress.
 void ServerlessRounds::look() {
   const auto decisions = round_.decide(late_, [this](const protocol::ObjectId& object) {
     return now() < known_from_ || seeder_.obtainable(object);
@@ -323,7 +323,7 @@ void ServerlessRounds::end_making(Result<std::shared_ptr<protocol::StoredObject>
   arriving_.reset();
   stage_ = Stage::kMade;
   late_timer_.cancel();
-  // Posted, because engine effects may be being carried out.
+  // Posted, because engine effects may still be in progress.
   protocol::post(io_,
                  [self = shared_from_this(), model = std::move(model)] { self->callbacks_.on_made(model); });
 }

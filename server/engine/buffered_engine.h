@@ -1,13 +1,15 @@
 // BufferedEngine: an asynchronous run (FedBuff; Nguyen et al., "Federated Learning with Buffered
 // Asynchronous Aggregation", AISTATS 2022). A fixed number of clients train at any time. When one delivers
 // its update, another starts from the current model. The model is updated (a "move") whenever the buffer
-// holds buffer_size updates. An update whose model has moved s times since is discounted by 1 / (1 +
-// s)^exponent. A client has one task at a time. Tasks are numbered per client, so a client may train twice
-// on one model. If the buffer is not full after rules.deadline, the model moves with what it holds, so a
+// holds buffer_size updates. An update whose model has moved s times since counts 1 / (1 + s)^exponent
+// times. A client has one task at a time. Tasks are numbered per client, so a client may train twice on one
+// model. If the buffer is not full after rules.deadline, the model moves with the updates received, so a
 // run ends even if clients fail. A barrier may delay clients that are ahead of others
-// (aggregation/barrier.h). Cost: a step is O(clients) if there is work to assign or a deadline has passed,
-// else O(log clients). With a barrier that samples beta others, assigning costs O(clients * beta log beta)
-// while a client waits, and O(clients) for each client that arrives or becomes available again.
+// (aggregation/barrier.h).
+//
+// Cost: a step is O(clients) if there is work to assign or a deadline has passed, else O(log clients). With
+// a barrier that samples beta others, assigning costs O(clients * beta log beta) while a client waits, and
+// O(clients) for each client that arrives or becomes available again.
 #pragma once
 
 #include <map>

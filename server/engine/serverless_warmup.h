@@ -24,8 +24,8 @@ class ServerlessWarmup {
   static Duration gather_within(Duration deadline) { return seconds(0.5 * to_seconds(deadline)); }
   static Duration end_within(Duration deadline) { return seconds(0.75 * to_seconds(deadline)); }
 
-  // Begins the warm-up if all awaited clients have offered updates, or enough have and half of the deadline
-  // has passed. Returns true if it has just begun; tracker() then holds the plans to send.
+  // Begins the warm-up if all awaited clients have offered updates, or if half of the deadline has passed
+  // and enough have. Returns true if it has just begun; tracker() then holds the plans to send.
   bool begin(const ServerlessRound& round, const std::function<bool(ClientId)>& listens,
              swarm::RoundWarmup::Seeds seeds, Time now);
   // Null before the warm-up, or if it could not begin.

@@ -84,7 +84,7 @@ class TrackBook {
   Track& turn(std::size_t index) { return tracks_[index]; }
   const Track& turn(std::size_t index) const { return tracks_[index]; }
   bool is_member(std::size_t turn, ClientId client) const;
-  // Returns the clients that take no part in this round at all; it may be a later round.
+  // Returns the clients that take no part in `round`, which may be a future round.
   std::set<ClientId> withdrawn_in(RoundNumber round) const;
   // Returns whether no client that `client` excludes has contributed to this track's model since the
   // exclusion. Always true for the client's own track.

@@ -42,9 +42,8 @@ struct TrackMetrics {
   std::uint64_t clients_completed = 0;
 };
 
-// With several tracks, model and accuracy are those of the first track: the one that excludes nobody, if
-// there is one. Bytes are the sum over tracks. Clients are counted once each, in however many tracks they
-// trained.
+// With several tracks, model and accuracy are those of the first track: the one that excludes no client, if
+// there is one. Bytes are the sum over tracks. A client counts once, however many tracks it trained.
 struct RoundMetrics {
   std::uint64_t round = 0;                 // from 1; 0 is the initial model
   std::string model_hash;                  // of the model this round ended with, 64 hexadecimal digits

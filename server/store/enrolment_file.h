@@ -1,4 +1,4 @@
-// Location and creation of the enrolment book. Enrolment provides its use.
+// Location and creation of the enrolment book. Enrolment reads and changes it.
 #pragma once
 
 #include <filesystem>
