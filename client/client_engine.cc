@@ -11,8 +11,8 @@ namespace {
 
 Event event(Severity severity, const char* name) { return Event{severity, name, {}}; }
 
-// `run` is the run's name: the event's last field, left out if empty (an earlier process's update has
-// none).
+// Appends `reason` and the run's name to an event; leaves out empty ones. The name of an earlier process's
+// update is unknown.
 Event about_run(const std::string& run, Event event, const std::string& reason) {
   if (!reason.empty()) event.with("reason", reason);
   if (!run.empty()) event.with("run", run);

@@ -40,8 +40,8 @@ class ClientEngine {
   struct Connected {
     protocol::Welcome welcome;
   };
-  // The link was lost or could not be opened. Never final, whatever the error: only a received Goodbye,
-  // also one in place of a Welcome, tells what the coordinator wants.
+  // The link was lost or could not be opened. Never final, whatever the error: only a received Goodbye can
+  // be final, also one in place of a Welcome.
   struct Disconnected {
     Error error;
   };
@@ -53,7 +53,7 @@ class ClientEngine {
     SampleCount samples;      // of this client's training data, at least 1
     double capability = 1;    // fraction of a model that it can train, in (0, 1]
     Duration status_every{};  // how often it publishes its status record; 0: never
-    bool masked = false;      // every task belongs to a secure session; no unmasked update may leave
+    bool masked = false;      // every task needs a secure session; no unmasked update may leave
   };
   struct RunRejected {
     RunId run;
@@ -154,7 +154,7 @@ class ClientEngine {
   };
   std::vector<Part> parts() const;
   bool knows(RunId run) const { return find(run) != nullptr; }
-  // Whether any known run has not been rejected.
+  // Whether this client takes part in any run: one that is known and not rejected.
   bool takes_part() const;
   // Whether a trained update of the run is waiting for its verdict.
   bool holds_update(RunId run) const {

@@ -44,11 +44,11 @@ class VolatileMemory final : public MemoryStore {
 
 // The directory of a run's memory: STATE/runs/<run number>.
 std::filesystem::path memory_of(const std::filesystem::path& state_directory, RunId run);
-// Delete the files of this run; of all runs but these.
+// forget_run() deletes the files of this run, forget_other_runs() those of all runs but these.
 void forget_run(const std::filesystem::path& state_directory, RunId run);
 void forget_other_runs(const std::filesystem::path& state_directory, std::span<const RunId> going);
 
-// Deletes the stores under this directory of tracks that are not in `live`, which is ascending.
+// Deletes the stores in this directory of all tracks but these, which are ascending.
 void keep_only(const std::filesystem::path& directory, std::span<const TrackId> live);
 
 // Keeps one file for each task of a track in this directory, created on first use. Files are replaced

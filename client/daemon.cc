@@ -232,7 +232,7 @@ void Daemon::Impl::use(std::shared_ptr<protocol::Link> link, const protocol::Wel
                              for (auto& [run, part] : self->parts_) part.serving.reset();
                              self->disconnected(error);
                            }});
-  // Posted before any job of a run that begins from now on.
+  // Posted before any job of a run that begins later.
   worker_.post([weak = weak_from_this(), going = welcome.runs] {
     if (const auto self = weak.lock()) forget_other_runs(self->options_.state_directory, going);
   });

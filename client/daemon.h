@@ -1,5 +1,5 @@
-// Daemon: the client program around ClientEngine. One thread runs the io_context: link, timers and
-// the engine; one worker thread prepares data and trains, so that the link stays alive meanwhile.
+// Daemon: the client program around ClientEngine. One thread runs the io_context: link, timers and the
+// engine. One worker thread prepares data and trains, so that the link stays alive meanwhile.
 #pragma once
 
 #include <filesystem>
@@ -41,8 +41,8 @@ struct DaemonOptions {
   // Minimum terms of this device for secure aggregation; they hold whatever the run says.
   struct SecureTerms {
     bool required = false;  // refuse runs without secure aggregation
-    // Lower limits for every session. The mask graph may be sparse for any number of members for which that
-    // is secure.
+    // Lower limits for every session. complete_below = 0 allows a sparse mask graph for any number of
+    // members for which that is secure.
     privacy::SecureRules rules = {.complete_below = 0, .min_survivors = 0};
   };
   SecureTerms secure;

@@ -82,7 +82,7 @@ void Daemon::Impl::forget(RunId run) {
   Part part = std::move(parts_[run]);
   parts_.erase(run);
   if (part.trainer) part.trainer->leave();
-  // Queued after the worker's jobs for the run, because ending a program takes time.
+  // Queued after the worker's jobs for the run. The worker also ends the program, because that takes time.
   worker_.post([weak = weak_from_this(), run, trainer = std::move(part.trainer)] {
     if (trainer) trainer->shut_down();
     if (const auto self = weak.lock()) forget_run(self->options_.state_directory, run);

@@ -101,9 +101,9 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
   return result;
 }
 
-// Hides failures that may depend on the data. Errors of learn/ other than divergence do not depend on it.
-// Of a trainer program's errors only those about the program itself are reported, not those about what it
-// sent.
+// Whether a failure must be hidden because it may depend on the data. Of the errors of learn/ only
+// divergence does. Of a trainer program's errors only those about the program itself are reported, not
+// those about what it sent.
 bool LocalWork::hides(const Result<learn::TrainingResult>& training, const Error& fault) const {
   return hides_failures_ && (training || (elsewhere_ && fault.code == ErrorCode::kInvalid));
 }

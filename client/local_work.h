@@ -1,6 +1,6 @@
 // LocalWork: a client's computation between the model's arrival and its offer, the same in the daemon and
-// in the simulator: train, compute the norm, encode, update the client's memory. No sockets, files or
-// threads. Use one object per thread; it may serve any client of the task.
+// in the simulator. Trains, computes the norm, encodes, and updates the client's memory. No sockets, files
+// or threads. Use one object per thread; it may serve any client of the task.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +32,8 @@ struct WorkSpec {
   learn::TaskSpec task;
   protocol::CompressionSpec compression;
   protocol::StatusSpec status;
-  std::optional<privacy::MaskingSpec> masking = {};  // with secure aggregation
-  std::optional<privacy::LocalPrivacySpec> local_privacy =
-      {};  // in one whose clients trust nobody with theirs
+  std::optional<privacy::MaskingSpec> masking = {};             // with secure aggregation
+  std::optional<privacy::LocalPrivacySpec> local_privacy = {};  // local differential privacy
 };
 // Errors are collected in `root`.
 WorkSpec read_work(config::Reader& root);

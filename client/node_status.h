@@ -15,8 +15,8 @@
 
 namespace fedge::client {
 
-// What is published for each class about this client's number of samples; empty if nothing. Readers must
-// not know `noise`. Draw it once per run and reuse the result: repeated draws would average out.
+// What is published about this client's number of samples of each class; empty if nothing. Readers must not
+// know `noise`. Draw it once per run and reuse the result: repeated draws would average out.
 std::vector<double> published_labels(const learn::Task& task, ClientId client,
                                      const protocol::StatusSpec& spec, Rng noise);
 

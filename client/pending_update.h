@@ -17,9 +17,9 @@ struct PendingUpdate {
   protocol::UpdateOffer offer;  // of the request's task
 };
 
-// Whether the known task is the one that is asked for now. A coordinator that was killed may have lost a
-// task that was not durable. The same task is then a new one, unless the request says that it is a
-// repetition.
+// Whether the known task is the requested one. A coordinator that was killed may have lost a task that was
+// not durable; the same number then names a new task, unless the request is marked as a repetition
+// (`again`).
 bool same_task(const protocol::TrainRequest& known, const protocol::TrainRequest& asked);
 // Replaces the run's previous one. Survives a power cut once it returns. Errors name the file.
 Result<void> write_pending_update(const std::filesystem::path& state_directory, const PendingUpdate& pending);

@@ -15,8 +15,8 @@
 namespace fedge::client {
 namespace {
 
-// Derives the noise from this client's key, the counts and epsilon, so that every run gets the same noise:
-// the mean of several draws would reveal the counts.
+// Derives the noise from this client's key, the counts and epsilon, so that every run gets the same noise.
+// The mean of several draws would reveal the counts.
 Result<std::vector<double>> labels_of(const learn::Task& task, ClientId client,
                                       const protocol::StatusSpec& status,
                                       const std::filesystem::path& state_directory) {

@@ -1,5 +1,6 @@
-// Work of a client daemon for a run on its worker thread: builds data, model and trainer from the run's
-// description, then executes each task, continuing from what the last one left in the state directory.
+// PreparedRun: a run on the client daemon's worker thread. prepare_run() builds data, model and trainer
+// from the run's description; work_on() executes a task, continuing from what the last one left in the
+// state directory.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// Presence: the fraction of time since begin() that a client has been connected. Pure; callers pass the
-// time.
+// Presence: the fraction of time since begin() that a client was connected. Pure; callers pass the time.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// TaskFiles: a client's durable task data, so that a disconnect or a power cut does not repeat a download
-// or a training. It keeps models being fetched (STATE/chunks, a cache that drops its oldest files) and each
-// run's finished update until its verdict (payload in the cache, the rest in STATE/pending/). Data read
-// back is checked against its hashes. Blocks on the disk: the daemon's worker thread calls it. The returned
-// objects may be used on other threads.
+// TaskFiles: a client's durable task data, so that a disconnect or a power cut repeats neither a download
+// nor a training. It keeps models being fetched in STATE/chunks, a cache that drops its oldest files. Each
+// run's finished update stays until its verdict: its payload in the cache, the rest in STATE/pending/. Data
+// read back is checked against its hashes. Blocks on the disk: the daemon's worker thread calls it. The
+// returned objects may be used on other threads.
 #pragma once
 
 #include <cstddef>

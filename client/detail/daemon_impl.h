@@ -151,7 +151,7 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
   bool status_due_ = false;
   // Keeps the io_context running while only the worker has work.
   protocol::Unfinished unfinished_;
-  // Its jobs hold this object weakly: a job that never begins would otherwise keep it alive.
+  // Its jobs hold this object weakly: otherwise a job that never begins would keep it alive.
   protocol::Worker worker_;
   protocol::Worker writer_;  // a second worker, for writes that must not wait for training
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
@@ -174,8 +174,8 @@ class Daemon::Impl : public std::enable_shared_from_this<Daemon::Impl> {
     std::vector<privacy::SecureClient::Effect> held = {};  // effects that wait for that write
     SummedUpdates::Sum sum = {};                           // once admitted; its `update` once trained
     std::unique_ptr<Trained> trained = nullptr;            // trained, but not masked yet
-    bool noted = false;                                    // the reveal of the masks is being recorded
-    bool written = false;                                  // the record is on the disk
+    bool noted = false;    // the worker is recording that masks will be revealed
+    bool written = false;  // the record is on the disk
   };
   // The state of one run. Keys are the engine's runs: at most kMaxRuns, and those of resumed updates.
   struct Part {

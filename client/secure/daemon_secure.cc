@@ -63,17 +63,17 @@ void Daemon::Impl::begin_session(RunId run, Part& part, const protocol::TrainReq
   carry_out(run, effects);
 }
 
-// With its own noise a client's update may be in several sums: the noise differs for each and is counted
-// (PrivateReleases). Noise too small to hide anything is treated as none.
+// Noise for sums (distributed noise) differs in each sum and is counted (PrivateReleases), so an update may
+// then be in several sums. Noise too small to hide anything is treated as none.
 Result<void> Daemon::Impl::admit_sum(const PreparedRun& prepared, const SummedUpdates::Sum& sum) const {
   FEDGE_TRY_VOID(summed_->admit_task(sum.run, sum.task));
-  // Own noise differs for each track and run, so an origin may recur: tracks may begin from one model.
+  // Local noise differs for each track and run, so the origin may recur: tracks may begin from one model.
   const bool hidden = prepared.local_privacy.has_value();
   if (!hidden && prepared.noise.in_sums >= privacy::kHidingNoise) return {};
   if (!hidden) FEDGE_TRY_VOID(summed_->admit_origin(sum));
   FEDGE_TRY_VOID(summed_->admit_update(sum.update));
-  // Two concurrent sums could both be revealed: by the clients that collude with the coordinator and half
-  // of the others each.
+  // Two concurrent sums could both be revealed: each by half of the honest clients and all that collude
+  // with the coordinator.
   for (const auto& [run, part] : parts_) {
     if (run == sum.run || !part.secure) continue;
     const SummedUpdates::Sum& other = part.secure->sum;
@@ -190,7 +190,8 @@ void Daemon::Impl::report_stage(RunId run, Event event) {
              .with("track", std::int64_t{session.track.value()}));
 }
 
-// Holds effects back until the known clients are on the disk, so that their keys cannot be forgotten.
+// Holds effects back until the known clients are on the disk: a crash must not make this client forget
+// their keys.
 void Daemon::Impl::carry_out(RunId run, const std::vector<privacy::SecureClient::Effect>& effects) {
   using Session = privacy::SecureClient;
   SecureTask& secure = *parts_[run].secure;

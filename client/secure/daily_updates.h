@@ -1,5 +1,5 @@
 // DailyUpdates: counts the updates that a client has made today for its coordinator, in its state
-// directory, so that the owner can limit them (fedge-client run --max-updates-per-day). Not thread-safe.
+// directory. The owner can limit them (fedge-client run --max-updates-per-day). Not thread-safe.
 #pragma once
 
 #include <cstdint>

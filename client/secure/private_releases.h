@@ -27,7 +27,7 @@ class PrivateReleases {
   // Noise that hides an update: standard deviation divided by the sensitivity.
   struct Noise {
     double own = 0;      // this client's alone; 0: hidden only together with others' noise
-    double in_sums = 0;  // including the honest clients of each sum; = own if that suffices alone
+    double in_sums = 0;  // with the honest clients of each sum; equals own if that suffices
     bool operator==(const Noise&) const = default;
   };
   // Counts an update that is about to be sent; a repetition of the last one counts once. kRefused if it
@@ -45,8 +45,8 @@ class PrivateReleases {
     double delta = 1e-5;
   };
   Result<void> count(const Update& update, const Limits& limits);
-  // The total epsilon, at this delta, of all updates hidden by this client's own noise, if the planned run
-  // sends that many updates in all with this noise. Errors: see Accountant.
+  // The total epsilon, at this delta, of all updates hidden by this client's own noise. Assumes that the
+  // planned run sends `updates` updates in all with this noise. Errors: see Accountant.
   struct Planned {
     RunId run;
     Noise noise;

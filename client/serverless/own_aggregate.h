@@ -1,5 +1,5 @@
-// OwnAggregate: a client's computations in a serverless run: it checks whether an update can be aggregated
-// and computes the round's model, with the coordinator's own code (run/track_model.h). Uses only the chunk
+// OwnAggregate: a client's computations in a serverless run. Checks whether an update can be aggregated,
+// and computes the round's model with the coordinator's own code (run/track_model.h). Uses only the chunk
 // store; for the worker thread. Memory: that of TrackModel while it aggregates.
 #pragma once
 

@@ -38,8 +38,8 @@ void ServerlessUpdates::fetch_model(const protocol::Manifest& model) {
                          const auto alive = weak.lock();
                          if (!alive || alive->over_) return;
                          if (!outcome) return alive->give_up(outcome.error());
-                         // Post it: the object may already be complete, so that this is called within
-                         // open().
+                         // Posted through the worker: the object may be complete already, and then this
+                         // runs within open().
                          alive->owner_.compute([](TaskFiles&) {}, [alive, object] { alive->begin(object); });
                        });
                  });

@@ -1,5 +1,5 @@
 // DialLimits: bounds the connections that a coordinator can make this client open. A coordinator may name
-// any address as a client's, as often as it likes; it must not be able to use this client to attack a third
+// any address as a client's, as often as it likes. It must not be able to use this client to attack a third
 // party or the client's own network. Pure; owned by the swarm.
 #pragma once
 
@@ -25,12 +25,12 @@ class DialLimits {
   // time, up to kLongestPause.
   static constexpr unsigned kFreeFailures = 8;
   static constexpr Duration kLongestPause = seconds(300);
-  // Failures to all hosts together: this many at once, then one more each second.
+  // Budget of failed connections to all hosts together; one is refilled each second.
   static constexpr double kFailures = 32;
   static constexpr std::size_t kMaxHosts = 256;
 
-  // Sets the coordinator's address: addresses that it names must not be nearer to this client than its own.
-  // A coordinator that is kNowhere counts as kPublic, which allows the least.
+  // Sets the coordinator's address. Addresses of narrower reach than its own may not be dialled. A
+  // coordinator that is kNowhere counts as kPublic, which allows the least.
   void coordinator_at(const std::string& host);
 
   bool may_dial(const std::string& host, Time now);

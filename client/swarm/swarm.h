@@ -1,7 +1,7 @@
 // Swarm: this client among the clients that exchange a model's chunks. It accepts and opens links to the
-// clients that the coordinator names, each pinned to the key named with it, and keeps a link while any
-// object is exchanged over it. It drives an Exchange, in which the coordinator's link is one neighbour. All
-// on the io_context's thread. Owned by shared_ptr, since links and timers call back; shut_down() ends both.
+// clients that the coordinator names, each pinned to the key in its entry. It keeps a link while any object
+// is exchanged over it. It drives an Exchange, in which the coordinator's link is one neighbour. All on the
+// io_context's thread. Owned by shared_ptr, since links and timers call back; shut_down() ends both.
 #pragma once
 
 #include <functional>
@@ -53,8 +53,8 @@ class Swarm {
   virtual void open_as(const protocol::ObjectId& other, swarm::Exchange::Object object,
                        std::function<void(const Result<void>&)> done) = 0;
   virtual void close(const protocol::ObjectId& object) = 0;
-  // Warm-up: between begin and end, objects opened as its swarm's are exchanged as its tracker schedules.
-  // After end_warmup() they are exchanged with the members of `other` like all others, until close() of its
+  // Warm-up: objects opened as its swarm's (open_as) are exchanged as the coordinator schedules. After
+  // end_warmup() they are exchanged with the members of `other` like all others, until close() of its
   // swarm.
   virtual void begin_warmup(const protocol::WarmupPlan& plan, const protocol::ObjectId& own) = 0;
   virtual void carry_out(const protocol::ObjectId& swarm, const protocol::WarmupSlot& slot) = 0;

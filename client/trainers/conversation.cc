@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kReadAtOnce = std::size_t{16} << 10;
 constexpr Duration kLookEvery = seconds(0.5);  // check the process itself: others may hold its output open
-// for a program to exit after its input ended, and again after a request to end
+// How long a program may take to exit after its input ended, and again after a request to end.
 constexpr Duration kToLeave = seconds(1);
 constexpr Duration kToEnd = seconds(5);  // between the end of a program's output and its exit
 

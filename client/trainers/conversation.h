@@ -41,7 +41,7 @@ class Conversation {
   static Result<std::unique_ptr<Conversation>> begin(const TrainerOptions& options, std::size_t max_payload);
   ~Conversation();
 
-  // Queue data for the next listen(), which sends it. Lent bytes must stay valid until then.
+  // Queue data for the next listen(), which sends it. Lent bytes must stay valid until listen() returns.
   void say(std::string frame);
   void lend(std::span<const std::byte> bytes);
 

@@ -12,7 +12,7 @@ namespace fedge::client {
 namespace {
 
 constexpr int kAttempts = 3;  // starts of a program that does not get ready for a run
-// of the one-second pause between starts of a program that keeps failing
+// Doublings of the one-second pause between starts of a program that keeps failing.
 constexpr std::uint32_t kDoublings = 6;
 
 // No pause after the first failure, then 1, 2, 4, ... 64 seconds after the last start.

@@ -1,8 +1,8 @@
 // ExternalTrainer: trains one run with the user's own program instead of the built-in trainer. Starts the
 // program when the run begins, keeps it for the run's tasks, restarts it if it dies, and ends it with the
-// run. A misbehaving program fails the current task with a reason; it never harms the daemon. begin() and
-// train() block the worker thread; any thread may call leave() and shut_down(). Memory while training:
-// model, update and the program's answer, 12 bytes for each parameter.
+// run. A misbehaving program fails the current task with a reason; it never harms the daemon. The worker
+// thread calls begin() and train(), which block. Any thread may call leave() and shut_down(). Memory while
+// training: model, update and the program's answer, 12 bytes for each parameter.
 #pragma once
 
 #include <cstdint>

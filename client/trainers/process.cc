@@ -43,7 +43,7 @@ Error failed(const std::string& what, int error_number) {
   return {ErrorCode::kUnavailable, what + ": " + std::strerror(error_number)};
 }
 
-// Both ends are close-on-exec.
+// A pipe whose ends are close-on-exec.
 struct Pipe {
   int read_end = -1;
   int write_end = -1;
