@@ -40,7 +40,7 @@ inline constexpr std::size_t kMaxAggregated = 4'096;          // updates in one 
 inline constexpr std::size_t kMaxSwarmMembers = 1'024;        // in one message
 inline constexpr std::size_t kMaxWarmupOrders = 64;           // of one kind, in one slot of a warm-up
 inline constexpr std::uint64_t kMaxWarmupChunks = 4'000'000;  // of all updates in a warm-up
-// Chunk size in runs with a warm-up, where a chunk is relayed in one message; and with its seal and name.
+// Largest chunk in runs with a warm-up, in which one message relays a whole chunk; then with seal and name.
 inline constexpr std::size_t kMaxWarmupChunkSize = 256 << 10;
 inline constexpr std::size_t kMaxSealedChunk = kMaxWarmupChunkSize + 1024;
 inline constexpr std::size_t kMaxSecureMembers = 65'536;   // contributors to one secure sum
@@ -58,7 +58,7 @@ inline constexpr std::size_t kMaxOutstandingChunks = 512;
 // Control bytes waiting to be written on one link; exceeding it, when the peer does not read, closes the
 // link.
 inline constexpr std::size_t kMaxQueuedControl = 4 << 20;
-// Control frames from one peer within one tick (a twelfth of the idle timeout); more close the link.
+// Control frames and bytes from one peer in one tick (a twelfth of the idle timeout); more close the link.
 inline constexpr std::size_t kMaxControlFramesPerTick = 10'000;
 inline constexpr std::size_t kMaxControlBytesPerTick = 64 << 20;
 // Lowest rate of a frame being received, after the grace period. A peer that sends single bytes would

@@ -44,7 +44,7 @@ struct Welcome {
   // Runs that have begun and not ended, also paused ones; ascending, at most kMaxRunsInProgress. A client
   // may delete its data of all other runs. Empty after a Hello with a token.
   std::vector<RunId> runs = {};
-  // After a disconnect without a Goodbye the first retry is at a random time in (0, spread], at most
+  // After a disconnect without a Goodbye: first retry at a random time in (0, spread], at most
   // kMaxRetryAfter. 0: the client decides.
   Duration spread = {};
 };

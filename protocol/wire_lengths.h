@@ -1,6 +1,6 @@
-// Checks, before protobuf parses a message, that its fields lie within it and do not repeat too often. For
-// a nested message that claims too great a length protobuf would reserve up to 50 MB for each field, and
-// for each of a million empty ones sixty bytes. One pass, no memory.
+// Checks, before protobuf parses a message, that its fields lie within it and do not repeat too often.
+// Otherwise protobuf would reserve up to 50 MB for a field of a nested message with a false length, and
+// sixty bytes for each of a million empty fields. One pass, no memory.
 #pragma once
 
 #include <cstddef>

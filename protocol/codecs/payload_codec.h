@@ -51,7 +51,7 @@ EncodedPayload encode_payload(const Compression& compression, std::span<const fl
 bool all_finite(std::span<const float> values);
 
 // Error feedback (Seide et al., INTERSPEECH 2014; Stich et al., "Sparsified SGD with memory", NeurIPS
-// 2018): sends p = update + error and keeps error = p - decoded for the next round, so that values which a
+// 2018). Sends p = update + error and keeps error = p - decoded for the next round, so that values which a
 // biased codec omits are sent later. The call replaces `update` by what the receiver will decode. `error`
 // starts as zeros and stays with the client across rounds that it skips. Both have the same size, and their
 // sum must be finite.

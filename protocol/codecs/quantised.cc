@@ -26,7 +26,7 @@ Result<float> read_factor(ByteStream& bytes, const char* name) {
                  "; it must be 0 or a normal positive number");
 }
 
-// Random levels near values * factor, each less than 1 away from it.
+// Random levels near values * factor, each at most 1 away from it.
 void round_levels(std::span<const float> values, double factor, Draws& draws, Levels& levels) {
   std::array<std::uint32_t, kQsgdBucket> numbers;
   draws.next(std::span(numbers).first((values.size() + kDrawGroup - 1) / kDrawGroup * kDrawGroup));

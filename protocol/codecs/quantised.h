@@ -1,7 +1,7 @@
-// The codecs with stochastic rounding to levels, one block at a time: int8 with a scale for each block, and
-// QSGD (Alistarh et al., "QSGD: communication-efficient SGD via gradient quantization and encoding", NIPS
-// 2017, section 3.1) with the L2 norm of each bucket and a fixed number of bits for each value. Both are
-// unbiased: the mean of the decoded value is the encoded one.
+// The codecs with stochastic rounding to levels, one block at a time: int8, with a scale for each block,
+// and QSGD, with the L2 norm of each bucket and a fixed number of bits for each value. Both are unbiased:
+// the mean of the decoded value is the encoded one. Source of QSGD: Alistarh et al., "QSGD:
+// communication-efficient SGD via gradient quantization and encoding", NIPS 2017, section 3.1.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Admission: limits the connections that are open before their Hello, in total and for each address. Above
 // the total the oldest is evicted, so that strangers cannot lock others out by only connecting. Above an
 // address's share the new one is refused. The place of a connection that was not admitted stays taken until
-// the second forgive() afterwards; called at intervals, this limits an address's rate of attempts. Not
+// the second forgive() afterwards. Called at intervals, that limits an address's rate of attempts. Not
 // thread-safe.
 #pragma once
 

@@ -1,7 +1,7 @@
 // FrameWriter: the frames to be written on a link. Control frames go first. At most one chunk is being
 // written, piece by piece through a borrowed buffer. While the link waits, the buffer is returned, and the
-// rest of the piece is read again later. So memory depends on the links that are writing now, and a peer
-// that takes few bytes at a time costs one piece each time, however large its chunks are. No socket.
+// rest of the piece is read again later. So memory depends on the links that are writing now. A peer that
+// takes few bytes at a time costs one piece each time, however large its chunks are. No socket.
 #pragma once
 
 #include <cstddef>

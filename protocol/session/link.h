@@ -2,7 +2,7 @@
 // control messages (sent first) and chunk transfers. Flow control is by credit: a receiver requests at most
 // kFetchWindow bytes of chunks in advance, and a sender sends only requested chunks. So memory is bounded
 // on both sides, whatever the object's size. All calls and callbacks happen on the io_context's thread. A
-// link closes itself on any protocol error; on_closed is called exactly once, after the causing call has
+// link closes itself on any protocol error. It calls on_closed exactly once, after the causing call has
 // returned. An open link stays alive without pointers to it: close it. No pointer to it may outlive the
 // io_context.
 #pragma once

@@ -39,7 +39,7 @@ class TlsStream {
     kDone,       // made progress: `bytes`
     kWantRead,   // call again when the socket is readable
     kWantWrite,  // call again when the socket is writable
-    kClosed,     // the peer sends no more
+    kClosed,     // the peer has ended its side
     kFailed,     // the connection is unusable: see failure()
   };
   struct Step {
