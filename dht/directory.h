@@ -80,7 +80,7 @@ class Directory {
   // Calls `done` once, possibly before publish() returns. kInvalid: the record is invalid; the message says
   // why. kStale: this signer has published a later one, or a different one with the same sequence number,
   // or it has expired. kResource: no room. kUnavailable: no node could be reached. Success does not
-  // guarantee storage: remote nodes may drop what they acknowledged, and do so if this machine's clock is
+  // guarantee storage: remote nodes may drop what they acknowledged. They do so if this machine's clock is
   // wrong by more than the record's lifetime.
   virtual void publish(const Record& record, Done done) = 0;
   // Calls `found` once with the records under the key, one for each signer, in the order of signers;

@@ -119,7 +119,7 @@ inline constexpr std::size_t kFlaws = 8;
 const char* to_string(Flaw flaw);  // "rolled back"
 
 // Whether a record with this expiry time counts now. One that lasts longer than kMaxRecordLifetime does
-// not: a clock that was fast made or admitted it, and it is dropped like an expired one.
+// not: it comes from a fast clock, and is dropped like an expired one.
 constexpr bool in_time(Time expires, Time now) {
   return expires > now && expires - now <= kMaxRecordLifetime;
 }

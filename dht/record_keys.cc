@@ -8,8 +8,8 @@
 namespace fedge::dht {
 namespace {
 
-// A key is the SHA-256 of its purpose, a zero byte, and its subject: fields of fixed lengths, with any
-// string as the last one, so that different subjects never share an encoding.
+// A key is the SHA-256 of its purpose, a zero byte, and its subject. The subject's fields have fixed
+// lengths, and a string is the last one, so that different subjects never share an encoding.
 class KeyText {
  public:
   explicit KeyText(std::string_view purpose) {

@@ -19,7 +19,7 @@ class Entrance {
   // Whether to try now; the first call returns alone(). `alone` tells whether no known node answers; it is
   // called only when a try is due.
   bool is_time(Time now, const std::function<bool()>& alone) {
-    if (now < next_ && next_ - now <= kLongestPause) return false;  // else: set back
+    if (now < next_ && next_ - now <= kLongestPause) return false;  // otherwise the calendar was set back
     const bool knocks = alone();
     if (!knocks) pause_ = kFirstPause;
     next_ = now + pause_;
