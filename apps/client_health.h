@@ -9,7 +9,7 @@ namespace fedge::apps {
 
 struct HealthOptions {
   std::string state_directory;
-  std::size_t cache_bytes = 0;  // what the daemon may use
+  std::size_t cache_bytes = 0;  // limit of the daemon's cache
   bool json = false;
 };
 

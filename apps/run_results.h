@@ -1,5 +1,5 @@
 // RunResults: the results of each run that a coordinator executes, in files (server/report/run_output.h)
-// and on the terminal: the run of the command line as a table, others as log lines.
+// and on the terminal. The terminal shows the run of the command line as a table, other runs as log lines.
 #pragma once
 
 #include <filesystem>

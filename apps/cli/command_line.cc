@@ -27,7 +27,7 @@ std::size_t check_documented(const CLI::App& command, const ProgramDoc& doc) {
   return count;
 }
 
-// The innermost command that was given.
+// The innermost command on the command line.
 const CLI::App& given_command(const CLI::App& app) {
   const CLI::App* command = &app;
   while (!command->get_subcommands().empty()) command = command->get_subcommands().back();

@@ -12,8 +12,8 @@
 
 namespace fedge::apps {
 
-// `Options` must have the strings data_directory and format. The parser fills it in for the command's
-// function.
+// The subcommand's function gets `Options`, which the parser fills in; it must have the strings
+// data_directory and format.
 template <class Options>
 class CommandTable {
  public:

@@ -81,7 +81,7 @@ Result<std::string> get_records(const DhtOptions& options) {
   const auto ignored = here->directory().ignored();
   for (std::size_t i = 0; i < dht::kFlaws; ++i) {
     const auto flaw = static_cast<dht::Flaw>(i);
-    if (ignored[flaw] == 0 || flaw == dht::Flaw::kExpired) continue;  // nodes keep those for a while
+    if (ignored[flaw] == 0 || flaw == dht::Flaw::kExpired) continue;  // nodes keep expired ones for a while
     std::fprintf(stderr, "fedge: ignored %llu records that are %s\n",
                  static_cast<unsigned long long>(ignored[flaw]), to_string(flaw));
   }

@@ -39,7 +39,7 @@ CLI::App* add_swarm(CLI::App& app, SwarmCommand& command);
 //   {"nodes":100,"chunks":206,"scheduler":"greedy_fastest_first","warmup":"all","k_mode":"per_universe",
 //    "seeds":5,"deadlock":null,"failed_open":[],"figures":{"warmup_slots":{"mean":240,"half_width":1},...},
 //    "slots":1,"transfers":1,"wall_seconds":1,"slots_per_second":1,"log_hashes":["..."]}
-// null means not measured; "deadlock" names the violated inequality that forced owners to send. Errors name
+// null means not measured. "deadlock" names the violated inequality that forced owners to send. Errors name
 // the wrong option.
 Result<void> run_swarm_command(const SwarmCommand& command, std::FILE* out);
 
