@@ -1,5 +1,5 @@
-// Hostile clients in whole runs: what each attack does to a plain mean, and what it leaves of a robust rule.
-// Seeds are fixed: who is hostile, and what they hold, decides how much harm they do.
+// Hostile clients in whole runs: the effect of each attack on a plain mean and on a robust rule. Seeds are
+// fixed: the harm depends on which clients are hostile and what data they hold.
 #include "sim/attacks/adversary.h"
 
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ const Settings kBase = {"model.kind=mlp",
                         "run.evaluate_every=10",
                         "sampling.clients_per_round=10"};
 
-// Rules set to bear three hostile clients of ten, or as many as they can.
+// Rules configured for three hostile clients of ten, or for as many as they support.
 const std::map<std::string, Settings> kRules = {
     {"median", {"strategy.kind=median"}},
     {"trimmed_mean", {"strategy.kind=trimmed_mean", "strategy.aggregator.trim=3"}},
@@ -40,7 +40,7 @@ Settings attacked(const std::string& kind, const std::string& fraction, const st
           "simulation.attack.strength=" + strength};
 }
 
-// The images of the data with label `classes - 1 - y` for y.
+// The same images with label `classes - 1 - y` in place of y.
 learn::Dataset flipped(const learn::Dataset& data) {
   learn::Dataset result{.shape = data.shape, .classes = data.classes, .floats = {}, .labels = data.labels};
   for (std::uint8_t& label : result.labels) label = static_cast<std::uint8_t>(data.classes - 1 - label);
@@ -48,7 +48,7 @@ learn::Dataset flipped(const learn::Dataset& data) {
   return result;
 }
 
-// Of each class, the part of its training images that hostile clients hold.
+// Returns for each class the fraction of its training images that hostile clients hold.
 std::vector<double> poisoned_shares(const SimulatedRun& run) {
   const auto hostile = choose_attackers(run.spec.attack, run.task->clients(), Rng(run.config.seed));
   std::vector<double> all(10, 0.0);

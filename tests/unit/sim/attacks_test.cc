@@ -48,7 +48,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 }  // namespace
 
 TEST_CASE("alie: z is the published figure for usual numbers of clients") {
-  // Phi^-1((n - m - s) / (n - m)), s = floor(n / 2 + 1) - m, worked out with a table of the normal
+  // Phi^-1((n - m - s) / (n - m)), s = floor(n / 2 + 1) - m, computed with a table of the normal
   // distribution.
   CHECK(alie_z(10, 2) == doctest::Approx(0.0).epsilon(1e-3));
   CHECK(alie_z(20, 4) == doctest::Approx(0.157).epsilon(4e-3));
@@ -101,7 +101,7 @@ TEST_CASE("min_max: as far as the honest are from each other and no farther, in 
 }
 
 TEST_CASE("attacks: long updates, looked at in pieces, give what all values at once would") {
-  constexpr std::size_t kSize = 40'000;  // two pieces and a part of one
+  constexpr std::size_t kSize = 40'000;  // two full pieces and a partial one
   Vectors honest(5, std::vector<float>(kSize));
   for (std::size_t k = 0; k < honest.size(); ++k)
     for (std::size_t i = 0; i < kSize; ++i)

@@ -1,4 +1,4 @@
-// The diurnal generator against what was measured on phones (docs/algorithms/availability.md).
+// Compares the diurnal generator with measurements on phones (docs/algorithms/availability.md).
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -17,18 +17,18 @@ using sim::Phase;
 namespace {
 
 constexpr double kDay = 86'400;
-// In percent, by hour of the trace's clock.
+// Measured availability in percent, by hour of the trace's clock.
 constexpr std::array<double, 24> kMeasured = {10.6, 11.7, 12.9, 13.5, 13.7, 13.4, 12.2, 11.1,
                                               10.0, 8.9,  7.8,  6.9,  6.9,  6.5,  6.6,  7.0,
                                               7.6,  8.0,  8.9,  7.7,  6.9,  7.3,  8.7,  9.8};
 
 struct Observed {
-  std::array<double, 24> by_hour{};  // share of time that phones are up
+  std::array<double, 24> by_hour{};  // fraction of the time that phones are up
   double mean = 0;
   std::vector<double> by_phone;  // sorted
 };
 
-// All phones over so many days from time 0 on.
+// Observes all phones for this many days from time 0 on.
 Observed observe(const AvailabilitySpec& spec, std::uint32_t phones, int days) {
   const auto availability = sim::make_availability(spec, {phones, nullptr}, Rng(11));
   REQUIRE(availability);
@@ -61,7 +61,7 @@ Observed observe(const AvailabilitySpec& spec, std::uint32_t phones, int days) {
 
 TEST_CASE("cut log-normal: quantiles, mean and tail are those of a numeric integration") {
   const CutLogNormal lengths({.mu = 2, .sigma = 1.5, .longest = 50});
-  // Midpoints in the logarithm, far into the lower tail.
+  // Midpoint rule over the logarithm, far into the lower tail.
   double mass = 0;
   double sum = 0;
   double below_7 = 0;
@@ -80,7 +80,8 @@ TEST_CASE("cut log-normal: quantiles, mean and tail are those of a numeric integ
   CHECK(lengths.beyond(50) == 0);
   CHECK(lengths.draw(below_7 / mass) == doctest::Approx(7).epsilon(1e-3));
   CHECK(lengths.draw(0) == 0);
-  // An interval is met in proportion to its length, so that what is left of it is E[x^2] / 2 E[x] on average.
+  // A random time falls into an interval with a probability proportional to its length. The remaining length
+  // is therefore E[x^2] / 2 E[x] on average.
   Rng rng(3);
   double rest = 0;
   for (int i = 0; i < 200'000; ++i) rest += lengths.draw_rest(rng.uniform(), rng.uniform());
@@ -113,7 +114,7 @@ TEST_CASE("day clock: gaps end in the hours that are asked for") {
   hours[3] = 23;
   hours[4] = 0;
   const sim::DayClock clock(hours, short_stays);
-  // 23 of the clock's 22 + 23 + 0 parts of a day pass in hour 3, none in hour 4.
+  // Of the clock's 22 + 23 + 0 parts of a day, 23 pass in hour 3 and none in hour 4.
   CHECK(clock.after(3 * 3600, kDay * 22 / 45) == doctest::Approx((3 + 22.0 / 23) * 3600).epsilon(1e-6));
   CHECK(clock.after(3 * 3600, kDay * 23.5 / 45) == doctest::Approx(5.5 * 3600).epsilon(1e-6));
   CHECK(clock.after(4.5 * 3600, kDay / 45) == doctest::Approx(6 * 3600).epsilon(1e-6));
@@ -136,7 +137,7 @@ TEST_CASE("diurnal: phones differ over five days as much as measured") {
   const auto quantile = [&](double p) {
     return seen.by_phone[static_cast<std::size_t>(p * static_cast<double>(seen.by_phone.size()))];
   };
-  // Measured: 0, 1.3, 5.5, 13 and 33 %.
+  // The measured quantiles are 0, 1.3, 5.5, 13 and 33 %.
   CHECK(quantile(0.05) == 0);
   CHECK(std::abs(quantile(0.25) - 0.013) < 0.006);
   CHECK(std::abs(quantile(0.5) - 0.055) < 0.015);
@@ -145,7 +146,7 @@ TEST_CASE("diurnal: phones differ over five days as much as measured") {
 }
 
 TEST_CASE("diurnal: the share is right from time 0 on, whatever hour that is") {
-  // The measured low is at 13 h, the high at 4 h.
+  // The measured minimum is at 13 h, the maximum at 4 h.
   AvailabilitySpec spec{.kind = AvailabilityKind::kDiurnal};
   const auto up_at_start = [&](double hour) {
     spec.start_hour = hour;
@@ -157,7 +158,7 @@ TEST_CASE("diurnal: the share is right from time 0 on, whatever hour that is") {
   CHECK(up_at_start(13) == doctest::Approx(0.065).epsilon(0.15));
   CHECK(up_at_start(4) == doctest::Approx(0.137).epsilon(0.15));
   CHECK(up_at_start(24) == up_at_start(0));
-  // An hour later by the clock is an hour earlier in the run.
+  // A later start hour shifts the profile to earlier hours of the run.
   spec.start_hour = 0;
   const Observed from_0 = observe(spec, 10'000, 2);
   spec.start_hour = 6;

@@ -12,7 +12,7 @@ using sim::operator+;
 
 namespace {
 
-// A trace in a file of its own, as a setting.
+// A trace in a temporary file, as a setting.
 struct TraceSetting {
   test::TemporaryDirectory directory;
   Settings settings;
@@ -24,8 +24,8 @@ struct TraceSetting {
   }
 };
 
-// Three clients, two a round: a client joins within 0.12 s, trains for a second, and uploads in no time.
-// Client 0 has 14 samples, the others 13.
+// Three clients, two in each round. A client joins within 0.12 s, trains for a second, and uploads in no
+// time. Client 0 has 14 samples, the others 13.
 const Settings kThree = {"data.partition.clients=3",
                          "sampling.clients_per_round=2",
                          "run.wait_for_clients=2",
@@ -59,10 +59,10 @@ TEST_CASE("availability: a device that goes down while it trains is lost, and tr
   CHECK(cut.count("the device went down while it trained") == 1);
   CHECK(cut.count("client.disconnected") == 1);
   CHECK(cut.rounds[0].clients_completed == 2);
-  const double longer = whole.rounds[0].virtual_seconds - 1.0 / 13;  // client 0 was the last
-  // Back at 5: joins at once, not at the end of a back-off, and trains from the beginning.
+  const double longer = whole.rounds[0].virtual_seconds - 1.0 / 13;  // client 0 finished last
+  // The device is back at 5: it joins at once without back-off, and trains from the start.
   CHECK(cut.rounds[0].virtual_seconds == doctest::Approx(longer + 5).epsilon(1e-3));
-  // The same work, later: the same model.
+  // The same work at a later time gives the same model.
   CHECK(cut.hashes() == whole.hashes());
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("availability: what happens on a device because it went down is no rea
 
 TEST_CASE(
     "availability: what was under way when a device went down is not taken for what it began afterwards") {
-  // Down for so short a time that the first training would have ended during the second.
+  // The device is back so soon that the first training would have ended during the second one.
   const Outcome cut = sim::simulate(kThree + TraceSetting("0,0,1000\n1,0,0.6\n1,0.7,1000\n").settings);
   REQUIRE(cut.rounds.size() == 1);
   CHECK(cut.rounds[0].clients_completed == 2);
@@ -100,7 +100,7 @@ TEST_CASE("availability: a device that goes down while it trains is replaced by 
 }
 
 TEST_CASE("availability: an update that was finished when the device went down is offered when it is back") {
-  // The upload takes a second; the device goes down in the middle of it, a second after the work began.
+  // The upload takes a second. The device goes down in the middle of it.
   const Settings slow = kThree + Settings{"simulation.network.up_mbps=0.2512"};
   const Outcome whole = sim::simulate(slow + TraceSetting("0,0,1000\n1,0,1000\n").settings);
   REQUIRE(whole.rounds[0].virtual_seconds > 2.1);
@@ -110,13 +110,13 @@ TEST_CASE("availability: an update that was finished when the device went down i
   CHECK(cut.count("while it trained") == 0);
   CHECK(cut.rounds[0].clients_completed == 2);
   CHECK(cut.hashes() == whole.hashes());
-  // Joining, offering and uploading, but no second training.
+  // The client joins, offers and uploads, but does not train again.
   CHECK(cut.rounds[0].virtual_seconds > 6.0);
   CHECK(cut.rounds[0].virtual_seconds < 6.5);
 }
 
 TEST_CASE("availability: what had arrived when a device went down is not fetched again, what had not is") {
-  // Adapters of rank 4 and the 31,400 bytes that stay frozen: the fetch takes a second, and so does training.
+  // Adapters of rank 4 and 31,400 bytes of frozen weights: the fetch takes a second, and so does training.
   const Settings slow =
       kThree + Settings{"strategy.kind=fedit", "model.adapter.rank=4", "training.optimizer.learning_rate=0.1",
                         "simulation.network.down_mbps=0.3584"};
@@ -130,12 +130,12 @@ TEST_CASE("availability: what had arrived when a device went down is not fetched
   constexpr std::uint64_t kFrozen = 31'400;
   constexpr std::uint64_t kMessages = 1'000;
   CHECK(whole > 2 * kFrozen);
-  CHECK(bytes_down("1,0,1.6\n1,5,1000\n") < whole + kMessages);  // while it trained
-  CHECK(bytes_down("1,0,0.6\n1,5,1000\n") > whole + kFrozen);    // while it fetched
+  CHECK(bytes_down("1,0,1.6\n1,5,1000\n") < whole + kMessages);  // down while it trained
+  CHECK(bytes_down("1,0,0.6\n1,5,1000\n") > whole + kFrozen);    // down while it fetched
 }
 
 TEST_CASE("availability: a fetch that was given up brings nothing of the one that followed it") {
-  // A fetch takes two and a half seconds, a round one: nobody ever has the frozen weights.
+  // A fetch takes 2.5 seconds, a round one: no client ever obtains the frozen weights.
   const Outcome outcome = sim::simulate(
       kThree + Settings{"strategy.kind=fedit", "model.adapter.rank=4", "training.optimizer.learning_rate=0.1",
                         "simulation.network.down_mbps=0.14336", "run.round_deadline=1", "run.rounds=12"});
@@ -145,7 +145,7 @@ TEST_CASE("availability: a fetch that was given up brings nothing of the one tha
     CHECK(round.clients_completed == 0);
     bytes += round.bytes_down;
   }
-  CHECK(bytes > 18 * 44'000);  // as often as one begins
+  CHECK(bytes > 18 * 44'000);  // every fetch starts from scratch
 }
 
 TEST_CASE("availability: a run goes on after nobody was there for a while") {
@@ -154,7 +154,7 @@ TEST_CASE("availability: a run goes on after nobody was there for a while") {
   const Outcome outcome = sim::simulate(kThree + TraceSetting(lines).settings + Settings{"run.rounds=3"});
   REQUIRE(outcome.rounds.size() == 3);
   CHECK(outcome.rounds[0].virtual_seconds < 2);
-  // Round 2 was cut off and done again.
+  // Round 2 was interrupted and repeated.
   CHECK(outcome.rounds[1].virtual_seconds > 101);
   CHECK(outcome.rounds[2].virtual_seconds < 104);
   for (const auto& round : outcome.rounds) CHECK(round.clients_completed == 2);

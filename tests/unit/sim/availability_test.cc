@@ -25,7 +25,7 @@ std::unique_ptr<Availability> make(const AvailabilitySpec& spec, std::size_t cli
   return std::move(*made);
 }
 
-// Whether the client is up in each of the first slots.
+// Returns for each of the first slots whether the client is up.
 std::vector<bool> slots_of(const Availability& availability, ClientId client, Duration slot,
                            std::size_t slots) {
   std::vector<bool> up;
@@ -98,8 +98,7 @@ TEST_CASE("availability: Gilbert-Elliott is up for its stationary fraction of sl
     first += up[0] ? 1 : 0;
     for (const bool slot : up) total += slot ? 1 : 0;
   }
-  // Standard errors: sqrt(pi (1 - pi) / 4000), and with the slots' correlation .93^k sqrt(.204 * 27.6 /
-  // 800000).
+  // Standard errors: sqrt(pi (1 - pi) / 4000); with the slots' correlation .93^k, sqrt(.204 * 27.6 / 800000).
   CHECK(std::abs(first / 4000 - stationary) < 4 * 0.00714);
   CHECK(std::abs(total / 800'000 - stationary) < 4 * 0.00265);
 }
@@ -188,7 +187,7 @@ TEST_CASE("availability: a device that a common shock never reaches is not looke
   const auto always = make(shock(1, 1, 1), 1);
   CHECK(always->first(ClientId(0)).up);
   CHECK(!always->first(ClientId(0)).until);
-  // Down for 1 / (a z) = a million slots at a time: asked again after a bounded number of them.
+  // Down for 1 / (a z) = a million slots at a time: the phase ends after a bounded number of them.
   const auto rarely = make(shock(0.001, 0.001, 1), 1);
   Phase phase = rarely->first(ClientId(0));
   CHECK(!phase.up);
@@ -206,7 +205,7 @@ TEST_CASE("availability: groups tied to labels hold the same labels, others are 
   const auto label_of = [&](std::uint32_t client) {
     return int{run.task->data().labels[run.task->samples_of(ClientId(client)).front()]};
   };
-  // With a = 1 the members of a group are up and down together, and so give the group away.
+  // With a = 1 the members of a group are up and down together, which reveals the groups.
   AvailabilitySpec spec = shock(1, 0.5, 10);
   const auto groups = [&](bool tied) {
     spec.tied_to_labels = tied;

@@ -50,7 +50,7 @@ TEST_CASE("trace: a device is up from the first moment of an interval to the las
   CHECK(!up(0, Time(seconds(20.5))));
   CHECK(!up(2, Time{}));
   CHECK(up(2, Time(seconds(7))));
-  // Nothing comes after the last interval, and a client without a line is never up.
+  // The last interval has no successor; a client without a line is never up.
   CHECK(!test::phase_at(**availability, ClientId(0), Time(seconds(21))).until);
   CHECK(!(*availability)->first(ClientId(1)).up);
   CHECK(!(*availability)->first(ClientId(1)).until);
@@ -74,7 +74,7 @@ TEST_CASE("trace: it repeats with its period, as time modulo period does") {
       for (const auto& [from, to] : intervals[c]) expected = expected || (from <= within && within < to);
       const sim::Phase phase = test::phase_at(**availability, ClientId(c), Time(seconds(time)));
       REQUIRE(phase.up == expected);
-      // One phase ends where the next of the other kind begins, also from one period to the next.
+      // A phase ends where one of the other kind begins, also across periods.
       if (phase.until != last.until && tick > 0) REQUIRE(phase.up != last.up);
       last = phase;
     }

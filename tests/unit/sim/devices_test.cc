@@ -42,7 +42,7 @@ TEST_CASE("devices: training that is broken off makes the whole steps that fit, 
   spec.samples_per_second = 200;
   const sim::Device device(spec, ClientId(3), Rng(1));
   const learn::TrainingSpec training{.local_epochs = 2, .batch_size = 30};
-  // 100 samples are 4 steps an epoch; two epochs last one second, a step an eighth.
+  // 100 samples are 4 steps an epoch; two epochs take one second: a step takes an eighth.
   const auto of = [&](double limit) { return device.training(SampleCount(100), training, seconds(limit)); };
   CHECK(of(1.0).max_steps == 0);
   CHECK(of(0.99).max_steps == 7);

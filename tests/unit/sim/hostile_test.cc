@@ -1,4 +1,4 @@
-// Attacks as a whole: what they do to a directory that trusts everybody, and to one that does not.
+// Whole attacks: their effect on an unprotected directory and on a protected one.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ AttackOptions options(Attack attack, const std::string& protect) {
   return options;
 }
 
-// The mean over some seeds.
+// Returns the mean over some seeds.
 AttackResult mean(AttackOptions options, std::size_t seeds = 3) {
   AttackResult sum;
   for (std::size_t i = 0; i < seeds; ++i) {

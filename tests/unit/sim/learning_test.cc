@@ -1,6 +1,6 @@
-// Every strategy learns as much less, or more, than FedAvg as was measured with seeds 5 to 12, within three
-// standard deviations of what it is over these seeds: neither does it learn less, nor is it FedAvg under
-// another name. On data that FedAvg needs several rounds for.
+// Checks how much less or more than FedAvg every strategy learns, against measurements with seeds 5 to 12 and
+// within three standard deviations over these seeds. A strategy must neither learn less nor be equal to
+// FedAvg. FedAvg needs several rounds for the data.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -15,14 +15,14 @@
 namespace fedge::sim {
 namespace {
 
-// Ten clients, all in every round, in a network 784-30-20-10.
+// Ten clients, all in every round; a network 784-30-20-10.
 const Settings kLearningBase = {"model.kind=mlp",         "model.hidden=[30, 20]",
                                 "training.batch_size=10", "training.local_epochs=2",
                                 "run.rounds=12",          "sampling.clients_per_round=10"};
 const Settings kSkewed = {"data.partition.kind=dirichlet", "data.partition.alpha=1"};
 const Settings kHalves = {"strategy.planner.shares=[1.0, 0.5]", "strategy.planner.fractions=[0.5, 0.5]"};
 
-// Over seeds, how much less accurate than FedAvg.
+// The loss of accuracy against FedAvg over the seeds.
 struct Spread {
   double mean = 0;
   double deviation = 0;
@@ -37,7 +37,7 @@ struct Learner {
   const Spread& on(Images images) const { return images == Images::kDrawn ? drawn : fashion; }
 };
 
-// On skewed data: averages, server optimizers, parts of the model.
+// On skewed data: averages, server optimizers, partial models.
 std::vector<Learner> averages() {
   const auto rate = [](const std::string& value) {
     return Settings{"strategy.server_optimizer.learning_rate=" + value};
@@ -50,7 +50,7 @@ std::vector<Learner> averages() {
       {"fedyogi", rate("0.02"), {-0.017, 0.019}, {0.017, 0.007}},
       {"scaffold", {}, {-0.011, 0.01}, {0.001, 0.01}},
       {"fednova", {}, {0.001, 0.006}, {0.002, 0.004}},
-      {"fedbuff", {}, {0.111, 0.019}, {0.031, 0.014}},  // most of its updates are one move late
+      {"fedbuff", {}, {0.111, 0.019}, {0.031, 0.014}},  // most of its updates are one move stale
       {"fedplt", {}, {0.069, 0.039}, {0.048, 0.023}},   // 72 % fewer parameters for each client
       {"random_mask", {}, {0.097, 0.094}, {0.036, 0.013}},
       {"heterofl", kHalves, {0.05, 0.017}, {0.015, 0.02}},
@@ -59,7 +59,7 @@ std::vector<Learner> averages() {
   };
 }
 
-// On data shared out evenly, where updates are alike and a rule that drops some of them loses little.
+// On evenly distributed data: updates are similar, and a rule that drops some of them loses little.
 std::vector<Learner> robust_rules() {
   return {
       {"median", {}, {0.007, 0.005}, {0, 0.002}},
@@ -73,7 +73,7 @@ std::vector<Learner> robust_rules() {
   };
 }
 
-// Adapters beside frozen random weights, on devices of three ranks: they learn less than the network itself.
+// Adapters beside frozen random weights, on devices with three ranks: they learn less than the full network.
 std::vector<Learner> adapters() {
   const Settings rank = {"model.adapter.rank=8", "training.optimizer.kind=adamw",
                          "training.optimizer.learning_rate=0.01"};
@@ -91,7 +91,7 @@ std::vector<Learner> adapters() {
   };
 }
 
-// FedAvg by another way of uploading.
+// FedAvg with other upload codecs.
 std::vector<Learner> uploads() {
   return {
       {"fedavg", {"compression.kind=float16"}, {0, 0.001}, {0, 0.001}},
@@ -107,7 +107,7 @@ std::vector<Learner> uploads() {
   };
 }
 
-// Of the last four rounds together: on skewed data single rounds go up and down.
+// Returns the mean of the last four rounds: on skewed data single rounds fluctuate.
 double accuracy(const std::filesystem::path& data, const Settings& settings) {
   const auto rounds = SimulatedRun(data, settings).run().rounds;
   REQUIRE(rounds.size() == 12);
@@ -116,7 +116,7 @@ double accuracy(const std::filesystem::path& data, const Settings& settings) {
   return sum / 4;
 }
 
-// As small a spread as a codec's is no reason to fail on a processor whose sums round otherwise.
+// A codec's spread is tiny. Processors that round sums differently must not fail the test.
 constexpr double kLeastTolerance = 0.01;
 
 void check_lost(double lost, const Spread& spread) {
@@ -137,7 +137,7 @@ void check_learners(const std::filesystem::path& data, Images images, const Sett
 }
 
 void check_averages(const std::filesystem::path& data, Images images) {
-  // FedAvg's own baseline: the same passes over all data in one place.
+  // FedAvg's baseline: the same passes over all data on one client.
   const double together =
       accuracy(data, kLearningBase + Settings{"data.partition.clients=1", "sampling.clients_per_round=1"});
   check_lost(together - accuracy(data, kLearningBase),

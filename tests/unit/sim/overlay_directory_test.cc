@@ -1,4 +1,4 @@
-// The directory's contract on each of the simulated overlays.
+// The directory's contract on each simulated overlay.
 #include "sim/directory/overlay_directory.h"
 
 #include <doctest/doctest.h>
@@ -48,7 +48,7 @@ class OverlayHarness final : public dht::suite::Harness {
                       .expires = now() + seconds(60)},
                      [&](const PublishResult& result) {
                        done = true;
-                       // A store looks at the size before it asks what the policy says.
+                       // A store checks the size before it calls the policy.
                        if (oversized && result.refused > 0) ++refused_[dht::Flaw::kOversized];
                      });
     REQUIRE(wait([&] { return done; }));
@@ -72,7 +72,7 @@ class OverlayHarness final : public dht::suite::Harness {
       return keeps;
     };
   }
-  // By nodes that did not keep it.
+  // Counts values that a node refused to keep.
   void count(std::span<const std::byte> planted) {
     const dht::Opened opened = dht::open_record(planted_under_, planted, network_.now());
     if (const auto* refusal = std::get_if<dht::Refusal>(&opened)) ++refused_[refusal->flaw];

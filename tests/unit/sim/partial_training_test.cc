@@ -1,4 +1,4 @@
-// What a run must do with the parameters that its clients train and with those that they leave alone.
+// Tests what a run does with parameters that its clients train and with those that they leave out.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace fedge::sim {
 namespace {
 
-// 784-20-10-10 on three clients that all take part, each with a fifth or a third of the model.
+// 784-20-10-10 on three clients that all take part, each with the given share of the model.
 Settings planned(const std::string& kind, const std::string& share) {
   return {"model.kind=mlp",
           "model.hidden=[20, 10]",
@@ -24,7 +24,7 @@ Settings planned(const std::string& kind, const std::string& share) {
           "strategy.planner.fractions=[1.0]"};
 }
 
-// What each of the run's clients trains in a round, from a planner of the test's own.
+// Returns the coverage of each client in a round, from a separate planner.
 std::vector<Coverage> plans_of(const SimulatedRun& run, std::uint32_t round) {
   const auto planner = run.config.strategy.planner(
       {.layout = run.task->model().layout(), .clients = run.task->clients(), .rng = Rng(run.config.seed)});
@@ -35,7 +35,7 @@ std::vector<Coverage> plans_of(const SimulatedRun& run, std::uint32_t round) {
   return plans;
 }
 
-// Softmax regression in double: the gradient of the mean loss over all of the data.
+// Softmax regression in double: the gradient of the mean loss over all data.
 std::vector<double> full_gradient(const learn::Dataset& data, std::span<const float> parameters) {
   const std::size_t inputs = data.shape.size();
   std::vector<double> gradient(parameters.size());
@@ -89,7 +89,7 @@ TEST_CASE("fedavg: one full-batch step of every client is one gradient step on t
 TEST_CASE("partial training: what nobody trained keeps its bits, whatever the server optimizer remembers") {
   const test::TemporaryDirectory data;
   test::write_tiny_dataset(data);
-  // fedrolex lets a parameter go that it had, whose moments are then not 0.
+  // fedrolex stops training parameters whose moments are then not 0.
   for (const auto& [kind, share] :
        {std::pair<std::string, std::string>{"fedplt", "0.2"}, {"heterofl", "0.5"}, {"fedrolex", "0.3"}})
     for (const char* optimizer : {"sgd", "momentum", "adagrad", "adam", "yogi"}) {
@@ -131,7 +131,7 @@ TEST_CASE("partial training: a round's uploads are 4 r_k d bytes of each client 
     for (const Coverage& plan : plans_of(run, 1)) trained += plan.count();
     // 784-20-10-10 with the output layer whole.
     CHECK(trained == 3 * static_cast<std::size_t>(std::lround(std::stod(share) * 15'910) + 110));
-    // From the second round on: joining the run is part of the first.
+    // Round 1 includes joining the run: start at the second.
     for (std::size_t round = 1; round < 3; ++round) {
       CHECK(outcome.rounds[round].bytes_up > 4 * trained);
       CHECK(outcome.rounds[round].bytes_up < 4 * trained + std::size_t{3} * 500);

@@ -54,10 +54,10 @@ TEST_CASE("private, simulated: the same file and seed give the same models, anot
   for (std::size_t r = 1; r < one.models.size(); ++r) CHECK(one.models[r] != one.models[r - 1]);
   double before = 0;
   for (const auto& round : one.rounds) {
-    CHECK(round.epsilon >= before);  // along a tree not every round costs more
+    CHECK(round.epsilon >= before);  // with a tree, not every round increases the cost
     CHECK(round.epsilon > 0);
     before = round.epsilon;
-    CHECK(std::isnan(round.train_loss));  // it has no noise
+    CHECK(std::isnan(round.train_loss));  // the loss would carry no noise
     CHECK(round.clipping_norm > 0);
   }
   CHECK(one.count("round.not_aggregated") == 0);
@@ -73,7 +73,7 @@ TEST_CASE("private, simulated: with next to no noise the models are those of the
   REQUIRE(plain.models.size() == noisy.models.size());
   for (std::size_t p = 0; p < plain.models[3].size(); ++p)
     CHECK(std::abs(plain.models[3][p] - noisy.models[3][p]) < 1e-2F);
-  // Twenty clients' clipped updates are of one size whatever they were.
+  // The clipped updates of all twenty clients have the same norm.
   const Outcome clipped = simulate(whole + Settings{"differential_privacy.kind=central",
                                                     "differential_privacy.noise_multiplier=1e-6",
                                                     "differential_privacy.clipping_norm=1e-3"});
@@ -87,17 +87,17 @@ TEST_CASE("private, simulated: with next to no noise the models are those of the
 }
 
 TEST_CASE("private, simulated: the noise in the model is what its multiplier says, whoever made it") {
-  // Nobody learns anything, so that all that moves the model is noise.
+  // With a learning rate of 0, only noise moves the model.
   Settings how = {"data.partition.clients=20", "sampling.clients_per_round=20",
                   "training.optimizer.learning_rate=0", "differential_privacy.clipping_norm=4"};
-  double clients = 1;  // whose noise is in the sum, for each that is needed
+  double clients = 1;  // clients whose noise is in the sum, per client that is required
   SUBCASE("central") { how = how + kCentral; }
   SUBCASE("distributed") { how = how + kDistributed, clients = 20.0 / 2; }
   SUBCASE("distributed, Skellam") {
     how = how + kDistributed + Settings{"differential_privacy.noise=skellam"};
     clients = 20.0 / 2;
   }
-  // Each of the twenty has noise for twice the norm.
+  // Each of the twenty adds noise for twice the norm.
   SUBCASE("of single updates") {
     how = how + kLocal + Settings{"differential_privacy.max_participations=3"};
     clients = 20 * 2 * 2;
@@ -120,7 +120,7 @@ TEST_CASE("private, simulated: the noise in the model is what its multiplier say
 }
 
 TEST_CASE("private, simulated: who has sent as many updates as its privacy allows sends no more") {
-  // Twenty clients, five a round, each once: in four rounds all of them.
+  // Twenty clients, five a round, each once: all have taken part after four rounds.
   const Outcome once =
       simulate(kPrivateBase + kLocal + Settings{"sampling.clients_per_round=5", "run.rounds=4"});
   for (const auto& round : once.rounds) {
@@ -128,7 +128,7 @@ TEST_CASE("private, simulated: who has sent as many updates as its privacy allow
     CHECK(round.epsilon == once.rounds[0].epsilon);
   }
   CHECK(once.rounds[3].participation.gap == 0);
-  // A robust rule on noised updates; and with tracks a client has one in a round.
+  // A robust rule on noised updates. With tracks, a client sends one update a round.
   const Outcome median = simulate(kPrivateBase + kLocal + Settings{"strategy.kind=median"});
   CHECK(median.count("round.not_aggregated") == 0);
   CHECK(median.hashes() != simulate(kPrivateBase + kLocal).hashes());
@@ -146,7 +146,7 @@ TEST_CASE("private, simulated: along a tree two rounds together have the noise o
       squares += std::pow(static_cast<double>(run.models[to][p]) - static_cast<double>(run.models[0][p]), 2);
     return squares / static_cast<double>(run.models[to].size()) / (0.4 * 0.4);
   };
-  // As many as the number of the round has ones.
+  // The variance is proportional to the number of ones in the round's binary number.
   CHECK(square(1) == doctest::Approx(1).epsilon(0.1));
   CHECK(square(2) == doctest::Approx(1).epsilon(0.1));
   CHECK(square(3) == doctest::Approx(2).epsilon(0.1));
@@ -183,7 +183,7 @@ TEST_CASE("private, simulated: each track's model is a release of its own") {
   for (std::size_t r = 0; r < 3; ++r) CHECK(two.rounds[r].epsilon > one.rounds[r].epsilon);
   const Outcome six = simulate(kPrivateBase + kCentral + Settings{"run.rounds=6"});
   CHECK(two.rounds[2].epsilon == six.rounds[5].epsilon);
-  // Where five releases are allowed, there are two rounds of two.
+  // A budget of five releases permits two rounds of two tracks.
   const std::string budget = std::to_string(six.rounds[4].epsilon + 1e-6);
   const Outcome ended =
       simulate(kPrivateBase + kCentral + tracks + Settings{"differential_privacy.epsilon=" + budget});

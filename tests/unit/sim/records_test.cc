@@ -1,4 +1,4 @@
-// Records of clients on their way through the directory to the sampler, in whole runs.
+// Records of clients that reach the sampler through the directory, in whole runs.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -18,7 +18,7 @@ TEST_CASE(
     "records: the sampler's choice hangs on what clients publish, and on nothing if they publish nothing") {
   const Outcome none = simulate(kAwPsp + Settings{"status.every_seconds=0"});
   const Outcome alike = simulate(kAwPsp);
-  // The same latency for all: clusters by number, and nobody fails: records change nothing.
+  // All clients have the same latency and none fails: the records change nothing.
   CHECK(alike.hashes() == none.hashes());
   const Settings flaky = {"simulation.availability.kind=common_shock",
                           "simulation.availability.groups=5",
@@ -39,7 +39,7 @@ TEST_CASE("records: labels that clients publish matter, and so does the noise on
   const Outcome sets = simulate(kAwPsp + Settings{"sampling.labels=sets"});
   CHECK(sets.hashes() != none.hashes());
   const Settings histogram = kAwPsp + Settings{"sampling.labels=dp_histogram"};
-  // Where each client has samples of two labels alone, counts with hardly any noise say what sets say.
+  // Each client has samples of only two labels: counts with hardly any noise are equivalent to sets.
   CHECK(simulate(histogram + Settings{"status.epsilon=1000"}).hashes() == sets.hashes());
   CHECK(simulate(histogram + Settings{"status.epsilon=0.1"}).hashes() != sets.hashes());
 }
@@ -66,7 +66,7 @@ Settings through(const char* kind) {
 TEST_CASE("records: through a directory within the process they say what they say over links, to the bit") {
   const Outcome links = simulate(kAwPsp + Settings{"sampling.labels=sets", "status.every_seconds=1"});
   CHECK(simulate(kAwPsp + through("memory")).hashes() == links.hashes());
-  // That devices look for the coordinator changes nothing of the run either.
+  // The devices' search for the coordinator does not change the run either.
   const Settings found = {"sampling.labels=sets", "status.every_seconds=1",
                           "simulation.directory.kind=memory"};
   CHECK(simulate(kAwPsp + found).hashes() == links.hashes());
@@ -78,7 +78,7 @@ TEST_CASE(
     "the same way each time, whatever the threads") {
   const Settings slow = {"simulation.device.samples_per_second=5", "run.rounds=8"};
   const Outcome none = simulate(kAwPsp + slow);
-  // A run's number, after which its records' keys are made, hangs on the run file, and that names the data.
+  // The run's number determines the keys of its records. It depends on the run file, which names the data.
   const test::TemporaryDirectory data;
   test::write_tiny_dataset(data);
   const auto run_at = [&](const char* kind, std::size_t threads) {

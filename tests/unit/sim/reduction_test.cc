@@ -1,5 +1,5 @@
-// Every strategy, set so that nothing of it is left, is FedAvg: whole runs of the simulator that must go
-// through the same models.
+// With its parameters set to be neutral, every strategy is FedAvg: whole runs must go through the same
+// models.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 namespace fedge::sim {
 namespace {
 
-// Clients of different numbers of samples, so that weights and steps differ.
+// Clients with different numbers of samples, so that weights and steps differ.
 const Settings kMlp = {"model.kind=mlp", "model.hidden=[20, 10]", "data.partition.kind=dirichlet",
                        "sampling.clients_per_round=8"};
-// Sums so fine that next to nothing of an update is lost in them.
+// Sums with a resolution that loses almost nothing of an update.
 const Settings kFine = {"strategy.fraction_bits=42", "strategy.max_abs=1"};
 const Settings kUniformMean = {"strategy.aggregator.kind=uniform_mean"};
 
@@ -23,7 +23,7 @@ struct Reduction {
   std::string name;
   Settings baseline;    // on top of kMlp
   Settings degenerate;  // must end like the baseline
-  Settings otherwise;   // the same strategy with something left of it: must not
+  Settings otherwise;   // the same strategy, not neutral: must end differently
 };
 
 Settings shares(const std::string& planner, const std::string& share) {
@@ -41,7 +41,7 @@ Settings compressed(const std::string& kind, const std::string& option) {
   return {"compression.kind=" + kind, "compression." + option};
 }
 
-// Of adapters of rank 4: where all devices take all ranks there is one segment and one truncation.
+// Adapters of rank 4: if all devices train all ranks, there is one segment and one truncation.
 std::vector<Reduction> adapter_reductions() {
   const Settings adapters = {"model.adapter.rank=4", "training.optimizer.learning_rate=0.1"};
   const auto ranks = [&](const std::string& kind, const std::string& list) {
@@ -130,7 +130,7 @@ void check_reductions(const std::vector<Reduction>& reductions) {
   }
 }
 
-// The largest difference between two models, in steps of float at the parameter in question and absolute.
+// The largest difference between two models, in float steps at the parameter and absolute.
 struct Difference {
   float steps = 0;
   float largest = 0;
@@ -157,8 +157,8 @@ TEST_CASE("reduction: adapters of one rank are FedAvg of adapters to the bit, se
 }
 
 TEST_CASE("reduction: robust rules that drop and shorten nothing are the mean, but for the last bit") {
-  // Here integers are summed, there doubles: where the two means lie on either side of the middle between
-  // two floats the models differ by one step of float, and what they are trained to by a little.
+  // The mean adds integers, the rules add doubles. If the two means lie on different sides of a rounding
+  // border, the models differ by one float step; later training amplifies this a little.
   for (const Reduction& reduction : robust_reductions()) {
     CAPTURE(reduction.name);
     const auto expected = simulate(kMlp + reduction.baseline).models;
@@ -205,7 +205,7 @@ TEST_CASE("reduction: FedBuff with one client and a buffer of one is FedAvg over
   CHECK(expected[0] != expected[2]);
   CHECK(simulate(alone + Settings{"strategy.kind=fedbuff", "strategy.schedule.buffer_size=1"}).hashes() ==
         expected);
-  // With a buffer of two the second update is trained on the model of the first.
+  // With a buffer of two, the second update is trained on the first one's model.
   CHECK(simulate(alone + Settings{"strategy.kind=fedbuff", "strategy.schedule.buffer_size=2"}).hashes() !=
         expected);
 }
@@ -237,7 +237,7 @@ TEST_CASE("reduction: of one client every averaging recipe takes the first model
     std::size_t moved = 0;
     for (std::size_t i = 0; i < w.size(); ++i) {
       if (update[i] != 0) ++moved;
-      // w_1 = w + (w_1 - w), but for the rounding of the difference.
+      // w_1 = w + (w_1 - w), apart from the rounding of the difference.
       REQUIRE(outcome.models[1][i] == w[i] + update[i]);
     }
     CHECK(moved > w.size() / 2);

@@ -1,4 +1,4 @@
-// Whole runs with each way of choosing clients, and with the barriers of an asynchronous run.
+// Whole runs with each sampler, and with the barriers of an asynchronous run.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ Settings barrier(const Settings& settings) {
          settings;
 }
 
-// The largest difference between two clients' numbers of updates handed in, at any time.
+// Returns the largest difference between two clients' numbers of submitted updates, at any time.
 int spread(const Outcome& outcome) {
   std::map<std::string, int> counts;
   for (int i = 0; i < 10; ++i) counts[std::to_string(i)] = 0;
@@ -77,7 +77,7 @@ TEST_CASE("sampling: Poisson sampling with probability 1 is everybody, weighed b
   const Outcome uniform = simulate(everybody);
   CHECK(simulate(everybody + Settings{"sampling.kind=poisson", "sampling.rate=1"}).hashes() ==
         uniform.hashes());
-  // n_i / (n q) as a factor of n_i / n: the same but for rounding.
+  // n_i / (n q) as a factor of n_i / n: equal apart from rounding.
   const Outcome inverse =
       simulate(everybody + Settings{"sampling.kind=poisson", "sampling.rate=1", "sampling.weights=ipw"});
   CHECK(largest_difference(inverse.models.back(), uniform.models.back()) < 1e-6);
@@ -96,7 +96,7 @@ TEST_CASE("sampling: rounds of a Poisson sample differ in size, and one of nobod
     ++empty;
     CHECK(outcome.models[i + 1] == outcome.models[i]);
   }
-  // (1 - 0.15)^10 = 0.197 of the rounds are empty: not all and not none of 20 but with p < 0.013.
+  // (1 - 0.15)^10 = 0.197 of the rounds are empty. All or none of 20 would be empty with p < 0.013.
   CHECK(empty > 0);
   CHECK(largest > 1);
 }
@@ -124,7 +124,7 @@ TEST_CASE("barrier: devices of unlike speed stay within one update with bsp, and
   CHECK(spread(ssp) > 1);
   CHECK(spread(ssp) <= 3);
   CHECK(ssp.seconds < bsp.seconds);
-  // A look at all nine others is a look at everybody.
+  // Sampling all nine others equals the full barrier.
   CHECK(simulate(barrier({"strategy.schedule.barrier=pbsp", "strategy.schedule.barrier_sample=9"})).events ==
         bsp.events);
 }

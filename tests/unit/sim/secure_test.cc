@@ -1,4 +1,4 @@
-// Runs whose updates are summed in secret, in virtual time, with real keys and masks.
+// Runs with secure aggregation in virtual time, with real keys and masks.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ TEST_CASE("secure, simulated: the models are those of the same run without") {
 }
 
 TEST_CASE("secure, simulated: nobody is told whose update is beyond the bound on values") {
-  // Beyond which a coordinator that sees updates refuses some of them, and not all.
+  // With this bound, a coordinator that sees the updates refuses some of them, but not all.
   const Settings bound = {"strategy.max_abs=0.06", "run.rounds=2"};
   const Outcome secret = simulate(kSecureBase + kExact + bound);
   CHECK(simulate(kSecureBase + bound).hashes() != secret.hashes());
@@ -73,8 +73,8 @@ TEST_CASE("secure, simulated: where no update can be summed the model stays what
 }
 
 TEST_CASE("secure, simulated: parameters that too few train are said aloud and counted in every round") {
-  // Half of the ten devices train half of an mlp's units: of what fewer than six of a round train no sum is
-  // made.
+  // Five of ten devices train each half of an mlp's units. Parts that fewer than six clients of a round train
+  // get no sum.
   const Settings parts = {"model.kind=mlp",
                           "model.hidden=[20]",
                           "strategy.kind=fedplt",
@@ -116,7 +116,8 @@ TEST_CASE("secure, simulated: words of 32 bits come to almost the same model, al
   double largest = 0;
   for (std::size_t p = 0; p < plain.models[1].size(); ++p)
     largest = std::max(largest, std::abs(static_cast<double>(plain.models[1][p] - secret.models[1][p])));
-  // Ten values are rounded by less than a unit each, and divided by the sum of the weights, at least ten.
+  // Ten values are each rounded by less than a unit, and divided by the sum of the weights, which is at least
+  // ten.
   const auto bits = privacy::fraction_bits_of(10, 16384, 4);
   REQUIRE(bits);
   const double unit = std::ldexp(1, -*bits);
@@ -160,7 +161,7 @@ TEST_CASE("secure, simulated: a sum is not kept when its model is made") {
   const test::TemporaryDirectory data;
   test::write_tiny_dataset(data);
   SimulatedRun run(data.path(), kSecureBase + kExact + Settings{"run.rounds=12"});
-  // Two models and two sums of 7850 parameters, where twelve rounds have twelve sums.
+  // Space for two models and two sums of 7850 parameters; twelve rounds compute twelve sums.
   run.store = protocol::make_memory_chunk_store(std::size_t{7850} * 2 * (4 + 8));
   CHECK(run.run().rounds.size() == 12);
 }

@@ -1,4 +1,4 @@
-// Runs whose updates stay with the clients, in virtual time.
+// Serverless runs in virtual time: updates stay with the clients.
 #include <doctest/doctest.h>
 
 #include "tests/unit/sim/simulated_run.h"
@@ -6,7 +6,7 @@
 namespace fedge::sim {
 namespace {
 
-// 31 chunks of 4 KiB, on lines that take seconds for it.
+// 31 chunks of 4 KiB; the lines take seconds for them.
 const Settings kServerlessModel = {"model.kind=mlp",
                                    "model.hidden=[40]",
                                    "run.chunk_size=4096",
@@ -117,7 +117,7 @@ TEST_CASE(
     "serverless, simulated: a model that takes longer to come than its deadline is given up, and the run "
     "goes "
     "on") {
-  // One client a round, whose update goes to nobody: what takes long is the model to the coordinator.
+  // One client a round, whose update no client needs: only the model's upload to the coordinator is slow.
   const Outcome outcome =
       simulate(kServerless + Settings{"sampling.clients_per_round=1", "simulation.network.up_mbps=0.01",
                                       "simulation.network.down_mbps=10", "run.round_deadline=60"});

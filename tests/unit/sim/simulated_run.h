@@ -1,5 +1,5 @@
-// What the tests of whole runs share: the simulator as a run file starts it, on a data set of the test's
-// choice, with the models that it went through.
+// Whole runs for tests: the simulator as a run file starts it, on a data set of the test, with the models of
+// all rounds.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -24,9 +24,9 @@ using test::operator+;
 
 struct Outcome {
   std::vector<server::RoundMetrics> rounds;
-  std::vector<std::vector<float>> models;  // the initial one, then that of each round
+  std::vector<std::vector<float>> models;  // the initial one, then one for each round
   std::vector<std::string> events;
-  double seconds = 0;  // virtual
+  double seconds = 0;  // virtual time
   std::optional<Error> failure;
 
   std::vector<std::string> hashes() const {
@@ -44,12 +44,12 @@ struct Outcome {
 
 struct SimulateOptions {
   std::size_t threads = 1;
-  protocol::ChunkStore* spool = nullptr;  // for the updates; null: they stay in memory
+  protocol::ChunkStore* spool = nullptr;  // stores the updates; null: in memory
   std::function<void(const Event&)> on_event;
   std::function<void()> on_round;
 };
 
-// A run that is set up and has not begun.
+// A run that is set up but has not begun.
 struct SimulatedRun {
   SimulatedRun(const std::filesystem::path& data, const Settings& settings, const SimulateOptions& how = {})
       : options(how), pool(how.threads), store(protocol::make_memory_chunk_store(1 << 30)) {
@@ -74,7 +74,7 @@ struct SimulatedRun {
     test = *loaded;
   }
 
-  // To the end of the run, or to a failure.
+  // Runs to the end or to a failure.
   Outcome try_run() {
     auto state = server::RunState::create(config, task->model(), *test, *store, pool);
     REQUIRE(state);
@@ -122,15 +122,15 @@ struct SimulatedRun {
   std::unique_ptr<protocol::ChunkStore> store;
 };
 
-// A softmax model on ten clients of the tiny data set, four a round, with these settings on top; perhaps to a
-// failure.
+// Runs a softmax model on ten clients of the tiny data set, four a round, with these settings on top. The run
+// may fail.
 inline Outcome try_simulate(const Settings& settings, const SimulateOptions& options = {}) {
   const test::TemporaryDirectory data;
   test::write_tiny_dataset(data);
   return SimulatedRun(data.path(), settings, options).try_run();
 }
 
-// The same, to the end of the run.
+// The same, but the run must succeed.
 inline Outcome simulate(const Settings& settings, const SimulateOptions& options = {}) {
   Outcome outcome = try_simulate(settings, options);
   REQUIRE_MESSAGE(!outcome.failure, outcome.failure->message);

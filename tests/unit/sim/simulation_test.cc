@@ -43,7 +43,7 @@ TEST_CASE("simulation: slower devices and links cost virtual time by what they a
   const std::vector<std::string> ideal{"simulation.network.latency=0", "simulation.network.down_mbps=1e9",
                                        "simulation.network.up_mbps=1e9",
                                        "simulation.device.samples_per_second=4"};
-  // Four samples at four a second: one second a round and nothing else.
+  // Four samples at four a second: one second a round.
   CHECK(seconds_of(ideal) == doctest::Approx(3.0).epsilon(0.001));
   auto latency = ideal;
   latency[0] = "simulation.network.latency=1";
@@ -58,7 +58,7 @@ TEST_CASE(
     "simulation: an upload that is discarded goes no further: it counts as far as it came, and the next "
     "round "
     "finds the line free") {
-  // Six are asked, three wanted, and the uplinks are uneven: the others are in the middle of it.
+  // Six are selected, three needed, and the uplinks differ: the other three uploads are incomplete.
   const Outcome outcome =
       simulate({"run.rounds=4", "data.partition.clients=6", "sampling.clients_per_round=3",
                 "sampling.over_selection=2", "simulation.network.latency=0",
@@ -70,7 +70,7 @@ TEST_CASE(
     CHECK(round.clients_completed == 3);
     CHECK(static_cast<double>(round.bytes_up) > 3 * update);
     CHECK(static_cast<double>(round.bytes_up) < 5.9 * update);
-    // Every round is like the first.
+    // Every round equals the first.
     CHECK(static_cast<double>(round.bytes_up) ==
           doctest::Approx(static_cast<double>(outcome.rounds[0].bytes_up)).epsilon(0.01));
     CHECK(round.virtual_seconds - std::exchange(last, round.virtual_seconds) ==
@@ -106,7 +106,7 @@ TEST_CASE("simulation: over-selection closes the round without its stragglers") 
 }
 
 TEST_CASE("simulation: partial work lets slow clients send what they have before the deadline") {
-  // Four samples a client: 40 steps of two samples, 80 seconds, where a round has 50.
+  // Four samples a client: 40 steps of two samples take 80 seconds; a round has 50.
   const std::vector<std::string> slow = {"simulation.device.samples_per_second=1", "training.local_epochs=20",
                                          "run.round_deadline=50"};
   const Outcome late = simulate(slow);
@@ -119,7 +119,7 @@ TEST_CASE("simulation: partial work lets slow clients send what they have before
   for (const auto& round : partial.rounds) CHECK(round.clients_completed == 4);
   CHECK(partial.rounds[0].virtual_seconds == doctest::Approx(40).epsilon(0.05));
 
-  // Whoever is fast enough is not broken off: the same model as without the limit.
+  // The limit does not affect fast clients: the model is the same as without it.
   CHECK(simulate({"training.partial_work=0.8"}).hashes() == simulate({}).hashes());
 }
 

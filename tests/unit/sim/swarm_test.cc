@@ -6,7 +6,7 @@
 namespace fedge::sim {
 namespace {
 
-// 31 chunks of 4 KiB, on lines that take seconds for it.
+// 31 chunks of 4 KiB; the lines take seconds for them.
 const Settings kSwarmModel = {"model.kind=mlp",
                               "model.hidden=[40]",
                               "run.chunk_size=4096",
@@ -76,7 +76,7 @@ TEST_CASE("swarm, simulated: tracks, control variates and asynchronous runs exch
   Settings more;
   bool same = true;
   SUBCASE("control variates") { more = {"strategy.kind=scaffold"}; }
-  // Which update comes first is another matter there.
+  // The order of updates differs in an asynchronous run.
   SUBCASE("asynchronous") {
     same = false;
     more = {"strategy.kind=fedbuff", "strategy.schedule.buffer_size=3", "run.rounds=6"};

@@ -1,5 +1,4 @@
-// Disagreements in whole runs: what an excluded client does can be seen in no bit of a track that excludes
-// it.
+// Disagreements in whole runs: an excluded client changes no bit of a track that excludes it.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,7 +22,8 @@ std::string disagreement(const std::string& kind, std::uint32_t client, std::uin
 
 Settings disagreements(const std::string& list) { return {"tracks.disagreement=[" + list + "]"}; }
 
-// The hashes of the model of the track that excludes just these, round by round; "" where there is none.
+// Returns the hashes of the model of the track with exactly these exclusions, round by round; "" if there is
+// none.
 Hashes track(const Outcome& outcome, const std::vector<std::string>& exclude) {
   Hashes hashes;
   for (const auto& round : outcome.rounds) {
@@ -34,10 +34,10 @@ Hashes track(const Outcome& outcome, const std::vector<std::string>& exclude) {
   return hashes;
 }
 
-// Everybody of ten trains in every round.
+// All of ten clients train in every round.
 const Settings kTracksAll = {"sampling.clients_per_round=10", "run.rounds=4"};
 
-// One of ten clients is hostile. Which one is drawn from the seed: 5, as SimulatedRun sets it.
+// One of ten clients is hostile; it is drawn from the seed 5, which SimulatedRun sets.
 std::uint32_t hostile_client() {
   AttackSpec spec;
   spec.kind = AttackKind::kGaussian;
@@ -115,13 +115,14 @@ TEST_CASE(
   for (const Settings& strategy : strategies) {
     CAPTURE(strategy.empty() ? "fedavg" : strategy.front());
     const Outcome honest = simulate(policy + strategy);
-    // Its own share of honest values, noise, values beyond what may be summed, and other losses.
+    // Different client data, noise, values beyond the permitted range, and other losses.
     for (const auto& perturbed : {attack("gaussian", "3"), attack("gaussian", "1e6"),
                                   attack("sign_flip", "20"), attack("label_flip", "1")}) {
       CAPTURE(perturbed[0] + " " + perturbed[2]);
       const Outcome outcome = simulate(policy + strategy + perturbed);
       CHECK(track(outcome, {std::to_string(x)}) == track(honest, {std::to_string(x)}));
-      // The test can fail: in the common model it shows, unless it was never asked or a rule held it off.
+      // Shows that the test can fail: the common model changes, unless the client was never selected or a
+      // rule resisted.
       const bool shows = strategy.empty() || strategy == lossy || strategy.front() == "strategy.kind=fedadam";
       if (shows) CHECK(track(outcome, {}) != track(honest, {}));
     }
@@ -133,7 +134,7 @@ TEST_CASE(
     "bit-identical") {
   const Settings policy = kTracksAll + disagreements(disagreement("inbound", 0, 3));
   const Outcome still = simulate(policy);
-  // It withholds most of its data, or takes no part any more.
+  // The client withholds most of its data, or does not take part.
   const Outcome partial = simulate(
       kTracksAll + disagreements(disagreement("inbound", 0, 3) +
                                  ", { kind = \"partial_data\", clients = [\"3\"], withheld = 0.75 }"));
@@ -146,7 +147,7 @@ TEST_CASE(
 }
 
 TEST_CASE("perturbation: who drops out of one track's turn does not decide who drops out of another's") {
-  // Tasks take far longer than a device that vanishes is away, so that all are there when a turn begins.
+  // Tasks take far longer than a device is offline, so that all are connected when a track phase begins.
   const Settings flaky = {"run.rounds=12",
                           "run.round_deadline=1000000",
                           "simulation.device.samples_per_second=0.01",
@@ -161,7 +162,9 @@ TEST_CASE("perturbation: who drops out of one track's turn does not decide who d
     const Outcome gone = simulate(
         flaky + disagreements(inbound + ", " + disagreement("full", excluded, 0, ", from_round = 6")));
     const Hashes without = track(gone, {std::to_string(excluded)});
-    if (std::ranges::count(without, "") > 0) continue;  // it never had a part: then all are at one
+    if (std::ranges::count(without, "") > 0)
+      continue;  // the client never had a part, so that no track
+                 // exists
     ++compared;
     CHECK(without == track(still, {std::to_string(excluded)}));
     CHECK(track(gone, {}) != track(still, {}));
@@ -184,7 +187,7 @@ TEST_CASE("temporary: while it lasts there are two models, afterwards one, and i
   const Outcome plain = simulate(kTracksAll);
   CHECK(temporary.rounds[1].tracks.size() == 2);
   CHECK(temporary.rounds[2].tracks.size() == 1);
-  CHECK(track(temporary, {}) == plain.hashes());  // client 0 has trained it all along
+  CHECK(track(temporary, {}) == plain.hashes());  // client 0 has always trained it
   CHECK(temporary.count("track.retired") == 1);
 }
 
@@ -200,7 +203,7 @@ TEST_CASE("shallow and deep: a track that begins late goes on from the common mo
   CHECK(shallow.count("track.started") == 1);
   CHECK(shallow.count("from=\"track 0\"") == 1);
   CHECK(deep.count("from=\"the initial model\"") == 1);
-  // Rounds are named by their number, so a fresh start in round 3 is another run than one from round 1.
+  // Round numbers enter the random streams: a fresh start in round 3 differs from one in round 1.
   CHECK(track(deep, {"1"})[3] != track(always, {"1"})[1]);
 }
 
@@ -235,8 +238,8 @@ TEST_CASE("gradual lifting changes what a client that comes back counts, and in 
 }
 
 TEST_CASE("tracks: participation counts a client once a round, in however many tracks it trains") {
-  // Two tracks: all ten clients train the first, all but client 1 the second. In trainings client 1 would
-  // have half of the others' count: Gini 18 / (2 * 10 * 19) = 0.047.
+  // Two tracks: all ten clients train the first, all but client 1 the second. Client 1 has half as many
+  // trainings as the others: Gini 18 / (2 * 10 * 19) = 0.047.
   const Outcome all = simulate(kTracksAll + disagreements(disagreement("inbound", 0, 1)));
   REQUIRE(all.rounds.size() == 4);
   CHECK(server::trainings_completed(all.rounds[0]) == 10 + 9);
@@ -245,8 +248,8 @@ TEST_CASE("tracks: participation counts a client once a round, in however many t
   CHECK(all.rounds[3].participation.gini == 0);
   CHECK(all.rounds[3].participation.jain == 1);
   CHECK(all.rounds[3].participation.gap == 0);
-  // Client 1 is in no track. After r rounds its count is 0 and that of nine others r, so that Gini is
-  // 2 * 9 r / (2 * 10 * 9 r) = 0.1 and Jain (9 r)^2 / (10 * 9 r^2) = 0.9.
+  // Client 1 is in no track. After r rounds, its count is 0 and that of the nine others r: Gini is 2 * 9 r /
+  // (2 * 10 * 9 r) = 0.1, and Jain is (9 r)^2 / (10 * 9 r^2) = 0.9.
   const Outcome nine =
       simulate(kTracksAll + disagreements(disagreement("full", 1, 0) + ", " + disagreement("inbound", 0, 2)));
   CHECK(server::trainings_completed(nine.rounds[0]) == 9 + 8);

@@ -131,7 +131,7 @@ TEST_CASE("spool: a disk that fails ends the run with the file's name, and leave
     REQUIRE(outcome.failure);
     CHECK(outcome.failure->message == reason);
     CHECK(outcome.rounds.empty());
-    CHECK(outcome.count("client.dropped") == 0);  // it is not a client's fault
+    CHECK(outcome.count("client.dropped") == 0);  // no client is at fault
   }
   CHECK(!std::filesystem::exists(path));
 }
@@ -166,7 +166,7 @@ TEST_CASE("spool: needed for rules that keep more than 64 MiB of updates, and ne
   CHECK(UpdateSpool::needed(median, fits + 1));
   CHECK(!UpdateSpool::needed(config_of({"strategy.kind=fedavg"}), 1'000'000'000));
   CHECK(UpdateSpool::needed(config_of({"strategy.kind=krum", "sampling.over_selection=1.05"}), fits));
-  // Ten at work and four in the buffer.
+  // Ten updates in training and four in the buffer.
   const run::RunConfig buffered = config_of(
       {"strategy.kind=median", "strategy.schedule.kind=buffered", "strategy.schedule.buffer_size=4"});
   CHECK(!UpdateSpool::needed(buffered, 1'198'372));

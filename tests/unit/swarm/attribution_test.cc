@@ -1,4 +1,4 @@
-// Attacks on logs written by hand, the assignment against every permutation, and bounds worked out by hand.
+// Attacks on logs written by hand, the assignment against every permutation, and bounds computed by hand.
 #include "swarm/attribution/attacks.h"
 
 #include <doctest/doctest.h>
@@ -50,19 +50,19 @@ TEST_CASE("assignment: no permutation scores more, and no column is taken twice"
 }
 
 TEST_CASE("attribution: sequence names the first chunk's update, count that of most early chunks") {
-  // Client 4 sees 1 send of 2, 1, 1 and 0 send of 0, 3, 3.
+  // Client 4 receives chunks of 2, 1, 1 from client 1 and of 0, 3, 3 from client 0.
   const std::vector<Observation> seen = {{1, 2}, {0, 0}, {1, 1}, {0, 3}, {1, 1}, {0, 3}};
   const AttackView view{.observer = 4, .descriptors = 5};
   CHECK(pairs(sequence_attack(seen, view)) == Pairs{{0, 0}, {1, 2}});
   CHECK(pairs(count_attack(seen, view)) == Pairs{{0, 3}, {1, 1}});
-  // Of the first two of each, no update has more than the other: the first counts.
+  // Among the first two chunks of each sender, no update is more frequent: the first one counts.
   CHECK(pairs(count_attack(seen, {.observer = 4, .descriptors = 5, .early = 2})) == Pairs{{0, 0}, {1, 2}});
   CHECK(success_rate(sequence_attack(seen, view)) == 0.5);
   CHECK(std::isnan(success_rate({})));
 }
 
 TEST_CASE("attribution: cluster gives each sender an update of its own") {
-  // Both begin with a chunk of 1, but 1 sends only of it.
+  // Both senders begin with a chunk of update 1, but client 1 sends only chunks of it.
   const std::vector<Observation> seen = {{0, 1}, {1, 1}, {0, 0}, {1, 1}, {0, 0}, {0, 0}};
   CHECK(pairs(cluster_attack(seen, {.observer = 2, .descriptors = 4})) == Pairs{{0, 0}, {1, 1}});
 }
@@ -75,18 +75,20 @@ TEST_CASE("attribution: absence names what all others send and a sender does not
 TEST_CASE(
     "attribution: elimination leaves out what a sender asked for, and what was sprayed to the observer") {
   const std::vector<Observation> seen = {{0, 2}, {1, 2}};
-  const std::vector<Observation> asked = {{0, 1}, {2, 0}};  // 2 has sent nothing
+  const std::vector<Observation> asked = {{0, 1}, {2, 0}};  // client 2 has sent nothing
   const std::vector<Pseudonym> sprayed = {2, 4};
   const auto named = [&](const AttackView& view) { return pairs(elimination_attack(seen, view)); };
   CHECK(named({.observer = 3, .descriptors = 5, .asked = asked, .strangers = sprayed}) ==
         Pairs{{0, 0}, {1, 1}});
-  // 1 asks for much of 0's: what one asks for, and the other never, is the other's.
+  // Client 1 requests many chunks of update 0. An update that one client requests and the other never does
+  // belongs to the other.
   const std::vector<Observation> by_all = {{0, 1}, {0, 4}, {0, 2}, {1, 0}, {1, 0}, {1, 4}, {1, 2}};
   CHECK(named({.observer = 3, .descriptors = 5, .asked = by_all}) == Pairs{{0, 0}, {1, 1}});
 }
 
 TEST_CASE("attribution: a coalition succeeds where one member does, and its members are no targets") {
-  // 0 and 1 are members. 0 is right about 2 and wrong about 3; 1 is wrong about 2 and 4, and right about 0.
+  // Clients 0 and 1 are members. Client 0 is right about 2 and wrong about 3; client 1 is wrong about 2 and
+  // 4, and right about 0.
   const std::vector<std::vector<Guess>> guesses = {{{2, 2}, {3, 4}}, {{2, 3}, {4, 2}, {0, 0}}, {}, {}, {}};
   const std::vector<Pseudonym> members = {0, 1};
   const CoalitionRate rate = coalition_rate(guesses, members);
@@ -115,7 +117,7 @@ TEST_CASE("bounds: equations 1, 2, 3 and 5 as worked out by hand") {
   CHECK(mixing.failure == doctest::Approx(std::exp(-5.0) + std::exp(-0.4166667)));
   CHECK(collusion_posterior(1, 20, 0) == doctest::Approx(1.0 / 21));
   CHECK(collusion_posterior(1, 20, 0.5) == doctest::Approx(1.0 / 11));
-  // k = 21 holds for the buffer, and yet the coalition's posterior is above kappa / k.
+  // The buffer satisfies k = 21, but the coalition's posterior exceeds kappa / k.
   CHECK(collusion_posterior(1, 20, 0.5) > gated_bound(1, 21));
   CHECK(collusion_posterior(0, 20, 0) == 0);
   CHECK(repeated_bound(5, 0.04) == doctest::Approx(0.2));
@@ -126,10 +128,10 @@ TEST_CASE("bounds: everybody gets sigma sprayed chunks in the mean where degrees
   std::vector<std::pair<Pseudonym, Pseudonym>> ring;
   for (Pseudonym peer = 0; peer < 8; ++peer) ring.emplace_back(peer, (peer + 1) % 8);
   CHECK(mean_sprayed(Overlay(8, ring), 3, 5) == doctest::Approx(5));
-  // A star with one more edge: the middle gets nothing, as everybody is its neighbour.
+  // A star with one more edge: the centre gets nothing, since all clients are its neighbours.
   const std::vector<std::pair<Pseudonym, Pseudonym>> star = {{0, 1}, {0, 2}, {0, 3}, {1, 2}};
   CHECK(mean_sprayed(Overlay(4, star), 0, 6) == 0);
-  // 3 gets all of 1's and 2's, whose only stranger it is.
+  // Client 3 gets all chunks of clients 1 and 2: it is their only stranger.
   CHECK(mean_sprayed(Overlay(4, star), 3, 6) == doctest::Approx(12));
 }
 

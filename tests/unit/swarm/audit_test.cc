@@ -1,4 +1,4 @@
-// What a client makes of a tracker's log: nothing if it is honest, and the first thing that is wrong.
+// A client's audit of a tracker's log: no finding for an honest tracker, otherwise the first fault.
 #include "swarm/warmup/audit.h"
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 11;
 
-// Twelve clients; one honest transfer of the overlay that kSeed gives.
+// Twelve clients and one honest transfer in the overlay of kSeed.
 struct Round {
   Round()
       : draw(config(), kSeed), budgets{std::vector<std::uint32_t>(12, 2), std::vector<std::uint32_t>(12, 2)} {

@@ -1,5 +1,5 @@
-// A peer that does not keep to the rules, among fourteen that do: what it costs them, against the same swarm
-// with a fifteenth that takes its part. peer_rules.h states the bounds.
+// The cost of one hostile peer among fourteen honest ones, compared with a swarm whose fifteenth peer is
+// honest. peer_rules.h states the bounds.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ struct HostileScene {
     swarm.share(manifest);
     swarm.link_all();
   }
-  // Seconds until the others have it.
+  // Returns the seconds until all others have the object.
   double finish() {
     REQUIRE(swarm.run([&] { return swarm.everybody_has(object, {kHostile}); }, 900));
     return swarm.last(object, {kHostile});
@@ -39,7 +39,7 @@ struct HostileScene {
     return static_cast<double>(swarm.peer(kCoordinator).figures().sent) /
            static_cast<double>(manifest.payload_size);
   }
-  // How many of the others, the coordinator too, want nothing more of it.
+  // Returns how many peers, including the coordinator, have dropped the hostile peer.
   std::size_t droppers() const {
     std::size_t count = 0;
     for (const auto& [by, whom] : swarm.dropped) count += whom == kHostile && by != kHostile;
@@ -50,7 +50,7 @@ struct HostileScene {
   }
 };
 
-// What it would take if the fifteenth kept to the rules.
+// Returns the time with an honest fifteenth peer.
 double undisturbed() {
   static const double time = [] {
     HostileScene scene;
@@ -60,7 +60,7 @@ double undisturbed() {
   return time;
 }
 
-// It says to whoever asks that it has everything.
+// The hostile peer tells each peer that it has every chunk.
 bool boasts(HostileScene& scene, const Peer::Effect& effect) {
   const auto* send = std::get_if<Peer::Send>(&effect);
   if (send == nullptr) return false;
@@ -73,7 +73,7 @@ bool boasts(HostileScene& scene, const Peer::Effect& effect) {
   return true;
 }
 
-// And is asked, since it chokes nobody: what it does then.
+// Peers request chunks from it, since it never chokes; `answer` decides its answer.
 void hear_requests(HostileScene& scene, const std::function<void(ClientId, const protocol::Chunk&)>& answer) {
   for (std::uint32_t i = 0; i < kPeers - 1; ++i)
     scene.swarm.instead[ClientId(i)] = [&scene, i, answer](const Peer::Effect& effect) {
@@ -145,7 +145,7 @@ TEST_CASE(
 TEST_CASE(
     "hostile peer, row 62: who sends a chunk now and then holds up the others no longer than a silent one") {
   HostileScene scene;
-  scene.swarm.line[kHostile] = 16 << 10;  // a chunk in 16 s
+  scene.swarm.line[kHostile] = 16 << 10;  // a chunk takes 16 s
   scene.begin();
   const double time = scene.finish();
   INFO("seconds ", time, " of ", undisturbed(), ", copies ", scene.copies());
@@ -165,7 +165,7 @@ TEST_CASE("hostile peer, row 62: who asks over and over gets no chunk twice, and
   for (int i = 0; i < 1000; ++i)
     scene.swarm.step(victim, Peer::Requested{kHostile, {scene.object, chunk, 1}});
   CHECK(scene.swarm.peer(victim).figures().sent - sent <= 2 * manifest_of(1).payload_size);
-  // Dropping is the next thing that happens.
+  // The victim drops it at once.
   (void)scene.swarm.run([] { return false; }, 3.001);
   CHECK(scene.droppers() == 1);
   CHECK(scene.swarm.reasons.front() == "it requests chunks again that it already received");

@@ -39,7 +39,7 @@ TEST_CASE(
   CHECK(time >= bound);
   CHECK(time <= 1.1 * bound);
   CHECK(copies_sent(swarm, manifest) <= 1.2);
-  // What came twice was asked for twice at the end.
+  // Chunks that arrived twice were requested twice at the end.
   CHECK(swarm.received_twice() <= manifest.payload_size / 10);
 }
 
@@ -56,7 +56,7 @@ TEST_CASE(
   REQUIRE(swarm.run([&] { return swarm.everybody_has(manifest.id()); }, 300));
   CHECK(copies_sent(swarm, manifest) == doctest::Approx(4));
   const double bound = 4 * static_cast<double>(manifest.payload_size) / kLine;
-  CHECK(swarm.last(manifest.id()) <= bound + 6);  // starved: 5 s, seen at the next tick
+  CHECK(swarm.last(manifest.id()) <= bound + 6);  // starvation is detected after 5 s, at the next tick
 }
 
 TEST_CASE("peer: a few behind a wall still pass on to those who listen, and get from them") {
@@ -65,7 +65,7 @@ TEST_CASE("peer: a few behind a wall still pass on to those who listen, and get 
   swarm.add(kCoordinator, limited());
   for (std::uint32_t i = 0; i < 12; ++i) swarm.add(ClientId(i), limited());
   swarm.share(manifest);
-  // The first six accept links, the others only make them.
+  // The first six peers accept links, the others only connect.
   for (std::uint32_t a = 0; a < 12; ++a) {
     swarm.links.link(ClientId(a), kCoordinator);
     for (std::uint32_t b = 0; b < 6; ++b)
@@ -73,7 +73,8 @@ TEST_CASE("peer: a few behind a wall still pass on to those who listen, and get 
   }
   REQUIRE(swarm.run([&] { return swarm.everybody_has(manifest.id()); }, 300));
   CHECK(copies_sent(swarm, manifest) <= 2.1);
-  // Those inside have nobody but the others to get from, who use some of their lines among themselves.
+  // The connecting peers can fetch only from the accepting ones, which use part of their lines among
+  // themselves.
   CHECK(swarm.last(manifest.id()) <= 1.4 * static_cast<double>(manifest.payload_size) / kLine);
 }
 
@@ -96,13 +97,13 @@ TEST_CASE("peer: of what a neighbour has the rarest chunk is asked for first") {
       swarm.step(kHere, Peer::Admit{manifest.id(), other});
       swarm.step(other, Peer::Admit{manifest.id(), kHere});
     }
-    std::vector<std::uint32_t> asked;  // of who has all
+    std::vector<std::uint32_t> asked;  // requests to kAll, which has every chunk
     swarm.instead[kHere] = [&](const Peer::Effect& effect) {
       if (const auto* ask = std::get_if<Peer::Ask>(&effect); ask != nullptr && ask->peer == kAll)
         asked.push_back(ask->chunk.index);
       return false;
     };
-    // The other one is known by then, and sends nothing.
+    // kHere already knows kMost, which sends nothing.
     swarm.instead[kMost] = [](const Peer::Effect& effect) {
       return std::holds_alternative<Peer::SendChunk>(effect);
     };
@@ -125,7 +126,7 @@ TEST_CASE("peer: peers that vanish halfway take nothing with them that others ca
   REQUIRE_FALSE(swarm.run([&] { return swarm.everybody_has(manifest.id()); }, 7));
   for (std::uint32_t i = 0; i < 3; ++i) swarm.kill(ClientId(i));
   REQUIRE(swarm.run([&] { return swarm.everybody_has(manifest.id()); }, 300));
-  // What they alone had is shown again.
+  // The coordinator seeds the chunks again that only the killed peers had.
   CHECK(copies_sent(swarm, manifest) <= 2.1);
   CHECK(swarm.last(manifest.id()) <= 1.5 * static_cast<double>(manifest.payload_size) / kLine);
 }
@@ -182,7 +183,7 @@ TEST_CASE("peer: chunks that nobody wants do not keep those from anybody who wan
   REQUIRE(swarm.run([&] { return swarm.everybody_has(manifest.id()); }, 60));
   for (std::uint32_t i = 0; i < 3; ++i)
     CHECK(swarm.peer(ClientId(i)).torrent(manifest.id())->held.count() == 4 * (i + 1));
-  // Each of the twelve goes out once or twice: `copies` is 2.
+  // The coordinator sends each of the twelve chunks once or twice: `copies` is 2.
   CHECK(swarm.peer(kCoordinator).figures().sent <= 24 * std::uint64_t{256 << 10});
 }
 

@@ -1,4 +1,4 @@
-// Whole warm-ups of peers in virtual time: the tracker's orders, carried out by the peers of daemons.
+// Whole warm-ups in virtual time: the peers of daemons execute the tracker's orders.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ WarmupConfig small_round() {
           .order = ChunkOrder::kRandom};
 }
 
-// Members 0 to n - 1, who each have an update.
+// Members 0 to n - 1, each with an update.
 class WarmupScene {
  public:
   explicit WarmupScene(
@@ -50,7 +50,7 @@ class WarmupScene {
 
   void join(ClientId client, const std::function<bool(ClientId)>& listens) {
     net.add(client);
-    // Everything that it does is looked at, and done.
+    // Observes each effect and executes it.
     net.instead[client] = [this, client](const Peer::Effect& effect) {
       look_at(client, effect);
       return silent.contains(client) && std::holds_alternative<Peer::SendChunk>(effect);
@@ -129,13 +129,13 @@ class WarmupScene {
   VirtualSwarm net;
   std::unique_ptr<RoundWarmup> warmup;
   std::vector<protocol::WarmupPlan> plans;
-  std::set<ClientId> silent;  // send no chunk
-  // What has happened in the warm-up.
+  std::set<ClientId> silent;  // clients that send no chunk
+  // Observations of the warm-up.
   std::map<ClientId, std::set<std::uint32_t>> own_sent;
   std::size_t fewest_covering = SIZE_MAX;
   std::map<ClientId, std::vector<protocol::WarmupSlot::Spray>> sprays;
   std::size_t transfers = 0;
-  std::size_t told = 0;  // to neighbours
+  std::size_t told = 0;  // announcements to neighbours
   std::map<ClientId, std::size_t> foreign_at_end;
 
  private:
@@ -163,7 +163,7 @@ TEST_CASE("invariants 4 and 5: warm-up: own chunks leave behind a cover set, at 
   for (const std::size_t kappa : {0U, 1U, 3U}) {
     WarmupConfig config = small_round();
     config.kappa = kappa;
-    if (kappa > 0) config.threshold = 0.155;  // what was sprayed does not go round
+    if (kappa > 0) config.threshold = 0.155;  // sprayed chunks alone do not suffice
     WarmupScene scene(config);
     REQUIRE(scene.run());
     REQUIRE(scene.warmup->failure().empty());
@@ -198,7 +198,7 @@ TEST_CASE("invariant 6: warm-up: each owner sprays sigma chunks, each over a nei
     }
     CHECK(chunks.size() == 6);
   }
-  // Or what is sprayed to a client would be of none of its neighbours.
+  // Otherwise no chunk sprayed to a client would come from a neighbour.
   CHECK(to_neighbours > 0);
   CHECK(to_neighbours < 12 * 6);
 }
@@ -216,7 +216,7 @@ TEST_CASE("warm-up: what is ordered is what is sent, and the tracker hears of al
   CHECK(figures.owner_transfers <= figures.transfers);
 }
 
-// Whoever asks for everybody's chunks but for one's has made that one.
+// A client that requests chunks of all updates but one would reveal that this one is its own.
 TEST_CASE("warm-up: clients ask for chunks of their own updates about as often as others do") {
   WarmupConfig config = small_round();
   config.threshold = 0.155;
@@ -274,13 +274,13 @@ TEST_CASE(
   CHECK(to_seconds(scene.net.now().time_since_epoch()) < 30);
 }
 
-// Nearly all chunks that circulate are needed, those that the silent one holds among them.
+// Nearly all circulating chunks are needed, also those that the silent client holds.
 TEST_CASE("warm-up: a neighbour that does not send is asked for five seconds, and by nobody again") {
   WarmupConfig config = small_round();
   config.threshold = 0.155;
   WarmupScene scene(config);
   scene.silent.insert(ClientId(4));
-  std::map<ClientId, std::pair<double, double>> asked;  // first and last, by whom
+  std::map<ClientId, std::pair<double, double>> asked;  // first and last request, by client
   for (std::uint32_t i = 0; i < 12; ++i)
     if (i != 4)
       scene.net.instead[ClientId(i)] = [&, i](const Peer::Effect& effect) {
@@ -313,7 +313,7 @@ TEST_CASE("warm-up: one who opens everything, and then does nothing at all, hold
   CHECK(to_seconds(scene.net.now().time_since_epoch()) < 40);
 }
 
-// Two chunks take nearly as long as is waited for one.
+// Two chunks take nearly as long as the timeout of one.
 TEST_CASE("warm-up: who has a slow line is not taken for one who sends nothing") {
   WarmupScene scene(small_round());
   scene.net.line[ClientId(3)] = 2 * (16 << 10) / 4.4;
@@ -332,7 +332,7 @@ TEST_CASE("warm-up: what a neighbour does not send is asked of another, when the
     const auto* ask = std::get_if<Peer::Ask>(&effect);
     if (ask == nullptr || !(ask->chunk == protocol::Chunk{wanted, 5})) return false;
     asked.push_back(ask->peer);
-    return true;  // no answer comes
+    return true;  // the answer never arrives
   };
   REQUIRE(scene.net.run([&] { return scene.net.seconds_now() > 0.04; }, 1));
   const auto order = [&](ClientId from) {
@@ -372,7 +372,7 @@ TEST_CASE("warm-up: one who is linked in the middle of it is shown nothing eithe
 
 TEST_CASE("warm-up: one who never opens the updates is left out after five seconds") {
   WarmupScene scene(small_round());
-  scene.net.kill(ClientId(2));  // and nobody has noticed
+  scene.net.kill(ClientId(2));  // no peer has noticed
   REQUIRE(scene.run(60));
   CHECK(scene.warmup->failure().empty());
   CHECK(scene.warmup->figures().left_out == 1);
@@ -429,7 +429,7 @@ TEST_CASE("warm-up: nobody but a neighbour gets anything") {
   while (std::ranges::find(neighbours, ClientId(other)) != neighbours.end()) ++other;
   const ClientId stranger(other);
   scene.net.links.link(ClientId(0), stranger);
-  // Somebody has told it wrongly.
+  // A false announcement tells client 0 that the stranger takes part.
   for (const auto& update : scene.updates) scene.net.step(ClientId(0), Peer::Admit{update.id(), stranger});
   std::size_t refused = 0;
   std::size_t sent = 0;
@@ -470,19 +470,19 @@ TEST_CASE("warm-up: a tracker that asks for too much is not heeded") {
   CHECK_FALSE(spray(30, neighbours[0], strangers[0]));
   for (std::uint32_t chunk = 0; chunk < 6; ++chunk) CHECK(spray(chunk, neighbours[0], strangers[0]));
   CHECK_FALSE(spray(6, neighbours[0], strangers[0]));  // more than sigma
-  CHECK(spray(5, neighbours[1], strangers[0]));        // once more, another way
+  CHECK(spray(5, neighbours[1], strangers[0]));        // the same chunk over another neighbour
   CHECK_FALSE(spray(5, neighbours[0], strangers[1]));
-  // No chunk of its own is sent before the gate is open, nor shown.
+  // No chunk of its own is sent or announced before the gate opens.
   for (std::uint32_t chunk = 0; chunk < 30; ++chunk) {
     CHECK_FALSE(member.shows(own(chunk)));
     CHECK_FALSE(member.may_send(own(chunk)));
   }
-  // Neighbours have so many passed on, and strangers none.
+  // Each neighbour may have this many chunks relayed, a stranger none.
   for (std::size_t i = 0; i < 2 * 6; ++i) CHECK(member.may_relay(neighbours[0], neighbours[1]));
   CHECK_FALSE(member.may_relay(neighbours[0], neighbours[1]));
   CHECK_FALSE(member.may_relay(strangers[0], neighbours[1]));
   CHECK_FALSE(member.may_relay(neighbours[1], strangers[0]));
-  // So many come of one update that somebody sprays, and nothing that no neighbour has passed on.
+  // A client accepts as many sealed chunks of an update as its owner sprays, and only from neighbours.
   CHECK_FALSE(member.takes_sealed(strangers[0], scene.updates[1].id()));
   for (std::size_t i = 0; i < 6; ++i) {
     CHECK(member.takes_sealed(neighbours[i % 2], scene.updates[1].id()));
@@ -500,7 +500,7 @@ TEST_CASE(
   const protocol::ObjectId other{2};
   WarmupMember member(plan, own, Rng(1));
   const auto news = member.receive({other, 3});
-  REQUIRE(news.size() == 2);  // it, and with a cover of two an own one
+  REQUIRE(news.size() == 2);  // the chunk and, with a cover of two, one of its own
   CHECK(news[0] == protocol::Chunk{other, 3});
   CHECK(news[1].object == own);
   CHECK(member.shows(news[1]));
@@ -511,7 +511,7 @@ TEST_CASE(
   member.enter(3);
   CHECK(member.may_send(news[0]));
   CHECK(member.may_send(news[1]));
-  member.enter(1);  // an old message
+  member.enter(1);  // an outdated message
   CHECK(member.may_send(news[0]));
   CHECK(member.receive({other, 3}).empty());
   CHECK(member.receive({other, 4}).empty());

@@ -1,5 +1,5 @@
-// Schedulers against what every slot must keep to, against the maximum flow, and greedy fastest first and
-// plain swarming against slow and obvious references.
+// Checks schedulers against the rules of every slot and the maximum flow; checks greedy fastest first and
+// plain swarming also against slow references.
 #include "swarm/warmup/schedulers/schedulers.h"
 
 #include <doctest/doctest.h>
@@ -43,7 +43,7 @@ void check_slot(const Slot& slot, const std::vector<Transfer>& transfers) {
   }
 }
 
-// Maximum flow as defined: a node for each chunk that a receiver lacks, and one path at a time.
+// Maximum flow by definition: one node for each chunk that a receiver lacks, and one path at a time.
 class SlowFlow {
  public:
   explicit SlowFlow(const Slot& slot) {
@@ -82,8 +82,7 @@ class SlowFlow {
   std::set<std::string> seen_;
 };
 
-// The receiver's missing chunks that its neighbours offer, in the order in which a scan gives them, by
-// sorting.
+// Returns the receiver's missing chunks that its neighbours offer, in the order of a scan, by sorting.
 std::vector<Chunk> slow_missing(const SlotState& slot, Pseudonym receiver, std::size_t first_word,
                                 ChunkOrder order = ChunkOrder::kRarestFirst) {
   std::vector<Chunk> missing;
@@ -103,7 +102,7 @@ std::vector<Chunk> slow_missing(const SlotState& slot, Pseudonym receiver, std::
   return missing;
 }
 
-// Greedy fastest first as the specification has it: passes, each looking at everything again.
+// Greedy fastest first as specified: passes that each examine everything again.
 std::vector<Transfer> slow_greedy(const SlotState& slot, const SchedulerOptions& options, Rng rng) {
   std::vector<std::uint32_t> up(slot.up.begin(), slot.up.end());
   std::vector<std::uint32_t> down(slot.down.begin(), slot.down.end());
@@ -125,8 +124,7 @@ std::vector<Transfer> slow_greedy(const SlotState& slot, const SchedulerOptions&
       if (holders.size() > 1 && options.non_owner_first) std::erase(holders, slot.universe.owner(*chunk));
       if (holders.empty()) continue;
       const auto speed = [&](Pseudonym peer) { return std::pair(up[peer], slot.rate[peer]); };
-      std::vector<Pseudonym>
-          fastest;  // those seen so far that none so far exceeds, to draw ties as they come
+      std::vector<Pseudonym> fastest;  // the fastest holders so far; ties are drawn during the scan
       Pseudonym best = holders.front();
       for (const Pseudonym holder : holders) {
         if (!fastest.empty() && speed(holder) < speed(fastest.front())) continue;
@@ -191,10 +189,10 @@ TEST_CASE("max flow: it is that of the network with a node for every chunk, foun
 TEST_CASE("max flow: a slot worked out by hand") {
   const std::vector<std::pair<Pseudonym, Pseudonym>> edges = {{0, 1}, {0, 2}, {1, 2}};
   Slot slot(Overlay(3, edges), 4, Rng(1));
-  slot.offered = slot.held;  // each offers its four to both others
+  slot.offered = slot.held;  // each client offers its four chunks to both others
   slot.up = {3, 1, 0};
   slot.down = {9, 1, 2};
-  // 0 gives 1 to client 1 and 2 to client 2; client 1's one chunk goes to 0.
+  // Client 0 sends one chunk to client 1 and two to client 2; client 1 sends its one chunk to client 0.
   CHECK(max_flow(slot.state()) == 4);
   slot.down = {0, 1, 1};
   CHECK(max_flow(slot.state()) == 2);
@@ -288,7 +286,8 @@ TEST_CASE(
 }
 
 TEST_CASE("invariant 3: chunks drawn uniformly from an eligible buffer are its owner's in kappa of k draws") {
-  // One sender, whose buffer holds kappa = 1 own chunk and k - 1 = 19 others; one receiver that takes one.
+  // One sender whose buffer holds kappa = 1 own chunk and k - 1 = 19 others; one receiver that takes one
+  // chunk.
   const std::vector<std::pair<Pseudonym, Pseudonym>> edges = {{0, 1}};
   Slot slot(Overlay(3, edges), 30, Rng(7));
   slot.offered[0].add(slot.universe.chunks_of(0).front());
@@ -303,7 +302,7 @@ TEST_CASE("invariant 3: chunks drawn uniformly from an eligible buffer are its o
     REQUIRE(transfers.size() == 1);
     own += slot.universe.owner(transfers.front().chunk) == 0 ? 1 : 0;
   }
-  // 1000 expected, standard deviation 31.
+  // Expected: 1000, with a standard deviation of 31.
   CHECK(own > 1000 - 4 * 31);
   CHECK(own < 1000 + 4 * 31);
 }

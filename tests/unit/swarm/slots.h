@@ -1,4 +1,4 @@
-// A slot's state that owns what it refers to, drawn at random or filled by hand, for tests of schedulers.
+// A slot's state with its own data, random or filled by hand, for tests of schedulers.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class Slot {
       for (const Chunk chunk : universe.chunks_of(peer)) held[peer].add(chunk);
   }
 
-  // Everybody holds random others' chunks, offers most of what it holds, and has some budget or none.
+  // All clients hold random chunks of others, offer most of them, and have some budget or none.
   static Slot random(std::size_t nodes, std::size_t degree, std::size_t chunks_each, Rng rng) {
     Slot slot(Overlay::random(nodes, degree, rng.fork("overlay")), chunks_each, rng.fork("universe"));
     const std::uint64_t density = 1 + rng.below(8);

@@ -19,7 +19,7 @@ protocol::SwarmMember member(std::uint32_t client, bool listens = true) {
   return result;
 }
 
-// What each client has heard: whom it exchanges each object with.
+// The clients' view: with whom each client exchanges each object.
 struct Clients {
   std::map<ClientId, std::map<protocol::ObjectId, std::set<ClientId>>> neighbours;
   void hear(const std::vector<Tracker::Tell>& tells) {
@@ -86,7 +86,7 @@ TEST_CASE(
     for (const auto& object : {kObject, kOther}) CHECK(objects[object].size() == 3);
   clients.hear(tracker.join(kObject, member(2), 10, Rng(3)));
   CHECK(clients.neighbours[ClientId(2)][kObject].size() == 4);
-  // It has lost its links, say.
+  // The client joins again, for example after losing its links.
   const auto again = tracker.join(kObject, member(2), 10, Rng(3));
   clients.neighbours[ClientId(2)].clear();
   clients.hear(again);
@@ -100,11 +100,11 @@ TEST_CASE("tracker: a swarm lasts until the last task is done or gone, and who i
   for (std::uint32_t i = 0; i < 3; ++i) (void)tracker.join(kObject, member(i), 10, Rng(3));
   (void)tracker.join(kObject, member(2), 10, Rng(3));  // a second task with the same model
   CHECK_FALSE(tracker.done(kObject, ClientId(0)));
-  CHECK_FALSE(tracker.done(kObject, ClientId(0)));  // it has no other
+  CHECK_FALSE(tracker.done(kObject, ClientId(0)));  // the client has no other object
   CHECK_FALSE(tracker.done(kOther, ClientId(1)));
   CHECK_FALSE(tracker.done(kObject, ClientId(7)));
   const auto tells = tracker.join(kObject, member(4), 10, Rng(3));
-  CHECK(tells.size() == 4);  // who is done is among its neighbours
+  CHECK(tells.size() == 4);  // the neighbours include clients that are done
   CHECK_FALSE(tracker.done(kObject, ClientId(2)));
   CHECK_FALSE(tracker.done(kObject, ClientId(4)));
   CHECK_FALSE(tracker.done(kObject, ClientId(1)));

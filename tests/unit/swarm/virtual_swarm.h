@@ -1,5 +1,5 @@
-// Peers on a network with a latency and no other limit, but for those whose line is slow. Everybody is a
-// member and linked to everybody, unless a test says otherwise.
+// Peers on a network with latency; only the listed peers have slow lines. All peers are members and linked to
+// each other unless a test changes this.
 #pragma once
 
 #include <functional>
@@ -29,11 +29,11 @@ class VirtualSwarm final : public VirtualLinks::Network {
   using Happening = VirtualLinks::Happening;
 
   Duration delay = std::chrono::milliseconds(5);
-  std::map<ClientId, double> line;  // bytes a second that it can send; others have no limit
+  std::map<ClientId, double> line;  // bytes a second that the peer can send; unlimited if missing
   std::map<ClientId, std::map<protocol::ObjectId, double>> completed;  // seconds
-  std::vector<std::pair<ClientId, ClientId>> dropped;                  // by whom, whom
+  std::vector<std::pair<ClientId, ClientId>> dropped;                  // (dropping peer, dropped peer)
   std::vector<std::string> reasons;
-  // What a hostile peer does instead: true if it has dealt with the effect.
+  // A hostile peer's behaviour: returns true if it has handled the effect.
   std::map<ClientId, std::function<bool(const Peer::Effect&)>> instead;
   VirtualLinks links{*this,
                      {.on_completed =
@@ -62,7 +62,7 @@ class VirtualSwarm final : public VirtualLinks::Network {
     members_.erase(id);
     completed.erase(id);
   }
-  // One that others lack is with this peer; the coordinator seeds it.
+  // Gives the object to `source`; the coordinator seeds it.
   void share(const protocol::Manifest& manifest, ClientId source = kCoordinator,
              const Seeding& seeding = {.copies = 2}) {
     const std::size_t chunks = manifest.chunk_count();
@@ -79,7 +79,7 @@ class VirtualSwarm final : public VirtualLinks::Network {
       for (const ClientId b : members_)
         if (a < b) links.link(a, b);
   }
-  // Until `done` or so many seconds; whether it was done.
+  // Runs until `done` or until this second; returns whether it was done.
   bool run(const std::function<bool()>& done, double end = 1e6) {
     while (!done()) {
       if (events_.empty() || to_seconds(events_.top().when.time_since_epoch()) > end) return false;
@@ -90,13 +90,13 @@ class VirtualSwarm final : public VirtualLinks::Network {
     }
     return true;
   }
-  // All but these.
+  // Returns whether all members except these have the object.
   bool everybody_has(const protocol::ObjectId& object, const std::set<ClientId>& but = {}) const {
     for (const ClientId id : members_)
       if (!but.contains(id) && (!completed.contains(id) || !completed.at(id).contains(object))) return false;
     return true;
   }
-  // Seconds until the last of them had it.
+  // Returns the second at which the last of them had the object.
   double last(const protocol::ObjectId& object, const std::set<ClientId>& but = {}) const {
     double latest = 0;
     for (const ClientId id : members_)

@@ -1,4 +1,4 @@
-// What a warm-up is made of: what may be configured, the overlay, sprayed chunks, lags and the gate.
+// The parts of a warm-up: configuration, overlay, sprayed chunks, lags and the gate.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ TEST_CASE("warm-up: k is a share of one update or of everybody's, as worked out 
   config.chunks = 10;
   config.threshold = 0.3;  // 0.3 * 10 is a little more than 3 in binary
   CHECK(cover_size(config) == 3);
-  config.spray_ratio = 0.7;  // and 0.7 * 10 a little less than 7
+  config.spray_ratio = 0.7;  // 0.7 * 10 is a little less than 7 in binary
   CHECK(sprayed_chunks(config) == 7);
   config.threshold = 0;
   CHECK(cover_size(config) == 0);
@@ -56,7 +56,7 @@ TEST_CASE("warm-up: a threshold that gating can never reach is refused with the 
   config.threshold = 0.1;
   config.fallback_after = 3;
   CHECK(refusal(config).empty());
-  CHECK(deadlock_of(config));  // and yet it is said that owners will have to help
+  CHECK(deadlock_of(config));  // the deadlock is still reported: owners must help
   config.fallback_after.reset();
   config.gating = false;
   CHECK(refusal(config).empty());
@@ -164,7 +164,7 @@ TEST_CASE("invariant 6: each owner sprays exactly sigma chunks, none to a neighb
   }
   for (const auto& [owner, chunks] : of) CHECK(chunks.size() == sigma);
   CHECK(of.size() == nodes);
-  CHECK(ways.size() > nodes * sigma / 2);  // not all to the same
+  CHECK(ways.size() > nodes * sigma / 2);  // the chunks do not all go to the same clients
   CHECK_FALSE(spray(overlay, universe, 41, SprayTo{}, Rng(3)));
 }
 

@@ -1,5 +1,5 @@
-// Clients without a common model: where everybody is everybody's neighbour they are FedAvg of uniform
-// weights, and nobody's thread or luck shows in what they come to.
+// Gossip without a common model. If all clients are neighbours, it equals FedAvg with uniform weights.
+// Neither threads nor the order of events change the result.
 #include "sim/gossip/gossip.h"
 
 #include <doctest/doctest.h>
@@ -14,20 +14,20 @@
 namespace fedge::sim {
 namespace {
 
-// Clients of different numbers of samples, so that equal weights are not those of samples.
+// Clients with different numbers of samples: equal weights differ from weights by samples.
 const Settings kAll = {"sampling.clients_per_round=10", "data.partition.kind=dirichlet", "model.kind=mlp",
                        "model.hidden=[12]", "run.rounds=3"};
 const Settings kUniform = kAll + Settings{"strategy.aggregator.kind=uniform_mean"};
 
 struct Gossiped {
   std::string hash;
-  std::vector<std::vector<float>> models;  // of each client, at the end
+  std::vector<std::vector<float>> models;  // of each client at the end
   std::vector<ClientId> tested;
   std::vector<GossipFigures> rounds;
-  double expected_mean = 0;  // accuracy of those tested in the last round, evaluated one by one
+  double expected_mean = 0;  // mean accuracy of the tested clients in the last round, evaluated one by one
 };
 
-// Options for each of the ten clients, or for fewer neighbours.
+// Runs gossip among ten clients with these options.
 Gossiped gossip(const GossipOptions& options, const Settings& settings = kAll, std::size_t threads = 1) {
   const test::TemporaryDirectory data;
   test::write_tiny_dataset(data);
@@ -83,7 +83,8 @@ TEST_CASE("gossip: a round among all is FedAvg with uniform weights, up to a flo
     CHECK(farthest(model, fedavg.models.back()) < 2e-7);
     CHECK(farthest(model, fedavg.models.front()) > 1e-3);
   }
-  CHECK(farthest(simulate(kAll + one).models.back(), fedavg.models.back()) > 1e-5);  // by samples: another
+  CHECK(farthest(simulate(kAll + one).models.back(), fedavg.models.back()) > 1e-5);  // weights by samples
+                                                                                     // give another model
 }
 
 TEST_CASE("gossip: many rounds among all stay with FedAvg, also with momentum and FedProx's pull") {
@@ -101,7 +102,7 @@ TEST_CASE("gossip: many rounds among all stay with FedAvg, also with momentum an
   CHECK(all.rounds.back().average_accuracy == doctest::Approx(fedavg.accuracy()));
 }
 
-// One client after the other, each from its own model, then every pair of clients.
+// Slow reference: one client after the other, each from its own model, then every pair of clients.
 TEST_CASE("gossip: two rounds are those of a slow reference") {
   const test::TemporaryDirectory data;
   test::write_tiny_dataset(data);

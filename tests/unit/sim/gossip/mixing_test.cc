@@ -1,4 +1,4 @@
-// Mixing against a matrix written out in full, and what makes it an average: symmetric weights whose rows and
+// Compares mixing with an explicit matrix. Mixing averages because the weights are symmetric and rows and
 // columns add up to 1.
 #include "sim/gossip/mixing.h"
 
@@ -21,7 +21,7 @@ using Edges = std::vector<std::pair<Pseudonym, Pseudonym>>;
 using Matrix = std::vector<std::vector<double>>;
 using Vectors = std::vector<std::vector<float>>;
 
-// Slow and obvious: every pair is asked for.
+// Slow reference: asks the overlay about every pair.
 Matrix matrix_of(const Overlay& overlay) {
   const std::size_t n = overlay.size();
   const auto degree = [&](Pseudonym i) {

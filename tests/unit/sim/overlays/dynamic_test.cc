@@ -1,4 +1,4 @@
-// Networks that come to be, lose nodes and get them back.
+// Overlays that form, lose nodes and get them back.
 #include <cmath>
 
 #include "tests/unit/sim/overlays/networks.h"
@@ -12,7 +12,7 @@ const Chord& chord_at(const OverlayNetwork& network, Address address) {
   return static_cast<const Chord&>(network.node(address).routing());
 }
 
-// The ring as it ought to be, by sorting.
+// The correct ring order, by sorting.
 std::vector<Contact> following(const OverlayNetwork& network, Address address, std::size_t count) {
   const Id own = network.node(address).self().id;
   std::vector<Contact> others = network.members();
@@ -23,7 +23,7 @@ std::vector<Contact> following(const OverlayNetwork& network, Address address, s
   return others;
 }
 
-// Nodes met on the way round along first successors, until one is met twice.
+// Counts the nodes on the way along first successors until a node repeats.
 std::size_t cycle_length(const OverlayNetwork& network) {
   std::set<Address> met;
   Address at = network.members().front().address;
@@ -87,7 +87,7 @@ TEST_CASE("chord: at rest each successor list is the next nodes round the ring")
   }
 }
 
-// Invariant 7, and the fault "all successors but one crash".
+// Invariant 7 with the fault "all successors but one crash".
 TEST_CASE("chord: when all of a node's successors but the last crash at once the ring closes again") {
   OverlayNetwork network(options_for(OverlayKind::kChord), 60, Rng(4));
   join_all(network, 0.2, 60);
@@ -136,7 +136,8 @@ TEST_CASE("overlay: with three holders a value survives two that crash at once, 
       run_for(network, 3);
       CHECK(holders_of(network, key) == best(kind, network, key, 3));
       const auto owners = ranking(kind, network.members(), key);
-      // The first two, the last two, or the first and the last of the three; nobody publishes it again.
+      // The first two, the last two, or the first and the last of the three holders crash. The value is not
+      // published again.
       network.node(publisher).withdraw(key, 0);
       network.stop(owners[turn == 1 ? 1 : 0].address, false);
       network.stop(owners[turn == 0 ? 1 : 2].address, false);
@@ -202,7 +203,7 @@ TEST_CASE("overlay: a value expires three times T_rep after its last publication
     OverlayNetwork network(options, 20, Rng(9));
     join_all(network, 0.2, 20);
     network.publish(3, {.key = 42, .bytes = bytes_of("v")});
-    run_for(network, 100);  // published again and again
+    run_for(network, 100);  // published several times
     CHECK(look_up(network, 5, 42, 2).ok);
     network.stop(3, false);
     run_for(network, 18);
@@ -246,7 +247,7 @@ TEST_CASE("overlay: who comes back has forgotten everything but its id, and beco
       network.stop(4, turn == 1);
       CHECK(network.node(4).routing().contacts() == 0);
       CHECK(!network.node(4).member());
-      run_for(network, turn == 2 ? 0.3 : 20);  // once so soon that nobody has noticed
+      run_for(network, turn == 2 ? 0.3 : 20);  // the last time before any node notices
       network.start(4);
       run_for(network, 30);
       CHECK(network.node(4).member());
@@ -292,7 +293,7 @@ TEST_CASE("overlay: under churn lookups keep succeeding") {
       keys.push_back(rng.next_u64());
       network.publish(static_cast<Address>(i), {.key = keys.back(), .bytes = bytes_of("v")});
     }
-    // One of 70 goes and one comes every 2 seconds; publishers stay.
+    // Every 2 seconds, one of 70 nodes toggles between up and down; publishers stay up.
     std::size_t good = 0;
     for (int round = 0; round < 100; ++round) {
       const auto going = static_cast<Address>(30 + rng.below(70));

@@ -1,5 +1,4 @@
-// Runs and comparisons: figures against hand-worked numbers, what options may be, and that threads do not
-// matter.
+// Runs and comparisons: figures against numbers computed by hand, valid options, and independence of threads.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -54,7 +53,7 @@ TEST_CASE("overlay run: a calm network that is warm answers every lookup, and ri
     CHECK(figure(result.figures, "lookups") == 200);
     CHECK(figure(result.figures, "success_percent") == 100);
     CHECK(figure(result.figures, "timeouts_per_lookup") == 0);
-    CHECK(figure(result.figures, "startup_rounds") == 16);  // 10 of joining and 6 of warm-up
+    CHECK(figure(result.figures, "startup_rounds") == 16);  // 10 rounds of joining and 6 of warm-up
     CHECK(figure(result.figures, "values_per_node") >= 3.0 * 60 / 48);
     CHECK(figure(result.figures, "maintenance_messages") > 0);
     CHECK(figure(result.figures, "join_messages") > 2);
@@ -95,7 +94,8 @@ TEST_CASE("overlay run: a lookup is useful only where the publisher's agent is w
   run.agent_cold_rounds = 15;
   const OverlayRunResult result = run_overlay(run);
   CHECK(figure(result.figures, "success_percent") == 100);
-  // A quarter of the time; 60 agents over 100 rounds of mean phases of 10 are some 300 independent draws.
+  // Expected: a quarter of the time. 60 agents over 100 rounds with mean phases of 10 are about 300
+  // independent draws.
   CHECK(std::abs(figure(result.figures, "useful_percent") - 25) < 4 * 100 * std::sqrt(0.25 * 0.75 / 300));
 }
 

@@ -30,7 +30,7 @@ TEST_CASE("overlay ids: intervals wrap, open from a to a it is the ring without 
   }
 }
 
-// Invariant 11: the same on a ring of 16, one step after the other.
+// Invariant 11, step by step on a ring of 16.
 TEST_CASE("overlay ids: intervals are what one meets on the way round") {
   const auto scaled = [](unsigned x) { return Id{x} << 60; };
   for (unsigned from = 0; from < 16; ++from)
@@ -56,7 +56,7 @@ TEST_CASE("overlay ids: digits, shared prefixes and distances of a worked exampl
   constexpr Id kB = 0x65a2120000000000;
   CHECK(shared_prefix(kA, kB, 4) == 3);
   CHECK(shared_prefix(kA, kB, 2) ==
-        7);  // a1 = ..0001, a2 = ..0010: the first half of the fourth digit is the same
+        7);  // a1 = ..0001, a2 = ..0010: the first half of the fourth digit is equal
   CHECK(shared_prefix(kA, kA, 4) == 16);
   CHECK(digit(kA, 0, 4) == 6);
   CHECK(digit(kA, 3, 4) == 1);

@@ -1,4 +1,4 @@
-// The driver: time, time-outs, accounts, faults of single nodes, and what others may plug in.
+// The driver of overlays: time, timeouts, counters, faults of single nodes, and hooks.
 #include "sim/overlays/network/network.h"
 
 #include <map>
@@ -100,7 +100,7 @@ TEST_CASE("overlay: a lookup of two nodes takes one request and its reply, whose
   network.publish(1, {.key = other.id, .bytes = bytes_of("v")});
   network.node(0).store().clear();
   run_for(network, 0.001);
-  network.node(0).store().clear();  // its own copy of the two
+  network.node(0).store().clear();  // node 0 keeps one of the two copies
   const std::uint64_t before = network.counters().sent.messages[2];
   LookupResult result;
   const Time begin = network.now();
@@ -138,8 +138,7 @@ TEST_CASE("overlay: a request to a dead node costs exactly the time-out, then th
   CHECK(result.latency < std::chrono::milliseconds(500) + 6 * network.latency().base(0, 2));
 }
 
-// The round trip is longer than the time-out for all: everything is asked in vain, and late replies are
-// ignored.
+// The round trip exceeds the timeout for all nodes: every request fails, and late replies are ignored.
 TEST_CASE("overlay: a reply that comes after the time-out does nothing") {
   OverlayOptions options = options_for(OverlayKind::kKademlia);
   options.rpc_timeout = std::chrono::milliseconds(20);
@@ -149,7 +148,7 @@ TEST_CASE("overlay: a reply that comes after the time-out does nothing") {
   const LookupResult result = look_up(network, 0, 9, 5);
   CHECK(!result.ok);
   CHECK(result.timeouts == 2);
-  CHECK(result.latency == std::chrono::milliseconds(20));  // both at once
+  CHECK(result.latency == std::chrono::milliseconds(20));  // both requests ran in parallel
 }
 
 TEST_CASE("overlay: who finds its bootstrap dead takes another one") {
@@ -174,7 +173,7 @@ TEST_CASE("overlay: a lookup from a node that knows nobody ends without a value,
     const LookupResult alone = look_up(network, 0, 5, 1);
     CHECK(!alone.ok);
     CHECK(alone.messages == 0);
-    const LookupResult down = look_up(network, 1, 5, 1);  // it is not even up
+    const LookupResult down = look_up(network, 1, 5, 1);  // node 1 is down
     CHECK(!down.ok);
     CHECK(down.latency == Duration{});
   }
@@ -189,7 +188,7 @@ TEST_CASE("overlay: a node that has lost everybody finds back through a bootstra
     network.stop(1, false);
     network.stop(2, false);
     for (Address address = 3; address < 12; ++address) network.stop(address, false);
-    run_for(network, 60);  // node 0 has noticed that nobody is left
+    run_for(network, 60);  // node 0 notices that all others are down
     CHECK(network.node(0).routing().contacts() == 0);
     network.start(1);
     network.start(2);
@@ -216,7 +215,7 @@ TEST_CASE("overlay: a lookup whose node goes away is reported, once, as aborted"
   CHECK(aborted);
 }
 
-// What hostile nodes will be made of.
+// The hooks that hostile nodes use.
 TEST_CASE("overlay: a node's answers can be replaced, changed or kept back") {
   OverlayOptions options = options_for(OverlayKind::kChord);
   OverlayNetwork network(options, 8, Rng(10));

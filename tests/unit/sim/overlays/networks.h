@@ -1,5 +1,4 @@
-// What the tests of overlays share: networks that have come to rest, and owners found by looking at
-// everybody.
+// Helpers of the overlay tests: networks at rest, and owners found by scanning all nodes.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -27,8 +26,8 @@ inline OverlayOptions options_for(OverlayKind kind) {
   return options;
 }
 
-// How far a node is from being responsible, as each paper defines it; unlike the library's, without order or
-// tree.
+// The distance to responsibility as each paper defines it; in contrast to the library, without sorting or
+// trees.
 inline Id badness(OverlayKind kind, Id node, Id key) {
   if (kind == OverlayKind::kChord) return node - key;  // clockwise from the key
   if (kind == OverlayKind::kKademlia) return node ^ key;
@@ -36,7 +35,7 @@ inline Id badness(OverlayKind kind, Id node, Id key) {
   return std::min<Id>(up, Id{0} - up);
 }
 
-// Everybody, the best first; of two as near the lower id.
+// Returns all members, the best first; ties go to the lower id.
 inline std::vector<Contact> ranking(OverlayKind kind, std::vector<Contact> members, Id key) {
   std::sort(members.begin(), members.end(), [&](const Contact& a, const Contact& b) {
     const Id of_a = badness(kind, a.id, key);
@@ -56,7 +55,7 @@ inline void run_for(OverlayNetwork& network, double seconds_more) {
   network.run_until(network.now() + seconds(seconds_more));
 }
 
-// One node after the other, and then some rounds.
+// Starts one node after the other, then runs for a while.
 inline void join_all(OverlayNetwork& network, double gap, double settle) {
   for (std::size_t i = 0; i < network.size(); ++i) {
     network.start(static_cast<Address>(i));
@@ -86,7 +85,7 @@ inline LookupResult look_up(OverlayNetwork& network, Address from, Id key, doubl
   return result;
 }
 
-// Who holds something under the key, by looking into every node.
+// Returns the nodes that hold a value under the key, by inspecting every node.
 inline std::set<Address> holders_of(OverlayNetwork& network, Id key) {
   std::set<Address> holders;
   for (const Contact& member : network.members()) {

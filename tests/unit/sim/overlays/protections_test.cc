@@ -1,4 +1,4 @@
-// What stands against hostile nodes, each by itself.
+// Each protection against hostile nodes by itself.
 #include <doctest/doctest.h>
 
 #include "sim/overlays/search.h"
@@ -178,7 +178,7 @@ TEST_CASE("row 58: disjoint paths: one that a hostile node has in its hands does
     reply.reply = true;
     if (*contact == good) {
       reply.values = {value_of(0, 1, "right")};
-    } else {  // names ever more of its kind, all of them nearer
+    } else {  // returns ever more hostile contacts, all of them nearer
       for (Id id = 1; id <= 6; ++id)
         reply.contacts.push_back({contact->id / 2 + id, static_cast<Address>(100 * asked + id)});
       reply.routed = 6;
@@ -226,7 +226,7 @@ TEST_CASE(
       OverlayOptions options = options_for(kind);
       options.protections.read_all = all;
       options.kademlia.cache = false;
-      options.repair = 1e6;  // nobody else brings it to them
+      options.repair = 1e6;  // no repair brings the values to the owners
       OverlayNetwork network(options, 60, Rng(8));
       network.start_static(everybody(60));
       std::size_t found = 0;
@@ -265,7 +265,7 @@ TEST_CASE("row 60, row 61: tokens: a stranger gets one and nothing else, in no m
     const Address holder = *holders_of(network, key).begin();
     const Address victim = holder == 5 ? 6 : 5;
     Message request;
-    request.from = network.node(victim).self();  // somebody else sends it
+    request.from = network.node(victim).self();  // the request comes from another node
     request.to = network.node(holder).self();
     request.kind = Kind::kFind;
     request.key = key;
@@ -282,7 +282,7 @@ TEST_CASE("row 60, row 61: tokens: a stranger gets one and nothing else, in no m
     store.from = request.from;
     store.to = request.to;
     store.kind = Kind::kStore;
-    store.token = network.node(holder).token_of(victim + 1);  // that of another address
+    store.token = network.node(holder).token_of(victim + 1);  // the token of another address
     store.values = {value_of(key_of("put"), 1, "put")};
     network.inject(store);
     run_for(network, 2);
@@ -353,7 +353,7 @@ TEST_CASE("row 61: a message that is passed on goes no farther than 128 hops") {
       route.kind = Kind::kRoute;
       route.one_way = true;
       route.hops = hops;
-      route.key = ranking(kind, network.members(), route.to.id)[150].id;  // far away
+      route.key = ranking(kind, network.members(), route.to.id)[150].id;  // far from the receiver
       network.inject(route);
       run_for(network, 2);
       CHECK((passed_on > 0) == (hops == 1));

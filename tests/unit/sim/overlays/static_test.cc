@@ -1,4 +1,4 @@
-// Perfect tables: what the papers prove of them.
+// Properties that the papers prove for perfect tables.
 #include <cmath>
 
 #include "tests/unit/sim/overlays/networks.h"
@@ -8,7 +8,7 @@ using namespace fedge::sim;
 
 namespace {
 
-// Publishes a value under every key and looks all of them up from everywhere, or from some places.
+// Publishes a value under every key and looks all keys up from all or some nodes.
 void check_owners(OverlayOptions options, std::size_t nodes, std::size_t keys, std::size_t origins) {
   const std::string name = to_string(options.kind);
   CAPTURE(name);
@@ -41,7 +41,8 @@ void check_owners(OverlayOptions options, std::size_t nodes, std::size_t keys, s
   CHECK(wrong == 0);
 }
 
-// Ids i * 2^64 / n, tables filled, successor's view of one predecessor only, as in the paper.
+// Equally spaced ids i * 2^64 / n with full tables; a node knows only one successor and one predecessor, as
+// in the paper.
 struct EqualRing {
   EqualRing(unsigned bits, FingerInterval interval)
       : size(std::size_t{1} << bits), step(Id{1} << (64 - bits)) {
@@ -56,7 +57,7 @@ struct EqualRing {
       nodes.back()->fill(all, rng);
     }
   }
-  // Nodes passed on to, from `from` to the one that says that it is responsible.
+  // Counts the hops from `from` to the node that declares itself responsible.
   unsigned hops(std::size_t from, Id key) const {
     std::size_t at = from;
     for (unsigned count = 0;; ++count) {
@@ -99,7 +100,8 @@ TEST_CASE("overlay: recursive lookups with perfect tables find the owner as well
 TEST_CASE("overlay: 4096 nodes with perfect tables find owners, sampled") {
   for (const OverlayKind kind : kAllKinds) {
     OverlayOptions options = options_for(kind);
-    options.kademlia.cache = false;  // who holds but a copy may be so far off that it does not know the owner
+    options.kademlia.cache = false;  // a node that holds only a cached copy may be too far away to know the
+                                     // owner
     check_owners(options, 4096, 20, 20);
   }
 }
@@ -145,12 +147,12 @@ TEST_CASE("chord: each hop over a finger at least halves the distance, and all a
       at = out.front().address;
       ++hops;
     }
-    CHECK(hops <= 8 + 1);  // the last is to the successor, which may lie behind the key
+    CHECK(hops <= 8 + 1);  // the last hop goes to the successor, which may lie behind the key
   }
 }
 
-// The finger table of the paper's figure 4, m = 3 and nodes 0, 1 and 3, by hand: of node 1, successor(2) and
-// successor(3) are 3 and successor(5) is 0; distinct ones are kept.
+// The finger table of the paper's figure 4, m = 3 and nodes 0, 1 and 3, by hand. For node 1, successor(2) and
+// successor(3) are 3, and successor(5) is 0; duplicates are dropped.
 TEST_CASE("chord: the fingers of the paper's example, each once") {
   const Id step = Id{1} << 61;
   const std::vector<Contact> all = {{0, 0}, {step, 1}, {3 * step, 3}};
@@ -162,7 +164,7 @@ TEST_CASE("chord: the fingers of the paper's example, each once") {
   Chord zero(all[0], options);
   zero.fill(all, rng);
   CHECK(zero.fingers() ==
-        std::vector<Contact>{all[1], all[2]});  // successors of 1 and 2; of 4 it is 0 itself
+        std::vector<Contact>{all[1], all[2]});  // successors of 1 and 2; that of 4 is node 0 itself
 }
 
 // Invariant 3.
@@ -184,7 +186,7 @@ TEST_CASE("pastry: a hop shares more digits with the key or is nearer to it, and
         const Found found = node.routing().route(key, out);
         if (found == Found::kResponsible) break;
         for (const Contact& next : out) {
-          if (found == Found::kOwners) break;  // a leaf hop
+          if (found == Found::kOwners) break;  // the last hop, within the leaf set
           const std::size_t before = shared_prefix(node.self().id, key, bits);
           const std::size_t after = shared_prefix(next.id, key, bits);
           const bool nearer = badness(OverlayKind::kPastry, next.id, key) <
@@ -220,7 +222,7 @@ TEST_CASE("pastry: every slot of a perfect table holds the nearest by delay of t
     }
 }
 
-// Invariant 4, against a sort of everybody.
+// Invariant 4, against a sort of all nodes.
 TEST_CASE("kademlia: with every node known a lookup's result is the k globally closest") {
   OverlayOptions options = options_for(OverlayKind::kKademlia);
   options.kademlia.k = 100;
@@ -240,8 +242,8 @@ TEST_CASE("kademlia: with every node known a lookup's result is the k globally c
   }
 }
 
-// Invariant 4: one question at a time and only the closest counts, so that every answer but the last must
-// bring somebody nearer than all that were known.
+// Invariant 4. With one request at a time and only the closest node wanted, every answer but the last must
+// return a node nearer than all known ones.
 TEST_CASE(
     "kademlia: each iteration strictly lowers the least distance known, until the closest has answered") {
   OverlayNetwork network(options_for(OverlayKind::kKademlia), 300, Rng(12));

@@ -1,4 +1,4 @@
-// A round in slots: what its log keeps to, how it ends, who vanishes, and what the tracker may not do.
+// A round in slots: the rules of its log, its end, dropouts, and what the tracker may not do.
 #include "sim/swarm/swarm_round.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ SwarmRoundResult run_round(const SwarmRoundOptions& options) {
   return std::move(*result);
 }
 
-// Goes through a warm-up's log with sets alone, and requires what every slot must keep to.
+// Replays a warm-up's log with plain sets and checks the rules of every slot.
 struct Replay {
   explicit Replay(const SwarmRoundOptions& options, const SwarmRoundResult& result)
       : draw(options.warmup, options.seed), held(options.warmup.nodes) {
@@ -70,7 +70,7 @@ struct Replay {
   std::vector<std::set<swarm::Chunk>> held;
   std::map<Pseudonym, std::set<swarm::Chunk>> own_of;
   std::size_t own = 0;
-  std::size_t waited = 0;  // transfers in their sender's first slot
+  std::size_t waited = 0;  // transfers in the first slot after the sender's lag
 };
 
 }  // namespace
@@ -95,7 +95,7 @@ TEST_CASE("invariants 1 and 3: honest logs keep to capacity, neighbours, availab
       SwarmRoundOptions options = small_round(kappa);
       options.warmup.scheduler = entry.name;
       options.warmup.kappa = kappa;
-      options.warmup.non_owner_first = false;  // so that owners send what they may
+      options.warmup.non_owner_first = false;  // owners send as much as they may
       options.whole_round = false;
       const SwarmRoundResult result = run_round(options);
       CHECK_FALSE(result.failed_open);
@@ -121,7 +121,7 @@ TEST_CASE("swarm round: the log may go on after the warm-up, and the audit with 
   options.watch = 5;
   const SwarmRoundResult result = run_round(options);
   CHECK(result.revealed.log.size() == result.warmup_slots + 5);
-  CHECK_FALSE(result.failed_open);  // plain swarming stands the audit too
+  CHECK_FALSE(result.failed_open);  // plain swarming passes the audit too
   options.whole_round = false;
   CHECK(run_round(options).revealed.log.size() == result.warmup_slots + 5);
   options.whole_round = true;
@@ -134,22 +134,23 @@ TEST_CASE("invariant 5: nobody sends before its lag has passed") {
   options.warmup.lag = 6;
   const SwarmRoundResult result = run_round(options);
   CHECK(*std::ranges::max_element(result.lags) == 5);
-  CHECK(Replay(options, result).waited > 0);  // which requires it, and some send as soon as they may
+  CHECK(Replay(options, result).waited > 0);  // Replay checks the lags; some clients send as early as
+                                              // permitted
 }
 
 TEST_CASE("invariant 8: a client that vanishes is still whole where its chunks were spread before") {
   SwarmRoundOptions options = small_round();
   options.drop = 0.2;
-  options.drop_slots = 1;  // at once: what was sprayed of them stays, and is not all
+  options.drop_slots = 1;  // at once: only sprayed chunks of these clients remain, not all
   SwarmRoundResult result = run_round(options);
   CHECK(result.vanished == 5);
   CHECK(result.reconstructable == std::vector<std::size_t>(20, 20));
-  options.warmup.spray_ratio = 1;  // every chunk of theirs is with somebody; few only with each other
+  options.warmup.spray_ratio = 1;  // all chunks are sprayed; few reach only clients that drop out
   options.warmup.threshold = 0.02;
   result = run_round(options);
   CHECK(result.reconstructable.size() == 20);
   options.warmup.nodes = 60;
-  options.drop = 0.017;  // one, so that nothing of it was sprayed to another that vanishes
+  options.drop = 0.017;  // one client: nothing of it was sprayed to another dropout
   result = run_round(options);
   CHECK(result.vanished == 1);
   CHECK(result.reconstructable == std::vector<std::size_t>(59, 60));
@@ -163,13 +164,13 @@ TEST_CASE("invariant 10: a warm-up without spraying, lags and threshold is plain
   SwarmRoundOptions plain = off;
   plain.plain = true;
   plain.warmup.gating = false;
-  plain.warmup.threshold = 0.1;  // for how long observers look, which changes no transfer
+  plain.warmup.threshold = 0.1;  // how long observers watch; changes no transfer
   const SwarmRoundResult one = run_round(off);
   const SwarmRoundResult other = run_round(plain);
   CHECK(one.log_hash == other.log_hash);
   CHECK(one.warmup_slots == 0);
   CHECK(other.warmup_slots > 0);
-  CHECK(one.owner_transfers == 0);  // before the switch, which is at once
+  CHECK(one.owner_transfers == 0);  // before the switch to swarming, which is immediate
   CHECK(other.owner_transfers > 25 * 6);
   CHECK(other.fallbacks == 0);
   CHECK(one.log_hash != run_round(small_round()).log_hash);
@@ -185,7 +186,7 @@ TEST_CASE("swarm round: where gating deadlocks owners help after a stall, and ea
   CHECK(result.fallbacks > 0);
   CHECK(result.fallbacks <= result.owner_transfers);
   CHECK(result.reconstructable == std::vector<std::size_t>(25, 25));
-  // Nothing can move before the first fallback, in the third still slot after the lags.
+  // Nothing moves before the first fallback, in the third idle slot after the lags.
   for (std::size_t slot = 0; slot < options.warmup.lag + 2; ++slot) CHECK(result.revealed.log[slot].empty());
   CHECK_FALSE(result.revealed.log[options.warmup.lag + 2].empty());
 }
@@ -194,7 +195,7 @@ TEST_CASE("swarm round: a warm-up that gets stuck fails open, says so, and every
   SwarmRoundOptions options = small_round();
   options.warmup.spray_ratio = 0.1;
   options.warmup.threshold = 0.096;  // k = 96 of 1 + 4 * 24: just reachable
-  options.drop = 0.2;                // but not when a fifth is gone with what was sprayed to them
+  options.drop = 0.2;                // out of reach if a fifth drops out with the chunks sprayed to them
   options.drop_slots = 1;
   const SwarmRoundResult result = run_round(options);
   REQUIRE(result.failed_open);
@@ -208,7 +209,7 @@ TEST_CASE("swarm round: the deadline ends it, and what is reconstructable then c
   const SwarmRoundResult cut = run_round(options);
   CHECK(cut.round_slots == 60);
   CHECK_FALSE(cut.failed_open);
-  CHECK(std::ranges::min(cut.reconstructable) >= 1);  // its own at least
+  CHECK(std::ranges::min(cut.reconstructable) >= 1);  // at least its own update
   CHECK(std::ranges::max(cut.reconstructable) < 25);
   options.warmup.deadline = 4;
   const SwarmRoundResult early = run_round(options);

@@ -1,4 +1,4 @@
-// Figures of rounds: what attacks succeed in with and without protection, and that threads do not matter.
+// Figures of rounds: the success of attacks with and without protection, and independence of threads.
 #include "sim/swarm/swarm_study.h"
 
 #include <doctest/doctest.h>
@@ -67,14 +67,14 @@ TEST_CASE("swarm study: behind a gate for everybody's chunks no attack of the pa
 TEST_CASE("swarm study: neighbours tell by what they are never asked for, unless the round is blended") {
   for (const bool relayed : {false, true}) {
     SwarmStudyOptions study = small_study();
-    study.round.warmup.chunks = 200;  // so that some of every update are asked for
+    study.round.warmup.chunks = 200;  // so that clients request chunks of every update
     study.round.warmup.relayed = relayed;
     const SwarmStudyResult published = run_study(study);
     study.round.warmup.blended = true;
     const SwarmStudyResult blended = run_study(study);
     CHECK(study_figure(published, "asr_elimination_mean_percent") > 80);
     CHECK(study_figure(blended, "asr_elimination_mean_percent") < 20);
-    CHECK(blended.failed_open.empty());  // and the audit finds nothing
+    CHECK(blended.failed_open.empty());  // the audit reports nothing
     CHECK(study_figure(blended, "warmup_slots") < 1.2 * study_figure(published, "warmup_slots"));
   }
 }
@@ -88,7 +88,7 @@ TEST_CASE("swarm study: after the warm-up a plain swarm gives away what the warm
 TEST_CASE("swarm study: what the gate lets out is an owner's about once in as many chunks as it held") {
   SwarmStudyOptions study = small_study();
   study.round.warmup.k_mode = swarm::KMode::kSplit;
-  study.round.warmup.threshold = 0.2;  // a gate of 8, where 8 are sprayed to each in the mean
+  study.round.warmup.threshold = 0.2;  // a gate of 8; on average, 8 chunks are sprayed to each client
   study.round.warmup.scheduler = "flooding";
   study.round.warmup.non_owner_first = false;
   study.seeds = 20;
