@@ -46,7 +46,7 @@ class Workspace {
   // The rows that a backward pass computes; at first every row of the model. Omitted rows cost nothing: there
   // is no weight gradient, and no input gradient below the lowest layer with a trained row.
   TrainedRows trained;
-  // Number of ranks of the model's adapters that run and are trained. A larger value than their rank: all.
+  // Number of ranks of the model's adapters that run and are trained; if it exceeds their rank, all.
   std::size_t ranks = SIZE_MAX;
   Products products;  // sum over all backward passes
 };

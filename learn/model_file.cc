@@ -20,7 +20,7 @@ Result<TaskSpec> read_task_text(const std::string& text, const std::string& name
   FEDGE_TRY(document, config::parse_toml(text, name));
   config::Reader root(document.root, "", document.name);
   TaskSpec task = read_task(root);
-  // The other sections of the description; for a serverless run it is the whole run file.
+  // Ignores other sections: for a serverless run, the description is the whole run file.
   const std::vector<std::string>& own = task_sections();
   for (const auto& [key, value] : document.root)
     if (std::ranges::find(own, key) == own.end()) root.ignore(key);

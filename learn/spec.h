@@ -90,9 +90,8 @@ enum class ObjectiveKind { kPlain, kProximal, kScaffold, kRankPruning };
 //             NeurIPS 2022, eq. 1)
 //   sample    each step draws one rank of T evenly and moves nothing beyond it (Valipour et al., "DyLoRA",
 //             EACL 2023, section 3.1)
-//   sandwich  each step minimises the mean over the lowest rank, the highest and one drawn between them (Yu
-//   and
-//             Huang, "slimmable networks", ICCV 2019, section 3)
+//   sandwich  each step minimises the mean over the lowest rank, the highest and one drawn between them
+//             (Yu and Huang, "slimmable networks", ICCV 2019, section 3)
 enum class NestingKind { kNone, kSum, kSample, kSandwich };
 
 // What local training minimises. w is the model that the round starts from, v the model being trained.

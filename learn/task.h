@@ -42,7 +42,7 @@ struct Assignment {
   std::stop_token finish;       // end after the current step: the update counts
 };
 
-// The number of samples in a fraction in (0, 1] of `count`, rounded up.
+// The fraction `share`, in (0, 1], of `count`, rounded up.
 SampleCount trained_samples(SampleCount count, double share);
 
 class Task {

@@ -28,11 +28,10 @@ struct TrainingResult {
   double mean_loss = 0;     // mean over the steps of the batch's cross-entropy before the step
   // Root of the mean squared loss over the samples of all steps, each with the model before its step.
   double rms_loss = 0;
-  double wanted_share =
-      0;  // fraction of the adapters' ranks that the client asks for in later rounds; 0: no change
+  double wanted_share = 0;  // fraction of all adapter ranks wanted in later rounds; 0: no change
 };
 
-// Options of one training beside the run's spec. The caller keeps everything pointed to alive.
+// Options of one training, in addition to the run's spec. Pointers and spans must stay valid during the call.
 struct TrainingOptions {
   // Whole model: the parameters that move; all others keep their bits. Null: all.
   const Coverage* coverage = nullptr;
@@ -42,7 +41,7 @@ struct TrainingOptions {
   // Horvath et al., FjORD, NeurIPS 2021, section 3.1), from rng.fork("width"). None may be wider than the
   // slice. Empty: each step trains the whole slice.
   std::span<const Widths> nested;
-  // Number of ranks of the adapters that run; a larger value than their rank: all.
+  // Number of ranks of the adapters that run; if it exceeds their rank, all.
   std::size_t ranks = SIZE_MAX;
   // Ranks below `ranks` to which the spec's nesting truncates the adapters, ascending; drawn from
   // rng.fork("nest").

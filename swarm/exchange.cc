@@ -48,7 +48,7 @@ void Exchange::step(const Peer::Input& input) {
 
 void Exchange::open(Object object, std::function<void(const Result<void>&)> done) {
   const protocol::Manifest manifest = object.manifest;
-  close(manifest.id());  // its previous opener has had its result
+  close(manifest.id());  // the previous opener has its result
   ChunkSet held(manifest.chunk_count());
   for (std::size_t i = 0; i < held.size(); ++i)
     if (object.sink->has(i)) held.add(i);

@@ -28,8 +28,8 @@ class BatchBuffer {
   // `width`: size of a sample, in floats or tokens.
   BatchBuffer(std::size_t width, bool text, std::size_t max_samples);
 
-  // Reads at most max_samples. The result is valid until the next call. `flip` replaces every label or target
-  // by classes - 1 - label.
+  // Reads at most max_samples. The result is valid until the next call. `flip` replaces every label by
+  // classes - 1 - label, and every target likewise.
   Batch read(const Dataset& data, std::span<const std::uint32_t> samples, bool flip = false);
 
  private:

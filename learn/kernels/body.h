@@ -135,7 +135,7 @@ inline void backward_columns(const DenseShape& s, const float* dy, const float* 
   const auto tile = [&]<std::size_t R>(std::integral_constant<std::size_t, R>) {
     backward_tile<R, V, kWhole>(s, dy + r * s.out, w, dx + r * s.in, count);
   };
-  // A single last row would wait for its few sums: it is computed with the five rows before it.
+  // Computes a single last row together with the five rows before it: alone, its few sums would be slow.
   for (; r + kTileRows <= s.rows && s.rows - r != kTileRows + 1; r += kTileRows)
     tile(std::integral_constant<std::size_t, kTileRows>{});
   switch (s.rows - r) {

@@ -110,9 +110,9 @@ struct CausalShape {
   float scale = 1;  // factor of the scores
 };
 
-// One step of AdamW (Loshchilov and Hutter, ICLR 2019, algorithm 2) as in PyTorch. w -= learning_rate * decay
-// * w; m and v are updated as moments of the gradient; w -= learning_rate * (m / correction1) / (sqrt(v /
-// correction2) + epsilon).
+// One step of AdamW (Loshchilov and Hutter, ICLR 2019, algorithm 2) as in PyTorch, with moments m and v:
+//   w -= learning_rate * decay * w
+//   w -= learning_rate * (m / correction1) / (sqrt(v / correction2) + epsilon)
 struct AdamStep {
   float learning_rate = 0;
   float decay = 0;
@@ -150,7 +150,7 @@ struct Kernels {
   // Number of outputs of a convolution that are computed together; weights are packed into panels of this
   // many.
   std::size_t panel;
-  // w is panels x 25 in x panel, bias panels x panel.
+  // Computes one image. w: panels x (25 * in) x panel; bias: panels x panel.
   void (*convolve)(const ConvolutionPanels& shape, const float* x, const float* w, const float* bias,
                    float* y);
   // output (height/2 x width/2 x out) = relu of the maximum of each 2x2 square. winners: index of the maximum

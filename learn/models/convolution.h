@@ -40,10 +40,10 @@ struct ConvolutionSpace {
   AlignedBuffer<float> packed_weights;   // panels x patch x panel
   AlignedBuffer<float> packed_bias;      // panels x panel
   AlignedBuffer<float> wide_weights;     // out x 5 x wide_run
-  AlignedBuffer<float> weight_gradient;  // the same
+  AlignedBuffer<float> weight_gradient;  // out x 5 x wide_run
   AlignedBuffer<float> bias_gradient;    // out
   AlignedBuffer<float> padded;           // one image
-  AlignedBuffer<float> padded_gradient;  // the same
+  AlignedBuffer<float> padded_gradient;  // one image
   AlignedBuffer<float> unpooled;         // one image: height x width x (panels * panel)
   AlignedBuffer<float> output;           // batch x output_size()
   std::vector<std::int32_t> winners;     // batch x output_size(): index of the largest of the four

@@ -33,9 +33,10 @@ struct NoisedUpdates {
   double noise_multiplier = 1;
   std::uint64_t count = 1;
 };
-// Epsilon of all these updates together at this delta. They are one Gaussian mechanism, with the sum of count
-// / noise_multiplier^2. The noise counts as a continuous Gaussian, which is indistinguishable from a discrete
-// one of hundreds of thousands of units (run/privacy/private_update.h). Errors: see Accountant.
+// Epsilon of all these updates together at this delta. They are one Gaussian mechanism: the values of
+// count / noise_multiplier^2 add up. The noise counts as a continuous Gaussian, which is indistinguishable
+// from a discrete one of hundreds of thousands of units (run/privacy/private_update.h). Errors: see
+// Accountant.
 Result<double> gaussian_epsilon(std::span<const NoisedUpdates> updates, double delta);
 
 }  // namespace fedge::privacy

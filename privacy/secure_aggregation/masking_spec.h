@@ -18,8 +18,8 @@ namespace fedge::privacy {
 // what one update can change: epsilon 10 at delta 1e-5. Sums with less noise are treated as sums without
 // noise.
 inline constexpr double kHidingNoise = 0.5;
-// Minimum standard deviation of one client's noise, in units of the sums. From here on, the sum of discrete
-// Gaussians is indistinguishable from one, as the accounting assumes.
+// Minimum standard deviation of one client's noise, in units of the sums. From this value on, a sum of
+// discrete Gaussians is indistinguishable from a discrete Gaussian, as the accounting assumes.
 inline constexpr double kCoarsestNoise = 64;
 // Minimum clipping norm, in units of the sums. Accounting uses this value, since a finer grid costs less. The
 // extra cost of Skellam noise over a Gaussian is then negligible.
@@ -54,8 +54,8 @@ config::Table to_table(const MaskingSpec& spec);
 std::optional<MaskingSpec> read_masking(config::Reader& root);
 
 // The largest number of fraction bits for 32-bit words, such that a sum of `updates` updates of at most this
-// weight and |value| cannot wrap, however values are rounded. Returns nothing if 2^-bits would exceed max_abs
-// / 256.
+// weight and |value| cannot wrap, however values are rounded. Returns nothing if a step of 2^-bits would
+// exceed max_abs / 256.
 std::optional<int> fraction_bits_of(std::size_t updates, std::uint64_t max_weight, double max_abs);
 
 }  // namespace fedge::privacy

@@ -173,7 +173,7 @@ class Unmasking::Recovering {
   }
 
   // Recovers a secret. If the first `threshold` shares fail, each of them in turn is replaced by the next
-  // share: this finds a single bad share and its holder.
+  // one: this finds a single bad share and its holder.
   Result<Secret> put_together(const Party& owner, Kind kind) {
     const std::vector<Held> shares = held(owner.number, kind);
     const std::size_t threshold = roster_.threshold;

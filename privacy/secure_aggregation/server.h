@@ -46,7 +46,7 @@ class SecureServer {
                  protocol::SecureConsents>
         message;
   };
-  // The client is excluded: its update will not be in the sum.
+  // The client takes no further part. Only an update that has already arrived can be in the sum.
   struct Excluded {
     ClientId client;
     std::string reason;

@@ -22,7 +22,7 @@ struct SecureRules {
   std::uint32_t complete_below = 100;  // from this many members on, the graph is sparse if possible
   std::uint32_t min_survivors = 3;     // minimum number of contributors to each parameter; see enough()
 
-  // The least number of min_survivors contributors that are honest, given the assumed corrupt fraction.
+  // The number of honest ones among min_survivors contributors, at the assumed fraction of corrupt ones.
   std::uint32_t honest_survivors() const;
   // Minimum number of contributors to a parameter before a member reveals anything. Even if all corrupt
   // members contribute, honest_survivors() honest contributors are among them.

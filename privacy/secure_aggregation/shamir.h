@@ -30,8 +30,8 @@ struct Share {
   static Result<Share> decode(std::span<const std::uint8_t, kShareBytes> bytes);
 };
 
-// Returns a share for each point, in the same order. Points must be distinct and not 0. 1 <= threshold <=
-// number of points.
+// Returns a share for each point, in the same order. Points must be distinct and not 0. The threshold is
+// at least 1 and at most the number of points.
 std::vector<Share> split(const Secret& secret, std::size_t threshold, std::span<const std::uint32_t> points,
                          const Entropy& entropy);
 

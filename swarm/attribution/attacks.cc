@@ -18,7 +18,7 @@ std::map<Pseudonym, std::vector<Pseudonym>> by_sender(std::span<const Observatio
   return descriptors;
 }
 
-// Each sender's share of each descriptor, and the position of its first chunk.
+// For each sender and descriptor: its share of the sender's chunks, and the position of its first chunk.
 struct Features {
   Features(std::span<const Observation> seen, std::size_t descriptors) : all(descriptors) {
     for (const auto& [sender, sent] : by_sender(seen)) {

@@ -150,7 +150,7 @@ void Peer::end_share(Torrent& torrent, ClientId peer, Step&) {
   Neighbour& neighbour = neighbours_.at(peer);
   while (!share.offers.empty()) withdraw(torrent, share, share.offers.begin()->first);
   while (!share.asked.empty()) unask(torrent, peer, share.asked.begin()->first);
-  // Cancelled chunks may still arrive; their credit is the link's concern.
+  // Cancelled chunks may still arrive; the link itself accounts for their credit.
   for (const std::uint32_t chunk : share.cancelled) {
     neighbour.asked_bytes -= torrent.length(chunk);
     --neighbour.asked;

@@ -53,7 +53,7 @@ class Peer {
     protocol::ObjectId object{};
     ClientId peer;
   };
-  // A link to this peer is authorised; or it is closed.
+  // Linked: a link to this peer is authorised. Unlinked: it is closed.
   struct Linked {
     ClientId peer;
   };
@@ -103,7 +103,7 @@ class Peer {
                              Arrived, Refused, Sent, BeginWarmup, Slot, EndWarmup, Unsealed>;
 
   // --- effects ---
-  // Allow chunks of this object on the link; or end that.
+  // Exchange: the link may carry chunks of this object from now on. EndExchange: no longer.
   struct Exchange {
     ClientId peer;
     protocol::ObjectId object{};

@@ -32,7 +32,7 @@ class RoundWarmup {
 
   struct Member {
     ClientId client;
-    protocol::ObjectId update{};  // distinct
+    protocol::ObjectId update{};  // distinct for each member
     bool listens = false;         // accepts connections; two members that do not cannot be neighbours
   };
   // The overlay's seed is revealed after the warm-up, the secret one never.
@@ -154,7 +154,7 @@ class RoundWarmup {
   Time busy_{};  // when a chunk was last in flight or held back by a lag
   Time slot_began_{};
   std::uint32_t slot_ = 0;
-  std::pair<Pseudonym, Pseudonym> opening_{};  // the client waited for, and whose update
+  std::pair<Pseudonym, Pseudonym> opening_{};  // client to wait for, update's owner
   bool over_ = false;
   std::string failure_;
   Figures figures_;

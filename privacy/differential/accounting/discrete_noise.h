@@ -58,8 +58,8 @@ struct ModularSum {
   std::uint32_t bits = 32;  // of the modulus, at most 62
   double clients = 1;
 };
-// The largest level M such that a sum of n levels, each times a weight w up to `max_weight`, cannot wrap: n w
-// M < 2^(b-1).
+// The largest level M such that a sum of n levels, each times a weight w up to `max_weight`, cannot wrap:
+// n w M < 2^(b-1).
 double largest_level(const ModularSum& sum, double max_weight);
 
 struct ScaleChoice {

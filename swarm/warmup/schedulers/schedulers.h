@@ -1,7 +1,7 @@
 // Schedulers: which client sends which chunk to which client in one slot (the paper's section IV). The
 // tracker that decides knows all bitfields and budgets, but nothing of the chunks' content. Also the rule of
-// a plain swarm after the warm-up. Pure functions of the slot's state. A slot reads O(n (m + classes) nK /
-// 64) words.
+// a plain swarm after the warm-up. Pure functions of the slot's state. Cost of a slot:
+// O(n (m + classes) nK / 64) words read.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 
 namespace fedge::privacy {
 
-// The least argument >= 0 for which `holds`, rounded up by at most a 1e-13 fraction. `holds` must be false
+// The least argument >= 0 for which `holds` is true, rounded up by at most a 1e-13 fraction. It must be false
 // below it and true from it on. Infinity if it does not hold up to 1e300.
 template <class Predicate>
 double least_argument(const Predicate& holds) {
