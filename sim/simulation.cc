@@ -126,7 +126,7 @@ void Simulation::dispatch(Scheduled& event) {
                    if (current(published.session)) record_arrived(id, published.record);
                  },
                  [&](const ClientInput& input) {
-                   // What the network or the device brings; the device's own work survives a cut link.
+                   // Input from the network or the device; work on the device survives a lost connection.
                    using Client = client::ClientEngine;
                    const bool local = std::holds_alternative<Client::Trained>(input.input) ||
                                       std::holds_alternative<Client::RunPrepared>(input.input) ||
@@ -146,7 +146,7 @@ void Simulation::dispatch(Scheduled& event) {
                    if (sessions_ && std::holds_alternative<server::RunEngine::ClientArrived>(input.input))
                      sessions_->returned(id);
                  },
-                 [](const Happening&) {},  // dealt with above
+                 [](const Happening&) {},  // handled above
              },
              event.payload);
 }
@@ -160,7 +160,7 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
     at(id).held_chunks = std::exchange(at(id).arriving_chunks, {});
   }
   if (auto* trained = std::get_if<client::ClientEngine::Trained>(&completed)) {
-    // The job may be gone, or have begun again: the engine gave the task up while the device was busy.
+    // The engine may have dropped or restarted the task while the device was busy.
     if (!pool_.has(id, trained->task) || at(id).training_ends != now_) return;
     const auto update = pool_.result(id);
     if (!update) return fail(update.error());
@@ -194,8 +194,7 @@ void Simulation::arm_client_timer(ClientId id) {
   schedule(*deadline, id, Expired{});
 }
 
-// An effect that has an outcome at once gives it here while others are still being carried out: it waits its
-// turn.
+// Queues the input: an effect may produce its outcome at once, while other effects are still being executed.
 void Simulation::step_server(const server::RunEngine::Input& input) {
   inputs_.push_back(input);
   if (inputs_.size() > 1) return;
@@ -220,7 +219,7 @@ void Simulation::arm_server_timer() {
 void Simulation::cut(ClientId id, const char* reason) {
   end_upload(id, now_);
   at(id).online = false;
-  at(id).down_free = at(id).up_free = now_;  // what was under way is gone
+  at(id).down_free = at(id).up_free = now_;  // transfers in progress are lost
   at(id).exchanging.reset();
   if (swarm_) swarm_->gone(id);
   step_client(id, client::ClientEngine::Disconnected{{ErrorCode::kUnavailable, reason}});
@@ -229,7 +228,7 @@ void Simulation::cut(ClientId id, const char* reason) {
   step_server(server::RunEngine::ClientLeft{id});
 }
 
-// Devices of one site are about equally far away; between sites it differs.
+// Devices of one site have about the same latency; it varies between sites.
 Duration Simulation::latency(ClientId id) const {
   if (spec_.latency_sigma == 0) return spec_.latency;
   constexpr double kWithinSite = 0.02;

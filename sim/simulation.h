@@ -1,7 +1,7 @@
-// Simulation: drives one RunEngine and many ClientEngines, the very objects of the daemons, in
-// virtual time. Messages take latency and bandwidth, training takes device time, clients drop out;
-// local training is really computed (TrainingPool), so that the models are real. Single-threaded but
-// for the mathematics; a function of run file and seed.
+// Simulation: drives one RunEngine and many ClientEngines, the same classes as in the daemons, in virtual
+// time. Messages take latency and bandwidth, training takes device time, clients drop out. Local training is
+// really computed (TrainingPool), so the models are real. Single-threaded except for numerical code;
+// deterministic in run file and seed.
 #pragma once
 
 #include <chrono>
@@ -37,16 +37,17 @@ namespace fedge::sim {
 struct SimulationHooks {
   std::function<void(const server::RoundMetrics&)> on_round;
   std::function<void(Time, const Event&)> on_event;  // may be empty
-  std::function<bool()> interrupted;                 // asked between events; may be empty
+  std::function<bool()> interrupted;                 // checked between events; may be empty
 };
 
 class Simulation {
  public:
-  // Everything lent must outlive the simulation.
+  // Borrowed arguments must outlive the simulation.
   Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
              std::unique_ptr<server::RunEngine> engine, Parallel& parallel);
 
-  // Before run(): updates wait in this store, which must outlive the simulation, instead of in memory.
+  // Stores waiting updates in this store instead of memory. Call it before run(); the store must outlive the
+  // simulation.
   void spool_to(protocol::ChunkStore& store) { pool_.spool_to(store); }
   // Runs to the end of the run, or until interrupted.
   Result<void> run(const SimulationHooks& hooks);
@@ -58,14 +59,14 @@ class Simulation {
   struct Cut {
     std::uint32_t session;
     TaskId task;
-  };                 // the link breaks, if it is still this one and the client has this task
+  };                 // the connection breaks, if it is still this one and the client has this task
   struct Change {};  // the device comes up or goes down
   struct Arrive {
     std::uint32_t session;
-  };  // the connection is up on the coordinator's side
+  };  // the connection is open on the coordinator's side
   struct Uploaded {
     std::uint64_t transfer;
-  };  // an update is all there, unless its transfer was ended before
+  };  // an update has arrived, unless its transfer ended before
   struct Published {
     protocol::PublishRecord record;
     std::uint32_t session;
@@ -84,22 +85,22 @@ class Simulation {
   using Payload =
       std::variant<Expired, Cut, Change, Arrive, Uploaded, Published, ClientInput, ServerInput, Happening>;
   struct Scheduled {
-    std::optional<ClientId> client;  // nobody: the coordinator's own timer, or what happens in a swarm
+    std::optional<ClientId> client;  // none: the coordinator's timer, or a swarm event
     Payload payload;
   };
-  // An update on its way to the coordinator.
+  // An update in transfer to the coordinator.
   struct Upload {
     std::uint64_t transfer;
     TaskId task;
-    Time begin;  // when its first byte has the client's line, and
-    Time end;    // its last has passed it
+    Time begin;  // when its first byte enters the client's line
+    Time end;    // when its last byte has passed it
     Bytes size;
   };
-  // A client's surroundings; its decisions are in the engine.
+  // A client's environment; its decisions are in the engine.
   struct VirtualClient {
     client::ClientEngine engine;
-    std::uint32_t session = 0;  // counts connections; what belongs to an earlier one is lost
-    TaskId assigned;            // that it was given last, how often, and whether it is over
+    std::uint32_t session = 0;  // counts connections; events of earlier ones are ignored
+    TaskId assigned;            // the last assigned task; times_assigned and assigned_over refer to it
     std::uint32_t times_assigned = 0;
     bool assigned_over = false;
     bool online = false;
@@ -107,43 +108,43 @@ class Simulation {
     Time up_free{};
     std::optional<Upload> upload;
     Time offline_until{};
-    Phase phase;           // is the device itself there
-    Time training_ends{};  // of the training last begun
+    Phase phase;           // of the device's availability
+    Time training_ends{};  // of the last training started
     std::optional<Time> timer;
-    double data_share = 1;          // that it was last asked to train on
+    double data_share = 1;          // share of its data in the last request
     std::optional<double> utility;  // of its last update that has arrived
-    // The last model that it fetched and which chunks it has of it, where most of the next is the same.
+    // The last model fetched and its chunks that the client has; saves chunks that the next model shares.
     std::shared_ptr<const protocol::Manifest> held;
     std::vector<bool> held_chunks;
-    // What it will have once the fetch that is under way has ended; of one that is cut off, nothing.
+    // State of `held` after the current fetch; discarded if the fetch is interrupted.
     std::shared_ptr<const protocol::Manifest> arriving;
     std::vector<bool> arriving_chunks;
-    std::optional<client::ClientEngine::FetchModel> exchanging;  // a model that is not all there yet
-    std::optional<client::ClientEngine::Trained> unmasked;       // an update that waits for its masks
-    // The models of its task in hand and of one on its way to it.
+    std::optional<client::ClientEngine::FetchModel> exchanging;  // a model that is still incomplete
+    std::optional<client::ClientEngine::Trained> unmasked;       // an update waiting for its masks
+    // The models of its current task and of a task on its way to it.
     std::map<TaskId, GlobalState> models;
   };
 
   void start_clients();
-  // The chunks that a client has to fetch of a model, which is then on its way.
+  // Returns the chunks of a model that the client must fetch, and records them as arriving.
   std::vector<bool> missing(ClientId id, const protocol::Manifest& model, const Coverage& needed);
   void change(ClientId id);
-  // With a directory.
+  // Directory:
   void enter_directory();
-  // Lets it run as far as nothing else happens before.
+  // Runs the directory up to the next other event.
   void let_directory_run();
   void find_coordinator(ClientId id);
   void follow(ClientId id);
   void publish_in_directory(ClientId id, RunId run, const NodeRecord& record);
-  // Where clients exchange the model.
+  // Exchange of models between clients:
   class SwarmNetwork;
   void enter_swarm();
   void share_updates();
   void exchange_model(ClientId id, const client::ClientEngine::FetchModel& fetch);
   void exchanged(ClientId id);
-  // Whoever is heard to have trained needs its task's model no more.
+  // A client that has trained no longer needs its task's model.
   void trained_in_swarm(ClientId id, const server::RunEngine::Input& input);
-  // Where updates are summed in secret.
+  // Secure aggregation:
   void sum_in_secret();
   bool waits_for_masks(ClientId id, client::ClientEngine::Trained& trained);
   void masks_known(ClientId id);
@@ -151,7 +152,7 @@ class Simulation {
   void fold_masked(const server::RunEngine::Fold& fold);
   void report_fault(const server::RunEngine::Fold& accepted, const Error& fault);
   void summed(server::SecureRound::Closed closed);
-  // Why the run cannot be hoped to go on, or nothing.
+  // Why the run cannot continue; nothing if it can.
   std::optional<Error> standstill() const;
   void dispatch(Scheduled& event);
   void step_client(ClientId id, const client::ClientEngine::Input& input);
@@ -173,33 +174,33 @@ class Simulation {
   void start_track(const server::RunEngine::StartTrack& start);
   Result<void> load_global(TrackId track);
   void assign(const server::RunEngine::Assign& assign);
-  // What the engine has to say, and what is sent of it.
+  // server_says() handles a message from the engine; server_sends() transmits it.
   void server_says(ClientId id, const protocol::Message& message);
   void server_sends(ClientId id, const protocol::Message& message);
   void fetch_update(const server::RunEngine::Fetch& fetch);
   void update_arrived(ClientId id, TaskId task);
-  // Nothing more of it is sent from then on, and what has been sent counts.
+  // Ends the transfer at this time; bytes sent so far are counted.
   void end_upload(ClientId id, Time then);
   void fold(const server::RunEngine::Fold& fold);
   void fold(TrackId track, aggregation::Update update);
   void flush_folds();
   void close_round(const server::RunEngine::CloseRound& close);
-  // The model is moved by what has been folded.
+  // Moves the model by the folded updates.
   void commit(const server::RunEngine::CloseRound& close);
   void made_by_clients(const std::optional<Error>& not_made);
   void end_round();
 
   Device device(ClientId id) const { return Device(spec_, id, root_); }
-  // One way between this client and the coordinator.
+  // One-way latency between this client and the coordinator.
   Duration latency(ClientId id) const;
   void record_arrived(ClientId id, const protocol::PublishRecord& record);
   VirtualClient& at(ClientId id) { return clients_[id.value()]; }
-  // When bytes sent now have passed the client's link downwards / upwards.
+  // When bytes sent now have passed the client's downlink or uplink.
   Time down_arrival(ClientId id, Bytes bytes);
   Time up_arrival(ClientId id, Bytes bytes);
   void schedule(Time at, std::optional<ClientId> client, Payload payload);
   void report(const Event& event);
-  void fail(const Error& error) { failure_ = error; }  // this machine; ends the run
+  void fail(const Error& error) { failure_ = error; }  // an error of this machine; ends the run
 
   SimulationSpec spec_;
   const learn::Task& task_;
@@ -209,27 +210,28 @@ class Simulation {
   std::unique_ptr<server::RunEngine> engine_;
   std::vector<VirtualClient> clients_;
   TrainingPool pool_;
-  std::unique_ptr<VirtualDirectory> directory_;  // null: devices know where the coordinator is
+  std::unique_ptr<VirtualDirectory> directory_;  // null: devices know the coordinator's address
   std::optional<server::Announcer> announcer_;
   std::unique_ptr<swarm::VirtualLinks::Network> swarm_network_;
-  std::unique_ptr<VirtualSwarm> swarm_;                   // null: clients fetch models from the coordinator
-  std::unique_ptr<VirtualSharing> sharing_;               // null: updates come to the coordinator
-  std::unique_ptr<VirtualSessions> sessions_;             // null: as they are
-  std::optional<server::RunEngine::CloseRound> closing_;  // a turn whose model clients are making, or its sum
-  std::size_t searching_ = 0;                             // devices that look for the coordinator now
-  std::optional<server::NodeRecords> nodes_;              // in a run whose clients publish records
+  std::unique_ptr<VirtualSwarm> swarm_;        // null: clients download models from the coordinator
+  std::unique_ptr<VirtualSharing> sharing_;    // null: the coordinator receives the updates
+  std::unique_ptr<VirtualSessions> sessions_;  // null: updates are not masked
+  std::optional<server::RunEngine::CloseRound>
+      closing_;                // a track phase that waits for the clients' model or the secure sum
+  std::size_t searching_ = 0;  // devices looking up the coordinator
+  std::optional<server::NodeRecords> nodes_;  // only if the run's clients publish records
   Adversary adversary_;
   std::unique_ptr<Availability> availability_;
   EventQueue<Scheduled> queue_;
-  GlobalState global_;                        // of the track in turn, while clients train on it
+  GlobalState global_;                        // of the current track phase, while clients train on it
   std::map<ClientId, double> norms_;          // of updates that have arrived
-  std::vector<aggregation::Update> waiting_;  // accepted, not folded yet, all for the track in turn
+  std::vector<aggregation::Update> waiting_;  // accepted updates to fold, all of the current track phase
   TrackId turn_;
-  std::deque<server::RunEngine::Input> inputs_;        // the first is being carried out
-  Bytes model_size_;                                   // of a whole one on its way to a client
-  std::shared_ptr<const protocol::Manifest> fetched_;  // by some client last
+  std::deque<server::RunEngine::Input> inputs_;        // the first one is being executed
+  Bytes model_size_;                                   // of a whole model in transfer to a client
+  std::shared_ptr<const protocol::Manifest> fetched_;  // by the last client that fetched
   Time now_{};
-  Time round_closed_{};  // the last one
+  Time round_closed_{};  // when the last round closed
   std::optional<Time> server_timer_;
   std::uint64_t events_ = 0;
   std::uint64_t uploads_ = 0;

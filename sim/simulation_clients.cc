@@ -1,4 +1,4 @@
-// The effects of the virtual clients' engines.
+// Effects of the virtual clients' engines.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +12,7 @@
 namespace fedge::sim {
 namespace {
 
-// That a device goes down is what the run file asks for: nothing to warn of.
+// Lowers the severity: the run file itself makes devices go down.
 Event expected(Event event) {
   event.severity = std::min(event.severity, Severity::kInfo);
   return event;
@@ -38,7 +38,7 @@ void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect
                           at(id).unmasked.reset();
                         },
                         [&](const Client::ForgetRun&) {}, [&](const Client::Finished&) {},
-                        [&](const Client::Revoked&) {},  // no key of a simulated client is
+                        [&](const Client::Revoked&) {},  // keys of simulated clients are never revoked
                         [&](const Event& event) { report(at(id).phase.up ? event : expected(event)); }},
              effect);
 }
@@ -57,7 +57,7 @@ void Simulation::connect(ClientId id) {
 
 void Simulation::connect_to_coordinator(ClientId id) {
   VirtualClient& client = at(id);
-  // TCP, TLS 1.3 and Hello/Welcome: two and a half round trips before the coordinator knows the client.
+  // TCP, TLS 1.3 and Hello/Welcome take two and a half round trips until the coordinator knows the client.
   client.online = true;
   ++client.session;
   schedule(now_ + 5 * latency(id), id, Arrive{client.session});
@@ -69,7 +69,7 @@ void Simulation::connect_to_coordinator(ClientId id) {
 
 void Simulation::prepare(ClientId id, RunId run) {
   const SampleCount samples(task_.samples_of(id).size());
-  // How many samples it has is not told where only sums are, or noised updates.
+  // The number of samples is hidden with secure aggregation and with local differential privacy.
   const bool is_private = state_.config().privacy.kind == run::DifferentialPrivacySpec::Kind::kLocal;
   const SampleCount told = sessions_ || is_private ? SampleCount(1) : samples;
   client::ClientEngine::Input outcome = client::ClientEngine::RunPrepared{
@@ -145,7 +145,7 @@ void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
                      .finish = finish,
                      .max_steps = training.max_steps,
                      .flip_labels = adversary_.flips_labels(id)});
-  // What it is about is known when it is over; nothing crosses a network, so chunks are not hashed.
+  // The rest is known at the end of training. No bytes are transferred, so chunks are not hashed.
   client::ClientEngine::Trained trained{
       start.run, start.task, {.run = start.run, .round = start.task.round, .track = start.task.track}};
   schedule(finish, id, ClientInput{std::move(trained), at(id).session});

@@ -1,4 +1,4 @@
-// Devices that look for the coordinator in the directory, and say there what they are.
+// Simulated devices in a directory: they look up the coordinator and publish their records.
 #include <algorithm>
 #include <utility>
 
@@ -7,7 +7,7 @@
 namespace fedge::sim {
 namespace {
 
-// A name that leads nowhere: what is checked is that it is found.
+// A placeholder address: only the look-up is simulated.
 const protocol::Address kCoordinator{"coordinator.invalid", 7433};
 
 }  // namespace
@@ -52,7 +52,7 @@ void Simulation::find_coordinator(ClientId id) {
       });
 }
 
-// What a client says there is heard of once its key is known.
+// Follows the client's records, which requires its key.
 void Simulation::follow(ClientId id) {
   if (!nodes_ || !nodes_->in_directory()) return;
   if (const auto followed = nodes_->follow(id, directory_->key_of(id).public_key()); !followed)

@@ -1,11 +1,11 @@
-// Devices that come and go: their availability (sim/availability/), which is not the link's.
+// Devices that go up and down: their availability (sim/availability/), which is separate from the link.
 #include "sim/simulation.h"
 
 namespace fedge::sim {
 namespace {
 
-// With devices that come and go there is always a next event, so that a run which waits for more clients than
-// are ever there together would go on for ever.
+// With changing availability there is always a next event. Without this limit, a run that waits for more
+// clients than are ever up together would never end.
 constexpr Duration kPresencePatience = std::chrono::hours(30 * 24);
 
 }  // namespace
@@ -22,8 +22,8 @@ void Simulation::start_clients() {
   }
 }
 
-// A device that goes down loses its link and what it was training; a finished update lies on its disk and is
-// offered when it is back. One that comes up connects at once: there is no reason to wait.
+// A device that goes down loses its connection and the training in progress. A finished update stays on its
+// disk and is offered after it comes up. A device that comes up connects at once.
 void Simulation::change(ClientId id) {
   VirtualClient& client = at(id);
   const bool was_up = client.phase.up;

@@ -1,4 +1,4 @@
-// The simulation's part in rounds whose updates are summed in secret.
+// The simulation's part of secure aggregation.
 #include <cstring>
 #include <utility>
 
@@ -28,7 +28,7 @@ void Simulation::sum_in_secret() {
       .on_event = [this](const Event& event) { report(event); }});
 }
 
-// An update that waits for its masks is offered with them.
+// Returns true if the update must wait for its masks; otherwise adds its masked form to the offer.
 bool Simulation::waits_for_masks(ClientId id, client::ClientEngine::Trained& trained) {
   if (!sessions_) return false;
   VirtualClient& client = at(id);
@@ -51,12 +51,12 @@ void Simulation::masks_known(ClientId id) {
 void Simulation::give_up(ClientId id, const Error& error) {
   const RunId run = state_.config().id;
   const protocol::TrainRequest* task = at(id).engine.task(run);
-  if (task == nullptr || at(id).engine.holds_update(run)) return;  // it is told what has become of its update
+  if (task == nullptr || at(id).engine.holds_update(run)) return;  // its update's verdict is still to come
   schedule(now_, id,
            ClientInput{client::ClientEngine::TrainingFailed{run, task->task(), error}, at(id).session});
 }
 
-// As a client says in its own log, where nobody else is told.
+// Reports a fault as the client's own log would; no other party learns of it.
 void Simulation::report_fault(const server::RunEngine::Fold& accepted, const Error& fault) {
   report(Event{Severity::kError, "training.failed", {}}
              .with("client", std::int64_t{accepted.client.value()})

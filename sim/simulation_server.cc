@@ -1,4 +1,4 @@
-// The effects of the coordinator's engine.
+// Effects of the coordinator's engine.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace fedge::sim {
 namespace {
 
-// Updates folded in one pass over the accumulator, once this many wait.
+// Waiting updates that are folded in one pass over the accumulator.
 constexpr std::size_t kFoldTogether = 8;
 
 }  // namespace
@@ -39,7 +39,7 @@ void Simulation::perform(const server::RunEngine::Effect& effect) {
                           if (sharing_) return sharing_->discard(dropped.client);
                           end_upload(dropped.client, now_ + latency(dropped.client));
                         },
-                        [](const Server::GiveUp&) {},  // the coordinator is never gone
+                        [](const Server::GiveUp&) {},  // the simulated coordinator is never offline
                         [&](const Server::CloseRound& close) { close_round(close); },
                         [&](const Server::Finished&) { finished_ = true; },
                         [&](const Event& event) { report(event); }},
@@ -94,7 +94,7 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
                                       .secure_attempt = work.secure_attempt});
   if (swarm_) swarm_->give(work.client, work.task, manifest);
   if (sharing_) sharing_->assigned(work.client, work.task, manifest);
-  // Of this task alone: what became of the client in another track's turn must not tell in this one's.
+  // Counts only this task: a client's dropouts in another track's phase must not affect this one.
   client.times_assigned = client.assigned == work.task ? client.times_assigned + 1 : 1;
   client.assigned = work.task;
   client.assigned_over = false;
@@ -109,7 +109,7 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
   schedule(now_ + after, work.client, Cut{client.session, work.task});
 }
 
-// Where updates stay with the clients one is accepted when the model is there.
+// Serverless and secure rounds hold back acceptance until the model exists.
 void Simulation::server_says(ClientId id, const protocol::Message& message) {
   const auto* verdict = std::get_if<protocol::UpdateVerdict>(&message);
   const auto* cancelled = std::get_if<protocol::CancelTask>(&message);
@@ -142,7 +142,7 @@ void Simulation::fetch_update(const server::RunEngine::Fetch& fetch) {
   const Time begin = std::max(client.up_free, now_);
   client.up_free = begin + device(id).upload_time(size);
   client.upload = Upload{++uploads_, fetch.offer.task(), begin, client.up_free, size};
-  // The request travels down, the payload up.
+  // The request travels down, then the payload up.
   schedule(client.up_free + 2 * latency(id), id, Uploaded{uploads_});
 }
 
@@ -155,14 +155,14 @@ void Simulation::end_upload(ClientId id, Time then) {
                           ? 1
                           : to_seconds(end - upload->begin) / to_seconds(upload->end - upload->begin);
   bytes_up_ += static_cast<std::uint64_t>(part * static_cast<double>(upload->size.value()));
-  // What has been sent behind it meanwhile keeps its time.
+  // Later transfers keep their times.
   if (client.up_free == upload->end) client.up_free = end;
 }
 
 void Simulation::update_arrived(ClientId id, TaskId task) {
   const TrainedUpdate* update = pool_.find(id, task);
-  if (update == nullptr) return;  // the client gave it up meanwhile
-  if (!sessions_) {               // of a masked update nothing can be seen
+  if (update == nullptr) return;  // the client has dropped it meanwhile
+  if (!sessions_) {               // masked values cannot be inspected
     const auto norm = run::inspect_values(state_.value_rules(), update->coverage, *update->values);
     if (!norm) {
       if (norm.error().code != ErrorCode::kInvalid) return fail(norm.error());  // the spool's
@@ -192,7 +192,7 @@ void Simulation::fold(const server::RunEngine::Fold& accepted) {
 void Simulation::fold(TrackId track, aggregation::Update update) {
   turn_ = track;
   waiting_.push_back(std::move(update));
-  // Until clients have made the model, it may come to nothing.
+  // In serverless rounds the clients may fail to produce a model, so updates wait until then.
   if (waiting_.size() >= kFoldTogether && !sharing_) flush_folds();
 }
 

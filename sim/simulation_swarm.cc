@@ -1,4 +1,4 @@
-// Runs whose clients exchange the model among themselves: the network under sim/dissemination/.
+// Runs whose clients exchange the model among themselves: adapters for sim/dissemination/.
 #include <algorithm>
 #include <utility>
 
@@ -6,8 +6,8 @@
 
 namespace fedge::sim {
 
-// A chunk between two devices takes the line of the first upwards and that of the second downwards, first
-// come, first served, beside whatever else passes there. Messages take no line.
+// A chunk between two devices uses the uplink of the first and the downlink of the second, first come, first
+// served, shared with their other transfers. Messages use no bandwidth.
 class Simulation::SwarmNetwork final : public swarm::VirtualLinks::Network {
  public:
   using Happening = swarm::VirtualLinks::Happening;
@@ -44,7 +44,7 @@ void Simulation::SwarmNetwork::chunk(ClientId from, ClientId to, std::size_t byt
   up_free = begin + simulation_.device(from).upload_time(size);
   const Time last_byte = up_free + latency(from, to);
   at(up_free, std::move(sent));
-  // It takes the other's line from when its first byte is there.
+  // The chunk uses the receiver's line from the arrival of its first byte.
   at(begin + latency(from, to), [this, to, size, last_byte, arrived = std::move(arrived)] {
     Time& down_free = simulation_.at(to).down_free;
     down_free = std::max(down_free, now()) + simulation_.device(to).download_time(size);
@@ -104,7 +104,8 @@ void Simulation::exchange_model(ClientId id, const client::ClientEngine::FetchMo
   swarm_->open(id, fetch.model, held, wanted);
 }
 
-// The client has all that it wanted of the model. What else it needs comes from the coordinator.
+// The client has all chunks that it wanted. It downloads the control variate, if needed, from the
+// coordinator.
 void Simulation::exchanged(ClientId id) {
   const auto fetch = std::exchange(at(id).exchanging, std::nullopt);
   if (!fetch) return;
@@ -114,7 +115,7 @@ void Simulation::exchanged(ClientId id) {
 }
 
 void Simulation::trained_in_swarm(ClientId id, const server::RunEngine::Input& input) {
-  // Where updates are exchanged too, the swarm is wanted until the round ends.
+  // If updates are exchanged too, the swarm is needed until the round ends.
   if (const auto* offered = std::get_if<server::RunEngine::Offered>(&input); offered != nullptr && !sharing_)
     swarm_->done(id, offered->offer.task());
   else if (const auto* failed = std::get_if<server::RunEngine::Failed>(&input))

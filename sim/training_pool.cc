@@ -10,10 +10,10 @@
 namespace fedge::sim {
 namespace {
 
-// Jobs a thread gets in one group: enough to even out unequal sizes, few enough to bound memory.
+// Jobs of a thread in one group: enough to balance unequal sizes, few enough to bound memory.
 constexpr std::size_t kJobsPerThread = 8;
 
-// An update held in memory, which it gives back at its end.
+// An update in memory; returns its buffer on destruction.
 class MemoryValues final : public aggregation::UpdateValues {
  public:
   MemoryValues(AlignedBuffer<float> values, std::shared_ptr<SpareBuffers> spare)
@@ -118,7 +118,7 @@ void TrainingPool::carry_out(Work& work, client::LocalWork& worker) const {
   work.outcome.values = std::move(*kept);
 }
 
-// Whoever holds the values keeps their place in the spool, and frees it by letting go.
+// Removes the object's id from the spool at once; its space is freed with the last reference to the values.
 Result<std::shared_ptr<const aggregation::UpdateValues>> TrainingPool::keep(
     AlignedBuffer<float> values, const protocol::Manifest& shape) const {
   using Values = std::shared_ptr<const aggregation::UpdateValues>;
@@ -153,7 +153,7 @@ Result<void> TrainingPool::compute_group(ClientId needed) {
 
   std::vector<Work> group;
   for (const auto& [finish, client] : order) group.push_back(begin(client));
-  // One task a thread, each with its own trainer; which thread trains whom cannot be seen in the result.
+  // One task a thread, each with its own trainer; the assignment to threads does not affect the result.
   std::atomic<std::size_t> next{0};
   parallel_.for_each(std::min(workers_.size(), group.size()), [&](std::size_t thread) {
     for (std::size_t i = next++; i < group.size(); i = next++) carry_out(group[i], workers_[thread]);

@@ -1,8 +1,8 @@
-// TrainingPool: carries out local training for the simulator. Jobs are queued when a client starts
-// and computed in groups, earliest finish first, on all threads, the first time one of them is
-// needed; a client that drops out before that costs nothing. A job's result is a pure function of
-// (model, client, round, memory, seed), so neither grouping nor threads can be seen in it.
-// Memory: one update for each job computed and not yet let go of; with a spool, one for each thread.
+// TrainingPool: executes local training for the simulator. A job is queued when a client starts. The first
+// time a result is needed, queued jobs are computed in groups, earliest finish first, on all threads. A
+// client that drops out earlier costs nothing. A result is a pure function of (model, client, round, memory,
+// seed): grouping and threads do not affect it.
+// Memory: one update for each computed job until it is released; with a spool, one for each thread.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@
 
 namespace fedge::sim {
 
-// Memory of updates that are gone, for the next ones. For any thread.
+// Buffers of released updates, for reuse. Any thread.
 class SpareBuffers {
  public:
   // Empty if there is none.
@@ -45,16 +45,16 @@ struct TrainedUpdate {
   Coverage coverage;
   learn::TrainingResult training;
   double norm = 0;
-  protocol::Manifest shape;  // of what travels, without the hashes of its chunks
-  std::shared_ptr<const aggregation::UpdateValues> values;  // in memory unless they are spooled
-  std::optional<Error> failure;                             // instead of everything above but the task
-  std::optional<Error> fault = {};                          // why the values are zeros that count for nothing
+  protocol::Manifest shape;  // of the encoded update, without the hashes of its chunks
+  std::shared_ptr<const aggregation::UpdateValues> values;  // in memory unless spooled
+  std::optional<Error> failure;                             // if set, only the task is valid
+  std::optional<Error> fault = {};                          // why the values are zeros that do not count
 };
 
-// What clients are given to train from.
+// The state from which clients train.
 struct GlobalState {
   std::shared_ptr<const ParameterVector> model;
-  std::shared_ptr<const ParameterVector> control;  // null but for SCAFFOLD
+  std::shared_ptr<const ParameterVector> control;  // null without SCAFFOLD
 };
 
 // One client's task.
@@ -62,35 +62,35 @@ struct TrainingJob {
   TaskId task;
   double data_share = 1;
   Coverage coverage;
-  RoundNumber last_round;  // whose memory it goes on from
+  RoundNumber last_round;  // the task whose memory it continues from
   GlobalState global;
   Time finish;
-  std::uint64_t max_steps = 0;  // partial work; 0: to the end
-  bool flip_labels = false;     // a poisoned client's
+  std::uint64_t max_steps = 0;  // limit for partial work; 0: no limit
+  bool flip_labels = false;     // poisoned client
 };
 
 class TrainingPool {
  public:
   // `task` and `parallel` must outlive the pool; updates are cut into chunks of `chunk_size` bytes.
   TrainingPool(const learn::Task& task, const run::RunConfig& config, Parallel& parallel);
-  // From now on updates lie in this store, which must outlive the pool, instead of in memory.
+  // Stores later updates in this store, which must outlive the pool, instead of in memory.
   void spool_to(protocol::ChunkStore& store) { spool_ = &store; }
 
-  // Nothing happens if the client has this task's job already.
+  // Queues a job. Does nothing if the client has this task's job already.
   void enqueue(ClientId client, TrainingJob job);
-  // Computes the job if need be. The client must have a job; its update stays until taken or dropped. The
-  // error is the spool's: this machine could not store an update.
+  // Computes the job if necessary. The client must have a job; its update stays until taken or dropped. An
+  // error comes from the spool: this machine could not store an update.
   Result<const TrainedUpdate*> result(ClientId client);
-  // Whether the client has this task's job, computed or not.
+  // True if the client has this task's job, computed or not.
   bool has(ClientId client, TaskId task) const;
   // The computed update of this task, or null.
   const TrainedUpdate* find(ClientId client, TaskId task) const;
-  // Hands a computed update over; without one its values are null.
+  // Moves a computed update out; its values are null if there is none.
   TrainedUpdate take(ClientId client);
   void drop(ClientId client);
-  // What clients remember of this track's tasks is of no use any more.
+  // Drops the clients' memory of this track's tasks.
   void forget(TrackId track);
-  // Replaces the values of a computed update. The error is the spool's or that of `edit`.
+  // Replaces the values of a computed update. Errors are those of the spool or of `edit`.
   Result<void> change(ClientId client, const std::function<Result<void>(std::span<float>)>& edit);
 
  private:
@@ -112,11 +112,11 @@ class TrainingPool {
   std::vector<client::LocalWork> workers_;  // one a thread
   std::uint32_t chunk_size_;
   Digest layout_;
-  std::optional<std::uint64_t> noise_seed_;  // where clients noise their updates
+  std::optional<std::uint64_t> noise_seed_;  // set if clients noise their updates
   std::map<ClientId, TrainingJob> queued_;
   std::map<ClientId, TrainedUpdate> computed_;
   std::map<std::pair<ClientId, TrackId>, client::VolatileMemory>
-      memories_;  // only if clients remember anything
+      memories_;  // only if clients keep memory between tasks
   protocol::ChunkStore* spool_ = nullptr;
   std::shared_ptr<SpareBuffers> spare_ = std::make_shared<SpareBuffers>();
 };

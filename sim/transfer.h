@@ -1,4 +1,4 @@
-// What moving an object over a link costs.
+// Cost of moving an object over a link.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace fedge::sim {
 
-// What a link carries to move all chunks of an object; every chunk's frame is the same size but for
-// its payload and the digits of its index.
+// Bytes on a link for moving all chunks of an object. Frames differ in size only by payload and by the digits
+// of the chunk index.
 Bytes transfer_size(const protocol::Manifest& manifest);
-// To move these of its chunks.
+// Bytes for moving only the wanted chunks.
 Bytes transfer_size(const protocol::Manifest& manifest, const std::vector<bool>& wanted);
 
 }  // namespace fedge::sim

@@ -9,7 +9,7 @@ namespace fedge::sim {
 
 bool UpdateSpool::needed(const run::RunConfig& config, std::size_t parameters) {
   if (!config.strategy.traits.keeps_individuals) return false;
-  // Everybody at work may have trained before the first update is taken in.
+  // All active clients may finish training before the first update is folded.
   double updates =
       std::ceil(static_cast<double>(config.sampling.clients_per_round) * config.sampling.over_selection);
   updates = std::min(updates, static_cast<double>(config.task.data.partition.clients));
@@ -20,7 +20,7 @@ bool UpdateSpool::needed(const run::RunConfig& config, std::size_t parameters) {
 Result<UpdateSpool> UpdateSpool::open(const std::filesystem::path& directory) {
   FEDGE_TRY_VOID(make_directory(directory, 0700));
   FEDGE_TRY(lock, DirectoryLock::acquire(directory));
-  // The disk sets the bound.
+  // No other bound than the disk.
   FEDGE_TRY(store, protocol::open_file_chunk_store(directory,
                                                    {.max_bytes = std::numeric_limits<std::size_t>::max()}));
   raise_open_files_limit();

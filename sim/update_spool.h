@@ -1,7 +1,7 @@
-// UpdateSpool: where a simulation's updates wait for a rule that reads them back, when memory is no place
-// for all of them: the coordinator's file-backed chunk store, in a directory of its own. An update's file is
-// freed, or written over by the next update, when the rule lets go of it at the end of its round. The
-// directory goes away with this object; what a killed simulation left in it goes when it is opened again.
+// UpdateSpool: file storage for a simulation's updates if a rule must read them back and memory is too small:
+// the coordinator's file-backed chunk store in a separate directory. An update's file is freed or reused when
+// the rule releases the update at the end of its round. Destruction removes the directory; files of a killed
+// simulation are removed at the next open().
 #pragma once
 
 #include <cstddef>
@@ -18,19 +18,19 @@ namespace fedge::sim {
 
 class UpdateSpool {
  public:
-  // Whether updates belong there: a rule keeps them all until the round ends, and those of one round may
-  // take more than kMaxInMemory.
+  // True if updates should be spooled: a rule keeps all updates until the round ends, and one round's updates
+  // may exceed kMaxInMemory.
   static bool needed(const run::RunConfig& config, std::size_t parameters);
   static constexpr std::size_t kMaxInMemory = std::size_t{64} << 20;  // bytes
 
-  // Makes the directory, below one that is there. kUnavailable if another process uses it. One file a
-  // waiting update is open: raises this process's limit of open files as far as it may.
+  // Creates the directory; its parent must exist. kUnavailable if another process uses it. Raises this
+  // process's limit of open files, because each waiting update is one open file.
   static Result<UpdateSpool> open(const std::filesystem::path& directory);
   ~UpdateSpool();
   UpdateSpool(UpdateSpool&&) noexcept = default;
   UpdateSpool& operator=(UpdateSpool&&) = delete;
 
-  // Objects in it must be gone before the spool is.
+  // All objects in it must be destroyed before the spool.
   protocol::ChunkStore& store() { return *store_; }
 
  private:

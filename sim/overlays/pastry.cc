@@ -7,8 +7,8 @@ namespace fedge::sim {
 namespace {
 
 constexpr std::size_t kPastryAlternatives = 3;
-constexpr std::size_t kUsualEntries = 64;  // four rows, with b = 4
-constexpr std::uint32_t kTables = 0;       // the only tag: all replies are contacts to be considered
+constexpr std::size_t kUsualEntries = 64;  // four rows with b = 4
+constexpr std::uint32_t kTables = 0;       // the only tag: all replies hold contacts to consider
 
 }  // namespace
 
@@ -75,7 +75,7 @@ void Pastry::join(const Contact& bootstrap, Host& host) {
              .want_tables = true});
 }
 
-// The newcomer has what the nodes on the way gave it, and tells everybody in its tables that it has come.
+// Ends a join. The new node has the contacts of the nodes on the way, and announces itself to all of them.
 void Pastry::searched(std::uint32_t /*tag*/, const SearchOutcome& outcome, Host& host) {
   if (outcome.nodes.empty()) return host.joined(false);
   for (const Contact& contact : outcome.nodes) consider(contact);
@@ -87,7 +87,7 @@ void Pastry::searched(std::uint32_t /*tag*/, const SearchOutcome& outcome, Host&
 
 void Pastry::tick(Host& host) {
   if (leaves_.empty()) {
-    // The nearest of whoever is left leads back to the leaves; without anybody it starts anew.
+    // The nearest remaining contact leads back to the leaves; without contacts the node joins anew.
     Contact nearest;
     for_each_known([&](const Contact& contact) {
       if (!nearest.known() || numerically_closer(self_.id, contact.id, nearest.id)) nearest = contact;
@@ -139,7 +139,7 @@ Found Pastry::route(Id key, std::vector<Contact>& out) const {
   const std::size_t row = shared_prefix(key, self_.id, options_.digit_bits);
   const Contact next = entry(row, digit(key, row, options_.digit_bits));
   if (next.known()) out.push_back(next);
-  // The rare case, and what else there is for when that one is dead.
+  // The rare case; also alternatives if the entry is dead.
   const std::size_t begin = out.size();
   for_each_known([&](const Contact& contact) {
     if (contact.address == next.address || !numerically_closer(key, contact.id, self_.id)) return;
@@ -170,8 +170,8 @@ void Pastry::answer(const Message& request, Message& reply, Host& /*host*/) {
   if (request.kind == Kind::kNeighbours) leaves_.all(out);
   if (request.kind == Kind::kRow) add_row(request.key, out);
   if (request.kind != Kind::kFind) return;
-  // A join, section 2.4: the first gives its neighbourhood, each its row, and more of them where the way here
-  // was shorter than the prefix; the last its leaves.
+  // Join, section 2.4: the first node sends its neighbourhood, each node its row, and the last one its
+  // leaves. A node sends further rows if the route to it was shorter than the shared prefix.
   if (request.hops == 0) out.insert(out.end(), neighbourhood_.begin(), neighbourhood_.end());
   const std::size_t shared = shared_prefix(self_.id, request.key, options_.digit_bits);
   for (std::size_t row = std::min<std::size_t>(request.hops, shared); row <= shared; ++row) add_row(row, out);
@@ -179,8 +179,8 @@ void Pastry::answer(const Message& request, Message& reply, Host& /*host*/) {
 }
 
 void Pastry::replied(const Message& reply, std::uint32_t /*tag*/, Host& host) {
-  std::erase(candidates_, reply.from.address);     // heard() has taken it in
-  const bool joining = reply.kind == Kind::kFind;  // without leaves yet: those of the owner are good enough
+  std::erase(candidates_, reply.from.address);     // heard() has handled it
+  const bool joining = reply.kind == Kind::kFind;  // no leaves yet: the owner's are good enough
   for (std::size_t i = reply.routed; i < reply.contacts.size(); ++i) {
     const Contact& contact = reply.contacts[i];
     if (host.suspected(contact.address)) continue;
@@ -203,7 +203,7 @@ void Pastry::silent(const Contact& contact, Host& host) {
     const std::size_t at = (row << options_.digit_bits) + digit(contact.id, row, options_.digit_bits);
     if (at < table_.size() && table_[at].address == contact.address) {
       table_[at] = {};
-      // Section 2.4: another node of the same row may know who else fits, or else one of the next row.
+      // Section 2.4: another node of the same row, or else of the next row, may know a replacement.
       Contact peer = any_in_row(row, host);
       if (!peer.known()) peer = any_in_row(row + 1, host);
       if (peer.known()) host.request(peer, Kind::kRow, Purpose::kMaintenance, kTables).key = row;
@@ -212,7 +212,7 @@ void Pastry::silent(const Contact& contact, Host& host) {
   const auto& larger = leaves_.larger();
   const bool above = contains(larger, contact.address);
   if (!leaves_.remove(contact.address)) return;
-  // The farthest live leaf on that side knows those beyond it.
+  // The farthest live leaf on that side knows the nodes beyond it.
   const auto& side = above ? larger : leaves_.smaller();
   const auto& other = above ? leaves_.smaller() : larger;
   if (!side.empty())

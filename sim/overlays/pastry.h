@@ -1,10 +1,10 @@
-// Pastry's tables: a leaf set of numerical neighbours, a routing table by shared prefix, whose slots hold the
-// nearest by delay of those that fit, and optionally a neighbourhood set. Rules of the room's routing.h:
-// pure, one thread, owned by a node. State: L leaves and about (2^b - 1) log_{2^b} N contacts. Source:
-// Rowstron and Druschel, "Pastry", Middleware 2001, sections 2.1 to 2.5. Ours, where the paper leaves it
-// open: of the leaves, the two adjacent ones and one more in turn are asked each T_s, and answer with theirs;
-// who is only heard of comes into the leaf set when it has answered, as the dead would else be handed round
-// for ever; the application's measure of proximity is the network's delay without its chance.
+// Pastry's tables: a leaf set of numerical neighbours, a routing table by shared prefix (each slot holds the
+// nearest fitting node by delay), and optionally a neighbourhood set. Follows the rules of routing.h: pure,
+// one thread, owned by a node. State: L leaves and about (2^b - 1) log_{2^b} N contacts.
+// Source: Rowstron and Druschel, "Pastry", Middleware 2001, sections 2.1 to 2.5. Our choices where the paper
+// leaves them open: every T_s the node probes its two adjacent leaves and one more in rotation, which reply
+// with their leaves. A node known only from others enters the leaf set after it has answered; otherwise dead
+// nodes would circulate forever. Proximity is the network's delay without its random factor.
 #pragma once
 
 #include <span>
@@ -26,7 +26,8 @@ class Pastry final : public Routing {
   void responsible(Id key, std::size_t count, std::vector<Contact>& out) const override;
   void answer(const Message& request, Message& reply, Host& host) override;
   void replied(const Message& reply, std::uint32_t tag, Host& host) override;
-  void told(const Message& /*message*/, Host& /*host*/) override {}  // an arrival: heard() does all
+  void told(const Message& /*message*/, Host& /*host*/) override {
+  }  // an announcement: heard() does everything
   void searched(std::uint32_t tag, const SearchOutcome& outcome, Host& host) override;
   void heard(const Contact& contact, bool ping, Host& host) override;
   void silent(const Contact& contact, Host& host) override;
@@ -37,7 +38,7 @@ class Pastry final : public Routing {
   void fill(std::span<const Contact> everybody, Rng& rng) override;
 
   const LeafSet& leaves() const { return leaves_; }
-  // The table's entry for nodes that share `row` digits and go on with `column`; unknown if there is none.
+  // The table's entry for nodes that share `row` digits and continue with `column`; unknown if empty.
   Contact entry(std::size_t row, std::size_t column) const;
   std::size_t rows() const { return table_.size() >> options_.digit_bits; }
 
@@ -59,9 +60,9 @@ class Pastry final : public Routing {
   Pace probe_pace_;
   Pace row_pace_;
   LeafSet leaves_;
-  std::vector<Contact> table_;          // rows of 2^b, as far as there are entries
+  std::vector<Contact> table_;          // rows of 2^b entries, up to the last used one
   std::vector<Contact> neighbourhood_;  // nearest by delay first
-  std::vector<Address> candidates_;     // asked whether they live, to become leaves
+  std::vector<Address> candidates_;     // probed nodes that may become leaves
   std::size_t next_leaf_ = 0;
 };
 

@@ -1,6 +1,6 @@
-// Along a route: a stack of candidates, the best on top. Each answer puts nodes nearer to the key on it; a
-// node that stays silent uncovers the next best. The paths of Chord and Pastry strictly approach the key, and
-// nobody is asked twice, so that it ends.
+// Search along a route: a stack of candidates, the best on top. Each answer pushes nodes nearer to the key; a
+// node that stays silent uncovers the next best. The search ends, because the paths of Chord and Pastry
+// strictly approach the key and no node is asked twice.
 #include <algorithm>
 
 #include "sim/overlays/search.h"
@@ -10,7 +10,7 @@ namespace {
 
 struct RoutedCandidate {
   Contact contact;
-  std::uint32_t depth = 0;  // nodes that were asked one after the other up to this one
+  std::uint32_t depth = 0;  // nodes asked in sequence before this one
 };
 
 class RoutedSearch final : public Search {
@@ -49,7 +49,7 @@ class RoutedSearch final : public Search {
       outcome_.hops = current_.depth;
       outcome_.nodes.assign(contacts.begin(), contacts.end());
       done_ = start_.goal != Goal::kAllValues;
-      stack_.clear();  // from here on only the other holders count
+      stack_.clear();  // from now on only the other holders count
       push(contacts, current_.depth);
     }
     if (!done_) end_if_stuck();
@@ -78,7 +78,7 @@ class RoutedSearch final : public Search {
       outcome_.hops = depth;
       return finish(contacts);
     }
-    if (responsible) {  // the owner has no value: only the other holders may
+    if (responsible) {  // the owner has no value, but other holders may
       outcome_.nodes.assign(contacts.begin(), contacts.end());
       stack_.clear();
     }

@@ -1,8 +1,7 @@
-// Routing: one overlay's tables at one node, and the protocol that keeps them: Chord, Pastry or Kademlia. A
-// pure state machine: it is told what happened and answers through its Host, which is the node around it
-// (requests, values, lookups) and which knows time and a named random stream. Owned by its node; one thread.
-// route() and responsible() are on the path of every message: tens of contacts are looked at, nothing is
-// allocated but in `out`.
+// Routing: one overlay's tables at one node, and the protocol that maintains them: Chord, Pastry or Kademlia.
+// A pure state machine: it receives events and acts through its Host, the surrounding node (requests, values,
+// lookups, time and a random stream). Owned by its node; one thread. route() and responsible() run for every
+// message: they visit tens of contacts and allocate only in `out`.
 #pragma once
 
 #include <functional>
@@ -20,8 +19,8 @@ struct FindOptions {
   Id target = 0;
   Goal goal = Goal::kNodes;
   Purpose purpose = Purpose::kMaintenance;
-  std::uint32_t tag = 0;  // comes back with searched()
-  Contact via;            // ask this one first; unknown: begin with the node's own tables
+  std::uint32_t tag = 0;  // passed on to searched()
+  Contact via;            // first contact to ask; unknown: start with the node's own tables
   bool want_tables = false;
 };
 
@@ -31,20 +30,20 @@ class Host {
   virtual const Contact& self() const = 0;
   virtual Time now() const = 0;
   virtual Rng& rng() = 0;
-  // A list for use within a call.
+  // Scratch list within a call.
   virtual std::vector<Contact>& scratch() = 0;
-  // A request; its reply comes with replied(tag), a time-out with silent(). A second message that wants no
-  // reply.
+  // request() sends a request: its reply calls replied(tag), a timeout calls silent(). tell() sends a one-way
+  // message.
   virtual Message& request(const Contact& to, Kind kind, Purpose purpose, std::uint32_t tag) = 0;
   virtual Message& tell(const Contact& to, Kind kind, Purpose purpose) = 0;
   virtual void find(const FindOptions& options) = 0;
-  // It did not answer lately, and has not been heard since.
+  // True if the node did not answer recently and has not been heard since.
   virtual bool suspected(Address address) const = 0;
-  // The end of a join, either way. After a failure, and when everybody is lost, a new bootstrap is asked for.
+  // Ends a join. After a failure, or when all contacts are lost, the node asks for a new bootstrap.
   virtual void joined(bool well) = 0;
 };
 
-// How far away a node is, as the application tells Pastry: one way, without chance.
+// One-way delay between two nodes without the random factor, as the application reports it to Pastry.
 using Proximity = std::function<Duration(Address, Address)>;
 
 class Routing {
@@ -55,34 +54,34 @@ class Routing {
   virtual void tick(Host& host) = 0;
   // The next step towards the key: see Found.
   virtual Found route(Id key, std::vector<Contact>& out) const = 0;
-  // The `count` nodes that this one would hold responsible, itself among them, the owner first. Chord and
-  // Pastry can tell only near themselves; further off they leave `out` empty.
+  // The `count` nodes that this node considers responsible, including itself, the owner first. Chord and
+  // Pastry know them only for keys near themselves; otherwise `out` stays empty.
   virtual void responsible(Id key, std::size_t count, std::vector<Contact>& out) const = 0;
-  // Adds what a request asks of the tables to the reply.
+  // Adds to the reply what a request asks of the tables.
   virtual void answer(const Message& request, Message& reply, Host& host) = 0;
   virtual void replied(const Message& reply, std::uint32_t tag, Host& host) = 0;
-  // A message that wants no reply.
+  // Handles a one-way message.
   virtual void told(const Message& message, Host& host) = 0;
-  // The node itself is about to look for this id.
+  // Called before the node itself looks for this id.
   virtual void looked_for(Id /*target*/) {}
   virtual void searched(std::uint32_t tag, const SearchOutcome& outcome, Host& host) = 0;
-  // Whether this may be such a contact: the id is one that the node can prove to have.
+  // True if the contact is believable: the node can prove to have this id.
   virtual bool believable(const Contact& /*contact*/) const { return true; }
-  // A message of any kind came from this node.
+  // Called for every message from this node.
   virtual void heard(const Contact& contact, bool ping, Host& host) = 0;
-  // It did not answer, or has said that it leaves.
+  // The node did not answer, or announced that it leaves.
   virtual void silent(const Contact& contact, Host& host) = 0;
-  // Who should hear of a departure.
+  // Appends the nodes to notify of a departure.
   virtual void neighbours(std::vector<Contact>& out) const = 0;
-  virtual std::size_t contacts() const = 0;  // size of the state
+  virtual std::size_t contacts() const = 0;  // number of stored contacts
   virtual std::unique_ptr<Search> make_search() const = 0;
-  // A message from a node of this id, on this key, is going to be looked at: ask for the memory.
+  // Prefetches the tables for a message from a node with this id about this key.
   virtual void prefetch(Id from, Id key) const = 0;
-  // Perfect tables out of global knowledge: `everybody` is sorted by id.
+  // Fills perfect tables from global knowledge; `everybody` must be sorted by id.
   virtual void fill(std::span<const Contact> everybody, Rng& rng) = 0;
 };
 
-// The identities must outlive it.
+// `identities` must outlive the result.
 std::unique_ptr<Routing> make_routing(const Contact& self, const OverlayOptions& options,
                                       const Proximity& proximity, const Identities& identities);
 

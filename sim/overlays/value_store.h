@@ -1,6 +1,6 @@
-// ValueStore: the values that one node holds for the overlay, by key and slot, bounded. Who holds the others
-// is noted with each, for repair. A policy decides whether an offered value may replace the one that is
-// there; by default the later wins. Owned by one node; one thread; offer and find are O(log values) and a
+// ValueStore: the values that one node holds for the overlay, by key and slot, bounded. Each value has the
+// list of its other holders, for repair. A policy decides whether an offered value may replace the stored
+// one; by default the later one wins. Owned by one node; one thread; offer and find are O(log values) and a
 // move.
 #pragma once
 
@@ -14,10 +14,10 @@
 
 namespace fedge::sim {
 
-// Whether `offered` may be taken; `present` is what lies under its key and slot, or null.
+// Decides whether to store `offered`; `present` is the value at its key and slot, or null.
 using StorePolicy = std::function<bool(const Value* present, const Value& offered)>;
 
-// A higher sequence, or the same one with a life at least as long.
+// Accepts a higher sequence, or the same sequence with an expiry at least as late.
 bool later_wins(const Value* present, const Value& offered);
 
 struct StoreLimits {
@@ -27,25 +27,25 @@ struct StoreLimits {
 
 struct StoredValue {
   Value value;
-  std::vector<Address> holders;  // who is known to have it too, or was offered it
-  bool cached = false;           // left by a lookup that passed: not repaired
+  std::vector<Address> holders;  // nodes known to have it or offered it
+  bool cached = false;           // cached by a passing lookup: not repaired
 };
 
 class ValueStore {
  public:
   ValueStore(StoreLimits limits, StorePolicy policy) : limits_(limits), policy_(std::move(policy)) {}
 
-  // Takes the value unless it has expired, is too large, there is no room, or the policy says no. The stored
-  // value, whose holders the caller sets; null if it was not taken.
+  // Stores the value unless it has expired, is too large, the store is full, or the policy refuses. Returns
+  // the stored value, whose holders the caller sets; null if it was not stored.
   StoredValue* offer(const Value& value, Time now);
-  // Appends what lies under the key and lives.
+  // Appends the unexpired values under the key.
   void find(Id key, Time now, std::vector<Value>& out) const;
   StoredValue* get(Id key, std::uint64_t slot);
   void erase(Id key, std::uint64_t slot);
   void expire(Time now);
   void clear() { values_.clear(); }
 
-  // By key, then slot.
+  // Sorted by key, then slot.
   std::vector<StoredValue>& values() { return values_; }
   const std::vector<StoredValue>& values() const { return values_; }
   const StoreLimits& limits() const { return limits_; }

@@ -1,5 +1,5 @@
-// By XOR distance: candidates sorted by distance, alpha questions at a time, until the `width` closest of
-// those that live have answered. A node that is asked stays in the list, so that nobody is asked twice.
+// Search by XOR distance: candidates sorted by distance, alpha requests at a time, until the `width` closest
+// live nodes have answered. Asked nodes stay in the list, so that none is asked twice.
 #include <algorithm>
 
 #include "sim/overlays/search.h"
@@ -9,12 +9,12 @@ namespace {
 
 enum class State : std::uint8_t { kNew, kAsked, kAnswered, kSilent };
 
-// 16 bytes: two dozen of these are looked through for every contact of every answer. The id is distance XOR
+// 16 bytes, because about 24 of these are compared for every contact of every answer. The id is distance XOR
 // target.
 struct XorCandidate {
   Id distance = 0;
   Address address = kNobody;
-  std::uint16_t depth = 0;  // of the chain of answers that led to it
+  std::uint16_t depth = 0;  // length of the chain of answers that led to it
   State state = State::kNew;
 };
 static_assert(sizeof(XorCandidate) == 16);
@@ -34,7 +34,7 @@ class XorSearch final : public Search {
     in_flight_ = asked_ = 0;
     done_ = false;
     outcome_.clear();
-    // The searcher is as good a place for a value as any, and need not be asked.
+    // The searcher itself may hold values like any node, and need not be asked.
     list_.push_back({xor_distance(start.self.id, start.target), start.self.address, 0, State::kAnswered});
     for (const Contact& contact : contacts) insert(contact, 1);
     end_if_answered();
@@ -100,8 +100,8 @@ class XorSearch final : public Search {
     return {candidate.distance ^ start_.target, candidate.address};
   }
 
-  // Where the first is that is not nearer. Halves without branches: which way it goes cannot be predicted,
-  // and this is done for every contact of every answer.
+  // The first entry that is not nearer. Branch-free bisection: the direction is unpredictable, and this runs
+  // for every contact of every answer.
   std::vector<XorCandidate>::iterator place_of(const XorCandidate& sought) {
     std::size_t first = 0;
     for (std::size_t size = list_.size(); size > 0;) {
@@ -109,7 +109,7 @@ class XorSearch final : public Search {
       first += list_[first + half - 1].distance < sought.distance ? half : 0;
       size -= half;
     }
-    while (first < list_.size() && nearer(list_[first], sought)) ++first;  // several of one id
+    while (first < list_.size() && nearer(list_[first], sought)) ++first;  // several nodes of one id
     return list_.begin() + static_cast<std::ptrdiff_t>(first);
   }
 
@@ -130,7 +130,7 @@ class XorSearch final : public Search {
     if (list_.size() > bound_ && list_.back().state != State::kAsked) list_.pop_back();
   }
 
-  // True if its group has fewer candidates than it may, or one that is farther and can be left out.
+  // True if the group has room, or after removing a farther candidate of the group.
   bool make_room_in_group(const XorCandidate& fresh) {
     std::size_t present = 0;
     auto farthest = list_.end();
@@ -157,7 +157,7 @@ class XorSearch final : public Search {
     finish(kNobody);
   }
 
-  // The closest that live, as far as is known; the holder of a value counts as one that has answered.
+  // Ends with the closest live nodes, as far as known. The holder of a value counts as having answered.
   void finish(Address holder) {
     done_ = true;
     std::uint16_t depth = 0;

@@ -40,12 +40,12 @@ Result<std::vector<server::RoundMetrics>> read_rounds(server::RunStore& store, s
   return rounds;
 }
 
-// The coordinator's shell, without anybody to talk to.
+// The coordinator's I/O adapter, without peers.
 class Replayer {
  public:
   struct Parts {
     server::RunState& state;
-    RunEngine& engine;  // fresh, as is
+    RunEngine& engine;  // in its initial state
     Retraining& retraining;
     const ReplayOptions& options;
     std::vector<server::RoundMetrics> recorded;
@@ -63,15 +63,15 @@ class Replayer {
     }
     return {};
   }
-  // After the last entry.
+  // Call it after the last entry.
   Result<ReplaySummary> finish();
 
  private:
-  // There is nothing left to be compared.
+  // Nothing is left to compare.
   bool over() const {
     return summary_.difference || parts_.retraining.difference() || summary_.rounds >= parts_.options.until;
   }
-  // Of a serverless round, whose model clients make: none has come of it if the recorded model is the former.
+  // Serverless rounds: no model was produced if the recorded model equals the previous one.
   bool came_to_nothing() const {
     return parts_.state.config().dissemination.serverless && summary_.rounds < parts_.recorded.size() &&
            parts_.recorded[summary_.rounds].model_hash == to_hex(parts_.state.track({}).hash());
@@ -169,7 +169,7 @@ Result<ReplaySummary> replay_run(server::RunStore& store, const server::RunRecor
         ErrorCode::kUnsupported,
         "run " + std::to_string(run.number.value()) +
             " uses differential privacy; the noise cannot be reproduced, so the run cannot be replayed"};
-  // Before the journal: a coordinator that is running writes a round's entries first.
+  // Read before the journal: a running coordinator writes a round's journal entries first.
   FEDGE_TRY(recorded, read_rounds(store, run.number));
   FEDGE_TRY(task, learn::Task::build(config.task, config.seed));
   FEDGE_TRY(test, learn::load_test(config.task.data));

@@ -1,13 +1,12 @@
-// Replay: a production run is carried out again from its journal. The engine gets every input at its time and
-// decides what it decided; each update that it accepted is trained again from the client's part of the run's
-// data and the model that the client was given, and must be the one that was offered, byte for byte; the
-// models after every round must be the recorded ones. The store is only read, and its coordinator may be
-// running. What a client got in other ways than by the run's data and the built-in trainer (a program of its
-// own, other samples, a memory that it lost) shows as a difference.
-// Whether the clients of a serverless round came to one model is not in the journal: where the recorded model
-// is the former one, a replay takes it that they did not.
-// One thread calls; training is spread over `parallel`, which cannot be seen in the result. Cost: the run's
-// training. Memory: the data, the models, eight updates for each thread, and those that a rule keeps.
+// Replay: repeats a production run from its journal. The engine receives every input at its time and repeats
+// its decisions. Each accepted update is trained again from the client's part of the run's data and the model
+// that the client received, and must equal the offered update byte for byte. The models after every round
+// must equal the recorded ones. The store is only read; its coordinator may be running. Influences beyond the
+// run's data and the built-in trainer (another program, other samples, lost client memory) appear as
+// differences. The journal does not say whether the clients of a serverless round agreed on a model: if the
+// recorded model equals the previous one, replay assumes that they did not. Call it from one thread; training
+// uses `parallel`, without effect on the result. Cost: the run's training. Memory: the data, the models,
+// eight updates for each thread, and those that a rule keeps.
 #pragma once
 
 #include <cstddef>
@@ -26,28 +25,28 @@ namespace fedge::sim {
 
 struct ReplayedRound {
   server::RoundMetrics replayed;
-  std::optional<server::RoundMetrics> recorded;  // none: closed, but the coordinator has not recorded it yet
+  std::optional<server::RoundMetrics> recorded;  // none: closed, but not recorded by the coordinator yet
 };
-// Whether both ended with the same models, each track's.
+// True if both rounds ended with the same models on all tracks.
 bool same_models(const server::RoundMetrics& a, const server::RoundMetrics& b);
 
 struct ReplayOptions {
-  std::uint64_t until = std::numeric_limits<std::uint64_t>::max();  // the last round to be replayed
-  std::function<void(const ReplayedRound&)> on_round = {};          // of each, in order; may be empty
+  std::uint64_t until = std::numeric_limits<std::uint64_t>::max();  // last round to replay
+  std::function<void(const ReplayedRound&)> on_round = {};  // called for each round in order; may be empty
 };
 
 struct ReplaySummary {
   std::uint64_t rounds = 0;      // closed
-  std::uint64_t unrecorded = 0;  // of these, the last ones
-  std::uint64_t updates = 0;     // trained again, all but a differing one equal
+  std::uint64_t unrecorded = 0;  // the last of these, not recorded yet
+  std::uint64_t updates = 0;     // trained again; all equal except a reported difference
   bool finished = false;         // the journal ends with the end of the run
-  // The first: a sentence that names client and task, or round. Nothing is replayed after it.
+  // The first difference: a sentence that names client and task, or round. Replay stops there.
   std::optional<std::string> difference;
 };
 
-// kCorrupt: the journal is damaged or ends before what is recorded; the message names the entry or the round.
-// kUnsupported: the run sums its updates in secret. Other errors: of the run file, the data that it names, or
-// memory.
+// kCorrupt: the journal is damaged or ends before the recorded rounds; the message names the entry or the
+// round. kUnsupported: the run uses secure aggregation. Other errors: of the run file, the data that it
+// names, or memory.
 Result<ReplaySummary> replay_run(server::RunStore& store, const server::RunRecord& run,
                                  const ReplayOptions& options, Parallel& parallel);
 

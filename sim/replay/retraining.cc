@@ -10,10 +10,10 @@
 namespace fedge::sim {
 namespace {
 
-// Enough to even out unequal sizes, few enough to bound memory.
+// Enough to balance unequal sizes, few enough to bound memory.
 constexpr std::size_t kUpdatesPerThread = 8;
 
-// Why the re-made update is not the offered one; empty if it is.
+// The difference between the retrained and the offered update; empty if they are equal.
 std::string difference_of(const protocol::UpdateOffer& offered, const protocol::UpdateOffer& made) {
   if (offered.update != made.update) return "differs from the update that its data and the model produce";
   const auto figures = [](const protocol::UpdateOffer& offer) {
@@ -60,7 +60,7 @@ void Retraining::offered(const server::RunEngine::Fetch& fetch) {
 }
 
 Result<void> Retraining::accepted(const server::RunEngine::Fold& fold, bool counts) {
-  // A client's next task goes on from what the last one left.
+  // A client's next task continues from the memory of the previous one.
   const auto same = [&](const Waiting& other) { return other.fold.client == fold.client; };
   if (waiting_.size() >= workers_.size() * kUpdatesPerThread || std::ranges::any_of(waiting_, same))
     FEDGE_TRY_VOID(finish());
@@ -86,7 +86,7 @@ Result<void> Retraining::finish() {
   if (group.empty() || difference_) return {};
   Models models;
   for (Waiting& waiting : group) FEDGE_TRY_VOID(begin(waiting, models));
-  // Which thread trains whom cannot be seen in the result.
+  // The assignment of tasks to threads does not affect the result.
   std::atomic<std::size_t> next{0};
   parallel_.for_each(std::min(workers_.size(), group.size()), [&](std::size_t thread) {
     for (std::size_t i = next++; i < group.size(); i = next++) train(group[i], models, workers_[thread]);
@@ -160,7 +160,7 @@ Result<void> Retraining::hand_on(Waiting& waiting) {
   }
   if (!waiting.counts) return {};
   FEDGE_TRY(object, run::store_values(outcome->values(), waiting.offer.update, store_));
-  store_.remove(object->manifest().id());  // whoever holds the values keeps their place
+  store_.remove(object->manifest().id());  // the values stay readable as long as they are referenced
   const server::RunEngine::Fold& fold = waiting.fold;
   aggregation::Update update{.client = fold.client,
                              .weight = fold.weight,

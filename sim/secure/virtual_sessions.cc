@@ -147,7 +147,7 @@ bool VirtualSessions::hear(ClientId client, const protocol::Message& message) {
   return known;
 }
 
-// What the client says is with the coordinator later, unless its link breaks.
+// Delivers the client's messages later, unless its connection ends before.
 void VirtualSessions::carry_out(ClientId client, const std::vector<privacy::SecureClient::Effect>& effects) {
   using Session = privacy::SecureClient;
   for (const auto& effect : effects) {
@@ -186,7 +186,7 @@ void VirtualSessions::masked(ClientId client) {
   member.session->masked();
 }
 
-// Scalars are masked when the update is folded: those that travel here are as many.
+// Adds no scalars to the offer: the simulation masks them when the update is folded.
 void VirtualSessions::describe(ClientId client, protocol::UpdateOffer& offer) const {
   const privacy::Masking masking = members_.at(client).session->masking();
   const protocol::Codec codec = setup_.masking.codec;

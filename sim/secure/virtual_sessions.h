@@ -1,8 +1,8 @@
-// VirtualSessions: rounds of virtual clients whose updates are summed in secret: the coordinator's own
-// SecureRound and the clients' own SecureClient, with real keys, shares and masks, over the simulation's
-// network. Node keys and all randomness are drawn from the run's seed, so that nothing here is secret. Masks
-// are added when an update is folded, so that none lies in memory masked. One thread. Memory: what each
-// client in a session knows of its peers.
+// VirtualSessions: rounds of virtual clients with secure aggregation: the coordinator's own SecureRound and
+// the clients' own SecureClient, with real keys, shares and masks, over the simulation's network. Node keys
+// and all randomness come from the run's seed, so nothing here is secret. Masks are added when an update is
+// folded; no masked update is kept in memory. One thread. Memory: each session client's state about its
+// peers.
 #pragma once
 
 #include <cstdint>
@@ -30,20 +30,21 @@ class VirtualSessions {
     Rng rng;
     std::function<Time()> now;
     std::function<void(Time, std::function<void()>)> at;
-    // When a message that is sent now, of so many bytes, is with the coordinator.
+    // Arrival time, at the coordinator, of a message of this size that is sent now.
     std::function<Time(ClientId, Bytes)> up_arrival;
-    std::function<std::optional<std::uint32_t>(ClientId)> session;  // of its connection; none: it has none
-    std::function<void(ClientId, const protocol::Message&)> send;   // from the coordinator
+    std::function<std::optional<std::uint32_t>(ClientId)>
+        session;  // the client's connection; none: disconnected
+    std::function<void(ClientId, const protocol::Message&)> send;  // from the coordinator
     std::function<void(const server::RunEngine::Input&)> on_input;
     std::function<void(std::vector<Range>)> on_open;
     std::function<void(server::SecureRound::Closed)> on_closed;
     std::function<void(ClientId)> on_ready;                  // the client can mask its update
-    std::function<void(ClientId, const Error&)> on_stopped;  // it takes no further part
+    std::function<void(ClientId, const Error&)> on_stopped;  // it takes no further part in the session
     std::function<void(const Event&)> on_event;
   };
   explicit VirtualSessions(Surroundings surroundings);
 
-  // --- the coordinator; as SecureRounds ---
+  // --- the coordinator; same calls as SecureRounds ---
   void begin(const server::RunEngine::BeginSecure& begin, const Digest& model);
   void left(ClientId client);
   void returned(ClientId client);
@@ -53,24 +54,24 @@ class VirtualSessions {
   void finish(bool summed);
 
   // --- clients ---
-  // After each of its engine's steps: a session for its task in hand, if that is to have one. `asked`: the
-  // coordinator has just asked for it, perhaps again.
+  // Call it after each step of the client's engine: opens or continues the session for its task, if the task
+  // needs one. `asked`: the coordinator has just assigned the task, perhaps again.
   void sync_session(ClientId client, const protocol::TrainRequest* task, bool asked);
-  // False: the message is no matter of a session.
+  // Returns false if the message does not belong to a session.
   bool hear(ClientId client, const protocol::Message& message);
   bool ready(ClientId client) const;
-  // What an update looks like that is masked as agreed on.
+  // Fills in the offer of the client's masked update.
   void describe(ClientId client, protocol::UpdateOffer& offer) const;
-  // It is offered: from now on it may be among the survivors.
+  // The client has offered its update; from now on it may be among the survivors.
   void masked(ClientId client);
-  // For the update that is being folded.
+  // The masks of the update that is being folded.
   const privacy::Masking& masking(ClientId client) const { return *members_.at(client).masking; }
   void folded(ClientId client) { round_->take_scalars(client); }
 
  private:
   struct Member {
     std::unique_ptr<privacy::SecureClient> session;
-    std::unique_ptr<const privacy::Masking> masking;  // once it is masked
+    std::unique_ptr<const privacy::Masking> masking;  // set by masked()
   };
   const SecretKey& identity(ClientId client);
   void carry_out(std::vector<server::SecureRound::Effect>& effects);

@@ -12,7 +12,7 @@ namespace {
 using swarm::Pseudonym;
 using swarm::Transfer;
 
-// Slots in a row without a transfer after which the tracker takes a warm-up for stuck.
+// Consecutive slots without a transfer after which the tracker considers a warm-up stuck.
 constexpr std::size_t kIdleSlots = 10;
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
@@ -123,7 +123,7 @@ class Round {
     if (!options_.plain) result_.failed_open = why;
   }
 
-  // Nobody lacks what anybody who is left holds, or nothing has moved for long.
+  // True if no remaining client lacks a chunk that another one holds, or nothing has moved for long.
   bool finished() const {
     if (observing_) return false;
     if (still_ >= kIdleSlots) return true;
@@ -172,7 +172,7 @@ class Round {
       result_.revealed.log.push_back(std::move(transfers));
   }
 
-  // Owners, if they may help, have had their chance.
+  // Waits until owners, if permitted, have had time to help.
   void give_up_if_stuck() {
     if (!warming() || still_ < config_.fallback_after.value_or(0) + kIdleSlots) return;
     give_up("no chunk was transferred for " + std::to_string(still_) + " slots of the warm-up");
@@ -197,7 +197,7 @@ class Round {
       result_.log_hash = mixed(result_.log_hash, std::uint64_t{transfer.from} << 32 | transfer.to);
       result_.log_hash = mixed(result_.log_hash, transfer.chunk);
     }
-    // After the loop: what arrives in a slot is passed on from the next one on.
+    // A separate loop: chunks that arrive in a slot are forwarded from the next slot on.
     for (const Transfer& transfer : transfers) deliver(transfer);
     result_.transfers += transfers.size();
   }
@@ -218,10 +218,10 @@ class Round {
   std::vector<bool> active_;
   std::vector<std::optional<std::size_t>> vanish_at_;
   std::vector<swarm::ClientBuffer> buffers_;
-  std::vector<swarm::ChunkSet> got_;  // own ones as well, if they were scheduled
+  std::vector<swarm::ChunkSet> got_;  // received chunks, and own ones if they were scheduled
   std::size_t slot_ = 0;
-  std::size_t still_ = 0;  // slots since something moved
-  bool observing_ = true;  // until everybody holds k
+  std::size_t still_ = 0;  // slots since the last transfer
+  bool observing_ = true;  // until all clients hold k
   SwarmRoundResult result_;
 };
 

@@ -27,12 +27,12 @@ double percent(double part, double whole) {
   return whole > 0 ? 100 * part / whole : std::numeric_limits<double>::quiet_NaN();
 }
 
-// What each client saw in the warm-up, or in the slots after it; chunks that were sprayed to it came by
-// tunnels, from nobody.
+// What each client observed in the warm-up, or in the slots after it. Sprayed chunks arrive through tunnels
+// without a sender.
 struct Seen {
-  std::vector<Observation> sent;   // to it
-  std::vector<Observation> asked;  // of it
-  std::vector<Pseudonym> sprayed;  // to it
+  std::vector<Observation> sent;   // transfers to it
+  std::vector<Observation> asked;  // requests to it
+  std::vector<Pseudonym> sprayed;  // owners of the chunks sprayed to it
 };
 
 std::vector<Seen> observations(const SwarmRoundOptions& options, const SwarmRoundResult& result) {
@@ -43,7 +43,7 @@ std::vector<Seen> observations(const SwarmRoundOptions& options, const SwarmRoun
     const Pseudonym descriptor = draw.universe.owner(chunk);
     if (!options.warmup.blended) seen[to].sprayed.push_back(descriptor);
     if (!options.warmup.relayed) continue;
-    // Who passes a chunk on is not its owner either.
+    // The node that relays a chunk is not its owner.
     const auto common = swarm::common_neighbours(draw.overlay, from, to);
     seen[to].asked.push_back({common[relays.below(common.size())], descriptor});
   }
