@@ -27,7 +27,8 @@
 
 namespace fedge::client {
 
-// What the run description asks of a client: [data], [model], [training], [compression], [status].
+// What the run description asks of a client: [data], [model], [training], [compression], [status], [masking]
+// and [local_privacy].
 struct WorkSpec {
   learn::TaskSpec task;
   protocol::CompressionSpec compression;

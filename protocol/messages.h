@@ -63,7 +63,7 @@ struct RunDescription {
   RunId run;
   std::string name;
   std::uint64_t seed = 0;
-  std::string task;  // canonical TOML of [data], [model], [training]
+  std::string task;  // canonical TOML of what clients need of the run file; serverless runs: all of it
   Digest layout{};   // hash of the model's layout, to detect a mismatch early
 };
 
