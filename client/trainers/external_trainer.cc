@@ -74,10 +74,13 @@ Result<TrainerReady> ExternalTrainer::start(const std::stop_token& stop) {
 
 Result<void> ExternalTrainer::wait_for_turn(const std::stop_token& stop) {
   const Time due = started_ + pause_after(failures_);
-  std::mutex unused;
-  std::unique_lock lock(unused);
+  std::mutex mutex;
   std::condition_variable_any bell;
-  const std::stop_callback ring(stop, [&] { bell.notify_all(); });
+  const std::stop_callback ring(stop, [&] {
+    const std::lock_guard guard(mutex);  // the wait has begun, or will see the request
+    bell.notify_all();
+  });
+  std::unique_lock lock(mutex);
   const Duration pause = failures_ == 0 ? Duration::zero() : due - trainer_now();
   if (pause > Duration::zero())
     bell.wait_for(lock, leaving_.get_token(), pause, [&] { return stop.stop_requested(); });

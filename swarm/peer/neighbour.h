@@ -13,7 +13,7 @@ struct Neighbour {
   bool interested = false;   // it is interested in this peer's chunks
   bool choking = true;       // this peer chokes it
   bool interesting = false;  // it was told that this peer is interested
-  std::size_t unsent = 0;    // bytes handed to its link and not yet written
+  std::size_t unsent = 0;    // bytes handed to its link and not yet written, of all shares
   // Chunks that arrived in the current second and in the previous one.
   std::size_t arrivals = 0;
   std::size_t arrivals_before = 0;

@@ -155,6 +155,7 @@ void Peer::end_share(Torrent& torrent, ClientId peer, Step&) {
     neighbour.asked_bytes -= torrent.length(chunk);
     --neighbour.asked;
   }
+  neighbour.unsent -= share.unsent;  // its link refuses them
   share.has.for_each([&](std::size_t chunk) { --torrent.copies[chunk]; });
   torrent.shares.erase(peer);
 }

@@ -60,11 +60,12 @@ void Peer::on(const Requested& requested, Step& step) {
 }
 
 void Peer::on(const Sent& sent, Step&) {
-  const auto neighbour = neighbours_.find(sent.peer);
-  const Torrent* torrent = find(sent.chunk.object);
-  if (neighbour == neighbours_.end()) return;
-  if (torrent == nullptr) return;
-  neighbour->second.unsent -= std::min(neighbour->second.unsent, torrent->length(sent.chunk.index));
+  Torrent* torrent = find(sent.chunk.object);
+  Share* share = find_share(sent.chunk.object, sent.peer);
+  if (share == nullptr) return;  // end_share() has subtracted its bytes
+  const std::size_t length = std::min(share->unsent, torrent->length(sent.chunk.index));
+  share->unsent -= length;
+  neighbours_.at(sent.peer).unsent -= length;
 }
 
 // Serves neighbours in turn, so that one with many requests does not delay one with few.
@@ -95,6 +96,7 @@ bool Peer::serve_one(ClientId peer, Neighbour& neighbour, Step& step) {
     if (const auto offered = share->second.offers.find(chunk); offered != share->second.offers.end())
       offered->second = step.now();
     neighbour.unsent += length;
+    share->second.unsent += length;
     neighbour.sent += length;
     torrent.sent += length;
     figures_.sent += length;

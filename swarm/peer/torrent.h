@@ -29,6 +29,7 @@ struct Share {
   std::map<std::uint32_t, Time> offers;  // seeder: chunks offered to it that it does not have yet, and when
   ChunkSet shown;                        // seeder: all chunks offered to it
   ChunkSet wants;                        // seeder: chunks that it wants, as it announces
+  std::size_t unsent = 0;                // its part of Neighbour::unsent
   Time progressed{};                     // seeder: when it last got a chunk from any neighbour
   bool starved = false;                  // seeder: the other neighbours send it nothing
 };

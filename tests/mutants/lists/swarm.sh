@@ -155,3 +155,10 @@ file swarm/peer/peer_download.cc
 old '      return std::pair(torrent.copies[which], torrent.order[which]);'
 new '      return std::pair(torrent.order[which], torrent.copies[which]);'
 caught_by unit_swarm 'the rarest chunk'
+
+mutant swarm-unsent-leak 'chunks of a closed object count for ever as waiting on the line of a neighbour'
+file swarm/peer/peer.cc
+old '  neighbour.unsent -= share.unsent;  // its link refuses them
+'
+new ''
+caught_by unit_swarm 'peer: chunks that a closed object leaves unsent'

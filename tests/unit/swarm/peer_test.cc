@@ -253,4 +253,28 @@ TEST_CASE("peer: an upload limit holds over every stretch of time, but for what 
   CHECK(most <= (1 << 20) + (1 << 20) / 10 + (256 << 10));
 }
 
+TEST_CASE("peer: chunks that a closed object leaves unsent do not hold up the next object") {
+  VirtualSwarm swarm;
+  constexpr ClientId kSource{0};
+  constexpr ClientId kTaker{1};
+  swarm.add(kSource);
+  swarm.add(kTaker);
+  swarm.links.link(kSource, kTaker);
+  // The line takes nothing: the source never hears that a chunk was sent.
+  std::size_t handed_over = 0;
+  swarm.instead[kSource] = [&](const Peer::Effect& effect) {
+    handed_over += std::holds_alternative<Peer::SendChunk>(effect) ? 1 : 0;
+    return std::holds_alternative<Peer::SendChunk>(effect);
+  };
+  for (std::uint8_t name = 1; name <= 3; ++name) {
+    const auto manifest = manifest_of(8, 256 << 10, name);
+    swarm.share(manifest, kSource);
+    const std::size_t before = handed_over;
+    (void)swarm.run([] { return false; }, swarm.seconds_now() + 5);
+    CHECK_MESSAGE(handed_over > before, "object ", int{name});
+    for (const ClientId peer : {kSource, kTaker}) swarm.step(peer, Peer::Close{manifest.id()});
+  }
+  CHECK(handed_over <= 3 * 4);  // at most 1 MiB waits
+}
+
 }  // namespace fedge::swarm
