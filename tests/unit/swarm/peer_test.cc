@@ -263,7 +263,7 @@ TEST_CASE("peer: chunks that a closed object leaves unsent do not hold up the ne
   // The line takes nothing: the source never hears that a chunk was sent.
   std::size_t handed_over = 0;
   swarm.instead[kSource] = [&](const Peer::Effect& effect) {
-    handed_over += std::holds_alternative<Peer::SendChunk>(effect) ? 1 : 0;
+    if (std::holds_alternative<Peer::SendChunk>(effect)) ++handed_over;
     return std::holds_alternative<Peer::SendChunk>(effect);
   };
   for (std::uint8_t name = 1; name <= 3; ++name) {
