@@ -20,7 +20,7 @@ enum class ErrorCode {
   kRefused,      // identity, token or policy forbids it
   kStale,        // belongs to an earlier round, session or version
   kUnsupported,  // a version or feature that this build does not support
-  kUnavailable,  // try again later: peer gone, link cut, address in use
+  kUnavailable,  // try again later: peer disconnected, connection lost, address in use
   kResource,     // memory, disk, sockets or a configured bound is exhausted
 };
 

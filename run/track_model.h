@@ -45,7 +45,7 @@ class TrackModel {
   // The state to store durably between two rounds.
   struct Saved {
     std::shared_ptr<protocol::StoredObject> model;
-    std::shared_ptr<protocol::StoredObject> control;  // null in runs without
+    std::shared_ptr<protocol::StoredObject> control;  // null without SCAFFOLD
     // State of aggregator, optimizer and control variate in sequence; null if empty.
     std::shared_ptr<protocol::StoredObject> memory;
     Digest hash{};

@@ -165,7 +165,7 @@ void Simulation::update_arrived(ClientId id, TaskId task) {
   if (!sessions_) {               // masked values cannot be inspected
     const auto norm = run::inspect_values(state_.value_rules(), update->coverage, *update->values);
     if (!norm) {
-      if (norm.error().code != ErrorCode::kInvalid) return fail(norm.error());  // the spool's
+      if (norm.error().code != ErrorCode::kInvalid) return fail(norm.error());  // an error of the spool
       return step_server(server::RunEngine::Damaged{id, task, norm.error()});
     }
     norms_[id] = *norm;

@@ -28,7 +28,7 @@ class OortSampler final : public Sampler {
  public:
   struct Options {
     double exploration = 0.9;
-    double exploration_decay = 0.98;  // a round
+    double exploration_decay = 0.98;  // factor in each round
     double exploration_min = 0.1;
     double clip = 0.95;          // quantile of the statistical utilities that bounds them
     double cut_off = 0.95;       // fraction of the smallest utility in a greedy choice

@@ -20,7 +20,7 @@ namespace {
 using Spec = DifferentialPrivacySpec;
 
 constexpr const char* kPrivacySection = "differential_privacy";
-// Noise beyond this many standard deviations does not occur within a run; sums keep no room for it.
+// Noise beyond this many standard deviations does not occur within a run; sums reserve no range for it.
 constexpr double kDeviations = 12;
 // Upper bound on one machine's noise in units of the sums, far finer than floating-point rounding could hide.
 constexpr double kFinestNoise = 0x1p19;

@@ -43,7 +43,7 @@ class OverlayNode final : private Host {
   void restart();
   // Joins through a bootstrap. Without one the node is the first, and a member at once.
   void join(const std::optional<Contact>& bootstrap, NodeStep& step);
-  // Hands over its values and says goodbye; then call restart().
+  // Transfers its values and says goodbye; then call restart().
   void leave(NodeStep& step);
   // Adds contacts, from a saved table or as further bootstraps.
   void introduce(std::span<const Contact> others, NodeStep& step);

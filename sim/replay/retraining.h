@@ -1,8 +1,7 @@
-// Retraining: the clients' side of a replay. Tasks are noted as they are given out; an accepted update is
-// trained again from its task and compared with what its client offered. Updates wait until a group of them
-// can be trained together, one task a thread; then each is handed on in the order in which it was accepted.
-// Externally synchronised. Memory: the models that tasks in hand began with, eight updates for each thread,
-// what clients remember between tasks.
+// Retraining: the clients' side of a replay. It records assigned tasks, trains each accepted update again and
+// compares it with the client's offer. Updates wait until a group can be trained together, one task a thread,
+// and are then folded in the order of acceptance. Externally synchronised. Memory: the models of open tasks,
+// eight updates for each thread, and the clients' memory between tasks.
 #pragma once
 
 #include <cstdint>
@@ -29,32 +28,32 @@ namespace fedge::sim {
 
 class Retraining {
  public:
-  // What is lent must outlive it; updates lie in `store` until they are let go of.
+  // Borrowed arguments must outlive the object; `store` holds updates while they are in use.
   Retraining(const learn::Task& task, server::RunState& state, protocol::ChunkStore& store,
              Parallel& parallel);
 
-  // The task's model is the track's as it is now.
+  // The task's model is the track's current model.
   void assigned(const server::RunEngine::Assign& work);
   void offered(const server::RunEngine::Fetch& fetch);
-  // Folds the update into the state, now or in a later call, if it counts: nothing may have come of its
-  // round. kCorrupt: there was no such task or offer.
+  // Folds the update into the state, now or in a later call. If `counts` is false, its round produced no
+  // model and it is only compared. kCorrupt: there was no such task or offer.
   Result<void> accepted(const server::RunEngine::Fold& fold, bool counts);
-  // Folds all that wait. To be called before anything else is done to the state's tracks.
+  // Folds all waiting updates. Call it before any other change to the state's tracks.
   Result<void> finish();
-  // What clients remember of this track's tasks is of no use any more.
+  // Drops the clients' memory of this track's tasks.
   void forget(TrackId track);
 
   std::uint64_t updates() const { return updates_; }
-  // The first update that is another than the one that was offered; nothing is folded from then on.
+  // The first update that differs from its offer; nothing is folded after it.
   const std::optional<std::string>& difference() const { return difference_; }
 
  private:
-  // A task as its client got it.
+  // A task as its client received it.
   struct Assignment {
     protocol::TrainRequest request;
-    // Of the task; then those it was asked for again with, with which a client begins that had lost it.
+    // The task's model, then the models of repeated requests; a client that lost the task starts from those.
     std::vector<std::shared_ptr<protocol::StoredObject>> models;
-    std::shared_ptr<protocol::StoredObject> control;  // null but for SCAFFOLD
+    std::shared_ptr<protocol::StoredObject> control;  // null without SCAFFOLD
   };
   struct Waiting {
     server::RunEngine::Fold fold;
@@ -78,7 +77,7 @@ class Retraining {
   std::vector<client::LocalWork> workers_;  // one a thread
   std::map<ClientId, Assignment> assigned_;
   std::map<ClientId, protocol::UpdateOffer> offered_;
-  std::vector<Waiting> waiting_;  // at most one of each client
+  std::vector<Waiting> waiting_;  // at most one for each client
   std::map<std::pair<ClientId, TrackId>, client::VolatileMemory> memories_;
   std::uint64_t updates_ = 0;
   std::optional<std::string> difference_;

@@ -3,7 +3,7 @@
 // Nodes join in sequence, evenly over `join_rounds`, each through a random member, and publish their keys as
 // soon as they are members. Lookups begin when the last node begins to join ("cold") or `warm_up` rounds
 // later ("warm"), and continue for `rounds`; all results except those of joining cover this time. With
-// `static_tables` nobody joins: all nodes are members with perfect tables from the start. Churn begins after
+// `static_tables` no node joins: all are members with perfect tables from the start. Churn begins after
 // joining: each node is up for Exp(U) and down for Exp(D) rounds, D = U (1 - a) / a, so that of nodes / a
 // identities about `nodes` are up. Deterministic in options and seed; one thread. 4096 nodes and 300 rounds
 // are 10 to 25 million events.
