@@ -1,5 +1,5 @@
-// A coordinator killed at its N-th call that changes the disk or makes a change durable, started again, and
-// left to finish. FEDGE_KILL_SWEEP=all tries every N, else a few.
+// Kills a coordinator at its N-th call that changes the disk or makes a change durable, restarts it and lets
+// the run finish. FEDGE_KILL_SWEEP=all tries every N, otherwise a few.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -16,13 +16,13 @@ namespace {
 
 const Setting kBoundarySetting{"scaffold", "[strategy]\nkind = \"scaffold\"\n", 2, 2};
 
-// False if there is no such call.
+// Returns false if the coordinator makes no such call.
 bool killed_at(const Boundary& at, const std::string& expected) {
   INFO(at.call << " " << at.when);
   WholeRun whole(kBoundarySetting);
   whole.begin(test::strace(at, "KILL"));
   const bool hit = whole.server->wait() == 128 + SIGKILL;
-  if (hit && whole.go_on()) whole.start_clients();  // those that found nobody to join have ended
+  if (hit && whole.go_on()) whole.start_clients();  // clients that could not join have ended
   whole.check(expected);
   return hit;
 }
@@ -52,7 +52,7 @@ TEST_CASE("kill: once the end of its run is kept a coordinator has left nothing 
   if (!test::strace_works()) return;
   const std::string expected = test::undisturbed(kBoundarySetting);
   WholeRun whole(kBoundarySetting);
-  // When the database is closed, the last thing that is done, its write-ahead log is removed.
+  // The last step closes the database, which removes its write-ahead log.
   std::vector<std::string> before = test::strace("unlink", "signal=KILL");
   before.insert(before.end(), {"-P", (whole.data() / "runs.db-wal").string()});
   whole.begin(before);

@@ -1,5 +1,5 @@
-// Between a coordinator's death and its next start a file of it is damaged: it goes on to the same models or
-// says which file is damaged and ends; it never crashes and never comes to other models.
+// Damages a file between a coordinator's end and its next start. The coordinator either computes the same
+// models or names the damaged file and ends. It never crashes and never computes other models.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::string contents(const std::filesystem::path& path) {
   return *text;
 }
 
-// In place: another file would have another header, owner and time.
+// Rewrites the file in place: a new file would have another header, owner and time.
 void rewrite(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
 }
@@ -47,7 +47,7 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& directo
   return all;
 }
 
-// Killed in the second round with the update of client 0 alone acknowledged in it.
+// Kills the coordinator in the second round, when only client 0's update is acknowledged.
 void begin_and_die(WholeRun& whole) {
   whole.begin_well();
   REQUIRE(whole.clients[1]->wait_for("update.accepted round=1"));
@@ -57,7 +57,7 @@ void begin_and_die(WholeRun& whole) {
   whole.kill_clients();
 }
 
-// The next start ends with a sentence that has this.
+// Expects the next start to end with a message that contains `name`.
 void check_refused(WholeRun& whole, const std::string& name) {
   whole.start();
   const int code = whole.server->ends_within(20'000) ? whole.server->wait() : -1;
@@ -98,7 +98,7 @@ TEST_CASE("corruption: whatever byte of runs.db is flipped, the run ends alike o
   const std::string expected = test::undisturbed(kCorruptionSetting);
   WholeRun whole(kCorruptionSetting);
   begin_and_die(whole);
-  // What is in the log beside it goes into the file itself.
+  // Moves the write-ahead log's content into the database file.
   sqlite3* handle = nullptr;
   REQUIRE(sqlite3_open(((whole.data() / "runs.db").c_str()), &handle) == 0);
   REQUIRE(sqlite3_exec(handle, "PRAGMA wal_checkpoint(TRUNCATE)", nullptr, nullptr, nullptr) == 0);
@@ -115,7 +115,7 @@ TEST_CASE("corruption: whatever byte of runs.db is flipped, the run ends alike o
       flip(file, place);
       whole.start();
       if (whole.server->wait_for("coordinator.listening")) {
-        whole.server->kill();  // where nothing is kept; that it comes to the same end is shown below
+        whole.server->kill();  // saves nothing; a test below compares the models
         continue;
       }
       ++refused;

@@ -36,12 +36,12 @@ TEST_CASE("disk: after a write or sync that fails a coordinator stops and names 
     WholeRun whole(kDiskSetting);
     whole.begin(strace(at.call, "error=EIO:when=" + std::to_string(at.when)));
     const int code = whole.server->wait();
-    // Reading back a log's index, or an update that is asked for again, may go well; the twelfth sync is the
-    // last one of the run, unless two have become one.
+    // Errors while reading back a log's index or a repeated update may be harmless. The twelfth sync is the
+    // last of the run unless two were merged.
     const bool went_well = code == 0 && (test::sweep_all() || at.when == 12);
     const std::string said = whole.server->log();
     if (!went_well) CHECK_MESSAGE(code == 1, said);
-    // That costs the update alone, and so changes the models (integration_federation).
+    // This error costs only the update, which changes the models (integration_federation).
     if (contains(said, "update.store_failed")) continue;
     if (went_well) {
       whole.check(expected);
@@ -49,12 +49,13 @@ TEST_CASE("disk: after a write or sync that fails a coordinator stops and names 
     }
     ++stopped;
     const bool clear = contains(said, "Input/output error") || contains(said, "disk I/O error");  // SQLite's
+                                                                                                  // message
     CHECK_MESSAGE(clear, said);
     CHECK_MESSAGE(contains(whole.server->log(), whole.data().parent_path().string()), whole.server->log());
     whole.kill_clients();
     const bool goes_on = whole.go_on();
     if (contains(said, "run.start_failed") &&
-        !goes_on) {  // over before it began: nothing was promised to anybody
+        !goes_on) {  // ended before it began: nothing was promised to a client
       CHECK(whole.acknowledged().empty());
       continue;
     }
@@ -68,7 +69,7 @@ TEST_CASE("disk: a sync that finds no room is not tried again, N1, row 5") {
   if (!test::strace_works()) return;
   const std::string expected = test::undisturbed(kDiskSetting);
   int of_chunks = 0;
-  for (int when = 4; when <= 9; ++when) {  // some are the journal's
+  for (int when = 4; when <= 9; ++when) {  // some belong to the journal
     CAPTURE(when);
     WholeRun whole(kDiskSetting);
     whole.begin(strace("fdatasync", "error=ENOSPC:when=" + std::to_string(when)));
@@ -84,7 +85,7 @@ TEST_CASE("disk: a sync that finds no room is not tried again, N1, row 5") {
 TEST_CASE("disk: without room for a while a coordinator waits and says so once, N1 N6, row 6") {
   if (!test::strace_works()) return;
   const std::string expected = test::undisturbed(kDiskSetting);
-  // The first two files are the initial model and its control variate; then come updates.
+  // The first two files are the initial model and its control variate; updates follow.
   for (const Boundary& at : std::vector<Boundary>{{"fallocate", 1}, {"fallocate", 3}, {"fallocate", 4}}) {
     CAPTURE(at.call);
     CAPTURE(at.when);

@@ -1,4 +1,4 @@
-// A coordinator whose data directory is on a file system of 4 MiB that somebody else fills.
+// A coordinator whose data directory is on a file system of 4 MiB that another process fills.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -22,13 +22,13 @@ using test::WholeRun;
 
 namespace {
 
-// Enough rounds to be in the middle of them.
+// Enough rounds for a fault in the middle.
 const Setting kPlain{"fedavg", "", 2, 40};
 const Setting kCompressed{"fedadam", "[strategy]\nkind = \"fedadam\"\n[compression]\nkind = \"int8\"\n", 2,
                           40};
 const Setting kServerless{"serverless", "[dissemination]\nkind = \"serverless\"\n", 2, 40};
 
-// Seen by this program and those that it starts.
+// A small file system that only this program and its children see.
 class SmallDisk {
  public:
   explicit SmallDisk(std::filesystem::path at) : at_(std::move(at)) {
@@ -39,7 +39,7 @@ class SmallDisk {
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
 
-  // Leaves so many bytes.
+  // Fills the disk except for `left` bytes.
   void fill(off_t left = 0) const {
     const int fd = ::open(ballast().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     REQUIRE(fd >= 0);
@@ -58,7 +58,7 @@ class SmallDisk {
   std::filesystem::path at_;
 };
 
-// One of 128 KiB.
+// Stores an object of 128 KiB.
 Result<std::shared_ptr<protocol::StoredObject>> some_object(protocol::ChunkStore& store, std::uint8_t value) {
   protocol::Manifest shape;
   shape.coverage = Coverage::all(32 << 10);
@@ -70,7 +70,7 @@ Result<std::shared_ptr<protocol::StoredObject>> some_object(protocol::ChunkStore
   });
 }
 
-// In the middle of the run there is no room any more.
+// Fills the disk in the middle of the run.
 void begin_and_fill(WholeRun& whole, const SmallDisk& disk) {
   whole.begin_well();
   REQUIRE(whole.server->wait_for("round.started round=2"));
@@ -95,7 +95,7 @@ TEST_CASE("full disk: a run waits for room, says so, and loses nothing, N1 N6, r
     WholeRun whole(setting);
     const SmallDisk disk(whole.data());
     begin_and_fill(whole, disk);
-    CHECK_FALSE(whole.server->ends_within(1500));  // it tries again meanwhile
+    CHECK_FALSE(whole.server->ends_within(1500));  // it retries meanwhile
     const std::size_t begun = whole.rounds_begun();
     disk.free();
     const auto freed = std::chrono::steady_clock::now();
@@ -133,7 +133,7 @@ TEST_CASE(
     disk.free();
     disk.fill(left);
     whole.start();
-    (void)whole.server->ends_within(500);  // as it likes: it says why, and its supervisor tries again
+    (void)whole.server->ends_within(500);  // it may end with a reason; its supervisor would restart it
     whole.server->kill();
   }
   disk.free();
@@ -193,7 +193,7 @@ TEST_CASE(
   store->trim();
   struct statvfs after {};
   REQUIRE(::statvfs((place.path() / "disk").c_str(), &after) == 0);
-  CHECK(after.f_bavail * after.f_frsize >= 512 << 10);  // half of what it kept, or more
+  CHECK(after.f_bavail * after.f_frsize >= 512 << 10);  // at least half of the store's space
 }
 
 TEST_CASE("full disk: a token that cannot be kept is refused with the reason, the files stay whole, row 6") {
@@ -205,7 +205,7 @@ TEST_CASE("full disk: a token that cannot be kept is refused with the reason, th
   const Outcome before = test::run("fedge token ls" + of);
   CHECK(before.code == 0);
   disk.fill();
-  for (int i = 0; i < 40; ++i) {  // until the log's last page is full, too
+  for (int i = 0; i < 40; ++i) {  // until the log's last page is full as well
     const Outcome refused = test::run("fedge token create --address 127.0.0.1:7433" + of);
     CHECK(refused.code == 1);
     const bool said = contains(refused.output, "No space left on device") ||

@@ -1,5 +1,5 @@
-// Coordinator and clients killed at random instants, over and over, until the run has ended: it must come to
-// the very models of an undisturbed one. FEDGE_KILLS: how many kills, FEDGE_KILL_SEED: which.
+// Kills coordinator and clients repeatedly at random times until the run has ended: its models must equal
+// those of an undisturbed run. FEDGE_KILLS is the number of kills, FEDGE_KILL_SEED selects them.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,26 +16,26 @@ using test::WholeRun;
 
 namespace {
 
-// Kills until the run has ended or as often as wanted; how often that was.
+// Kills until the run has ended or `most` is reached; returns the number of kills.
 std::size_t disturb(WholeRun& whole, Rng& rng, std::size_t most) {
   whole.begin_well();
   for (std::size_t kills = 0; kills < most;) {
     const auto pause = static_cast<int>(rng.below(300));
-    // One client, the coordinator, it and all clients.
+    // 0 and 1: one client; 2: the coordinator; 3: the coordinator and all clients.
     const std::uint64_t victim = whole.setting.clients_die ? rng.below(4) : 2;
     if (whole.server->ends_within(pause)) return kills;
     ++kills;
     const auto one = static_cast<std::size_t>(rng.below(whole.setting.clients));
     if (victim >= 2) whole.server->kill();
     if (victim == 3) whole.kill_clients();
-    if (victim < 2) whole.start_client(one);  // kills the one before it
+    if (victim < 2) whole.start_client(one);  // kills its predecessor
     if (victim >= 2 && !whole.go_on()) return kills;
     if (victim == 3) whole.start_clients();
   }
   return most;
 }
 
-// The kills of one setting, over as many runs as it takes.
+// Performs the kills of one setting over as many runs as necessary.
 void kill_loop(const Setting& setting) {
   const std::string expected = test::undisturbed(setting);
   const auto [wanted, seed] = test::wanted_kills();
@@ -49,7 +49,7 @@ void kill_loop(const Setting& setting) {
     whole.check(expected);
     for (const auto& [client, rounds] : whole.acknowledged()) acknowledged += rounds.size();
   }
-  CHECK(acknowledged > 0);  // else nothing could have been lost
+  CHECK(acknowledged > 0);  // otherwise no update could have been lost
   MESSAGE(std::string(setting.name) << ": " << kills << " kills from seed " << seed << ", " << acknowledged
                                     << " updates acknowledged, none lost");
 }
@@ -88,8 +88,8 @@ TEST_CASE("kill loop: an asynchronous run of one client comes to the undisturbed
   kill_loop({"fedbuff", "[strategy]\nkind = \"fedbuff\"\nschedule = { buffer_size = 1 }\n", 1, 8, false});
 }
 
-// What members of a secure sum have told a coordinator that is killed while it takes masks away is gone with
-// it: that turn's updates are lost, and it says so. All other kills cost nothing.
+// The coordinator keeps the members' unmasking messages in memory only. A kill while it unmasks loses that
+// track phase's updates, which it reports. All other kills cost nothing.
 TEST_CASE(
     "kill loop: secure sums come to the undisturbed models, but for turns that are said to be lost, row 1") {
   const Setting setting{"secure", "[secure_aggregation]\nkind = \"exact\"\n", 3, 6, false};
@@ -99,7 +99,7 @@ TEST_CASE(
   std::size_t undisturbed = 0;
   std::size_t lost = 0;
   Rng rng(seed);
-  // More runs if each so far has lost a turn: then nothing has been compared.
+  // Play more runs while every run has lost a track phase: then nothing has been compared.
   for (std::size_t runs = 0; kills < wanted || (undisturbed == 0 && runs < 20); ++runs) {
     INFO("FEDGE_KILL_SEED=" << seed << ", run " << runs);
     WholeRun whole(setting);
@@ -119,13 +119,13 @@ TEST_CASE(
                      << " runs undisturbed, in " << lost << " a turn was lost");
 }
 
-// Noise of one key over all of them, as of one coordinator's data directory. A client that vanishes has lost
-// its place: exactly those who were drawn are waited for.
+// All coordinators share one noise key, as in one data directory. A client that drops out has lost its place:
+// the round waits for exactly the drawn clients.
 TEST_CASE("kill loop: a private run ends when its budget is spent, and no kill gets it a round more, row 1") {
   const Setting setting{"private",
                         "[differential_privacy]\nkind = \"central\"\nnoise_multiplier = 2.0\nepsilon = 4.6\n",
                         3, 12, false};
-  constexpr std::size_t kAllowed = 4;  // five would cost 4.98
+  constexpr std::size_t kAllowed = 4;  // five releases would cost 4.98
   const auto finished = [&](WholeRun& whole) {
     whole.finish_anyhow();
     const auto rounds = whole.rounds();

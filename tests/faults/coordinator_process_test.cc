@@ -1,4 +1,5 @@
-// Signals to a coordinator in the middle of a run, another one beside it, and a calendar that jumps.
+// Signals to a coordinator in the middle of a run, a second coordinator in its directory, and a calendar that
+// jumps.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ using test::WholeRun;
 
 namespace {
 
-// Enough rounds to be in the middle of them.
+// Enough rounds for a fault in the middle.
 const Setting kProcessSetting{"fedavg", "", 2, 20};
 
 }  // namespace
@@ -33,7 +34,7 @@ TEST_CASE("signals: told to end in any phase a coordinator does within 10 s, and
     CHECK(whole.server->ends_within(10'000));
     CHECK(whole.server->wait() == 0);
     CHECK(contains(whole.server->log(), "the same command continues the run"));
-    whole.kill_clients();  // they were told to stay away for a while
+    whole.kill_clients();  // the coordinator told them to stay away for a while
     REQUIRE(whole.go_on());
     whole.start_clients();
     whole.check(expected);
@@ -90,7 +91,7 @@ TEST_CASE("clock: a calendar that jumps by hours and to 2040 changes nothing of 
   REQUIRE(whole.server->wait_for("round.started round=3"));
   set("@2040-01-01 00:00:00");
   whole.check(expected);
-  CHECK_MESSAGE(contains(whole.server_log(), "2040-01-01T"), whole.server_log());  // it did jump
+  CHECK_MESSAGE(contains(whole.server_log(), "2040-01-01T"), whole.server_log());  // the calendar has jumped
   CHECK_FALSE(contains(whole.server_log(), "reason=\"out of time\""));
   for (const auto& round : whole.rounds()) CHECK(round.wall_seconds < 60);
 }

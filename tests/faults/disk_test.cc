@@ -15,7 +15,7 @@ using test::OneClient;
 
 namespace {
 
-// A run in which the first of these calls of the client fails this way; the client's log.
+// Runs a client whose first of these calls fails with `error`; returns its log.
 std::string log_with(OneClient& example, const std::string& calls, const std::string& error) {
   std::string log;
   example.run_with([&] {
@@ -78,7 +78,7 @@ TEST_CASE("clock: a client whose calendar jumps by hours and to 2040 trains as e
     REQUIRE_MESSAGE(client.wait_for("update.accepted"), client.log());
     set("@2040-01-01 00:00:00");
     CHECK_MESSAGE(client.wait() == 0, client.log());
-    CHECK_MESSAGE(contains(client.log(), "2040-01-01T"), client.log());  // it did jump
+    CHECK_MESSAGE(contains(client.log(), "2040-01-01T"), client.log());  // the calendar has jumped
     CHECK(client.log().find("client.connected") == client.log().rfind("client.connected"));
   });
   CHECK(hashes == expected);

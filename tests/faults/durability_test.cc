@@ -1,5 +1,5 @@
-// What is on the disk before somebody is told so, read off the order of the system calls of a coordinator and
-// of a client: a power cut cannot be had in a test, but it takes nothing that was synced before.
+// Checks from the order of system calls what is durable before a coordinator or a client reports it. A test
+// cannot cut the power, but a power failure loses nothing that was synced before.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -19,15 +19,15 @@ using test::WholeRun;
 
 namespace {
 
-// A client of this strategy keeps something from task to task.
+// A strategy whose clients keep state from task to task.
 const Setting kSetting{"scaffold", "[strategy]\nkind = \"scaffold\"\n", 1, 2};
 
-// Where a chunk file's payload begins; before it is the name of what it holds.
+// The offset of a chunk file's payload; the name of its content comes before.
 constexpr std::size_t kPayload = 4096;
 
 std::string parent_of(const std::string& path) { return std::filesystem::path(path).parent_path(); }
 
-// A run of one client from its joining to its end, both programs under strace.
+// A run of one client from joining to the end, with both programs under strace.
 struct TracedRun {
   WholeRun whole{kSetting};
   learn::test::TemporaryDirectory traces;
@@ -58,12 +58,12 @@ struct TracedRun {
 };
 
 struct Verdict {
-  const SystemCall* received;  // the last bytes of the update
+  const SystemCall* received;  // received the last bytes of the update
   const SystemCall* sent;
 };
 
-// A coordinator asks for all chunks of so small an update at once: the first thing it says after the last one
-// has come is what became of it.
+// The coordinator requests all chunks of such a small update at once. The first message after the last chunk
+// is therefore the verdict.
 std::vector<Verdict> verdicts(const TracedRun& run, const Trace& trace) {
   std::vector<Verdict> all;
   const SystemCall* received = nullptr;
@@ -77,15 +77,15 @@ std::vector<Verdict> verdicts(const TracedRun& run, const Trace& trace) {
   return all;
 }
 
-// Whether the journal was written after one line, and that was durable before another.
+// Returns whether the journal was written after line `after` and durable before line `before`.
 bool recorded(const TracedRun& run, const Trace& trace, std::size_t after, std::size_t before) {
   const auto* entry = trace.first(
       after, [&](const SystemCall& call) { return call.is_write() && call.file == run.journal(); });
   return entry != nullptr && trace.durable(*entry, before);
 }
 
-// What took another's place: each must be whole on the disk before it has its name, and its name be there
-// before its writer does anything else. Not what nobody misses after a power cut.
+// Checks files that replace others: the content must be durable before the rename, and the new name before
+// the writer's next step. Files that a power failure may lose are exempt.
 std::set<std::string> check_replacements(const Trace& trace) {
   std::set<std::string> names;
   for (const SystemCall& call : trace.calls()) {
@@ -118,7 +118,7 @@ TEST_CASE("N1, durable: a coordinator has update, name and journal on the disk b
   for (const Verdict& verdict : verdicts(run, trace)) {
     CAPTURE(verdict.sent->begin);
     CHECK(trace.durable(*verdict.received, verdict.sent->begin));
-    // The journal never names what may still be lost.
+    // The journal never refers to data that could still be lost.
     const SystemCall* payload = trace.first_sync(verdict.received->file, verdict.received->end);
     CHECK((payload != nullptr && recorded(run, trace, payload->end, verdict.sent->begin)));
   }
@@ -142,7 +142,7 @@ TEST_CASE("N2, durable: a coordinator has models and checkpoint on the disk befo
     if (const SystemCall* bytes = trace.first_sync(call.file, call.end))
       synced = std::max(synced, bytes->end);
   }
-  CHECK(files.size() == 3);  // model, control variate, and what the next process needs
+  CHECK(files.size() == 3);  // model, control variate, and the state for the next process
   CHECK(recorded(run, trace, synced, handed_out->begin));
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("A1, durable: an enrolment is in the audit log, then in the book, befo
   const Trace trace = run.coordinator();
   const std::string log = (run.whole.data() / "audit.log").string();
   const std::string book = (run.whole.data() / "enrolment.db").string();
-  // The enrolment is the last thing that is recorded before the first one is let in.
+  // The enrolment is the last record before the first client is admitted.
   const auto* change = trace.last(std::numeric_limits<std::size_t>::max(), [&](const SystemCall& call) {
     return call.is_write() && call.file == book;
   });

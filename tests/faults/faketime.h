@@ -1,5 +1,4 @@
-// Programs that see another calendar than the machine's, by libfaketime. Only the calendar is changed; the
-// monotonic clock is not.
+// Programs with another calendar than the machine's, by libfaketime. The monotonic clock stays the same.
 #pragma once
 
 #include <filesystem>
@@ -11,9 +10,9 @@
 
 namespace fedge::test {
 
-// What to put before a program so that it sees another calendar; `setting` is a variable of libfaketime:
-// "FAKETIME=@2040-01-01 00:00:00", or "FAKETIME_TIMESTAMP_FILE=PATH" for one that changes. Without
-// libfaketime nothing, and the test case is skipped.
+// Returns the prefix of a command that gives a program another calendar. `setting` is a variable of
+// libfaketime: "FAKETIME=@2040-01-01 00:00:00", or "FAKETIME_TIMESTAMP_FILE=PATH" for a calendar that
+// changes. Without libfaketime, returns nothing and skips the test case.
 inline std::optional<std::vector<std::string>> faketime(const std::string& setting) {
   for (const auto& directory : std::filesystem::directory_iterator("/usr/lib")) {
     const auto library = directory.path() / "faketime" / "libfaketimeMT.so.1";

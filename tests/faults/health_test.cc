@@ -1,4 +1,4 @@
-// fedge-client status and doctor, as a user runs them.
+// fedge-client status and doctor as a user runs them.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -15,7 +15,7 @@ using test::Outcome;
 
 namespace {
 
-// The line of the table that begins with this.
+// Returns the line of the table that begins with this text.
 std::string line(const std::string& output, const std::string& begin) {
   const auto at = output.find(begin);
   if (at == std::string::npos) return "";
@@ -74,7 +74,7 @@ TEST_CASE("status: says what the daemon is doing, and what it did when it has en
     MESSAGE(running.output);
     CHECK(running.code == 0);
     CHECK(!contains(line(running.output, "daemon"), "not running"));
-    // A daemon that says that it is not connected: doctor does not say that this client can take part.
+    // If the daemon reports no connection, doctor does not claim that the client can take part.
     const auto file = example.state / "status.json";
     auto status = nlohmann::json::parse(*read_file(file, 1 << 20), nullptr, false);
     REQUIRE(status.is_object());
@@ -98,7 +98,7 @@ TEST_CASE("status: says what the daemon is doing, and what it did when it has en
   CHECK(json["daemon"]["accepted"] == 3);
   CHECK(json["daemon"]["last_update"]["round"] == 3);
   CHECK(json["daemon"]["last_update"]["verdict"] == "accepted");
-  // A status that is damaged, or from somebody else, is not believed and harms nothing.
+  // A status file that is damaged or was written by another program is ignored.
   REQUIRE(write_file_atomic(example.state / "status.json", "{\"link\": 7}"));
   CHECK(line(test::run(program + " status").output, "daemon") == "daemon        not running");
 }

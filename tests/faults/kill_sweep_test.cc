@@ -1,5 +1,5 @@
-// A client that is killed, or told to end, at its N-th write to the disk, started again, and left to finish:
-// the run must come to the very models of an undisturbed one. FEDGE_KILL_SWEEP=all tries every N, else a few.
+// Kills or stops a client at its N-th write to the disk, restarts it and lets the run finish: its models must
+// equal those of an undisturbed run. FEDGE_KILL_SWEEP=all tries every N, otherwise a few.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -21,7 +21,7 @@ struct Fault {
   std::string signal;  // KILL or TERM
 };
 
-// False if no thread came to that boundary.
+// Returns false if no thread reached the boundary.
 bool run_with_fault(const Fault& fault, const Boundary& at, const std::string& expected) {
   OneClient example(fault.strategy);
   bool hit = false;
@@ -32,8 +32,8 @@ bool run_with_fault(const Fault& fault, const Boundary& at, const std::string& e
     log = first.log();
     const bool finished = test::contains(log, "run.ended");
     hit = fault.signal == "KILL" ? code == 128 + SIGKILL : !finished;
-    // Among all boundaries are some before it listens to signals, and some where a second thread comes to its
-    // own call of that number while the client ends.
+    // Some of all boundaries come before the client handles signals. At others, a second thread reaches its
+    // own call with this number while the client ends.
     const bool well = code == 0 || (sweep_all() && code == 128 + SIGTERM);
     if (fault.signal == "TERM") CHECK_MESSAGE(well, log);
     if (finished) return;
@@ -52,7 +52,7 @@ void sweep(const Fault& fault, const std::vector<Boundary>& few) {
       CHECK_MESSAGE(run_with_fault(fault, at, expected), "no such boundary: " << at.call << " " << at.when);
     return;
   }
-  // What changes the disk, and what makes that durable.
+  // Calls that change the disk, and calls that make a change durable.
   for (const std::string call : {"pwrite64", "write", "fsync", "fdatasync", "rename", "unlink"}) {
     int when = 1;
     while (run_with_fault(fault, {call, when}, expected)) ++when;

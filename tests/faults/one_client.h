@@ -1,4 +1,4 @@
-// A short run with one real client and a real coordinator, with whatever happens to the client in between.
+// A short run with one real client and a real coordinator; the test disturbs the client.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ struct OneClient {
   WholeRun whole;
   std::filesystem::path state = whole.state_of(0);
   std::filesystem::path log = whole.log_of("client 0");
-  // A client that need not end by itself: it may have come back after the run has ended.
+  // The last client; it need not end by itself, because it may have reconnected after the end of the run.
   std::unique_ptr<LoggedProcess> last;
 
   explicit OneClient(const std::string& strategy) : whole(one_client(strategy)) {}
@@ -26,7 +26,7 @@ struct OneClient {
     return whole.client_command(0, std::move(before));
   }
 
-  // The hashes of the models of all rounds, once the coordinator has ended. `client` does whatever it takes.
+  // Runs `client`, waits for the coordinator and returns the hashes of the models of all rounds.
   std::string run_with(const std::function<void()>& client) {
     whole.make_tokens();
     whole.restart();
@@ -35,7 +35,7 @@ struct OneClient {
     client();
     CHECK_MESSAGE(whole.server->wait() == 0, whole.server->log());
     if (last) {
-      (void)last->wait_for("client.");  // from then on it can be told to end
+      (void)last->wait_for("client.");  // from here on it handles SIGTERM
       last->signal(SIGTERM);
       const int code = last->wait();
       const bool ended = contains(last->log(), "run.ended");  // then a signal ends it at once
@@ -45,7 +45,7 @@ struct OneClient {
     CHECK(whole.rounds().size() == 3);
     return whole.hashes();
   }
-  // Of each round, afterwards.
+  // Returns the completed clients of each round after the run.
   std::vector<std::size_t> completed() const {
     std::vector<std::size_t> all;
     for (const auto& round : whole.rounds()) all.push_back(round.clients_completed);
@@ -53,12 +53,12 @@ struct OneClient {
   }
 };
 
-// What keeps something from task to task.
+// Settings with which a client keeps state from task to task.
 inline const char* const kScaffold = "[strategy]\nkind = \"scaffold\"\n";
 inline const char* const kFeedback =
     "[compression]\nkind = \"top_k\"\nfraction = 0.05\nerror_feedback = true\n";
 
-// The hashes of such a run without a fault.
+// Returns the hashes of such a run without a fault.
 inline std::string undisturbed(const char* strategy) { return undisturbed(one_client(strategy)); }
 
 }  // namespace fedge::test

@@ -1,4 +1,4 @@
-// What a coordinator's database says of its first run, once the coordinator is gone.
+// Reads the first run from a coordinator's database after the coordinator has ended.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -17,8 +17,8 @@
 
 namespace fedge::test {
 
-// It is asked in a copy: what a dead coordinator's database needs is for the next coordinator to do. False if
-// there is none yet.
+// Returns whether the run has ended; false without a database. Works on a copy: the recovery of the database
+// is left to the next coordinator.
 inline bool run_has_ended(const std::filesystem::path& data_directory) {
   const TemporaryDirectory copy;
   for (const char* file : {"runs.db", "runs.db-wal"})
@@ -31,8 +31,9 @@ inline bool run_has_ended(const std::filesystem::path& data_directory) {
   return run && server::has_ended(run->status);
 }
 
-// How often the journal has each client's update of each round, without those it says are lost. One that came
-// to its end when its client had left is there, too, but counts for nothing. Reading it checks its chain.
+// Returns how often the journal contains each client's update of each round, without updates recorded as
+// lost. An upload that completed after its client had left is in the journal but does not count. Checks the
+// journal's chain.
 inline std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> stored_updates(
     const std::filesystem::path& data_directory) {
   using Engine = server::RunEngine;
@@ -63,7 +64,7 @@ inline std::map<std::pair<std::size_t, std::uint64_t>, std::size_t> stored_updat
   return counts;
 }
 
-// "ok", or what SQLite finds wrong.
+// Returns "ok" or the faults that SQLite finds.
 inline std::string integrity_of(const std::filesystem::path& data_directory) {
   sqlite3* handle = nullptr;
   REQUIRE(sqlite3_open_v2(server::run_store_path(data_directory).c_str(), &handle, SQLITE_OPEN_READWRITE,

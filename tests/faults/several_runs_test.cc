@@ -1,5 +1,5 @@
-// A coordinator that leads whatever runs are handed in, with real processes and an operator's commands: each
-// run comes to the models that it has alone, whatever happens to the others, to it and to the coordinator.
+// A coordinator that executes several submitted runs, with real processes and an operator's commands. Each
+// run gives the models that it gives alone, whatever happens to the other runs or to the coordinator.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t kClientsPerRun = 2;
 
-// Two that differ in what is kept from round to round, and one more.
+// Two runs that keep different state from round to round, and a third one.
 const std::vector<std::string> kScaffold = {"run.name=one", "strategy.kind=scaffold"};
 const std::vector<std::string> kAdam = {"run.name=two", "run.seed=6", "strategy.kind=fedadam"};
 
@@ -99,7 +99,7 @@ class Site {
     });
     REQUIRE_MESSAGE(contains(coordinator->log(), over), coordinator->log());
   }
-  // As `fedge run show` has it.
+  // Checks the state that `fedge run show` prints.
   bool is(int run, const std::string& state) const {
     return contains(said("run show " + std::to_string(run)), "\nstate      " + state + "\n");
   }
@@ -108,7 +108,7 @@ class Site {
     REQUIRE_MESSAGE(rounds, rounds.error().message);
     return *rounds;
   }
-  // The hashes of the models of all rounds.
+  // Returns the hashes of the models of all rounds.
   std::string hashes(int run) const {
     std::string all;
     for (const auto& round : rounds(run)) all += round.model_hash + " ";
@@ -124,7 +124,7 @@ class Site {
   test::FreePort port_;
 };
 
-// The models of a run that has a coordinator and clients to itself.
+// Returns the models of the run with its own coordinator and clients.
 std::string alone(const std::vector<std::string>& settings, int rounds = 4) {
   Site site(1, rounds);
   site.submit(settings);
@@ -150,7 +150,7 @@ TEST_CASE("runs: two at once come to the models that each has alone, N2") {
   site.wait_until_over(2);
   CHECK(site.hashes(1) == alone(kScaffold));
   CHECK(site.hashes(2) == alone(kAdam));
-  // Each has its own traffic, though they share the links: 7850 floats from each client, and a little.
+  // Each run counts its own traffic on the shared links: 7850 floats from each client, and a little more.
   for (const int run : {1, 2})
     for (const auto& round : site.rounds(run)) {
       CHECK(round.bytes_up > kClientsPerRun * 7850 * 4);
@@ -173,14 +173,14 @@ TEST_CASE("runs: the second waits for the first, also one that is handed in mean
   CHECK(site.is(1, "finished"));
   CHECK(site.hashes(1) == alone(kScaffold));
   CHECK(site.hashes(2) == alone(kAdam));
-  // The coordinator stays for whatever is handed in next.
+  // The coordinator stays for the next submitted run.
   site.submit(kScaffold);
   site.wait_until_over(3);
   CHECK(site.hashes(3) == site.hashes(1));
 }
 
 TEST_CASE("runs: paused, killed and resumed, a run comes to its models, and another goes on meanwhile, N2") {
-  constexpr int kRounds = 300;  // a wish is seen within a second
+  constexpr int kRounds = 300;  // a command takes effect within a second
   Site site(1, kRounds);
   site.submit(kScaffold);
   site.submit(kAdam);
@@ -220,7 +220,7 @@ TEST_CASE("kill loop: two runs at once come to the undisturbed models, N1 N4, ro
       site.coordinator->kill();
       site.start();
     }
-    // What had ended before is not said again.
+    // Runs that ended before are not reported again.
     for (const int run : {1, 2})
       if (!site.is(run, "finished")) site.wait_until_over(run);
     CHECK(site.hashes(1) == first);
@@ -234,7 +234,7 @@ TEST_CASE("runs: one that is stopped ends with the model of its last round, also
   site.submit(kScaffold);
   site.submit(kAdam);
   site.start();
-  CHECK(contains(site.said("run stop 2"), "run 2 is stopped"));  // has not begun: there is nothing to keep
+  CHECK(contains(site.said("run stop 2"), "run 2 is stopped"));  // not begun: it has no model to keep
   site.start_clients();
   site.wait_for("round.completed round=2");
   site.coordinator->signal(SIGTERM);
@@ -289,7 +289,7 @@ TEST_CASE(
   std::filesystem::rename(models, away);
   site.start();
   site.wait_for("run.start_failed");
-  site.submit(kAdam);  // is led meanwhile
+  site.submit(kAdam);  // executed meanwhile
   site.wait_until_over(2);
   CHECK(site.is(1, "paused"));
   CHECK(contains(site.said("run show 1"), "restore the data directory from a backup"));

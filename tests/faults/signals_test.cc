@@ -28,7 +28,7 @@ TEST_CASE("signals: a client whose log nobody reads any more goes on, row 64") {
   const std::string expected = test::undisturbed(test::kScaffold);
   OneClient example(test::kScaffold);
   const std::string hashes = example.run_with([&] {
-    // What it writes after that line is a SIGPIPE. The exit code is its own.
+    // After this line, writing to the log raises SIGPIPE. pipefail passes the client's exit code on.
     LoggedProcess client(
         example.client({"bash", "-o", "pipefail", "-c", "\"$@\" 2>&1 | sed /client.connected/q", "bash"}),
         example.log);

@@ -1,5 +1,5 @@
-// Ten thousand clients lose their coordinator at the same moment: the real ClientEngine and the real
-// ArrivalRate in virtual time, with a seed for each client.
+// Ten thousand clients lose their coordinator at the same time: the real ClientEngine and the real
+// ArrivalRate in virtual time, with a different seed for each client.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,9 +21,9 @@ constexpr std::size_t kClients = 10'000;
 
 struct StormOutcome {
   std::map<std::int64_t, std::size_t>
-      arrivals;  // Hellos that reach the coordinator, for each second since the loss
+      arrivals;  // Hellos that reach the coordinator, for each second after the loss
   std::map<std::int64_t, std::size_t> admitted;
-  std::vector<double> waited;  // of each client until it is back, in seconds, ascending
+  std::vector<double> waited;  // seconds until each client is admitted again, ascending
   std::size_t peak() const {
     std::size_t most = 0;
     for (const auto& [second, count] : arrivals) most = std::max(most, count);
@@ -36,13 +36,13 @@ struct StormOutcome {
 
 struct Storm {
   bool announced = false;  // the coordinator says goodbye
-  double away = 0;         // seconds until it is there again
+  double away = 0;         // seconds until it is back
 
   struct Due {
     Time at;
-    std::size_t order;  // ties
+    std::size_t order;  // breaks ties
     std::size_t client;
-    std::optional<ClientEngine::Input> input;  // none: its connection reaches the coordinator
+    std::optional<ClientEngine::Input> input;  // none: the client's connection reaches the coordinator
     bool operator<(const Due& other) const { return std::pair(other.at, other.order) < std::pair(at, order); }
   };
   std::vector<ClientEngine> engines = std::vector<ClientEngine>(kClients);
@@ -108,7 +108,7 @@ struct Storm {
   }
 };
 
-// In no second are more let in than the bucket holds and a second brings.
+// In each second, at most the bucket's size plus the rate of a second are admitted.
 void check_admitted(const StormOutcome& outcome) {
   for (const auto& [second, count] : outcome.admitted) CHECK(count <= 1000 + 200);
 }
@@ -116,23 +116,23 @@ void check_admitted(const StormOutcome& outcome) {
 }  // namespace
 
 TEST_CASE("storm: 10,000 clients told to come back do so evenly, row 57") {
-  // The window is 10,000 / 200 = 50 s: they come between 50 and 100 s, 200 a second, give or take five
+  // The window is 10,000 / 200 = 50 s: clients return between 50 and 100 s at 200 a second, within five
   // standard deviations of a count of 200.
   const StormOutcome outcome = Storm{.announced = true, .away = 5}.run();
   CHECK(outcome.waited.front() >= 50);
   CHECK(outcome.peak() <= 200 + 5 * 15);
   CHECK(outcome.back_after(0.99) <= 101);
-  CHECK(outcome.waited.back() <= 130);  // who is sent away once more
+  CHECK(outcome.waited.back() <= 130);  // clients that were deferred once more
   check_admitted(outcome);
 }
 
 TEST_CASE(
     "storm: 10,000 clients whose coordinator died for 30 s come back spread by their own back-off, row 57") {
   const StormOutcome outcome = Storm{.announced = false, .away = 30}.run();
-  // They are told to spread over (10,000 - 1,000) / 200 = 45 s; who fails draws again. Tries of n clients
-  // that draw from (0, 45 s] again and again come at n / 45 e^(t / 45) a second (renewals of a uniform time):
-  // 433 when it is there again. Of these 200 come in; the others are back a second or two later: 433 + 233,
-  // and five standard deviations.
+  // Clients are told to spread over (10,000 - 1,000) / 200 = 45 s; a client that fails draws again. Repeated
+  // draws of n clients from (0, 45 s] arrive at n / 45 e^(t / 45) a second (renewals of a uniform time): 433
+  // when the coordinator is back. 200 of them are admitted; the others return a second or two later: 433 +
+  // 233, and five standard deviations.
   CHECK(outcome.peak() <= 666 + 5 * 26);
   CHECK(outcome.back_after(0.99) <= 30 + 130);
   CHECK(outcome.waited.back() <= 30 + 200);
@@ -141,8 +141,8 @@ TEST_CASE(
 
 TEST_CASE("storm: after a cut of all links at once, without a word, no second is crowded, row 57") {
   const StormOutcome outcome = Storm{.announced = false, .away = 0}.run();
-  // 10,000 / 45 s in each second and five standard deviations. The bucket of 1000 holds the surplus of 22 a
-  // second just so: of the last ones a few are sent away for a moment.
+  // 10,000 / 45 s in each second, and five standard deviations. The bucket of 1000 just holds the surplus of
+  // 22 a second: a few of the last clients are deferred briefly.
   CHECK(outcome.peak() <= 222 + 5 * 15);
   CHECK(outcome.back_after(0.99) <= 45);
   CHECK(outcome.waited.back() <= 45 + 5);
@@ -155,7 +155,8 @@ TEST_CASE("arrivals: a burst comes in, the next ones are given places behind eac
   for (int i = 0; i < 3; ++i) CHECK(!rate.arrive(start));
   CHECK(to_seconds(*rate.arrive(start)) == doctest::Approx(0.1));
   CHECK(to_seconds(*rate.arrive(start)) == doctest::Approx(0.2));
-  CHECK(!rate.arrive(start + seconds(0.1)));  // one token is there again, and the line has moved by one
+  CHECK(!rate.arrive(start + seconds(0.1)));  // one token is available again, and the queue has advanced by
+                                              // one
   CHECK(to_seconds(*rate.arrive(start + seconds(0.1))) == doctest::Approx(0.2));
   for (int i = 0; i < 100; ++i) (void)rate.arrive(start + seconds(0.1));
   CHECK(*rate.arrive(start + seconds(0.1)) == seconds(2));

@@ -1,4 +1,4 @@
-// Faults that strace puts into a program's system calls.
+// Faults that strace injects into a program's system calls.
 #pragma once
 
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 namespace fedge::test {
 
-// Whether strace can be used; if not, the test case is skipped.
+// Returns whether strace works; if not, skips the test case.
 inline bool strace_works() {
   if (std::system("strace -o /dev/null true > /dev/null 2>&1") == 0) return true;
   if (std::system("command -v strace > /dev/null 2>&1") == 0)
@@ -19,14 +19,14 @@ inline bool strace_works() {
   return false;
 }
 
-// Whether a test shall try every boundary rather than a few.
+// Whether a test tries every boundary instead of a few.
 inline bool sweep_all() {
   const char* wanted = std::getenv("FEDGE_KILL_SWEEP");
   return wanted != nullptr && std::string(wanted) == "all";
 }
 
-// What to put before a program: of these calls (comma-separated) those that `fault` says fail as it says:
-// "signal=KILL:when=3", "error=EIO:when=1". Each thread's calls are counted by themselves.
+// Returns the prefix of a command in which `fault` applies to these calls (comma-separated):
+// "signal=KILL:when=3", "error=EIO:when=1". strace counts the calls of each thread separately.
 inline std::vector<std::string> strace(const std::string& calls, const std::string& fault) {
   return {"strace",
           "-f",
@@ -39,13 +39,13 @@ inline std::vector<std::string> strace(const std::string& calls, const std::stri
           "inject=" + calls + ":" + fault};
 }
 
-// A call that changes the disk or makes a change durable, by its name and number.
+// A call that changes the disk or makes a change durable: its name and number.
 struct Boundary {
   std::string call;
   int when = 1;
 };
 
-// What to put before a program that shall get this signal ("KILL") there.
+// Returns the prefix of a command that gets this signal ("KILL") at the boundary.
 inline std::vector<std::string> strace(const Boundary& at, const std::string& signal) {
   return strace(at.call, "signal=" + signal + ":when=" + std::to_string(at.when));
 }

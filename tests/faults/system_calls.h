@@ -1,5 +1,5 @@
-// What a program asked of the system, as strace saw it: which call began and ended before which other. The
-// order is the proof, no time is read. Calls are numbered by the lines of the trace.
+// A program's system calls as strace saw them: which call began and ended before which other. The proofs use
+// only the order, never times. Calls are numbered by the lines of the trace.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -19,8 +19,8 @@ namespace fedge::test {
 struct SystemCall {
   std::string thread;
   std::string name;
-  std::string file;                // of the descriptor it was given, or that openat() made
-  std::vector<std::string> paths;  // that it was given as text
+  std::string file;                // of the descriptor passed in, or returned by openat()
+  std::vector<std::string> paths;  // paths passed as text
   std::string flags;               // of openat()
   std::size_t offset = 0;          // of pwrite64()
   std::size_t begin = 0;
@@ -33,8 +33,8 @@ struct SystemCall {
   bool may_create() const { return name == "openat" && flags.find("O_CREAT") != std::string::npos; }
 };
 
-// Before the program. What it may do to a disk or say to a peer, each descriptor with its file; every
-// fdatasync takes a while, so that whoever does not wait for one is seen not to.
+// Returns the prefix of a command that traces disk writes and messages to peers, with the file of each
+// descriptor. Every fdatasync is delayed, so that a program that does not wait for it is detected.
 inline std::vector<std::string> strace_into(const std::filesystem::path& trace) {
   return {"strace", "-f",
           "-qq",    "-y",
@@ -44,7 +44,7 @@ inline std::vector<std::string> strace_into(const std::filesystem::path& trace) 
           "-e",     "inject=fdatasync:delay_enter=20ms"};
 }
 
-// "pwrite64(5</a/b>, ""..., 8, 0) = 8" without the number in front; none if the call failed.
+// Parses "pwrite64(5</a/b>, ""..., 8, 0) = 8", without the process id; none if the call failed.
 inline std::optional<SystemCall> parse_call(const std::string& text) {
   SystemCall call;
   const std::size_t open = text.find('(');
@@ -69,12 +69,12 @@ inline std::optional<SystemCall> parse_call(const std::string& text) {
 
 class Trace {
  public:
-  // Of programs that have ended. A call that another thread's came in between of has two lines.
+  // Reads the trace of a program that has ended. A call that another thread's call interrupted has two lines.
   explicit Trace(const std::filesystem::path& file) {
     const auto text = read_file(file, 64 << 20);
     REQUIRE_MESSAGE(text, text.error().message);
     std::istringstream lines(*text);
-    std::map<std::string, std::pair<std::size_t, std::string>> unfinished;  // of each thread
+    std::map<std::string, std::pair<std::size_t, std::string>> unfinished;  // by thread
     std::size_t number = 0;
     for (std::string line; std::getline(lines, line); ++number) {
       const std::size_t space = line.find(' ');
@@ -103,14 +103,14 @@ class Trace {
 
   const std::vector<SystemCall>& calls() const { return calls_; }
 
-  // The first call like this that begins after that line.
+  // Returns the first matching call that begins after the line `after`.
   template <class Predicate>
   const SystemCall* first(std::size_t after, const Predicate& wanted) const {
     const auto found = std::ranges::find_if(
         calls_, [&](const SystemCall& call) { return call.begin > after && wanted(call); });
     return found == calls_.end() ? nullptr : &*found;
   }
-  // The last one that ends before that line.
+  // Returns the last matching call that ends before the line `before`.
   template <class Predicate>
   const SystemCall* last(std::size_t before, const Predicate& wanted) const {
     const SystemCall* found = nullptr;
@@ -124,8 +124,7 @@ class Trace {
   const SystemCall* first_send(std::size_t after) const {
     return first(after, [](const SystemCall& call) { return call.is_send(); });
   }
-  // Whether what had been written to the file when this call ended was on the disk before that line, and so
-  // was its name.
+  // Returns whether the file's content at the end of this write, and its name, were durable before the line.
   bool durable(const SystemCall& write, std::size_t before) const {
     const SystemCall* bytes = first_sync(write.file, write.end);
     return bytes != nullptr && bytes->end < before && linked(write.file, before);

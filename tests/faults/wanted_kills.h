@@ -1,5 +1,5 @@
-// How often a kill loop kills, and when: the six settings of a single run share FEDGE_KILLS, and the loop
-// with two runs kills as often as each of them; FEDGE_KILL_SEED draws the moments.
+// The number and seed of a kill loop's kills. The six settings of a single run share FEDGE_KILLS, and the
+// loop with two runs kills as often as each of them. FEDGE_KILL_SEED draws the times.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// A run from its beginning to its end by real processes, which a test disturbs, and what must hold of it
-// afterwards: nothing acknowledged is lost or counted twice, the files are whole, nothing lies about.
+// A whole run of real processes, which a test disturbs, and its invariants at the end: no acknowledged update
+// is lost or counted twice, the files are valid, and no temporary files remain.
 #pragma once
 
 #include <map>
@@ -24,10 +24,10 @@ namespace fedge::test {
 
 struct Setting {
   const char* name;
-  std::string strategy;  // of the run file
+  std::string strategy;  // section of the run file
   std::size_t clients = 2;
   std::size_t rounds = 2;
-  bool clients_die = true;  // an asynchronous run gives a client that was cut off another task
+  bool clients_die = true;  // false if an asynchronous run would give a disconnected client another task
 };
 
 class WholeRun {
@@ -64,25 +64,25 @@ class WholeRun {
     server.reset();
     server = std::make_unique<LoggedProcess>(command(std::move(before)), log_of("coordinator"));
   }
-  // One that must come up.
+  // Restarts the coordinator, which must start.
   void restart() {
     start();
     if (server->wait_for("coordinator.listening")) return;
     FAIL("exit code " << server->wait() << ": " << server_log());
   }
-  // After the coordinator is gone: the next one goes on with the run. False if there is nothing to go on
-  // with, as the last one has ended the run: the next one would begin another.
+  // After the coordinator's end: restarts it, and it continues the run. Returns false if the run has ended: a
+  // new coordinator would start another run.
   bool go_on() {
     over_ = run_has_ended(data());
     if (!over_) restart();
     return !over_;
   }
-  // Before anything else: the coordinator has the noise of other runs that are told so.
+  // Call first: gives the coordinator the noise key of the other runs.
   void keep_noise_key() const {
     std::filesystem::create_directory(data());
     REQUIRE(store_key(SecretKey::from_seed(Digest{7}), data() / "noise.key"));
   }
-  // Before any coordinator, so that even its first writes may be disturbed.
+  // Call before any coordinator starts, so that even its first writes can be disturbed.
   void make_tokens() {
     const Outcome made = run("fedge token create --data-dir " + data().string() + " --address " + address_ +
                              " --count " + std::to_string(setting.clients));
@@ -117,7 +117,8 @@ class WholeRun {
     (void)server->wait_for("coordinator.listening");
     start_clients();
   }
-  // Begins undisturbed and has taken up its work: a client that finds nobody before it has joined ends.
+  // Starts undisturbed and waits until the run has begun: a client that finds no coordinator before it has
+  // joined ends.
   void begin_well() {
     make_tokens();
     restart();
@@ -130,7 +131,7 @@ class WholeRun {
     REQUIRE_MESSAGE(all, all.error().message);
     return *all;
   }
-  // The hashes of the models of all rounds.
+  // Returns the hashes of the models of all rounds.
   std::string hashes() const {
     std::string all;
     for (const auto& round : rounds()) all += round.model_hash + " ";
@@ -154,7 +155,7 @@ class WholeRun {
     const auto text = read_file(log_of("coordinator"), 64 << 20);
     return text ? *text : text.error().message;
   }
-  // Of each client the rounds in which it was told that its update is accepted.
+  // Returns for each client the rounds whose updates were acknowledged.
   std::map<std::size_t, std::set<std::uint64_t>> acknowledged() const {
     std::map<std::size_t, std::set<std::uint64_t>> all;
     static const std::regex said("update\\.accepted round=([0-9]+)");
@@ -166,14 +167,14 @@ class WholeRun {
     }
     return all;
   }
-  // Waits until the coordinator has ended with the run, and ends the clients.
+  // Waits for the coordinator's end and stops the clients.
   void finish_anyhow() {
     const int code = server->wait();
     if (!over_) CHECK_MESSAGE(code == 0, server_log());
     CHECK(run_has_ended(data()));
     kill_clients();
   }
-  // Once the coordinator has ended: N1, N4, whole files. `expected`: the undisturbed hashes.
+  // Checks N1, N4 and the files after the coordinator's end. `expected`: the undisturbed hashes.
   void check(const std::string& expected) {
     finish_anyhow();
     CHECK_MESSAGE(hashes() == expected, server_log());
@@ -210,10 +211,10 @@ class WholeRun {
   FreePort port_;
   std::string address_;
   std::vector<std::string> tokens_;
-  bool over_ = false;  // the run had ended when the coordinator was ended
+  bool over_ = false;  // the run had ended when the coordinator ended
 };
 
-// The hashes of the same run without a fault.
+// Returns the hashes of the same run without a fault.
 inline std::string undisturbed(const Setting& setting) {
   WholeRun calm(setting);
   calm.begin_well();

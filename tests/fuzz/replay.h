@@ -1,4 +1,5 @@
-// Feeds every file of a fuzz target's corpus to the target's function, whole and cut, as the unit tests do.
+// Feeds every file of a fuzz target's corpus to the target's function, whole and truncated, as the unit tests
+// do.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -12,9 +13,9 @@
 
 namespace fedge::fuzz {
 
-enum class Cuts { kEvery, kNone };  // also each beginning of a file, or the files alone
+enum class Cuts { kEvery, kNone };  // kEvery: also every prefix of a file
 
-// How many files there were.
+// Returns the number of files.
 inline int replay(const char* corpus, void (*feed)(std::span<const std::byte>), Cuts cuts = Cuts::kEvery) {
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(FEDGE_SOURCE_DIR) /

@@ -1,5 +1,5 @@
-// Who may connect, as an operator and a user meet it: the programs, their files, and that no secret is left
-// anywhere but in its own file.
+// Admission as an operator and a user see it: the programs and their files. No secret may appear outside its
+// own file.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -67,7 +67,7 @@ std::string from_hex(const std::string& text) {
   return bytes;
 }
 
-// As it is, in hexadecimal, and in base64 wherever in a longer text it may stand.
+// Adds the secret as it is, in hexadecimal, and in base64 at each offset within a longer text.
 void add_forms(const std::string& secret, std::vector<std::string>& needles) {
   needles.push_back(secret);
   needles.push_back(to_hex(secret, "0123456789abcdef"));
@@ -79,7 +79,7 @@ void add_forms(const std::string& secret, std::vector<std::string>& needles) {
     }
 }
 
-// A secret that is written in hexadecimal.
+// The forms of a secret that is written in hexadecimal.
 std::vector<std::string> forms_of(const std::string& hex) {
   std::vector<std::string> needles;
   add_forms(hex, needles);
@@ -92,7 +92,7 @@ bool holds(const std::string& text, const std::vector<std::string>& needles) {
                      [&](const std::string& needle) { return text.find(needle) != std::string::npos; });
 }
 
-// The files under a directory, the key files themselves left out, that hold one of these.
+// Returns the files under a directory, except the key files, that contain one of the needles.
 std::vector<std::string> found_in(const std::filesystem::path& directory,
                                   const std::vector<std::string>& needles, std::size_t& scanned) {
   std::vector<std::string> found;
@@ -110,7 +110,7 @@ std::string seed_of(const std::filesystem::path& key_file) {
   return text->substr(text->find(' ') + 1, 64);
 }
 
-// What an operator has: a data directory and the tools.
+// An operator's environment: a data directory and the tools.
 struct AccessSite {
   TemporaryDirectory root;
   std::string data() const { return (root.path() / "coordinator").string(); }
@@ -124,7 +124,7 @@ struct AccessSite {
   }
 };
 
-// A federation of real programs whose every trace is under one directory.
+// A federation of real programs that leaves all traces under one directory.
 struct WatchedSite : AccessSite {
   TemporaryDirectory dataset;
   TemporaryDirectory secrets;  // the users' own token files
@@ -162,7 +162,7 @@ std::string secret_of(const std::string& token) {
   return parsed->secret;
 }
 
-// Sends the secret in ways that no client does: outside TLS, and in a frame that is none.
+// Sends the secret as no client does: outside TLS, and in an invalid frame.
 void misuse(const protocol::JoinToken& token) {
   boost::asio::io_context io;
   const auto& address = token.addresses.front();
@@ -174,7 +174,7 @@ void misuse(const protocol::JoinToken& token) {
   auto plain = dial();
   boost::asio::write(plain, boost::asio::buffer("GET /?token=" + token.secret + " HTTP/1.1\r\n\r\n"));
   std::string broken = protocol::encode_frame(protocol::Hello{.software = "test", .token = token.secret});
-  broken[6] = 1;  // a flag that there is not
+  broken[6] = 1;  // an undefined flag
   std::string foreign = broken;
   foreign[0] = 'X';
   for (const std::string& frame : {broken, foreign}) {
@@ -196,7 +196,7 @@ TEST_CASE("A4 row 46: canary: no token secret and no key is found anywhere but i
   for (const std::string& token : tokens) site.keep_secret(secret_of(token));
   auto parsed = *protocol::parse_join_token(tokens[0]);
 
-  // The first client's token is an argument: no longer once it has been read.
+  // The first client's token is an argument, which the program overwrites after reading it.
   LoggedProcess first(site.client("first", {"run", "--once", "--token", tokens[0]}), site.at("first.log"));
   REQUIRE_MESSAGE(first.wait_for("client.connected"), first.log());
   CHECK(read_file(first.in_proc("cmdline"), kLarge)->find("xxxxxxxx") != std::string::npos);
@@ -208,7 +208,7 @@ TEST_CASE("A4 row 46: canary: no token secret and no key is found anywhere but i
     CHECK(read_file(program->in_proc("limits"), kLarge)
               ->find("Max core file size        0                    0 ") != std::string::npos);
   }
-  // Errors: a wrong token, a revoked client, a used token, bytes that are no frame.
+  // Errors: a wrong token, a revoked client, a used token, invalid frames.
   parsed.secret = std::string(64, 'd');
   site.keep_secret(parsed.secret);
   const std::string wrong = encode_join_token(parsed);
@@ -247,17 +247,17 @@ TEST_CASE("A4 row 46: other programs of the same user cannot look into the memor
   const TemporaryDirectory directory;
   std::filesystem::permissions(directory.path(), std::filesystem::perms::all);
   const auto at = [&](const char* name) { return (directory.path() / name).string(); };
-  // Root may look everywhere: there it is another user's.
+  // Root may read everything: as root, start the client as another user.
   const std::string as = ::geteuid() == 0 ? "setpriv --reuid 65534 --regid 65534 --clear-groups " : "";
   std::filesystem::copy_file(FEDGE_BINARY_DIR "/fedge-client", at("fedge-client"));
-  // It waits for a token, which never comes.
+  // The client waits for a token that never comes.
   REQUIRE(::mkfifo(at("never").c_str(), 0666) == 0);
   std::filesystem::permissions(at("never"), std::filesystem::perms::all);
   LoggedProcess client({"sh", "-c",
                         "exec " + as + at("fedge-client") + " --state-dir " + at("state") +
                             " join --token-file - <> " + at("never")},
                        at("log"));
-  // What the kernel gives out of a process's memory belongs to root once it is protected.
+  // Files in /proc that expose a process's memory belong to root once it is protected.
   const auto owner = [&] {
     struct stat status {};
     return ::stat(client.in_proc("environ").c_str(), &status) == 0 ? std::optional(status.st_uid)
@@ -411,7 +411,7 @@ TEST_CASE("row 2: access: killed at any write, sync or rename, a revocation is r
       const int status = LoggedProcess(command, site.root.path() / "log").wait();
       CAPTURE(std::string(call));
       CAPTURE(when);
-      if (status == 0) break;  // there are not so many
+      if (status == 0) break;  // it makes fewer such calls
       ++killed;
       const auto book = server::Enrolment(copy).read();
       REQUIRE(book);
@@ -422,7 +422,7 @@ TEST_CASE("row 2: access: killed at any write, sync or rename, a revocation is r
       const bool holds = book->tokens[0].revoked;
       CHECK((!holds || entries == 1));
       if (!holds && entries == 1) ++recorded_alone;
-      // Whatever is left behind, the next one mends it and gets its way.
+      // The next command repairs what was left and succeeds.
       CHECK(test::run("fedge client revoke 0 --data-dir " + copy).code == 0);
       CHECK(server::AuditLog(copy).verify());
       CHECK(server::Enrolment(copy).read()->tokens[0].revoked);
@@ -440,7 +440,7 @@ TEST_CASE("coordinator config: --check-config judges a file, and options on the 
   CHECK(test::run(program + " --set run.rounds=3").code == 2);
   CHECK(test::run("fedge-coordinator --run x.toml").output.find("the data directory is missing") !=
         std::string::npos);
-  // It makes its key before it finds that the data set is not there.
+  // The key is created before the missing data set is noticed.
   const std::string no_data =
       program + " --run " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=/nonexistent";
   const auto other = site.root.path() / "other";

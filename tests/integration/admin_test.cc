@@ -1,4 +1,4 @@
-// The admin pages of a coordinator that leads a run, as Prometheus, a supervisor and strangers ask for them.
+// The admin pages of a coordinator with a run, as Prometheus, a supervisor and strangers request them.
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <memory>
@@ -30,12 +30,12 @@ struct WatchedRun {
   test::TemporaryDirectory data;
   test::TemporaryDirectory out;
   std::filesystem::path directory = out.path() / "coordinator";
-  std::string secret;  // that the client joined with
+  std::string secret;  // the client's join secret
   boost::asio::io_context io;
   std::unique_ptr<client::Daemon> daemon;
   std::unique_ptr<CoordinatorProcess> coordinator;
 
-  // More rounds than a test takes, if it does not say otherwise.
+  // More rounds than a test takes, unless it sets another number.
   explicit WatchedRun(int rounds = 100'000) {
     test::write_tiny_dataset(data);
     coordinator = std::make_unique<CoordinatorProcess>(
@@ -71,7 +71,7 @@ struct WatchedRun {
     daemon = std::move(*created);
     daemon->start();
   }
-  // The client works until so many rounds have ended.
+  // Runs until this many rounds have ended.
   void run_rounds(double rounds) {
     while (*scrape().value("fedge_rounds_total") < rounds) io.run_one_for(std::chrono::milliseconds(20));
   }
@@ -118,7 +118,7 @@ TEST_CASE("admin pages: a coordinator's metrics are those of its results") {
   CHECK(scrape.value("fedge_updates_accepted_total") == updates);
   CHECK(scrape.value("fedge_round_duration_seconds_sum") == doctest::Approx(round.wall_seconds));
 
-  // Row 46: what is a secret, or says who somebody is.
+  // Row 46: secrets and data that identify a person.
   CHECK(page.find(watched.secret) == std::string::npos);
   const auto book = server::Enrolment(watched.directory).read();
   REQUIRE(book);

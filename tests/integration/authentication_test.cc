@@ -1,4 +1,4 @@
-// Who may say what to a coordinator: every message type from every kind of peer, from one table.
+// Permissions of peers at a coordinator: every message type from every kind of peer, from one table.
 #include <doctest/doctest.h>
 
 #include <boost/asio/ip/tcp.hpp>
@@ -24,7 +24,7 @@ constexpr Identity kIdentities[] = {Identity::kUnknown, Identity::kPending, Iden
 struct Row {
   MessageType type;
   std::string frame;
-  // What becomes of a connection whose Hello has been accepted: open, or closed with this in the reason.
+  // The outcome after an accepted Hello: open, or closed with this text in the reason.
   std::string after_hello;
 };
 
@@ -54,7 +54,7 @@ std::vector<Row> table() {
   std::vector<Row> rows = {
       {MessageType::kHello, "", unexpected("hello")},
       {MessageType::kWelcome, "", unexpected("welcome")},
-      {MessageType::kGoodbye, "", kOpen},  // closing is the sender's to do
+      {MessageType::kGoodbye, "", kOpen},  // the sender closes the connection
       {MessageType::kPing, "", kOpen},
       {MessageType::kPong, "", kOpen},
       {MessageType::kChunkRequest, "", kOpen},  // answered with chunk_refused
@@ -62,7 +62,7 @@ std::vector<Row> table() {
       {MessageType::kChunkRefused, "", "is not being fetched"},
       {MessageType::kRunDescription, "", unexpected("run_description")},
       {MessageType::kTrainRequest, "", unexpected("train_request")},
-      {MessageType::kUpdateOffer, "", kOpen},  // of another run: refused, or not heeded
+      {MessageType::kUpdateOffer, "", kOpen},  // of another run: refused or ignored
       {MessageType::kTaskFailed, "", kOpen},
       {MessageType::kUpdateVerdict, "", unexpected("update_verdict")},
       {MessageType::kCancelTask, "", unexpected("cancel_task")},
@@ -71,10 +71,10 @@ std::vector<Row> table() {
       {MessageType::kPublishRecord, "", kOpen},
       {MessageType::kSwarmMembers, "", unexpected("swarm_members")},
       {MessageType::kServerlessUpdate, "", unexpected("serverless_update")},
-      {MessageType::kUpdateHeld, "", kOpen},  // of no round that there is: not heeded
+      {MessageType::kUpdateHeld, "", kOpen},  // of an unknown round: ignored
       {MessageType::kAggregateUpdates, "", unexpected("aggregate_updates")},
       {MessageType::kAggregateMade, "", kOpen},
-      {MessageType::kChunksHeld, "", kOpen},  // of an object that is not exchanged: not heeded
+      {MessageType::kChunksHeld, "", kOpen},  // of an object that is not exchanged: ignored
       {MessageType::kChunksAdded, "", kOpen},
       {MessageType::kSwarmState, "", kOpen},
       {MessageType::kChunkCancelled, "", kOpen},
@@ -102,7 +102,7 @@ protocol::RawPeer dial(Federation& f, const std::shared_ptr<protocol::TlsIdentit
   return protocol::RawPeer(protocol::TlsStream::connecting(std::move(socket), identity, f.coordinator_key));
 }
 
-// Lets both sides act until `happened`.
+// Runs both sides until `happened`.
 void drive(Federation& f, protocol::RawPeer& peer, const std::function<bool()>& happened) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!happened() && std::chrono::steady_clock::now() < limit) {
@@ -112,9 +112,9 @@ void drive(Federation& f, protocol::RawPeer& peer, const std::function<bool()>& 
   REQUIRE(happened());
 }
 
-// A federation that waits for more clients than come, so that nothing happens but what peers cause.
+// A federation that waits for more clients than connect: only peers cause events.
 struct Door {
-  // One address and one key come again and again here.
+  // One address and one key connect repeatedly in this test.
   Federation f{3, {"run.wait_for_clients=3"}, {.per_client = 100}, {.max_unauthorised_per_address = 250}};
   std::map<Identity, std::shared_ptr<protocol::TlsIdentity>> identities;
 
@@ -132,8 +132,8 @@ struct Door {
     }
   }
   protocol::RawPeer connect(Identity identity) { return dial(f, identities.at(identity)); }
-  // What is there for everybody to see: who is enrolled, and every file, but for the journal, which notes a
-  // second later who has come and gone.
+  // The visible state: the enrolled clients, and every file except the journal, which records connects and
+  // disconnects a second later.
   std::map<std::string, std::string> state() const {
     std::map<std::string, std::string> files;
     for (const auto& entry :
@@ -144,7 +144,7 @@ struct Door {
   }
 };
 
-// The word that ends the connection, for a peer that begins with this message.
+// The reason that closes the connection of a peer that begins with this message.
 std::string first_word(const Row& row, Identity identity) {
   const std::string name = protocol::name_of(row.type);
   if (row.type > MessageType::kGoodbye) return name + " came before the peer was authorised";
@@ -241,7 +241,7 @@ TEST_CASE("A2 row 37: who sends another's offer, byte for byte, sends its own") 
   const auto offer = one.offer(one.zero_update());
   two.send_update(offer, one.zero_update());
   CHECK(two.verdict->accepted);
-  CHECK_FALSE(one.verdict);  // its own task is open still
+  CHECK_FALSE(one.verdict);  // its own task is still open
   one.send_update(offer, one.zero_update());
   CHECK(one.verdict->accepted);
   f.run_to_the_end();
@@ -291,7 +291,7 @@ TEST_CASE(
   HostilePeer guesser(f);
   for (int i = 0; i < 5; ++i) guesser.greet("0123456789abcdef0123456789abcde" + std::to_string(i));
   CHECK(f.count("client.blocked") == 1);
-  CHECK(f.count("client.refused") == 1);  // one line a minute and address
+  CHECK(f.count("client.refused") == 1);  // one line per minute and address
   const std::string secret = f.token();
   for (int i = 0; i < 3; ++i) {
     guesser.greet(secret);
@@ -301,9 +301,9 @@ TEST_CASE(
           "the coordinator refused the connection: too many wrong join tokens came from this address; try "
           "again in a minute");
   }
-  CHECK(f.count("client.refused") == 1);  // a flood of attempts is no flood of lines
+  CHECK(f.count("client.refused") == 1);  // a flood of attempts does not flood the log
   CHECK(f.enrolment().read()->clients.empty());
-  // Whoever is enrolled comes in from there as before.
+  // An enrolled client is still admitted from the same address.
   f.add_client();
   f.run_until([&] { return f.reported("client.connected"); });
 }
@@ -370,7 +370,7 @@ TEST_CASE("A1: a client that was revoked since it connected gets no more work, h
   auto two = dial(f, *protocol::make_tls_identity(key));
   two.write(hello());
   drive(f, two, [&] { return two.count(MessageType::kRunDescription) == 1; });
-  // Both are connected; the round begins with the second one's answer.
+  // Both are connected; the second answer starts the round.
   REQUIRE(f.enrolment().revoke((*one.answer)->client));
   two.write(protocol::encode_frame(protocol::RunAnswer{f.run.id, true, SampleCount(4), {}, {}}));
   drive(f, two, [&] { return one.closed; });
@@ -389,7 +389,7 @@ TEST_CASE(
   auto two = dial(f, *protocol::make_tls_identity(key));
   two.write(hello() + protocol::encode_frame(protocol::RunAnswer{f.run.id, true, SampleCount(4), {}, {}}));
   drive(f, two, [&] { return one.task && two.count(MessageType::kTrainRequest) == 1; });
-  // The offer is made and taken up, but the chunks never come.
+  // The offer is accepted, but the chunks never arrive.
   two.write(protocol::encode_frame(one.offer(one.zero_update())));
   drive(f, two, [&] { return two.count(MessageType::kChunkRequest) == 1; });
   REQUIRE(f.enrolment().revoke(ClientId(1)));

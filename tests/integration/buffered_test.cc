@@ -1,4 +1,4 @@
-// Asynchronous runs (FedBuff) over real links: nobody waits for the slow, and the dead are not missed.
+// Asynchronous runs (FedBuff) over real links: they do not wait for stragglers or dropouts.
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -15,7 +15,7 @@ using test::HostilePeer;
 
 namespace {
 
-// `fedge-client` as a user starts it; what still runs at the end is killed.
+// `fedge-client` as a user starts it; the destructor kills it if it still runs.
 class ClientProcess {
  public:
   explicit ClientProcess(const std::filesystem::path& state) : log_(state / "log") {
@@ -36,12 +36,12 @@ class ClientProcess {
   ClientProcess(const ClientProcess&) = delete;
   ClientProcess& operator=(const ClientProcess&) = delete;
 
-  // When this returns its sockets are closed.
+  // Kills the client; afterwards its sockets are closed.
   void kill() {
     ::kill(pid_, SIGKILL);
     wait();
   }
-  // Its exit code, or 128 and the signal that ended it.
+  // Returns the exit code, or 128 plus the signal that ended it.
   int wait() {
     int status = 0;
     REQUIRE(::waitpid(pid_, &status, 0) == pid_);
@@ -58,7 +58,7 @@ class ClientProcess {
   pid_t pid_ = 0;
 };
 
-// As far as the events from the one on that contains `text`.
+// Returns the events from the first one that contains `text`.
 std::vector<std::string> since(const Federation& f, const std::string& text) {
   const auto first = std::find_if(f.events.begin(), f.events.end(), [&](const std::string& event) {
     return event.find(text) != std::string::npos;
@@ -96,14 +96,14 @@ TEST_CASE("fedbuff: the model moves without the slow client, whose update then c
   const auto offer = slow.offer(update);
   f.run_until([&] { return f.rounds.size() == 2; });
   CHECK(!f.reported("update.buffered client=2"));
-  // Without the others the model stays where it is: what they had not handed in yet is lost with them.
+  // Without the others the model does not move: their unsubmitted updates are lost.
   f.stop_client(0);
   f.stop_client(1);
   f.run_until([&] { return f.count("client.disconnected") == 2; });
   slow.send_update(offer, update);
   CHECK_MESSAGE(slow.verdict->accepted, slow.verdict->reason);
   CHECK(f.reported("update.buffered client=2 task=1 staleness=2"));
-  slow.wait_for_task(2);  // on the model as it is now, and it will not do it
+  slow.wait_for_task(2);  // from the current model; it never delivers this one
   f.start_client(0);
   f.run_to_the_end();
   check_moves(f, 4, 2);
@@ -111,7 +111,7 @@ TEST_CASE("fedbuff: the model moves without the slow client, whose update then c
   f.run_until([&] { return slow.closed; });
   CHECK(slow.ended);
   f.io.run_for(std::chrono::seconds(20));
-  CHECK(f.io.stopped());  // everybody has ended, nothing is left to wait for
+  CHECK(f.io.stopped());  // all have ended, and no work is pending
 }
 
 TEST_CASE("fedbuff: an update staler than the bound is refused by name, and its client gets a fresh task") {
@@ -137,7 +137,7 @@ TEST_CASE("fedbuff: an update staler than the bound is refused by name, and its 
   CHECK_MESSAGE(slow.verdict->accepted, slow.verdict->reason);
   f.run_to_the_end();
   REQUIRE(f.rounds.size() == 3);
-  CHECK(f.rounds[2].model_hash == f.rounds[1].model_hash);  // moved by zeros
+  CHECK(f.rounds[2].model_hash == f.rounds[1].model_hash);  // moved by an update of zeros
 }
 
 TEST_CASE("fedbuff: a client process killed in the middle is not missed") {
@@ -147,7 +147,7 @@ TEST_CASE("fedbuff: a client process killed in the middle is not missed") {
   f.run_until([&] { return f.reported("client.connected client=0"); });
   ClientProcess survivor(f.enrol("survivor"));
   f.run_until([&] { return f.rounds.size() == 1; });
-  // Both have work: the coordinator has just handed it to everybody, and handles nothing while this blocks.
+  // Both have tasks: the coordinator has just assigned them and handles nothing while this call blocks.
   victim.kill();
   const std::string lost = "client.dropped client=0 reason=\"connection lost\"";
   f.run_until([&] { return f.reported(lost); });

@@ -1,4 +1,4 @@
-// The coordinator program as a process of its own, as a user starts it with a run file.
+// The coordinator program as a child process, started with a run file as a user does.
 #pragma once
 
 #include <string>
@@ -11,14 +11,14 @@ namespace fedge::test {
 class CoordinatorProcess : public LoggedProcess {
  public:
   struct Options {
-    std::filesystem::path directory;  // its data directory; its log is beside it
+    std::filesystem::path directory;  // data directory; the log is beside it
     std::filesystem::path results;
     std::filesystem::path run_file = FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml";
-    std::vector<std::string> settings;  // on top of the run file
+    std::vector<std::string> settings;  // added to the run file
     std::string listen = "127.0.0.1:0";
     std::vector<std::string> more = {};
   };
-  // Returns once it listens; address() is where.
+  // Returns once the coordinator listens; address() returns its address.
   explicit CoordinatorProcess(const Options& options)
       : LoggedProcess(command(options), options.directory.string() + ".log") {
     REQUIRE_MESSAGE(wait_for("coordinator.listening"), log());

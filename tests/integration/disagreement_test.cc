@@ -27,8 +27,8 @@ Hashes track(const Federation& federation, const std::vector<std::string>& exclu
 const std::vector<std::string> kApart = {
     "run.rounds=3", "tracks.disagreement=[{ kind = \"inbound\", clients = [\"0\"], against = [\"3\"] }]"};
 
-// Three honest clients, and one that sends this value for every parameter. Its part of each round comes
-// first: the turn of the model that it may train.
+// Three honest clients, and one that sends this value for every parameter. The first track phase of each
+// round is that of the model it may train.
 struct Attacked {
   Attacked(const std::vector<std::string>& settings, float value) : federation(4, settings) {
     for (int i = 0; i < 3; ++i) federation.add_client();
@@ -95,7 +95,7 @@ TEST_CASE("an update for one track cannot be handed in for another") {
   CHECK(peer.verdict->reason.find("round 1 is not training track 1 at present") != std::string::npos);
   peer.send_update(peer.offer(update), update);
   CHECK(peer.verdict->accepted);
-  // The other track's turn comes, and it has no part in it.
+  // The other track's phase follows, without this client.
   federation.run_until([&] { return !federation.rounds.empty(); });
   CHECK(federation.rounds[0].tracks[1].clients_completed == 3);
 }
@@ -169,7 +169,7 @@ TEST_CASE("policy file: where secure sums alone hide updates, nobody is left out
   REQUIRE_FALSE(added);
   CHECK(added.error().message.find("unless the run uses secure aggregation without enough client noise") !=
         std::string::npos);
-  // Nor does a file that somebody puts there.
+  // A file that another program puts there has no effect either.
   REQUIRE(write_file_atomic(federation.run_directory() / "policy.toml",
                             "clients = 3\n[[disagreement]]\nkind = \"full\"\nclients = [\"1\"]\n"));
   for (int i = 0; i < 3; ++i) federation.add_client();

@@ -1,4 +1,4 @@
-// What knocks at a coordinator's port, and how often.
+// Unwanted connections at a coordinator's port, and their rate.
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 
@@ -10,7 +10,7 @@ using boost::asio::ip::tcp;
 
 namespace {
 
-// Sends this from this address, and waits until it has been cut off.
+// Sends this text from this address and waits until the coordinator disconnects.
 void knock(Federation& f, const std::string& source, const std::string& text) {
   tcp::socket socket(f.io);
   socket.open(tcp::v4());
@@ -74,7 +74,7 @@ TEST_CASE("A6 row 56: a client that says more than it was asked is heard a few t
   f.run_until([&] { return flood.closed; });
   REQUIRE(flood.goodbye);
   CHECK(flood.goodbye->reason == "sent more answers than the coordinator requested");
-  // Four for its connection and four for its task, less the answer that it began with.
+  // Four for its connection and four for its task, minus its first answer.
   CHECK(f.count("update.refused") + f.count("client.declined") == 7);
   CHECK(f.count("client.misbehaved") == 1);
   f.run_to_the_end();
@@ -122,7 +122,7 @@ TEST_CASE("N2 row 63: a client of another protocol version is told both versions
         });
     f.run_until([&] { return closed; });
     REQUIRE(goodbye);
-    if (version == 0) {  // no version at all
+    if (version == 0) {  // unsupported versions
       CHECK(goodbye->reason.find("not a valid range of versions") != std::string::npos);
       continue;
     }

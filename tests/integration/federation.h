@@ -1,6 +1,6 @@
-// A whole federation inside one test: a real coordinator, and real client daemons on
-// loopback, on one io_context, with a tiny data set of its own. Nothing sleeps: run_until() drives the
-// io_context until something has happened, and fails the test if it never does.
+// A whole federation inside one test: a real coordinator and real client daemons on loopback, on one
+// io_context, with a tiny data set. Nothing sleeps: run_until() runs the io_context until a condition holds,
+// and fails the test if it never does.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ namespace fedge::test {
 
 class Federation {
  public:
-  // `settings` are --set assignments on top of a softmax run with as many clients as asked for.
+  // `settings` are --set assignments on top of a softmax run with `clients` clients.
   Federation(std::size_t clients, const std::vector<std::string>& settings,
              const server::ArrivalRules& arrivals = {}, const protocol::ListenOptions& connections = {},
              std::uint64_t swarm_upload_limit = 0) {
@@ -89,7 +89,8 @@ class Federation {
             .on_event = [this](const Event& event) { events.push_back(to_string(event)); },
             .on_stopped = [] {}};
   }
-  // Another process in the same directory and at the same address, as far as there can be one here.
+  // Restarts the coordinator in the same directory at the same address, as similar to a new process as
+  // possible.
   void restart_coordinator() {
     const protocol::Address address = coordinator->address();
     coordinator->stop("for a test");
@@ -107,7 +108,7 @@ class Federation {
     coordinator->start();
     run_until([&] { return led > before; });
   }
-  // What an operator's command does.
+  // Changes the run's status as an operator's command does.
   void ask(server::RunStatus wanted, const std::string& reason) const {
     const auto store = server::open_sqlite_store(directory.path() / "coordinator" / "runs.db");
     REQUIRE_MESSAGE(store, store.error().message);
@@ -121,14 +122,14 @@ class Federation {
 
   server::Enrolment enrolment() const { return server::Enrolment(directory.path() / "coordinator"); }
 
-  // A join secret; client numbers are handed out in order.
+  // Creates a join secret; client numbers are assigned in order.
   std::string token() const {
     auto created = enrolment().create_token(0, std::chrono::hours(1'000'000));
     REQUIRE(created);
     return created->secret;
   }
 
-  // Makes the state of the next client number, in a directory of this name.
+  // Creates the state of the next client number in a directory of this name.
   std::filesystem::path enrol(const std::string& name) {
     const auto state = directory.path() / name;
     (void)make_member(directory.path() / "coordinator", coordinator->address(), state);
@@ -144,7 +145,7 @@ class Federation {
     start_client(daemons.size() - 1);
   }
   void start_client(std::size_t index) {
-    // One that has just been stopped holds its directory until its last callback is gone.
+    // A daemon that was just stopped holds its directory until its last callback has ended.
     run_until([&] {
       if (daemons[index]) return true;
       auto daemon = client::Daemon::create(
@@ -159,7 +160,7 @@ class Federation {
     });
     daemons[index]->start();
   }
-  // Its link is closed; its state directory stays.
+  // Closes the client's link; its state directory stays.
   void stop_client(std::size_t index) {
     daemons[index]->stop();
     daemons[index].reset();
@@ -196,15 +197,15 @@ class Federation {
   boost::asio::io_context io;
   run::RunConfig run;
   server::RunNumber number;
-  int led = 0;                                                  // how often a run was taken up
-  std::vector<std::pair<server::RunStatus, std::string>> left;  // and let go of
+  int led = 0;                                                  // how often the run was started or resumed
+  std::vector<std::pair<server::RunStatus, std::string>> left;  // how it ended, each time
   std::vector<server::RoundMetrics> rounds;
   std::function<void()> after_round;  // may be empty
   std::vector<std::string> events;
   std::vector<std::string> client_events;
   std::optional<Result<std::vector<server::FinalModel>>> final_models;
   PublicKey coordinator_key;
-  std::function<client::SwarmOptions(std::size_t)> swarm_of;  // of the client that is started; may be empty
+  std::function<client::SwarmOptions(std::size_t)> swarm_of;  // options of the started client; may be empty
   std::unique_ptr<server::Coordinator> coordinator;
   std::vector<std::unique_ptr<client::Daemon>> daemons;
 };

@@ -34,7 +34,7 @@ TEST_CASE("federation: a wrong, a used and an expired token are refused before a
   first.greet(secret);
   REQUIRE(*first.answer);
   f.run_until([&] { return first.closed; });
-  CHECK(!f.reported("client.connected"));  // joining is not taking part
+  CHECK(!f.reported("client.connected"));  // the client has joined, but does not take part
   HostilePeer second(f);
   second.join(secret);
   CHECK(second.answer->error().message ==
@@ -80,7 +80,7 @@ TEST_CASE("federation: damaged updates are refused by name and the other client'
     reason = "dense1.bias[5]";
   }
   SUBCASE("a chunk that is not what the manifest says") {
-    update->values()[3000] = 1.0F;  // after the manifest was made
+    update->values()[3000] = 1.0F;  // after the manifest was computed
     reason = "chunk 1";
   }
   SUBCASE("another layout") {
@@ -151,7 +151,7 @@ TEST_CASE("federation: a vanished client is replaced when there is somebody with
   HostilePeer& chosen = one.task ? one : two;
   HostilePeer& other = one.task ? two : one;
   chosen.link->close("gone");
-  // If both hostile ones were chosen, the honest client takes over, else the other hostile one.
+  // If both hostile clients were selected, the honest one takes over, otherwise the other hostile one.
   f.run_until([&] { return f.reported("client.replaced") && other.task; });
   other.send_update(other.offer(other.zero_update()), other.zero_update());
   f.run_to_the_end();
@@ -225,11 +225,11 @@ TEST_CASE("federation: a client that finds somebody else at the address tries ag
 TEST_CASE("federation: a daemon may be stopped at any moment and started again in its directory") {
   Federation f(1, {"run.rounds=1000"});
   f.add_client();
-  // From the first handler after its start into the third round or so.
+  // Stops after an increasing number of handlers, from the first to about the third round.
   for (int handlers = 1; handlers <= 100; ++handlers) {
     for (int i = 0; i < handlers; ++i) f.io.run_one_for(std::chrono::milliseconds(10));
     f.stop_client(0);
-    f.start_client(0);  // fails if the one before still holds the directory
+    f.start_client(0);  // fails if its predecessor still holds the directory
   }
   CHECK(f.rounds.size() > 1);
 }
@@ -268,15 +268,15 @@ TEST_CASE("federation: a coordinator whose disk fails sends its clients away and
   const std::string reason = f.coordinator->failure()->message;
   CHECK_MESSAGE(reason.find("is shorter than the data stored in it") != std::string::npos, reason);
   CHECK(f.reported("coordinator.failed"));
-  CHECK_FALSE(peer.ended);  // the run has not: another coordinator can go on with it
+  CHECK_FALSE(peer.ended);  // the run has not ended: another coordinator may continue it
   CHECK_FALSE(f.final_models.has_value());
   CHECK(f.rounds.empty());
   f.io.run_for(std::chrono::seconds(20));
-  CHECK(f.io.stopped());  // nothing is left to wait for
+  CHECK(f.io.stopped());  // no work is pending
 }
 
 TEST_CASE("federation: refused updates leave nothing behind in the coordinator's store") {
-  // Every update has a value beyond max_abs, which only its decoded form shows.
+  // Every update has a value beyond max_abs, which only decoding reveals.
   Federation f(2, {"compression.kind=int8", "strategy.max_abs=1e-6", "run.rounds=20"});
   f.add_client();
   f.add_client();
@@ -289,6 +289,7 @@ TEST_CASE("federation: refused updates leave nothing behind in the coordinator's
   f.run_until([&] { return !f.left.empty(); });
   REQUIRE(f.rounds.size() == 20);
   CHECK(f.count("update.refused") == 40);
-  CHECK(files <= 10);                                                  // the store keeps a few to write over
+  CHECK(files <= 10);                                                  // the store keeps a few files for
+                                                                       // reuse
   CHECK_FALSE(std::filesystem::exists(f.run_directory() / "chunks"));  // the results are written
 }

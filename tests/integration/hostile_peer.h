@@ -1,4 +1,4 @@
-// A peer of a federation that does whatever the test tells it to.
+// A peer of a federation that the test controls.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@
 
 namespace fedge::test {
 
-// What a hostile peer sends as its update, honest or not.
+// The update of a hostile peer, honest or not.
 class VectorSource final : public protocol::ChunkSource {
  public:
   VectorSource(std::shared_ptr<const ParameterVector> vector, std::size_t chunk_size)
@@ -29,7 +29,7 @@ class VectorSource final : public protocol::ChunkSource {
   std::size_t chunk_size_;
 };
 
-// A peer under the test's control: it joins like a client and then does whatever it is told to.
+// A peer under the test's control: it joins like a client and then follows the test.
 class HostilePeer {
  public:
   explicit HostilePeer(Federation& federation) : federation_(federation), key_(SecretKey::generate()) {
@@ -38,15 +38,15 @@ class HostilePeer {
     identity = *made;
   }
 
-  // Redeems this secret and connects as the client it made; `answer` holds the last that came back.
+  // Redeems this secret and connects as the new client; `answer` holds the last answer.
   void join(const std::string& secret) {
     greet(secret);
     if (!*answer) return;
     federation_.run_until([&] { return closed; });
     greet("");
   }
-  // Connects and says hello with this secret, or with none as a client that has joined before. Nobody need be
-  // there: then the answer is why not.
+  // Connects and says hello with this secret, or with "" as a client that has joined before. Without a
+  // coordinator, the answer is the connection's error.
   void greet(const std::string& secret) {
     answer.reset();
     closed = false;
@@ -98,7 +98,7 @@ class HostilePeer {
     federation_.run_until([&] { return task && task->round == RoundNumber(round); });
   }
 
-  // An honest offer of these values for the task in hand.
+  // An honest offer of these values for the current task.
   protocol::UpdateOffer offer(const std::shared_ptr<ParameterVector>& update) const {
     protocol::UpdateOffer result;
     result.run = task->run;
@@ -129,15 +129,15 @@ class HostilePeer {
   std::optional<protocol::TrainRequest> task;
   std::optional<protocol::UpdateVerdict> verdict;
   std::optional<protocol::Goodbye> goodbye;
-  std::vector<protocol::SwarmMember> members;      // of swarms, as the coordinator has named them
-  std::vector<protocol::ServerlessUpdate> shared;  // of a round without a server
+  std::vector<protocol::SwarmMember> members;      // of swarms, as named by the coordinator
+  std::vector<protocol::ServerlessUpdate> shared;  // updates of a serverless round
   std::optional<protocol::AggregateUpdates> order;
   std::optional<protocol::WarmupPlan> plan;  // of a round's warm-up
   std::optional<protocol::WarmupOver> warm;
-  std::vector<protocol::ObjectId> told;  // of which the coordinator has said what it has
+  std::vector<protocol::ObjectId> told;  // objects whose chunks the coordinator has announced
   bool closed = false;
-  bool ended = false;                                  // the run, as the coordinator says
-  std::function<void(const protocol::Message&)> hear;  // each message besides; may be empty
+  bool ended = false;                                  // the coordinator has ended the run
+  std::function<void(const protocol::Message&)> hear;  // receives each message as well; may be empty
   const SecretKey& key() const { return key_; }
 
  private:

@@ -1,5 +1,5 @@
-// Language models as a user meets them: a base is trained in one place, devices of different ranks fine-tune
-// it together, and it writes text before and after.
+// Language models as a user runs them: a base is trained centrally, devices of different ranks fine-tune it
+// together, and it generates text before and after.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ using test::run;
 
 namespace {
 
-// Three authors, each with sentences of its own words.
+// Three authors, each with sentences of different words.
 void write_texts(const TemporaryDirectory& directory) {
   const std::vector<std::vector<std::string>> words = {{"the", "sea", "rolls", "grey", "and", "cold"},
                                                        {"a", "bird", "sings", "in", "green", "leaves"},
@@ -102,17 +102,17 @@ TEST_CASE(
     CHECK(concrete[i].bytes_up == abstract[i].bytes_up);
     CHECK(abstract[i].bits_per_byte > 0);
   }
-  // The first round's clients have nothing yet; what both modes count besides chunks differs a little.
+  // In round 1, clients hold no chunks yet. Traffic other than chunks differs slightly between the modes.
   CHECK(static_cast<double>(concrete[2].bytes_down) ==
         doctest::Approx(static_cast<double>(abstract[2].bytes_down)).epsilon(0.02));
   if (more.empty()) REQUIRE(abstract[2].ranks.size() == 3);
-  // What a run leaves behind names its base by content; who has what is told without it.
+  // A run's files name its base by content, and `data ls` works without the base.
   std::filesystem::remove(setup.base);
   const std::string left = (setup.out.path() / "abstract" / "run.toml").string();
   CHECK(run("fedge data ls " + left).code == 0);
   CHECK(contains(run("fedge-sim run " + left + " --out " + (setup.out.path() / "again").string()).output,
                  "model.base: cannot open"));
-  // A device that has the frozen weights fetches them no more; with flora they change.
+  // A device with the frozen weights does not fetch them again; flora changes them.
   if (!contains(more, "flora")) CHECK(abstract[2].bytes_down < abstract[0].bytes_down / 2);
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("language: clients that prune themselves send less from then on") {
 TEST_CASE(
     "language: a model writes the same text for the same seed, another after fine-tuning, merged or not") {
   const Setup setup;
-  // Enough for words of its own.
+  // Enough steps to learn words of its own.
   REQUIRE(
       setup.pretrain(" --set training.local_steps=400 --set training.optimizer.learning_rate=0.01").code ==
       0);
@@ -201,7 +201,7 @@ TEST_CASE("language: a table of byte pairs is learned, named by a run, and told 
   REQUIRE(setup.pretrain(named).code == 0);
   const Outcome outcome = setup.tune("real", named + " --set run.rounds=1 --mode concrete");
   REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
-  // The file is not needed again.
+  // The file is not needed any more.
   std::filesystem::remove(table);
   CHECK(run("fedge-sim report " + (setup.out.path() / "real").string()).code == 0);
   CHECK(setup.generate((setup.out.path() / "real" / "model.safetensors").string(), "").starts_with("the "));
@@ -225,7 +225,7 @@ TEST_CASE("language: of many groups each client's largest are listed by name") {
                               "/examples/language/wordnet.toml --set data.dataset=text --set data.context=10"
                               " --set data.directory=" +
                               texts.path().string();
-  // 200 + 10 g letters are 19 + g windows of 10 that have a next letter, and one with less.
+  // 200 + 10 g letters are 19 + g windows of 10 letters with a next letter, and one shorter window.
   const Outcome natural = run(command + " --set data.partition.clients=20");
   CHECK_MESSAGE(contains(natural.output, "of\n       0       20  t00 20\n       1       21  t01 21\n"),
                 natural.output);

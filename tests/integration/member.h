@@ -1,4 +1,4 @@
-// A client that has been let in without a program having done it.
+// Creates an admitted client without running a program.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@
 
 namespace fedge::test {
 
-// Makes the state of the coordinator's next client number; the secret it was let in with.
+// Creates the state of the coordinator's next client number; returns the secret that was redeemed.
 inline std::string make_member(const std::filesystem::path& coordinator, const protocol::Address& address,
                                const std::filesystem::path& state) {
   const auto coordinator_key = server::open_coordinator_key(coordinator);

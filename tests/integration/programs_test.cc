@@ -1,5 +1,5 @@
-// The programs as a user starts them: exit codes, messages, files left behind, and the promise that
-// every mode and any number of threads give the same models.
+// The programs as a user starts them: exit codes, messages, files left behind, and equal models in every mode
+// and with any number of threads.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -127,7 +127,7 @@ TEST_CASE("modes: runs without a server, with a warm-up and without, give the mo
 
 TEST_CASE("modes: with partial work a daemon sends what it has trained when its time is over") {
   const ProgramExample example;
-  // To the end this would be 100,000 steps of 1.8 million parameters.
+  // Completely, this would be 100,000 steps of 1.8 million parameters.
   const Outcome outcome = example.simulate(
       "x",
       "--mode concrete --set run.rounds=1 --set run.round_deadline=20 --set training.partial_work=0.1 "
@@ -181,7 +181,7 @@ TEST_CASE(
                                 example.directory("x").string();
   const Outcome known = test::run("custom-sim " + arguments);
   REQUIRE_MESSAGE(known.code == 0, known.output);
-  // Every parameter starts within 0.2 of 0 and has since moved by -0.5, 0 or 0.5 three times.
+  // Every parameter starts within 0.2 of 0 and then moves three times by -0.5, 0 or 0.5.
   const auto model = read_safetensors(example.directory("x") / "model.safetensors", 1 << 28);
   REQUIRE(model);
   std::size_t moved = 0;
@@ -204,13 +204,13 @@ TEST_CASE("example: a program with a sampler of its own lets clients take part i
       " --set run.rounds=7 --out " + example.directory("x").string();
   const Outcome known = test::run("round-robin-sim " + arguments);
   REQUIRE_MESSAGE(known.code == 0, known.output);
-  // Three rounds of two are one turn of six clients: after 3 and 6 rounds all have taken part equally often.
+  // Three rounds of two clients cover all six: after 3 and 6 rounds all have taken part equally often.
   const auto rounds = server::read_metrics(example.directory("x") / "metrics.jsonl");
   REQUIRE(rounds);
   REQUIRE(rounds->size() == 7);
   for (std::size_t i = 0; i < rounds->size(); ++i)
     CHECK(((*rounds)[i].participation.gap == 0) == ((i + 1) % 3 == 0));
-  // Real processes: the program's own coordinator knows the sampler, too.
+  // Real processes: the custom program's coordinator knows the sampler as well.
   const Outcome real = test::run("round-robin-sim " + arguments + "-real --mode concrete --set run.rounds=3");
   REQUIRE_MESSAGE(real.code == 0, real.output);
   const auto simulated = hashes(example.directory("x"));
@@ -313,7 +313,7 @@ TEST_CASE("options: one that may be repeated takes one value each time, and what
   };
   CHECK(merged("trimmed_mean --set trim=1") == 2.0F);
   CHECK(merged("fedavg --weights 2,1,1") == 2.5F);
-  // Also of the simulator, whose run file comes behind.
+  // The same holds for the simulator, whose run file comes last.
   const Outcome none = test::run("fedge-sim run --set run.rounds=1 " + file("none.toml"));
   CHECK(none.output.find("none.toml: No such file") != std::string::npos);
 }

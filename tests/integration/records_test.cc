@@ -1,5 +1,5 @@
-// Clients' records over sockets: published by daemons, kept in the coordinator's directory, heard by the
-// sampler.
+// Clients' records over sockets: daemons publish them, the coordinator's directory stores them, the sampler
+// receives them.
 #include <doctest/doctest.h>
 
 #include <string>

@@ -1,5 +1,5 @@
-// `fedge-sim replay` on the data directories of real federations: coordinators and clients are killed on the
-// way, and the replay comes to the models that the coordinator wrote down.
+// `fedge-sim replay` on the data directories of real federations: coordinators and clients are killed
+// meanwhile, and the replay gives the models that the coordinator recorded.
 #include <sqlite3.h>
 
 #include <boost/asio/io_context.hpp>
@@ -32,8 +32,8 @@ Outcome replay(const std::filesystem::path& directory, const std::string& more =
   return test::run("fedge-sim replay " + directory.string() + " " + more);
 }
 
-// The working directory, in which the run's data lies, is the test's own while this lives: a client that is
-// started elsewhere has other data.
+// While this object lives, the working directory, which contains the run's data, is the test's. A client that
+// is started elsewhere finds other data.
 class Site {
  public:
   explicit Site(const std::vector<std::string>& settings) : before_(std::filesystem::current_path()) {
@@ -58,14 +58,14 @@ class Site {
     return rounds ? std::move(*rounds) : std::vector<server::RoundMetrics>();
   }
   CoordinatorProcess& coordinator() { return *coordinator_; }
-  // In the middle of the run.
+  // Kills the coordinator in the middle of the run.
   void kill_coordinator() {
     REQUIRE_FALSE(coordinator_->has_ended());
     coordinator_->kill();
   }
   void restart_coordinator() { start_coordinator(coordinator_->address()); }
 
-  // The first ones are daemons on this thread, the last two programs.
+  // The first clients are daemons on this thread, the last two are programs.
   void start_client(std::size_t client) {
     if (clients_.size() <= client) clients_.resize(client + 1);
     const auto state = at("client-" + std::to_string(client));
@@ -78,7 +78,7 @@ class Site {
           at("log"));
       return;
     }
-    // One that has just been stopped holds its directory until its last callback is gone.
+    // A daemon that was just stopped holds its directory until its last callback has ended.
     run_until([&] {
       if (started.daemon) return true;
       auto daemon =
@@ -111,7 +111,7 @@ class Site {
       "[model]\nkind = \"softmax\"\n[training]\nbatch_size = 1\nlocal_epochs = 100\n"
       "[data]\ndirectory = \"data\"\npartition = { clients = 20 }\n[sampling]\nclients_per_round = 15\n";
   struct Client {
-    std::unique_ptr<client::Daemon> daemon;  // or
+    std::unique_ptr<client::Daemon> daemon;  // or a program
     std::unique_ptr<LoggedProcess> program;
   };
 
@@ -132,8 +132,8 @@ class Site {
   std::vector<Client> clients_;
 };
 
-// What the coordinator has written into its results is what the replay says of every round; if it is running,
-// it writes more meanwhile.
+// Compares the coordinator's results with the replay's for every round; a running coordinator may have
+// written more meanwhile.
 void check_equal(const Site& site, const std::string& arguments, std::size_t least_rounds) {
   const auto rounds = site.rounds();
   const Outcome outcome = replay(site.directory(), arguments);
@@ -189,7 +189,7 @@ TEST_CASE(
   for (const std::size_t client : {1UL, 2UL, 3UL, 19UL}) site.start_client(client);
   site.run_until([&] { return site.rounds().size() >= 5; });
   site.stop_client(18);
-  check_equal(site, "--format json", 5);  // the coordinator is running
+  check_equal(site, "--format json", 5);  // while the coordinator is running
   site.start_client(18);
   site.run_to_the_end();
 
@@ -254,7 +254,7 @@ TEST_CASE(
   Federation f(2, {"dissemination.kind=serverless", "run.round_deadline=4"});
   test::add_listening_clients(f, 2);
   f.run_until([&] { return f.reported("round.updates_exchanged round=1"); });
-  for (std::size_t i = 0; i < 2; ++i) f.stop_client(i);  // before either has made the model
+  for (std::size_t i = 0; i < 2; ++i) f.stop_client(i);  // before either has aggregated the model
   f.run_until([&] { return f.rounds.size() == 1; });
   CHECK(f.reported("round.updates_exchanged round=1 reconstructable=2"));
   CHECK(f.reported("round.not_aggregated round=1"));

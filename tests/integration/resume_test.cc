@@ -1,4 +1,4 @@
-// An upload whose link is cut is gone on from; clients that are sent away come back.
+// An upload resumes after its link is cut; deferred clients come back.
 #include <boost/asio/post.hpp>
 
 #include "tests/integration/hostile_peer.h"
@@ -9,12 +9,12 @@ using test::HostilePeer;
 
 namespace {
 
-// Large enough that a link cannot take all of an update at once: 814,090 parameters, 50 chunks.
+// So large that a link cannot buffer a whole update: 814,090 parameters, 50 chunks.
 constexpr std::size_t kChunk = 64 << 10;
 const std::vector<std::string> kSettings = {"run.chunk_size=65536", "run.rounds=1", "model.kind=mlp",
                                             "model.hidden=[1024]"};
 
-// Counts the bytes that are sent, and cuts the link after a few chunks.
+// Counts the sent bytes and cuts the link after a few chunks.
 class CountingSource final : public protocol::ChunkSource {
  public:
   CountingSource(std::shared_ptr<ParameterVector> vector, std::function<void()> cut)
@@ -30,7 +30,7 @@ class CountingSource final : public protocol::ChunkSource {
   std::size_t bytes = 0;
 
  private:
-  std::size_t length_ = 0;  // of the chunk in hand
+  std::size_t length_ = 0;  // of the current chunk
   test::VectorSource inner_;
   std::function<void()> cut_;
 };
@@ -45,7 +45,7 @@ TEST_CASE("upload: after a cut the second offer of an update sends what had not 
   peer.wait_for_task(1);
   const auto update = peer.zero_update();
   for (std::size_t i = 0; i < update->values().size(); ++i)
-    update->values()[i] = static_cast<float>(i % 97) * 1e-4F;  // no two chunks alike
+    update->values()[i] = static_cast<float>(i % 97) * 1e-4F;  // all chunks differ
   const auto offer = peer.offer(update);
   const std::size_t all = offer.update.payload_size;
   REQUIRE(all == std::size_t{4} * 814'090);
@@ -92,7 +92,7 @@ TEST_CASE("upload: after a cut another update may be offered, and only that one 
   peer.send_update(peer.offer(other), other);
   CHECK(peer.verdict->accepted);
   f.run_to_the_end();
-  // The initial model is drawn from the run's seed; a second run without any update gives it.
+  // The run's seed determines the initial model; a second run without any update returns it.
   Federation still(1, kSettings);
   HostilePeer idle(still);
   idle.join(still.token());
@@ -121,7 +121,7 @@ TEST_CASE("arrivals: a coordinator that stops says how long its clients should s
   peer.wait_for_task(1);
   f.coordinator->stop("told to");
   f.run_until([&] { return peer.closed; });
-  CHECK_FALSE(peer.ended);  // the run goes on when the coordinator is back
+  CHECK_FALSE(peer.ended);  // the run continues when the coordinator is back
   REQUIRE(peer.goodbye);
   CHECK(peer.goodbye->code == ErrorCode::kUnavailable);
   CHECK(peer.goodbye->retry_after == seconds(2));  // one client, at half a client a second

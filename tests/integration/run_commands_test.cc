@@ -1,4 +1,4 @@
-// `fedge run` beside a coordinator that leads a run, as its operator uses it.
+// `fedge run` beside a coordinator that executes a run, as its operator uses it.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -52,7 +52,7 @@ struct Operated {
   Outcome fedge(const std::string& command) const {
     return test::run("fedge " + command + " --data-dir " + directory.string());
   }
-  // What a command that does well prints.
+  // Returns the output of a command that must succeed.
   std::string said(const std::string& command) const {
     const Outcome outcome = fedge(command);
     REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
@@ -108,7 +108,7 @@ TEST_CASE("run ls, run show: a run while it waits for its client, and the same o
   CHECK(contains(lines_of(site.said("run ls")).at(1), "observed  running"));
   const std::string shown = site.said("run show 1");
   CHECK(contains(shown, "\nstate      running\n"));
-  CHECK_MESSAGE(contains(shown, "\nname = \"observed\"\nrounds = 2\n"), shown);  // of its run file
+  CHECK_MESSAGE(contains(shown, "\nname = \"observed\"\nrounds = 2\n"), shown);  // from its run file
 
   LoggedProcess client(site.client(), site.place.path() / "client.log");
   CHECK_MESSAGE(client.wait() == 0, client.log());
@@ -131,7 +131,7 @@ TEST_CASE("run log: nothing before the first round, then the rounds that are in 
   const Operated site;
   CoordinatorProcess coordinator(site.leading(3));
   CHECK(site.said("run log 1 --format json").empty());
-  CHECK(lines_of(site.said("run log 1")).size() == 1);  // the names of the columns
+  CHECK(lines_of(site.said("run log 1")).size() == 1);  // only the column names
   LoggedProcess client(site.client(), site.place.path() / "client.log");
   CHECK_MESSAGE(coordinator.wait() == 0, coordinator.log());
   CHECK(site.said("run log 1 --format json") == site.metrics());
@@ -151,7 +151,7 @@ TEST_CASE("run stop: a run ends with the model of its last round, and with it co
   const Operated site;
   CoordinatorProcess coordinator(site.leading(100'000));
   LoggedProcess client(site.client(), site.place.path() / "client.log");
-  // It stands still while the run is stopped, so that this happens within a round.
+  // The client is stopped, so that `run stop` falls within a round.
   REQUIRE_MESSAGE(client.wait_for("update.accepted round=2"), client.log());
   client.stop();
   REQUIRE_MESSAGE(coordinator.wait_for("round.started round=3 "), coordinator.log());
@@ -211,7 +211,7 @@ TEST_CASE("run submit, pause, resume, stop: without a coordinator a run waits fo
   CHECK(site.parsed("run resume 1")["state"] == "pending");
   CHECK(site.parsed("run stop 1")["ended"].is_string());
   std::vector<std::string> told;
-  std::set<std::string> ids;  // of the two runs
+  std::set<std::string> ids;  // of both runs
   for (const json& entry : site.parsed("audit ls")) {
     told.push_back(entry["action"]);
     ids.insert(entry["details"]["run_id"]);

@@ -1,4 +1,4 @@
-// Starts one of Fedge's programs as a user does, and waits for it.
+// Starts one of Fedge's programs as a user does, and waits for its end.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// SCAFFOLD over real links: what a client must remember from one task to the next, and who has lost it.
+// SCAFFOLD over real links: the state that a client keeps from task to task, and clients that have lost it.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -11,7 +11,7 @@ using test::Federation;
 
 namespace {
 
-// Three daemons and four rounds in which everybody is asked.
+// Three daemons and four rounds in which all are selected.
 struct Scaffold : Federation {
   Scaffold() : Federation(3, {"strategy.kind=scaffold", "run.rounds=4", "run.wait_for_clients=3"}) {
     for (int i = 0; i < 3; ++i) add_client();
@@ -19,7 +19,7 @@ struct Scaffold : Federation {
   std::filesystem::path memory_of(std::size_t client) const {
     return state_of(client) / "runs" / std::to_string(run.id.value());
   }
-  // Nothing has been handled since the round was committed: the clients have not heard of the next.
+  // Returns right after the round was committed: clients do not yet know the next round.
   void until_closed(std::size_t round) {
     run_until([&] { return rounds.size() == round; });
   }
@@ -43,14 +43,14 @@ TEST_CASE("scaffold: a client without its control variate refuses by name, and t
   }
   CHECK(f.count("client.dropped") == 3);
   CHECK(f.rounds[3].model_hash != f.rounds[0].model_hash);
-  CHECK(!std::filesystem::exists(f.memory_of(1)));  // it has not begun again in secret
+  CHECK(!std::filesystem::exists(f.memory_of(1)));  // it has not silently started from scratch
 }
 
 TEST_CASE("scaffold: what a daemon remembers of a track goes with the track, and that of the others stays") {
   Federation f(3, {"strategy.kind=scaffold", "run.rounds=4",
                    R"(tracks.disagreement=[{ kind = "inbound", clients = ["0"], against = ["2"] },)"
                    R"({ kind = "inbound", clients = ["1"], against = ["0"], until_round = 2 }])"});
-  std::vector<std::vector<std::string>> kept;  // by client 1 and 2, after each round
+  std::vector<std::vector<std::string>> kept;  // state files of clients 1 and 2 after each round
   f.after_round = [&] {
     for (const std::size_t client : {1U, 2U}) {
       kept.emplace_back();
@@ -62,7 +62,7 @@ TEST_CASE("scaffold: what a daemon remembers of a track goes with the track, and
   };
   for (int i = 0; i < 3; ++i) f.add_client();
   f.run_to_the_end();
-  // Track 0 excludes nobody; 1 excludes client 0 and goes after round 2; 2 excludes client 2.
+  // Track 0 excludes no client, track 1 excludes client 0 and ends after round 2, track 2 excludes client 2.
   using Names = std::vector<std::string>;
   REQUIRE(kept.size() == 8);
   CHECK(kept[2] == Names{"task-1", "task-2", "track-1", "track-2"});

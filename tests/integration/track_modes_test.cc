@@ -1,5 +1,5 @@
-// Several models side by side in both modes: real daemons, each with its own state directory, come to the
-// models of the simulation, for every track and every round.
+// Several models in both modes: real daemons with separate state directories compute the same models as the
+// simulation, for every track and round.
 #include "tests/integration/track_programs.h"
 
 using namespace fedge;
@@ -14,7 +14,8 @@ const std::string kModesApart = R"({ kind = "bidirectional", clients = ["0"], ag
 
 TEST_CASE("track modes: a share of the data that is kept out is the same in virtual time and over sockets") {
   const TrackPrograms programs;
-  // Alone and beside another model; for some rounds and for ever; two shares of which the larger counts.
+  // With and without a second model; for some rounds and permanently; two fractions, of which the larger
+  // counts.
   const std::string withheld =
       R"({ kind = "partial_data", clients = ["1"], withheld = 0.5 },)"
       R"({ kind = "partial_data", clients = ["0", "2"], withheld = 0.75, from_round = 2, until_round = 3 },)"
@@ -26,7 +27,7 @@ TEST_CASE("track modes: a share of the data that is kept out is the same in virt
   const TrackModels abstract = programs.models("abstract", list, "");
   CHECK(abstract.size() == 4 * tracks);
   CHECK(programs.models("concrete", list, "--mode concrete") == abstract);
-  // It matters: without the first of them, from the first round on.
+  // Withheld data matters: without the first entry, the models differ from round 1 on.
   const TrackModels more_data = programs.models("more", list.substr(list.find("},") + 2), "");
   CHECK(more_data.at({1, {}}) != abstract.at({1, {}}));
   CHECK(more_data.at({4, {}}) != abstract.at({4, {}}));
@@ -39,7 +40,7 @@ TEST_CASE("track modes: what a daemon remembers of each track is what a simulate
   SUBCASE("the error of compressed updates") {
     more = "--set compression.kind=top_k --set compression.fraction=0.05";
   }
-  // One track goes on all the time, one ends and comes again, one begins late as a branch of another.
+  // One track runs all the time, one ends and returns, and one starts late as a branch of another.
   const std::string list = kModesApart +
                            R"(, { kind = "inbound", clients = ["1"], against = ["2"], from_round = 3 },)"
                            R"( { kind = "inbound", clients = ["2"], against = ["1"], until_round = 1 },)"

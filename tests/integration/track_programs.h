@@ -1,4 +1,4 @@
-// The programs on a small run with several models, and the models that they come to.
+// The programs on a small run with several models, and the models that they compute.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -15,10 +15,10 @@
 
 namespace fedge::test {
 
-// The model's hash by round and by whom the track excludes.
+// Model hashes by round and by the clients that the track excludes.
 using TrackModels = std::map<std::pair<std::uint64_t, std::vector<std::string>>, std::string>;
 
-// Of the rounds that are in a program's results so far.
+// Reads the models of the rounds in a program's results so far.
 inline TrackModels read_models(const std::filesystem::path& results) {
   TrackModels models;
   const auto rounds = server::read_metrics(results / "metrics.jsonl");
@@ -44,7 +44,7 @@ struct TrackPrograms {
             "model.hidden=[20]",
             "tracks.disagreement=[" + disagreements + "]"};
   }
-  // What a simulation with these settings comes to; `more` is put after them.
+  // Returns the models of a simulation with these settings; `more` is appended to them.
   TrackModels models(const std::string& name, const std::string& disagreements,
                      const std::string& more) const {
     std::string command = "fedge-sim run " + run_file() + " --out " + results(name).string();

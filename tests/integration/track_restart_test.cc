@@ -1,4 +1,4 @@
-// A coordinator that is killed in the middle of a run with several models, and begins again.
+// A coordinator that is killed in the middle of a run with several models and restarted.
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <functional>
@@ -16,7 +16,7 @@ using test::TrackPrograms;
 
 namespace {
 
-// A coordinator's data directory, and four daemons that stay while coordinators come and go.
+// A coordinator's data directory, and four daemons that keep running while coordinators restart.
 struct TrackSite {
   TrackPrograms programs;
   std::filesystem::path coordinator = programs.out.path() / "coordinator";
@@ -89,7 +89,7 @@ TEST_CASE(
 
   const TrackModels after = models();
   for (const auto& [key, hash] : before) CHECK(after.at(key) == hash);
-  std::uint64_t last = 2;  // round of the old policy
+  std::uint64_t last = 2;  // last round of the old policy
   while (last < 12 && excluded_in(after, last + 1) == three_tracks) ++last;
   REQUIRE(last < 12);
   const std::string until = std::to_string(last);

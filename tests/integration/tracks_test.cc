@@ -15,7 +15,7 @@ using test::run;
 
 namespace {
 
-// A policy file with this text, and the command on it.
+// A policy file with this text, and the command that reads it.
 struct File {
   TemporaryDirectory directory;
   std::filesystem::path path = directory.path() / "policy.toml";
@@ -25,7 +25,7 @@ struct File {
   }
 };
 
-// Of each kind one, over six clients, as in the second scenario of arXiv:2604.23386's authors.
+// One disagreement of each kind over six clients, as in the second scenario of arXiv:2604.23386's authors.
 constexpr const char* kScenario = R"(clients = 6
 [[disagreement]]
 kind = "inbound"
@@ -150,7 +150,7 @@ TEST_CASE("tracks: a wrong policy and a missing file are named, wrong usage is e
 
 TEST_CASE("tracks: a full disk is an error, not half a result") {
   const File file(kScenario);
-  // Only the errors come here; the comment hides what run() adds.
+  // Shows only the errors; the comment sign hides what run() appends.
   const Outcome outcome = file.resolve("--round 1 2>&1 >/dev/full #");
   CHECK(outcome.code == 1);
   CHECK(outcome.output == "fedge: cannot write the result: No space left on device\n");
@@ -167,7 +167,7 @@ TEST_CASE("tracks: an operator adds, lists and lifts disagreements of a coordina
   CHECK(none.code == 1);
   CHECK(none.output.find("a coordinator creates this file when it starts a run with synchronous rounds") !=
         std::string::npos);
-  // As a coordinator leaves it.
+  // The file that a coordinator writes.
   const auto file = data.path() / "runs" / "3" / "policy.toml";
   REQUIRE(make_directory(file.parent_path()));
   REQUIRE(write_file_atomic(file, "clients = [\"a\", \"b\", \"c\"]\n"));

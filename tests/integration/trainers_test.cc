@@ -1,5 +1,5 @@
-// Clients whose trainer is a program of the user's, as processes over TLS: what a program does wrong costs
-// its client a round, and nobody else anything.
+// Clients with a user's trainer program, as processes over TLS: a program's fault costs only its own client a
+// round.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ using test::run;
 
 namespace {
 
-// A coordinator with a run of this many clients, all of them in each of two rounds, and the clients of it.
+// A coordinator with a run of this many clients, all selected in each of two rounds, and the clients.
 struct TrainerPrograms {
   TrainerPrograms(std::size_t count, const std::vector<std::string>& settings) {
     test::write_tiny_dataset(data);
@@ -38,7 +38,7 @@ struct TrainerPrograms {
   }
   std::filesystem::path path(const std::string& name) const { return directory.path() / name; }
 
-  // The next client, with one of trainer_program.py's modes or the built-in trainer.
+  // Starts the next client with one of trainer_program.py's modes or the built-in trainer.
   void add(const std::string& name, const std::string& mode, std::vector<std::string> more = {}) {
     auto token = run("fedge token create --data-dir " + path("coordinator").string()).output;
     token.pop_back();
@@ -52,7 +52,7 @@ struct TrainerPrograms {
                                "--once", "--token", token});
     clients.push_back(std::make_unique<LoggedProcess>(more, path(name + ".log")));
   }
-  // For each round how many clients' updates were in it.
+  // Returns the number of completed clients of each round.
   std::vector<std::size_t> completed() const {
     const auto rounds = server::read_metrics(path("results") / "metrics.jsonl");
     REQUIRE(rounds);
@@ -73,7 +73,7 @@ TEST_CASE(
     "trainers: each kind of mistake costs its client one round with a reason, and the next one counts") {
   struct Case {
     std::string mode;
-    std::string reason;  // empty: none, the update counts
+    std::string reason;  // empty: the update is accepted
     std::vector<std::string> options = {};
   };
   const std::vector<Case> cases = {
@@ -102,7 +102,7 @@ TEST_CASE(
     CHECK_MESSAGE(contains(log, "update.accepted round=2"), log);
     CHECK_MESSAGE(contains(log, "task.failed round=1 reason=") == fails, log);
     if (fails) CHECK_MESSAGE(contains(log, cases[i - 1].reason), log);
-    CHECK(log.size() < 600'000);  // of 1.5 MB that one of them prints to standard error
+    CHECK(log.size() < 600'000);  // one program prints 1.5 MB to standard error
   }
   CHECK(programs.completed() == std::vector<std::size_t>{3, 12});
 }
@@ -155,7 +155,8 @@ TEST_CASE("trainers: a compressed update of what a program trained is what it tr
   CHECK(programs.coordinator->wait() == 0);
   const auto model = read_safetensors(programs.path("results") / "model.safetensors", 1 << 24);
   REQUIRE(model);
-  // It begins within 1 / 28 of 0, and each of two rounds has added 1, which 16 bits hold to the last one.
+  // The model starts within 1 / 28 of 0. Each of two rounds adds 1, which 16 bits represent up to the last
+  // one.
   for (const float value : std::as_const(model->values).values()) REQUIRE(std::abs(value - 2) < 1.001F / 28);
 }
 
@@ -202,7 +203,7 @@ TEST_CASE("data: each client's file holds its part of the data, and every sample
     REQUIRE(file->size() == begin + 31'370);
     for (std::size_t i = 0; i < 10; ++i) {
       const int label = (*file)[begin + 31'360 + i];
-      // Sample s of the tiny data has label s % 10, 250 in every tenth pixel, and s in the others.
+      // Sample s of the tiny data has label s % 10: 250 in the pixels of its label, s in the others.
       std::vector<float> image(784);
       std::memcpy(image.data(), file->data() + begin + i * 3136, 3136);
       const auto pixel = [&](int p) {

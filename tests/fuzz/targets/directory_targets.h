@@ -1,6 +1,5 @@
-// What the fuzz target of the directory feeds: bytes that a stranger's node gives out, as they are; and the
-// same as the text of a record that is rightly signed, so that the fields behind the signature are reached as
-// well.
+// Fuzz target of the directory: the bytes that a stranger's node returns. It also feeds them as the content
+// of a correctly signed record, so that the fields behind the signature are reached.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,7 @@
 
 namespace fedge::fuzz {
 
-// A length-delimited field of a message, by the encoding of protocol buffers.
+// Appends a length-delimited field in protocol buffers encoding.
 inline void append_field(std::vector<std::byte>& out, unsigned tag, std::span<const std::byte> value) {
   out.push_back(static_cast<std::byte>(tag));
   std::size_t left = value.size();

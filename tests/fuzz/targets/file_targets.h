@@ -1,5 +1,5 @@
-// What the fuzz targets of files feed: safetensors, run files, policies, lines of metrics.jsonl and tables
-// of BPE merges. What is accepted must be accepted again after it has been written, and mean the same.
+// Fuzz targets of files: safetensors, run files, policies, lines of metrics.jsonl and tables of BPE merges.
+// Accepted input must be accepted again after it was written, with the same meaning.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool is_refused(const Result<T>& result) {
   return true;
 }
 
-// The tensors must fill what comes behind the header, byte for byte.
+// The tensors must fill the bytes behind the header completely.
 inline void feed_safetensors(std::span<const std::byte> bytes) {
   const auto file = parse_safetensors(bytes, "fuzz");
   const auto alone = parse_safetensors_header(bytes, "fuzz");
@@ -42,7 +42,7 @@ inline void feed_safetensors(std::span<const std::byte> bytes) {
   FEDGE_CHECK(values.size() < bytes.size() && std::ranges::equal(values, bytes.last(values.size())),
               "the values are not the file's");
   const auto header = safetensors_header(file->values.layout(), file->metadata);
-  if (is_refused(header)) return;  // longer than it was, as JSON is written here
+  if (is_refused(header)) return;  // the rewritten JSON is too long
   std::string written = *header;
   written.append(reinterpret_cast<const char*>(values.data()), values.size());
   const auto again = parse_safetensors(std::as_bytes(std::span(written)), "fuzz");
@@ -52,7 +52,7 @@ inline void feed_safetensors(std::span<const std::byte> bytes) {
   FEDGE_CHECK(std::ranges::equal(again->values.bytes(), values), "values change");
 }
 
-// A run that is accepted is kept as its canonical text, and told to clients as its task's.
+// An accepted run is stored as its canonical text and sent to clients as its task text.
 inline void feed_run_file(std::span<const std::byte> bytes) {
   const auto document = config::parse_toml(text_of(bytes), "fuzz.toml");
   if (is_refused(document)) return;
@@ -76,7 +76,7 @@ inline void feed_run_file(std::span<const std::byte> bytes) {
   FEDGE_CHECK(task.data.partition.clients == run->task.data.partition.clients, "clients read another task");
 }
 
-// Another text of the same policy makes the same policy.
+// The policy's canonical text gives the same policy.
 inline void feed_policy(std::span<const std::byte> bytes) {
   const auto document = config::parse_toml(text_of(bytes), "policy.toml");
   if (is_refused(document)) return;
@@ -104,7 +104,7 @@ inline void feed_round_metrics(std::span<const std::byte> bytes) {
   (void)server::tracks_csv({&*round, 1});
 }
 
-// A table has one text, and its tokenizer loses nothing of it.
+// A table has one text form, and its tokenizer loses nothing.
 inline void feed_bpe_table(std::span<const std::byte> bytes) {
   const std::string text = text_of(bytes);
   const auto table = learn::parse_bpe_table(text);

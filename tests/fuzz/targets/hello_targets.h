@@ -1,6 +1,6 @@
-// What the fuzz target of the gatekeeper feeds: the first bytes of a connection, as they go through the frame
-// reader's limits for strangers and the decoder to the gatekeeper, without a socket. The book has one client
-// with its token and one revoked; what it holds never changes, so that each input stands for itself.
+// Fuzz target of the gatekeeper: the first bytes of a connection pass the frame reader's limits for strangers
+// and the decoder to the gatekeeper, without a socket. The enrolment book has one client with its token and
+// one revoked client. It never changes, so that inputs are independent.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ namespace fedge::fuzz {
 
 inline const std::string kKnownSecret = "known-secret-0123456789";
 
-// A link that only remembers.
+// A link that only records.
 class ScriptedLink final : public protocol::Link {
  public:
   explicit ScriptedLink(PublicKey key) : key_(key) {}
@@ -67,7 +67,7 @@ class ScriptedLink final : public protocol::Link {
   std::vector<protocol::Message> sent;
   bool authorised = false;
   bool closed = false;
-  bool touched = false;  // asked for more than a greeting
+  bool touched = false;  // used beyond a greeting
 
  private:
   PublicKey key_;
@@ -79,7 +79,7 @@ inline PublicKey numbered_key(std::uint8_t number) {
   return key;
 }
 
-// The folder of an enrolment book: client 0 has key 1 and used up kKnownSecret, client 1 with key 2 is
+// The folder of an enrolment book: client 0 has key 1 and has redeemed kKnownSecret; client 1 with key 2 is
 // revoked.
 class KnownBook {
  public:
@@ -123,7 +123,7 @@ class KnownBook {
   std::string text_;
 };
 
-// What a peer with this key may be told, worked out from the message alone.
+// Decides from the message alone whether a peer with this key may be admitted.
 inline bool may_enter(const protocol::Message& first, std::uint8_t key, bool joining) {
   const auto* hello = std::get_if<protocol::Hello>(&first);
   if (hello == nullptr || key != 1 || hello->token.empty() == joining) return false;
@@ -146,7 +146,7 @@ inline void check_greeting(const ScriptedLink& link, const protocol::Message& fi
               "a refusal gives a reason that can be shown");
 }
 
-// The first message that these bytes hold; nothing if the link would have been closed, or waits for more.
+// Returns the first message in these bytes; nothing if the link would be closed or would wait for more.
 inline std::optional<protocol::Message> first_message(std::span<const std::byte> bytes, std::size_t at_once) {
   protocol::FrameReader reader;
   while (!bytes.empty()) {
@@ -165,8 +165,8 @@ inline std::optional<protocol::Message> first_message(std::span<const std::byte>
   return std::nullopt;
 }
 
-// Byte 0: the peer's key (1 is known, 2 revoked, others are not known); byte 1: how many bytes arrive at a
-// time, less one.
+// Byte 0: the peer's key (1 is known, 2 is revoked, others are unknown). Byte 1: the number of bytes that
+// arrive at once, minus one.
 inline void feed_hello(std::span<const std::byte> bytes) {
   if (bytes.size() < 2) return;
   static const KnownBook book;
@@ -187,10 +187,10 @@ inline void feed_hello(std::span<const std::byte> bytes) {
     if (first) {
       const auto on_message = link->callbacks.on_message;
       on_message(*first);
-      io.run();  // a token is looked up on another thread
+      io.run();  // another thread looks the token up
       check_greeting(*link, *first, key, admitted);
       const std::size_t answers = link->sent.size();
-      if (!admitted) on_message(*first);  // on its way when the link was closed
+      if (!admitted) on_message(*first);  // in transit when the link was closed
       FEDGE_CHECK(link->sent.size() == answers, "a link that was closed is answered");
     }
     link->callbacks.on_closed({ErrorCode::kUnavailable, "the end"});

@@ -1,5 +1,5 @@
-// What the fuzz target of the admin pages' request reader feeds: a connection's bytes, requests one behind
-// the other, whole and in pieces. What is taken must not depend on how it came.
+// Fuzz target of the admin pages' request reader: a connection's bytes with consecutive requests, whole and
+// in pieces. The result must not depend on the pieces.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@
 namespace fedge::fuzz {
 
 struct TakenRequests {
-  std::vector<std::string> lines;  // method, target and whether the connection stays
+  std::vector<std::string> lines;  // method, target, and whether the connection stays open
   std::string error;
   bool operator==(const TakenRequests&) const = default;
 };
 
-// As a connection would: `at_once` more bytes come whenever nothing whole is there.
+// Reads as a connection would: `at_once` more bytes arrive whenever no request is complete.
 inline TakenRequests take_requests(std::string_view bytes, std::size_t at_once) {
   TakenRequests taken;
   server::RequestReader reader;
@@ -48,7 +48,7 @@ inline TakenRequests take_requests(std::string_view bytes, std::size_t at_once) 
   return taken;
 }
 
-// The first byte says how many arrive at a time.
+// Byte 0: the number of bytes that arrive at once, minus one.
 inline void feed_http(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   const std::size_t at_once = static_cast<std::size_t>(bytes[0]) + 1;

@@ -1,6 +1,6 @@
-// What the fuzz target of names feeds: a peer's or a user's text on its way into logs, tables, reports and
-// JSON. Each place must show it as it is, and nothing in it may end the field that it stands in. The readers
-// here are slow and know nothing of the writers.
+// Fuzz target of names: text of a peer or user in logs, tables, reports and JSON. Each place must show the
+// text unchanged, and no character may end its field. The readers here are slow and share no code with the
+// writers.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace fedge::fuzz {
 
-// Fields as RFC 4180 has them, apart by `separator`; nothing if the text is not such a line.
+// Splits fields by RFC 4180 at `separator`; returns nothing if the text is not a valid line.
 inline std::optional<std::vector<std::string>> read_fields(std::string_view text, char separator) {
   std::vector<std::string> fields(1);
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -73,7 +73,7 @@ inline void check_written(const std::string& text) {
     FEDGE_CHECK(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f, "a name in a log");
 }
 
-// Names apart by line feeds.
+// Names separated by line feeds.
 inline void feed_names(std::span<const std::byte> bytes) {
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   std::vector<std::string> names(1);

@@ -1,5 +1,4 @@
-// What the fuzz target of the payload codecs feeds, and the unit tests replay: a payload behind four bytes
-// that say how it is declared.
+// Fuzz target of the payload codecs, which the unit tests replay: a payload after four bytes that declare it.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +13,9 @@
 
 namespace fedge::fuzz {
 
-// Byte 0: the codec, and from 128 on zstd. Byte 1: levels of QSGD. Bytes 2 and 3: the number of values;
-// from 32,768 on eight times what is above 32,767. With zstd, the largest size the codec allows is
-// declared. Whatever can be decoded must come out finite, and the same however it is read.
+// Byte 0: the codec; 128 and more: with zstd. Byte 1: levels of QSGD. Bytes 2 and 3: the number of values;
+// above 32,767, each further one counts eight. With zstd, the largest size that the codec permits is
+// declared. Decoded values must be finite, and equal for every way of reading.
 inline void feed_payload(std::span<const std::byte> bytes) {
   if (bytes.size() < 5) return;
   const auto octet = [&](std::size_t i) { return std::to_integer<std::uint32_t>(bytes[i]); };

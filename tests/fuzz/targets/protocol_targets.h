@@ -1,5 +1,5 @@
-// What the protocol's fuzz targets feed. The same functions run over the checked-in corpus in the unit
-// tests, so that an input that once broke a decoder keeps being tried by everyone.
+// Fuzz targets of the protocol. The unit tests run the same functions over the checked-in corpus, so that an
+// input that once broke a decoder is tested everywhere.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 
 namespace fedge::fuzz {
 
-// What decoded must be fit to be sent on, and must be understood again.
+// A decoded message must be encodable, and decodable again.
 inline void check_round_trip(const protocol::Message& message) {
   const std::string bytes = protocol::encode(message);
   const auto again = protocol::decode(protocol::type_of(message), std::as_bytes(std::span(bytes)));
@@ -49,7 +49,7 @@ inline void take_frame(const protocol::FrameReader& reader) {
   }
 }
 
-// The bytes as they would come over a connection; the first one says how many arrive at a time.
+// The bytes of a connection; byte 0 is the number of bytes that arrive at once, minus one.
 inline void feed_frames(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   const std::size_t at_once = static_cast<std::size_t>(bytes[0]) + 1;
@@ -73,7 +73,7 @@ inline void feed_frames(std::span<const std::byte> bytes) {
   }
 }
 
-// One value; the first byte says of which kind.
+// One value; byte 0 selects its kind.
 inline void feed_values(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   const auto kind = static_cast<unsigned>(bytes[0]) % 6;
@@ -110,9 +110,9 @@ inline void feed_values(std::span<const std::byte> bytes) {
   }
 }
 
-// The bytes of a Manifest of docs/PROTOCOL.md, in the smallest UpdateOffer that may hold it.
+// The bytes of a Manifest of docs/PROTOCOL.md within the smallest UpdateOffer that can hold it.
 inline void feed_manifest(std::span<const std::byte> bytes) {
-  std::string offer = "\x20\x01\x1a";  // one sample; field 3, which has a length
+  std::string offer = "\x20\x01\x1a";  // one sample; field 3, length-delimited
   for (std::size_t length = bytes.size(); true; length >>= 7) {
     offer += static_cast<char>((length & 0x7f) | (length > 0x7f ? 0x80 : 0));
     if (length <= 0x7f) break;
@@ -155,8 +155,8 @@ inline std::string to_base64url(std::string_view bytes) {
   return text;
 }
 
-// An odd first byte: a token's text. An even one: what a token holds, which gets the checksum that it needs
-// to be looked at.
+// Odd first byte: the text of a token. Even first byte: the content of a token, to which a valid checksum is
+// added.
 inline void feed_token(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   const bool as_text = (static_cast<unsigned>(bytes[0]) & 1U) != 0;

@@ -1,6 +1,6 @@
-// Four members and the coordinator of a secure sum for the fuzzer, as state machines with real keys, and the
-// messages on their way between them. Checks what may never happen: that a member has two answers, or reveals
-// both kinds of share of another, or that a sum is not that of the updates in it.
+// Four members and the coordinator of a secure sum for the fuzzer: state machines with real keys, and the
+// messages in transit. Checks the invariants: a member gives only one answer and never reveals both kinds of
+// share of another member, and a sum equals that of its updates.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class SecureParties {
                                                   }));
   }
 
-  // Everybody begins.
+  // Starts all members.
   void start() {
     for (std::uint32_t i = 0; i < kMembers; ++i)
       of_client(i, [&](auto& effects) { clients_[i]->start(effects); });
@@ -98,11 +98,11 @@ class SecureParties {
     of_server([&](auto& effects) { server_->left(client, now_, effects); });
   }
   bool over() const { return over_; }
-  // Whether the masks have been taken away of a sum, which was right then.
+  // Whether a sum has been unmasked; its value was then checked.
   bool has_sum() const { return has_sum_; }
   bool to_be_summed() const { return agreed_ && !summed_; }
   const protocol::SecureSession& session() const { return server_->session(); }
-  // Of those whose bits are set, if they are ready.
+  // Sums the updates of the members whose bits are set, if they are ready.
   void sum(std::uint8_t who) {
     if (!agreed_ || summed_) return;
     summed_ = true;
@@ -115,7 +115,8 @@ class SecureParties {
           server_->coverage_of(ClientId(i)) == nullptr)
         continue;
       const privacy::Masking masking = clients_[i]->masking();
-      // Where a roster was changed on its way the client masks something else, and the coordinator sees it.
+      // If a roster was changed in transit, the client masks other parameters, and the coordinator detects
+      // it.
       if (masking.coverage() != *server_->coverage_of(ClientId(i)) ||
           masking.coverage() != Coverage::all(kParameters))
         continue;
@@ -152,7 +153,7 @@ class SecureParties {
     }
   }
   void look(std::uint32_t client, const protocol::SecureUnmask& unmask) {
-    // Asked once more it says the same.
+    // A repeated request gets the same answer.
     const auto [answer, is_first] = answered_.try_emplace(client, unmask);
     FEDGE_CHECK(answer->second == unmask, "a member has one answer");
     if (!is_first) return;
@@ -165,7 +166,7 @@ class SecureParties {
       dropped_.insert(dropped.number);
     }
     survived_.insert(survivors.begin(), survivors.end());
-    // Nor by way of different members: more than a third of them would have to lie.
+    // Different members do not reveal both kinds either: more than a third of them would have to lie.
     for (const std::uint32_t number : dropped_)
       FEDGE_CHECK(!survived_.contains(number), "all members believe in the same survivors");
   }

@@ -1,5 +1,5 @@
-// A secure sum of four members in which the input says what becomes of every message (passed on, changed,
-// lost, doubled, late), who leaves and what the coordinator claims of survivors.
+// Fuzz target of secure sums with four members. The input decides the fate of every message (passed on,
+// changed, lost, duplicated, delayed), dropouts, and the coordinator's claims about survivors.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class SecureScript {
   void run() {
     parties_.start();
     for (int steps = 0; steps < 400 && position_ < script_.size(); ++steps) act(next());
-    // What is left goes its way, as far as it goes.
+    // Delivers the remaining messages as far as possible.
     for (int waits = 0; waits < 12 && !parties_.over(); ++waits) {
       while (!parties_.wire.empty()) parties_.deliver();
       if (parties_.to_be_summed())
@@ -59,7 +59,7 @@ class SecureScript {
     }
   }
 
-  // One byte of it on the wire is another, if it is a message then.
+  // Changes one byte of the first message, if the result still decodes.
   void change() {
     auto& wire = parties_.wire;
     if (wire.empty()) return;
@@ -73,7 +73,7 @@ class SecureScript {
     one.message = std::move(*changed);
     parties_.pass(one);
   }
-  // What a coordinator that lies may say: these have survived.
+  // Sends the survivors that a lying coordinator claims.
   void claim() {
     const std::uint32_t client = next() % SecureParties::kMembers;
     const std::uint8_t who = next();

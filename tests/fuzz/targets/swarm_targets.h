@@ -1,6 +1,6 @@
-// What the fuzz target of a swarm's peer feeds: what three neighbours say, in any order, while links, members
-// and objects come and go. Their messages go through the real decoder. What a link guarantees is kept to: a
-// chunk comes only if it was asked for, requests stay within the credit, and each is answered once.
+// Fuzz target of a swarm's peer: messages of three neighbours in any order, while links, members and objects
+// change. The messages pass the real decoder. The guarantees of a link hold: a chunk arrives only on request,
+// requests stay within the credit, and each is answered once.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace fedge::fuzz {
 
 class PeerUnderTest {
  public:
-  // The first byte says whether it seeds.
+  // Byte 0: whether the peer seeds.
   explicit PeerUnderTest(std::span<const std::byte> script) : script_(script), peer_(rules()) {
     seeds_ = next() % 2 == 1;
     for (std::size_t i = 0; i < manifests_.size(); ++i) {
@@ -126,7 +126,7 @@ class PeerUnderTest {
                     seeds_ && !warming_ ? std::optional(swarm::Seeding{.copies = 2}) : std::nullopt,
                     warming_ ? std::optional(kWarmup) : std::nullopt});
   }
-  // The first object is its own, and hides behind three chunks of the other.
+  // The first object is the peer's own update, covered by three chunks of the other.
   void warm_up() {
     if (std::exchange(warming_, !warming_)) return step(Peer::EndWarmup{kWarmup});
     own_sent_.clear();
@@ -155,7 +155,7 @@ class PeerUnderTest {
     slot.sprays.push_back({chunk % 32, other, ClientId(next() % 4U), {}});
     step(Peer::Slot{kWarmup, slot});
   }
-  // The link answers by itself what is not exchanged.
+  // For objects that are not exchanged, the link answers without the peer.
   void request(ClientId id, Wire& wire, std::size_t object) {
     const std::size_t chunks = manifests_[object].chunk_count();
     const std::uint32_t first = next() % static_cast<std::uint32_t>(chunks);
@@ -172,7 +172,7 @@ class PeerUnderTest {
     std::advance(which, next() % wire.asked.size());
     const auto [object, chunk] = *which;
     wire.asked.erase(which);
-    if (!wire.exchanged.contains(object)) return;  // nobody hears of it
+    if (!wire.exchanged.contains(object)) return;  // the peer is not told
     const auto* torrent = peer_.torrent(object);
     if (good && torrent != nullptr && !torrent->held.has(chunk)) --lacking_[object];
     step(Peer::Arrived{id, {object, chunk}, good});
@@ -184,7 +184,7 @@ class PeerUnderTest {
     const auto code = next() % 2 == 0 ? ErrorCode::kUnavailable : ErrorCode::kNotFound;
     if (wire.exchanged.contains(object)) step(Peer::Refused{id, {object, chunk, 1, {code, "no"}}});
   }
-  // A message as it comes over the wire; for the fuzzer's sake perhaps about one of the objects.
+  // Decodes a message as from the wire; to help the fuzzer, it often concerns one of the objects.
   void say(ClientId id, const Wire& wire, std::size_t object) {
     const auto type = static_cast<protocol::MessageType>(48 + next() % 5);
     const std::size_t size = std::min<std::size_t>(next(), script_.size() - position_);
@@ -222,7 +222,7 @@ class PeerUnderTest {
     const swarm::Torrent& torrent = *peer_.torrent(effect.chunk.object);
     const bool own = torrent.warmup && effect.chunk.object == ids_[0];
     FEDGE_CHECK(own || !torrent.held.has(effect.chunk.index), "what it has not, or has made");
-    // The same chunk may still be on its way from before the exchange ended: the link says so.
+    // If the same chunk is still in transit from before the exchange ended, the link refuses the request.
     if (!wire.asked.insert({effect.chunk.object, effect.chunk.index}).second)
       later_.push_back(Peer::Refused{
           effect.peer,
@@ -268,7 +268,7 @@ class PeerUnderTest {
   std::span<const std::byte> script_;
   std::size_t position_ = 0;
   bool warming_ = false;
-  std::set<std::uint32_t> own_sent_;  // in a warm-up
+  std::set<std::uint32_t> own_sent_;  // own chunks sent in the current warm-up
   bool seeds_ = false;
   Peer peer_;
   Rng rng_{7};

@@ -1,5 +1,5 @@
-// What the fuzz target of TOML texts feeds: the text itself, and the same within what a parser that recurses
-// would follow until the stack is gone.
+// Fuzz target of TOML texts: the text itself, and the text in front of a nesting that would exhaust a
+// recursive parser's stack.
 #pragma once
 
 #include <algorithm>
@@ -22,12 +22,12 @@ inline std::size_t toml_depth(const config::Value& value) {
   return deepest;
 }
 
-// What is accepted is no deeper than is allowed and than was measured before it was parsed (two keys with
-// dots each make a path: that of the header and that below it), and means the same when it is written again.
+// An accepted text is no deeper than permitted and than measured before parsing. Two keys with dots make one
+// path: the header's and that below it. Rewritten, the text means the same.
 inline void feed_toml_document(std::span<const std::byte> bytes) {
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const auto document = config::parse_toml(text, "fuzz.toml");
-  // After a text in which nothing is open, ten thousand parts of a key are never followed.
+  // A key of ten thousand parts behind a complete text must be refused before it is parsed.
   std::string key;
   for (int i = 0; i < 10'000; ++i) key += "a.";
   FEDGE_CHECK(!config::parse_toml(text + "\n" + key + "a = 1", "fuzz.toml") || !document,

@@ -1,4 +1,4 @@
-// What the fuzz target of the trainer protocol feeds, and the unit tests replay.
+// Fuzz target of the trainer protocol, which the unit tests replay.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace fedge::fuzz {
 
-// What a trainer program writes, in pieces of a size that the first byte gives: each payload is then taken
-// for a model with the tensors a (2 x 2) and b (3).
+// A trainer program's output in pieces of the size that byte 0 gives. Each payload is also read as a model
+// with the tensors a (2 x 2) and b (3).
 inline void feed_trainer_stream(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   constexpr std::size_t kMaxPayload = 4096;

@@ -1,5 +1,5 @@
-// Discovery without a centre, by the programs as users start them: a node that others begin with, a
-// coordinator that announces itself, clients that know nothing but that node and a run's name.
+// Discovery without a central server, by the programs as users start them: a bootstrap node, a coordinator
+// that announces itself, and clients that know only this node and a run's name.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -26,7 +26,7 @@ using test::run;
 
 namespace {
 
-// The value of a field in the first line of a log that has this event.
+// Returns the value of a field in the first log line with this event.
 std::string field(const LoggedProcess& process, const std::string& event, const std::string& name) {
   REQUIRE(process.wait_for(event));
   const std::string log = process.log();
@@ -43,7 +43,7 @@ struct Site {
   test::TemporaryDirectory place;
   LoggedProcess node;
   std::string bootstrap;
-  // Nobody else's: nodes of tests that run at once can come to know each other by a port used before.
+  // Unique: nodes of concurrent tests may meet through a reused port.
   std::string name = "found-" + place.path().filename().string();
   std::filesystem::path directory = place.path() / "coordinator";
   int clients = 0;
@@ -76,7 +76,7 @@ struct Site {
   std::string with_node(const std::string& command) const {
     return run(command + " --bootstrap " + bootstrap).output;
   }
-  // Its key, which the operator enrols.
+  // Enrols the client's key, as an operator does.
   void enrol(int client) const {
     const Outcome key = run("fedge-client --state-dir " + state(client).string() + " key");
     REQUIRE(key.code == 0);
@@ -101,7 +101,7 @@ struct Site {
   }
 };
 
-// How often the coordinator heard of each client's latency.
+// Returns how often the coordinator received each client's latency.
 std::map<std::uint32_t, int> records_heard(const std::filesystem::path& directory) {
   auto store = server::open_sqlite_store(server::run_store_path(directory));
   REQUIRE(store);
@@ -117,7 +117,7 @@ std::map<std::uint32_t, int> records_heard(const std::filesystem::path& director
   return heard;
 }
 
-// The hash of each round's model.
+// Returns the hash of each round's model.
 std::vector<std::string> model_hashes(const std::filesystem::path& results) {
   std::vector<std::string> hashes;
   std::ifstream lines(results / "metrics.jsonl");
@@ -169,12 +169,12 @@ TEST_CASE(
     for (int i = 0; i < kClients; ++i) clients.push_back(site.start(i, {"--run", site.name}));
     const auto hears_of_all = [&] { return records_heard(site.directory).size() == kClients; };
     REQUIRE_MESSAGE(coordinator.wait_until(hears_of_all), coordinator.log());
-    coordinator.kill();  // without a last word: nobody is told where it goes
+    coordinator.kill();  // without a goodbye: no client learns its next address
   }
   const int before = records_heard(site.directory).at(0);
   CoordinatorProcess moved(options);
   REQUIRE(moved.address() != first);
-  // All are there again, and what they say is heard of again.
+  // All clients are connected again, and the coordinator receives their records again.
   for (int i = 0; i < kClients; ++i)
     REQUIRE_MESSAGE(moved.wait_for("client.connected client=" + std::to_string(i) + " "), moved.log());
   REQUIRE(moved.wait_until([&] { return records_heard(site.directory).at(0) > before + 1; }));
@@ -185,7 +185,7 @@ TEST_CASE(
     LoggedProcess& client = *clients[static_cast<std::size_t>(i)];
     REQUIRE_MESSAGE(client.wait() == 0, client.log());
     CHECK(contains(client.log(), "coordinator.found address=\"" + moved.address() + "\""));
-    // What it has found it keeps, for when the directory does not answer.
+    // The client saves the address that it found, in case the directory does not answer.
     const auto kept = read_file(site.state(i) / "membership.json", 10'000);
     REQUIRE(kept);
     CHECK(nlohmann::json::parse(*kept)["coordinators"][0] == moved.address());
@@ -217,7 +217,7 @@ TEST_CASE(
   CHECK(get("coordinator " + key)[0]["addresses"] == announced[0]["addresses"]);
   const auto model = get("model " + key + " " + id);
   REQUIRE(model.size() == 1);
-  // It moves on each round: what lies there when it is asked for has a holder, the coordinator.
+  // The model changes each round. The directory's current record has the coordinator as its holder.
   CHECK(model[0]["model_bytes"].get<int>() > 100);
   const auto record_of = [&](int client, const char* awaited) {
     const std::string node =
@@ -316,7 +316,7 @@ TEST_CASE("discovery: where nothing is, each command says what it looked for and
   fails(client + " join", "the coordinator's address is not known");
   fails(client + " join" + here, "name the coordinator with --run NAME or --coordinator KEY");
   fails(client + " join --coordinator abc" + here, "--coordinator: ");
-  // What follows an option that may be repeated is not the option's.
+  // An argument after a repeatable option does not belong to the option.
   fails("fedge dht get" + here + " run nowhere", "the directory holds no record under");
   fails(client + " join" + here + " no-token-at-all", "join token");
   fails(client + " join --run nowhere" + here,

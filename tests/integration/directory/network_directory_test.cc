@@ -18,7 +18,7 @@
 namespace fedge::dht {
 namespace {
 
-// Three Fedge nodes, and a hostile one that keeps and gives out everything.
+// Three Fedge nodes, and a hostile one that stores and returns everything.
 class NetworkHarness final : public suite::Harness {
  public:
   NetworkHarness() {
@@ -73,7 +73,7 @@ class NetworkHarness final : public suite::Harness {
     hostile_.put(hash_of(key), value, [&](bool) { done = true; });
     REQUIRE(wait([&] { return done.load(); }));
   }
-  // As the hostile node sees it.
+  // Returns the record's value as the hostile node sees it.
   std::shared_ptr<::dht::Value> value_of(const Record& record) {
     std::shared_ptr<::dht::Value> found;
     std::atomic<bool> done{false};
@@ -135,7 +135,7 @@ class NetworkHarness final : public suite::Harness {
 
 std::vector<std::byte> forged(const Record& record) {
   std::vector<std::byte> bytes = record.bytes;
-  bytes.back() ^= std::byte{1};  // of the signature
+  bytes.back() ^= std::byte{1};  // corrupts the signature
   return bytes;
 }
 
@@ -162,7 +162,7 @@ TEST_CASE(
     CHECK(suite::comes_to_be(world, mine->key, {*mine}));
     value = world.value_of(*mine);
   }
-  NetworkHarness world;  // other nodes, that do not have it yet
+  NetworkHarness world;  // other nodes, which do not have the record yet
   value->user_type = "text/plain";
   world.plant(mine->key, value);
   CHECK(world.wait([&] { return world.refused_stores() >= 1; }));
@@ -184,7 +184,7 @@ TEST_CASE("A6: network directory: what others lay down in a node is bounded, and
   const Record mine = suite::announcement(world, 1, 8);
   CHECK_FALSE(suite::publish(world, 0, mine));
   for (int i = 0; i < 320; ++i) world.plant(mine.key, world.some_value(0x1234, 60'000));
-  CHECK(world.stored_bytes() > 8'000'000);  // values of types that are not Fedge's are kept
+  CHECK(world.stored_bytes() > 8'000'000);  // values of foreign types are stored
   CHECK(world.stored_bytes() <= 16 << 20);
   CHECK(suite::comes_to_be(world, mine.key, {mine}));
 }
@@ -207,10 +207,10 @@ TEST_CASE(
   CHECK_FALSE(knocks_at(243));
   alone = true;
   CHECK(knocks_at(244));
-  CHECK(knocks_at(-900'000));  // a calendar that was put back
+  CHECK(knocks_at(-900'000));  // the calendar was set back
 }
 
-// Nodes as the daemons have them.
+// Nodes as the daemons configure them.
 struct Nodes {
   boost::asio::io_context io;
 
@@ -228,7 +228,7 @@ struct Nodes {
 
 TEST_CASE("network directory: a node enters by name, also when its bootstrap node starts after it") {
   Nodes nodes;
-  const std::uint16_t port = nodes.open(0, {})->directory().port();  // that nobody listens at any more
+  const std::uint16_t port = nodes.open(0, {})->directory().port();  // a port without a listener
   const auto node = nodes.open(0, {{"no.such.name.invalid", 7433}, {"localhost", port}});
   const auto has_entered = [&] { return node->directory().status().good_nodes > 0; };
   CHECK_FALSE(nodes.run(2, has_entered));
@@ -262,7 +262,7 @@ TEST_CASE("network directory: a name server that hangs is asked once, and keeps 
     (*node)->advance(calendar += seconds(100));
     CHECK(asked.size() == 2);
   }
-  asked[0]({});  // too late: the directory is gone
+  asked[0]({});  // too late: the directory was destroyed
 }
 
 TEST_CASE(

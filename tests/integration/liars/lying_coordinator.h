@@ -1,7 +1,7 @@
-// A coordinator that lies to a real client daemon by a script drawn from a seed, and what must hold whatever
-// it says: nothing leaves a client that insists without masks or noise, no update is in two sums that could
-// be solved, a budget is kept, and the daemon ends by its owner alone. What a script says is drawn by its
-// kind; what all kinds have in common (cut links, runs that end, replays, restarts, false verdicts) is here.
+// A coordinator that lies to a real client daemon by a script drawn from a seed, and the daemon's invariants.
+// Nothing leaves a client that insists on masks or noise without them. No update is in two sums that could be
+// solved for it. A budget holds. Only its owner ends the daemon. Each kind of script draws its own messages;
+// cut links, ended runs, replays, restarts and false verdicts are common and here.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -46,14 +46,14 @@ class LyingCoordinator {
   }
 
  protected:
-  // Asks for an update, as the protocol has it or not.
+  // Asks for an update, by the protocol or against it.
   virtual void ask() = 0;
-  // What the run's description says: its true terms, or weaker ones.
+  // The terms in the run's description: the true ones or weaker ones.
   virtual std::string terms_of(RunId run) = 0;
-  // The update that this offer is for, and its bytes, once for each object.
+  // Called once for each object with the offer and the bytes of an update that has left the client.
   virtual void left(const protocol::UpdateOffer& offer, const std::vector<std::byte>& bytes) = 0;
   virtual void heard_too(const protocol::Message&) {}
-  // Whether the message is said, as it is then.
+  // May change the message; returns whether it is sent.
   virtual bool twist(protocol::Message&) { return true; }
 
   std::uint32_t below(std::size_t bound) { return static_cast<std::uint32_t>(rng_.below(bound)); }
@@ -61,19 +61,19 @@ class LyingCoordinator {
   protocol::TrainRequest task(RunId run, std::uint32_t round) const { return site.work.request(run, round); }
 
   void describe(RunId run) { site.tell(site.work.description(run)); }
-  // No task of before holds the device up.
+  // Cancels all tasks, so that no earlier one occupies the device.
   void cancel_all() {
     for (const auto& [run, task] : std::exchange(asked_, {}))
       site.tell(protocol::CancelTask{run, task.round, "a lie", task.track});
   }
-  // What its owner does. Nothing else ends it.
+  // Restarts the daemon as its owner would; nothing else ends it.
   void restart() {
     CHECK_FALSE(site.finished);
     site.leave();
     site.finished = revoked_ = false;
     site.begin();
   }
-  // Until it is connected, has heard all that it was told, and has been asked for all that it offers.
+  // Runs until the daemon is connected, has handled all messages, and has been asked for all that it offers.
   void settle() {
     if (revoked_) restart();
     const std::uint32_t mine = ++pings_;
@@ -89,7 +89,7 @@ class LyingCoordinator {
     REQUIRE_MESSAGE(settled,
                     log() << "answered " << answered_ << " of " << mine << ", fetching " << fetching_);
   }
-  // Until the daemon has delivered for the run or has said that it will not.
+  // Runs until the daemon has delivered or declined for the run.
   void wait_for_answer(RunId run) {
     const bool answered = site.run_until(
         [&] { return site.count<protocol::UpdateOffer>(run) + site.count<protocol::TaskFailed>(run) > 0; });
@@ -98,7 +98,7 @@ class LyingCoordinator {
 
   client::site::Site site;
 
-  // What was said to the daemon, and what it has said of that.
+  // The messages to the daemon and its reactions.
   std::string log() const {
     std::string all;
     for (const std::string& line : site.said) all += line + "\n";
@@ -106,7 +106,7 @@ class LyingCoordinator {
   }
 
  private:
-  static inline const RunId kNowhere{999};  // a daemon refuses its tasks at once
+  static inline const RunId kNowhere{999};  // the daemon refuses its tasks at once
 
   void lie() {
     const RunId run = any_run();
@@ -178,7 +178,7 @@ class LyingCoordinator {
 
   Rng rng_;
   std::unique_ptr<protocol::ChunkStore> store_ = protocol::make_memory_chunk_store(std::size_t{1} << 28);
-  std::vector<protocol::Message> said_;  // to be said again
+  std::vector<protocol::Message> said_;  // for replays
   std::vector<std::pair<RunId, TaskId>> asked_;
   std::set<protocol::ObjectId> fetched_;
   int fetching_ = 0;

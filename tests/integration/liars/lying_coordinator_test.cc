@@ -16,7 +16,7 @@ using client::site::SecureTurn;
 
 constexpr std::size_t kLies = 20;
 
-// To a client that was started with --only-secure, in runs that mask, or are said to.
+// Lies to a client with --only-secure in runs that mask or claim to.
 class LiesAboutMasks : public LyingCoordinator {
  public:
   explicit LiesAboutMasks(std::uint64_t seed) : LyingCoordinator(seed), plain_(site.work.text) {
@@ -27,7 +27,7 @@ class LiesAboutMasks : public LyingCoordinator {
   std::size_t reveals = 0;
 
  private:
-  // What an update is made of: two that are alike here have the same values.
+  // What determines an update: equal data gives equal values.
   struct Data {
     protocol::ObjectId model;
     RoundNumber round;
@@ -96,7 +96,7 @@ class LiesAboutMasks : public LyingCoordinator {
       return below(4) != 0;
     }
     if (auto* told = std::get_if<protocol::SecureSurvivors>(&message)) {
-      // Two questions about the same sum.
+      // Two different requests about the same sum.
       const auto all = told->numbers;
       if (!told->numbers.empty()) told->numbers.erase(told->numbers.begin() + below(told->numbers.size()));
       if (below(2) == 0 && site.link) site.link->send(protocol::SecureSurvivors{told->session, all});
@@ -124,7 +124,7 @@ class LiesAboutMasks : public LyingCoordinator {
     const auto& session = unmask.session;
     const auto known = said_.emplace(std::pair(session.run, session.attempt), unmask);
     if (!known.second) {
-      CHECK(known.first->second == unmask);  // the same answer, to the same question
+      CHECK(known.first->second == unmask);  // the same answer to the same request
       return;
     }
     ++reveals;
@@ -135,7 +135,7 @@ class LiesAboutMasks : public LyingCoordinator {
     REQUIRE(data != sessions_.end());
     CHECK_MESSAGE(summed_.insert(data->second).second, "the same update is in two sums");
   }
-  // Masked words are uniform: the highest 24 of their 64 bits are alike in one of 2^23.
+  // Masked words are uniform: the highest 24 of their 64 bits are equal in one of 2^23.
   void left(const protocol::UpdateOffer& offer, const std::vector<std::byte>& bytes) override {
     std::size_t small = 0;
     for (std::size_t at = 0; at + 8 <= bytes.size(); at += 8) {
@@ -158,9 +158,8 @@ class LiesAboutMasks : public LyingCoordinator {
   std::set<Data> summed_;
 };
 
-// To a client that was started with --max-epsilon, with --require-noise or with both, in runs whose clients
-// noise their updates, or are said to: with enough noise and few updates each, or with too little, and again
-// under other terms when they have ended.
+// Lies to a client with --max-epsilon, --require-noise or both, in runs whose clients add noise or claim to:
+// with enough noise and few updates each, or with too little, and again under other terms after their end.
 class LiesAboutNoise : public LyingCoordinator {
  public:
   explicit LiesAboutNoise(std::uint64_t seed) : LyingCoordinator(seed), plain_(site.work.text) {
@@ -168,7 +167,7 @@ class LiesAboutNoise : public LyingCoordinator {
     if (options != 0) site.max_epsilon = kMaxEpsilon;
     if (options != 1) site.require_noise = kMaxEpsilon;
   }
-  // What all updates that have left tell together: one Gaussian mechanism with this noise.
+  // What all updates so far reveal together: one Gaussian mechanism with noise 1 / sqrt(told).
   double told() const { return told_; }
   std::size_t updates = 0;
   static constexpr double kMaxEpsilon = 1;
@@ -197,21 +196,21 @@ class LiesAboutNoise : public LyingCoordinator {
     CHECK(offer->train_loss == 0);
     CHECK(offer->loss_rms == 0);
   }
-  // The noise is measured: its norm is far above that of the update, which is at most 1.
+  // Measures the noise: its norm is far above that of the update, which is at most 1.
   void left(const protocol::UpdateOffer& offer, const std::vector<std::byte>& bytes) override {
     std::vector<float> values(offer.update.coverage.count());
     REQUIRE(bytes.size() == std::as_bytes(std::span(values)).size());
     std::memcpy(values.data(), bytes.data(), bytes.size());
     double squares = 0;
     for (const float value : values) squares += static_cast<double>(value) * static_cast<double>(value);
-    // Each value's noise over what an update can change, twice the norm that it is cut down to.
+    // The noise of each value, relative to the sensitivity: twice the clipping norm.
     const double noise = std::sqrt(squares / static_cast<double>(values.size())) / 2;
     ++updates;
     told_ += 1 / (noise * noise);
     CHECK_MESSAGE(delta_at(kMaxEpsilon, 1 / std::sqrt(told_)) < 1.2e-5,
                   log() << "after " << updates << " updates");
   }
-  // Of a Gaussian mechanism (Balle and Wang, ICML 2018, theorem 5).
+  // The delta of a Gaussian mechanism (Balle and Wang, ICML 2018, theorem 5).
   static double delta_at(double epsilon, double noise) {
     const auto below_normal = [](double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; };
     return below_normal(1 / (2 * noise) - epsilon * noise) -
@@ -236,7 +235,7 @@ TEST_CASE(
     reveals += liar.reveals;
   });
   MESSAGE(scripts << " scripts, " << offers << " masked updates, " << reveals << " sums");
-  if (scripts > 10) CHECK(reveals > 0);  // else nothing was tried
+  if (scripts > 10) CHECK(reveals > 0);  // otherwise nothing was tested
 }
 
 TEST_CASE(

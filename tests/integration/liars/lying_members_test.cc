@@ -1,4 +1,4 @@
-// Clients that lie by a script drawn from a seed, to a real coordinator.
+// Clients that lie to a real coordinator by a script drawn from a seed.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace {
 constexpr std::size_t kMembers = 3;
 constexpr std::uint32_t kRounds = 2;
 
-// A direct run of members of which each lies as it likes, and the coordinator is started anew in between. The
-// test keeps a model of its own: before a round, and the mean of what was acknowledged in it.
+// A direct run whose members lie independently, with coordinator restarts in between. The test computes its
+// own model: the previous one plus the mean of the acknowledged updates.
 class LyingMembers {
  public:
   explicit LyingMembers(std::uint64_t seed) : rng_(Rng(seed).fork("lying members")), f(kMembers, {}) {
@@ -43,7 +43,7 @@ class LyingMembers {
       for (const std::size_t member : order) {
         for (std::uint64_t left = rng_.below(4); left > 0; --left) lie(member);
         answer(member, member == order[0]);
-        // The last answer ends the round, and members are asked for the next.
+        // The last answer ends the round, and members get tasks of the next one.
         if (member != order.back() && rng_.below(3) == 0) restart();
       }
       f.run_until([&] { return f.rounds.size() == round_; });
@@ -59,15 +59,15 @@ class LyingMembers {
   std::size_t restarts = 0;
 
  private:
-  // Who has failed may be asked once more, by a coordinator that was started anew, and who has delivered may
-  // not.
+  // After a restart, the coordinator may ask a member again if it failed, but not if it delivered.
   void asked(std::size_t member, const protocol::Message& message) {
     const auto* task = std::get_if<protocol::TrainRequest>(&message);
     if (task == nullptr || task->round != RoundNumber(round_) || !done_[member]) return;
     CHECK_FALSE(accepted_[member]);
     fail(*peers_[member]);
   }
-  // Said by somebody who may not, for what nobody has asked for, or again. What comes of it: nothing.
+  // Sends messages that the member may not send, that were not asked for, or that repeat others. None may
+  // have an effect.
   void lie(std::size_t member) {
     HostilePeer& peer = *peers_[member];
     ++lies;
@@ -99,7 +99,7 @@ class LyingMembers {
     }
     settle(member);
   }
-  // Until it is known whether the link has survived that; it is made anew if not.
+  // Waits until the link has survived or failed; reconnects if it failed.
   void settle(std::size_t member) {
     HostilePeer& peer = *peers_[member];
     protocol::UpdateOffer stale = peer.offer(filled(peer, 2.0F));
@@ -126,7 +126,7 @@ class LyingMembers {
   }
   void answer(std::size_t member, bool honest) {
     HostilePeer& peer = *peers_[member];
-    // No two alike: of one that the coordinator has already it fetches nothing.
+    // Every update differs: the coordinator would not fetch one that it already has.
     const float value = 0.01F * static_cast<float>(++answers_);
     auto update = filled(peer, value);
     const std::uint64_t way = honest ? 0 : rng_.below(6);
@@ -135,7 +135,7 @@ class LyingMembers {
     auto served = update;
     if (way == 1) update->values()[7] = std::numeric_limits<float>::quiet_NaN();
     if (way == 2) update->values()[7] = 1e6F;
-    if (way == 3) served = filled(peer, 5.0F);  // not what is offered
+    if (way == 3) served = filled(peer, 5.0F);  // differs from the offer
     peer.send_update(peer.offer(update), served);
     const bool sound = way == 0 || way == 5;
     CHECK(peer.verdict->accepted == sound);
@@ -143,7 +143,7 @@ class LyingMembers {
     accepted_[member] = true;
     sum_ += 4 * static_cast<double>(value);
     weight_ += 4;
-    // Another update for the same task, or the same once more.
+    // Another update for the same task, or the same one again.
     if (way == 5 && weight_ < 4 * kMembers) {
       const auto second = filled(peer, 3.0F);
       peer.link->serve(peer.offer(second).update,
@@ -155,7 +155,7 @@ class LyingMembers {
     peer.link->send(protocol::TaskFailed{peer.task->run, peer.task->round, ErrorCode::kInvalid, "a lie",
                                          peer.task->track});
   }
-  // What was acknowledged until now must be in the model all the same.
+  // Restarts the coordinator; updates acknowledged before must be in the model.
   void restart() {
     ++restarts;
     f.restart_coordinator();
@@ -184,7 +184,7 @@ class LyingMembers {
     REQUIRE((*object)->read_bytes(0, std::as_writable_bytes(std::span(values))));
     return values;
   }
-  // Whether the coordinator's model is the test's, to the rounding of sums.
+  // Compares the coordinator's model with the test's, up to the rounding of sums.
   void check(const std::vector<float>& values) {
     if (model_.empty()) model_ = values;
     REQUIRE(values.size() == model_.size());
@@ -203,7 +203,7 @@ class LyingMembers {
   std::vector<std::unique_ptr<HostilePeer>> peers_;
   std::uint32_t round_ = 0;
   std::vector<bool> done_ = std::vector<bool>(kMembers, false);      // has answered in this round
-  std::vector<bool> accepted_ = std::vector<bool>(kMembers, false);  // and its update counts
+  std::vector<bool> accepted_ = std::vector<bool>(kMembers, false);  // its update is accepted
   std::vector<float> model_;
   int answers_ = 0;
   double sum_ = 0;
@@ -224,7 +224,7 @@ TEST_CASE(
     restarts += liars.restarts;
   });
   MESSAGE(scripts << " scripts, " << lies << " lies, " << restarts << " restarts");
-  if (scripts > 10) CHECK(std::min(lies, restarts) > 0);  // else nothing was tried
+  if (scripts > 10) CHECK(std::min(lies, restarts) > 0);  // otherwise nothing was tested
 }
 
 }  // namespace fedge::test

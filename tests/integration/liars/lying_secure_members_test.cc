@@ -1,5 +1,5 @@
 // A member of secure sums that lies by a script drawn from a seed, among real client daemons, to a real
-// coordinator that is started anew in between.
+// coordinator that restarts in between.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class LyingSecureMember {
     member_->says = [this](protocol::Message& message) { return twist(message); };
     member_->offers = [this](std::vector<std::byte>& words) { garble(words); };
   }
-  // The model after the round; nothing if it was not aggregated.
+  // Returns the model after the round; nothing if it was not aggregated.
   std::optional<std::string> play() {
     bool restarts = rng_.below(3) == 0;
     const std::size_t when = rng_.below(6);
@@ -53,7 +53,7 @@ class LyingSecureMember {
       if (!member_->gone) member_->peer.greet("");
     }
     REQUIRE(*f.final_models);
-    // The honest are in step with the coordinator to the end, whatever the member does.
+    // Honest clients stay connected and consistent to the end, whatever the member does.
     CHECK_FALSE(f.reported("client.refused"));
     for (const auto& daemon : f.daemons) CHECK_FALSE(daemon->failure());
     if (f.reported("round.not_aggregated round=1")) return std::nullopt;
@@ -74,7 +74,7 @@ class LyingSecureMember {
   void flip(Bytes& bytes) {
     bytes[rng_.below(bytes.size())] ^= static_cast<std::uint8_t>(1U << rng_.below(8));
   }
-  // Whether it says it, and how.
+  // Changes the message at random; returns whether it is sent.
   bool twist(protocol::Message& message) {
     ++said_;
     if (rng_.below(2) != 0) return true;
@@ -82,7 +82,7 @@ class LyingSecureMember {
     const std::uint64_t way = rng_.below(8);
     if (way == 0) return false;
     if (way == 1) {
-      member_->peer.link->send(message);  // twice
+      member_->peer.link->send(message);  // a duplicate
       return true;
     }
     if (auto* keys = std::get_if<protocol::SecureKeys>(&message)) {
@@ -153,7 +153,7 @@ TEST_CASE(
     CHECK_MESSAGE((*model == without || (*model == with && !liar.garbled())), liar.events());
   });
   MESSAGE(scripts << " scripts, " << lies << " lies, " << restarts << " restarts, " << sums << " sums");
-  if (scripts > 4) CHECK(std::min(lies, sums) > 0);  // else nothing was tried
+  if (scripts > 4) CHECK(std::min(lies, sums) > 0);  // otherwise nothing was tested
   if (scripts > 20) CHECK(restarts > 0);
 }
 

@@ -1,4 +1,4 @@
-// Clients of a run without a server, of whom at most half lie by a script drawn from a seed, and a real
+// Clients of a serverless run, at most half of which lie by a script drawn from a seed, and a real
 // coordinator.
 #include <doctest/doctest.h>
 
@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::uint32_t kServerlessRounds = 2;
 
-// Honest clients hold what they are told of, find it sound, and make the model that the round's order leads
-// to. Those who lie are in league: the model that they claim is the same.
+// Honest clients hold every announced update, accept it, and aggregate the model that the round's order
+// determines. Liars collude: they claim the same model.
 class LyingVoters {
  public:
   explicit LyingVoters(std::uint64_t seed)
@@ -30,7 +30,7 @@ class LyingVoters {
       peers_.push_back(std::make_unique<HostilePeer>(f));
       peers_[i]->hear = [this, i](const protocol::Message& message) { heard(i, message); };
       peers_[i]->join(f.token());
-      // By the number that it has been given: who is in a task is known by that.
+      // The test identifies members by their client numbers.
       REQUIRE(*peers_[i]->answer);
       REQUIRE(peers_[i]->answer->value().client == ClientId(static_cast<std::uint32_t>(i)));
     }
@@ -109,13 +109,13 @@ class LyingVoters {
         case 0:
           return fail(peer);
         case 1:
-          break;  // the truth
+          break;  // tells the truth
         default:
           ++forged_;
           claim(member, values(peer, -7));
           if (rng_.below(2) == 0) return;
       }
-    // By the number of updates, which is as good as any other for a model that follows from the order.
+    // The value depends on the number of updates; any model that the order determines would do.
     const auto model = values(
         peer, static_cast<float>(order.round.value()) + 0.125F * static_cast<float>(order.parts.size()));
     claim(member, model);
@@ -132,7 +132,7 @@ class LyingVoters {
   void lie(const HostilePeer& peer) {
     const protocol::TrainRequest& task = *peer.task;
     switch (rng_.below(5)) {
-      case 0:  // of what there is not
+      case 0:  // of an unknown object
         return peer.link->send(
             protocol::UpdateHeld{.run = task.run, .round = task.round, .track = task.track});
       case 1:
@@ -159,8 +159,8 @@ class LyingVoters {
     return all;
   }
 
-  // A round begins from the honest clients' model, or from the one before where the last one came to nothing,
-  // and that was said.
+  // A round starts from the honest clients' model. If the previous round failed and this was reported, it
+  // starts from the model before.
   void check_model(const protocol::TrainRequest& task) {
     const auto known = models_of_.emplace(task.round, task.model.id());
     CHECK(known.first->second == task.model.id());
@@ -211,13 +211,13 @@ class LyingVoters {
  private:
   std::vector<std::unique_ptr<HostilePeer>> peers_;
   struct Claims {
-    std::shared_ptr<protocol::Link> link;  // they are there as long as this one is
+    std::shared_ptr<protocol::Link> link;  // keeps the callbacks alive
     std::vector<protocol::Manifest> models;
   };
   std::map<std::size_t, Claims> claims_;                 // of members
-  std::map<RoundNumber, protocol::ObjectId> models_of_;  // that rounds began from
-  std::map<RoundNumber, protocol::ObjectId> honest_;     // the models that honest clients have made
-  std::size_t said_ = 0;                                 // messages of the coordinator
+  std::map<RoundNumber, protocol::ObjectId> models_of_;  // start models by round
+  std::map<RoundNumber, protocol::ObjectId> honest_;     // models that honest clients have aggregated
+  std::size_t said_ = 0;                                 // messages from the coordinator
   std::size_t lies_ = 0;
   std::size_t restarts_ = 0;
   std::size_t forged_ = 0;
@@ -244,7 +244,7 @@ TEST_CASE(
   });
   MESSAGE(scripts << " scripts, " << lies << " lies, " << forged << " forged models, " << restarts
                   << " restarts, " << models << " models made");
-  if (scripts > 9) CHECK(std::min({lies, forged, restarts, models}) > 0);  // else nothing was tried
+  if (scripts > 9) CHECK(std::min({lies, forged, restarts, models}) > 0);  // otherwise nothing was tested
 }
 
 }  // namespace fedge::test

@@ -1,6 +1,6 @@
-// How many scripts of lies are played, and which: the test cases share FEDGE_SCRIPTS, and a case's script n
-// has the seed FEDGE_SCRIPT_SEED + n. A script that fails names its seed: FEDGE_SCRIPTS=1
-// FEDGE_SCRIPT_SEED=... plays it alone, in each test case.
+// The number and seeds of scripts of lies. The test cases share FEDGE_SCRIPTS, and a case's script n has the
+// seed FEDGE_SCRIPT_SEED + n. A failing script prints its seed: FEDGE_SCRIPTS=1 FEDGE_SCRIPT_SEED=... plays
+// only this one in each test case.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@
 
 namespace fedge::test {
 
-// Plays a test case's share, in percent, of the scripts. Returns how many were played.
+// Plays a test case's share of the scripts, in percent; returns their number.
 template <class Play>
 std::uint64_t play_scripts(std::uint64_t percent, const Play& play) {
   const auto number = [](const char* name, std::uint64_t otherwise) {

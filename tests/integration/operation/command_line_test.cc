@@ -1,4 +1,4 @@
-// The command lines of all programs: help, examples, suggestions, and the reference page made from them.
+// The command lines of all programs: help, examples, suggestions, and the generated reference page.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -33,7 +33,7 @@ std::vector<std::string> lines_in(const std::string& text) {
   return lines;
 }
 
-// Every program and command, as its heading on the page names it.
+// Every program and command, as in the page's headings.
 std::vector<std::string> all_commands() {
   std::vector<std::string> commands;
   for (const std::string& line : lines_in(pages_of_all_programs()))
@@ -81,7 +81,7 @@ TEST_CASE("command line: help of every command fits into 80 and 100 columns and 
     for (const std::string& command : commands) {
       const Outcome help = fedge::test::run(command + " --help");
       CHECK(help.code == 0);
-      // This one shows the help of the program that it is.
+      // `fedge-sim coordinator` shows the help of fedge-coordinator.
       const std::string shown = command == "fedge-sim coordinator" ? "fedge-coordinator" : command;
       CHECK(help.output.find("\nUsage: " + shown) != std::string::npos);
       const bool group = help.output.find("COMMAND --help'") != std::string::npos;

@@ -1,4 +1,5 @@
-// Files of the coordinator that are away, damaged or another's while it runs: no daemon ends for that.
+// Files of the coordinator that are missing, damaged or replaced while it runs: no daemon ends because of
+// this.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -15,7 +16,7 @@ using test::Federation;
 
 namespace {
 
-// A daemon that its owner has started to stay.
+// A daemon that its owner has started permanently.
 struct StayingDaemon {
   Federation& f;
   std::vector<std::string> said;
@@ -23,7 +24,7 @@ struct StayingDaemon {
   std::unique_ptr<client::Daemon> daemon;
 
   StayingDaemon(Federation& federation, const std::filesystem::path& state) : f(federation) {
-    // One that has just been stopped holds its directory until its last callback is gone.
+    // A daemon that was just stopped holds its directory until its last callback has ended.
     f.run_until([&] {
       if (daemon) return true;
       auto made = client::Daemon::create(
@@ -46,7 +47,7 @@ struct StayingDaemon {
   }
 };
 
-// How often the coordinator's audit log tells of this.
+// Counts these entries in the coordinator's audit log.
 std::size_t recorded(const Federation& f, const std::string& action, const std::string& subject) {
   std::size_t entries = 0;
   (void)server::AuditLog(f.directory.path() / "coordinator").verify("", [&](const server::AuditEntry& entry) {
@@ -88,7 +89,7 @@ TEST_CASE("an enrolment book that is away, cut, foreign or on an unmounted disk 
   }();
   if (!directory) {
     f.run_until([&] { return f.reported("enrolment.unavailable"); });
-    // Who comes meanwhile is let in by what was last read.
+    // Meanwhile the last version that was read decides about admission.
     one.stop();
     const std::size_t arrived = f.count("client.connected");
     StayingDaemon again(f, f.directory.path() / "one");
@@ -99,7 +100,7 @@ TEST_CASE("an enrolment book that is away, cut, foreign or on an unmounted disk 
     CHECK(again.count("client.revoked") == 0);
     again.stop();
   } else {
-    // The runs are away as well: the coordinator ends, and its clients wait for it.
+    // The runs are missing as well: the coordinator ends, and its clients wait for it.
     f.run_until([&] { return f.coordinator->failure().has_value(); });
     f.run_until(
         [&] { return one.count("client.disconnected") >= 3 && two.count("client.disconnected") >= 3; });
@@ -136,12 +137,12 @@ TEST_CASE("a daemon that is revoked says so and waits for its owner, and does no
   f.run_until([&] { return revoked.count("client.revoked") == 1; });
   CHECK(revoked.count("reason=\"this client's key has been revoked\"") == 1);
   const std::size_t rounds = f.rounds.size();
-  f.run_until([&] { return f.rounds.size() > rounds + 3; });  // the other goes on
+  f.run_until([&] { return f.rounds.size() > rounds + 3; });  // the other client continues
   CHECK_FALSE(revoked.finished);
   CHECK(revoked.count("client.disconnected") == 0);
-  CHECK(f.count("client.refused") == 1);  // its link was cut, and it has not come back
+  CHECK(f.count("client.refused") == 1);  // its link was closed, and it has not reconnected
   revoked.stop();
-  // Also when it is started again by whatever watches over it.
+  // The same holds when a supervisor restarts the daemon.
   StayingDaemon again(f, f.directory.path() / "revoked");
   f.run_until([&] { return again.count("client.revoked") == 1; });
   CHECK_FALSE(again.finished);

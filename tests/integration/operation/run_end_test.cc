@@ -1,5 +1,4 @@
-// What a user sees of a run file with errors, of results that are there already, and of a run that has
-// failed.
+// What a user sees of a run file with errors, of existing results, and of a failed run.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -17,7 +16,7 @@ using test::Outcome;
 
 namespace {
 
-// A run that takes a moment, in a directory of its own.
+// A short run in a temporary directory.
 struct ShortRun {
   TemporaryDirectory data;
   TemporaryDirectory place;
@@ -101,7 +100,7 @@ TEST_CASE("results: a directory that holds some is refused without --force, and 
   CHECK_MESSAGE(!contains(listed.output, "fashion"), listed.output);  // nothing was submitted
   CHECK(run.simulate(out + " --force --set run.seed=8").code == 0);
   CHECK(*read_file(run.file("out/metrics.jsonl"), 1 << 20) != *before);
-  // A model's file.
+  // A model file is not overwritten either.
   const std::string merge = "fedge aggregate --strategy fedavg --out " + run.file("merged") + " " +
                             run.file("out/model.safetensors") + " " + run.file("out/model.safetensors");
   CHECK(test::run(merge).code == 0);
@@ -121,7 +120,7 @@ TEST_CASE("results: a coordinator that is started again goes on with its run wit
     REQUIRE_MESSAGE(coordinator.wait_for("run.started"), coordinator.log());
     REQUIRE(write_file_atomic(run.file("out/metrics.jsonl"), "what it had written\n"));
   }
-  // After a stop the same command would begin another run.
+  // After `run stop`, the same command would start another run.
   REQUIRE(test::run("fedge run stop 1 --data-dir " + run.file("c")).code == 0);
   std::string same = "fedge-coordinator --listen 127.0.0.1:0 --data-dir " + run.file("c") + " --run " +
                      options.run_file.string() + " --out " + run.file("out");

@@ -20,7 +20,7 @@ struct PrivacyExample {
   std::string output;
 };
 
-// The lines behind "$ " of blocks of console, each with what the page says it prints.
+// The commands behind "$ " in console blocks, each with the output that the page shows.
 std::vector<PrivacyExample> examples_in(const std::string& path) {
   std::ifstream file(path);
   REQUIRE(file);
@@ -78,7 +78,7 @@ TEST_CASE("privacy command: epsilon of every mechanism, as JSON") {
   const auto cohort = json_of(
       "epsilon --mechanism fixed-cohort-gaussian --sampling-rate 0.01 --noise-multiplier 2 --delta 1e-5");
   CHECK(cohort["neighbours"] == "replace-one");
-  // Pure: 4 times 1/2, and hardly less for a tiny delta.
+  // Pure differential privacy: 4 times 1/2, and hardly less for a tiny delta.
   const auto laplace = json_of("epsilon --mechanism laplace --scale 2 --steps 4 --delta 1e-15");
   CHECK(laplace["epsilon"].get<double>() == doctest::Approx(2).epsilon(1e-3));
   const auto skellam =

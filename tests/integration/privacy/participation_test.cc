@@ -1,4 +1,5 @@
-// Clients that noise their updates themselves, over TLS: they count them, whatever the coordinator believes.
+// Clients that add noise to their updates, over TLS: they count their updates, whatever the coordinator
+// believes.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -11,7 +12,7 @@
 namespace fedge::test {
 namespace {
 
-// Of a run whose updates are noised, or noised and masked.
+// Settings of a run whose updates have noise, or noise and masks.
 std::vector<std::string> settings_of_either_kind() {
   std::vector<std::string> all = {"differential_privacy.noise_multiplier=1.0",
                                   "differential_privacy.max_participations=2"};
@@ -24,7 +25,7 @@ std::vector<std::string> settings_of_either_kind() {
   return all;
 }
 
-// Whether so many updates in this run are all that the client would send.
+// Returns whether the client has sent exactly `count` updates in this run.
 bool has_sent(const Federation& f, std::size_t daemon, std::uint32_t count) {
   const auto releases = client::PrivateReleases::read(f.state_of(daemon));
   REQUIRE(releases);
@@ -46,7 +47,7 @@ TEST_CASE("private clients: each counts what it has sent, and masked updates as 
 TEST_CASE("private clients: one that has told all it may of its data sends no more, and the rest goes on") {
   Federation f(4, settings_of_either_kind());
   for (int i = 0; i < 3; ++i) f.add_client();
-  // The fourth was in this run before its coordinator was set up anew.
+  // The fourth client took part in this run before its coordinator was set up from scratch.
   const auto state = f.enrol("client-3");
   REQUIRE(write_file_atomic(state / "private-releases", std::to_string(f.run.id.value()) + " 1 2 2 0 7 1\n"));
   f.daemons.emplace_back();

@@ -28,7 +28,7 @@ class PrivatePrograms {
                                   "\"\npartition = { clients = 5 }\n[sampling]\nclients_per_round = 4\n"));
   }
 
-  // The models of the rounds.
+  // Returns the models of all rounds.
   std::vector<std::string> models(const std::string& name, const std::string& settings) const {
     const auto out = place_.path() / name;
     const test::Outcome outcome = run("fedge-sim run " + (place_.path() / "run.toml").string() + " --out " +
@@ -47,7 +47,7 @@ class PrivatePrograms {
   test::TemporaryDirectory data_;
 };
 
-// A coordinator of two rounds of one client each, and devices started as their owners start them.
+// A coordinator with two rounds of one client each, and devices that their owners start.
 class OwnersScene {
  public:
   explicit OwnersScene(std::vector<std::string> privacy) {

@@ -1,5 +1,5 @@
-// A peer of a federation with a part in its secure sums: it keeps to the protocol as far as the test says,
-// and its update is of zeros.
+// A peer of a federation that takes part in its secure sums. It follows the protocol as far as the test says;
+// its update is zero.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@
 
 namespace fedge::test {
 
-// The last thing that it does: when more is wanted of it, it breaks its link.
+// The last step of the member; it disconnects when the next one is requested.
 enum class LastWord { kNothing, kKeys, kShares, kUpdate, kConsent, kAll };
 
 class SecureMember {
@@ -31,9 +31,9 @@ class SecureMember {
     REQUIRE(*peer.answer);
   }
 
-  // Looks at, changes, or swallows (by returning false) what it says.
+  // Observes, changes, or drops (by returning false) its messages.
   std::function<bool(protocol::Message&)> says = [](protocol::Message&) { return true; };
-  // Looks at, changes or swallows the words that are offered.
+  // Observes or changes the masked words that it offers.
   std::function<void(std::vector<std::byte>&)> offers = [](std::vector<std::byte>&) {};
   std::optional<Error> stopped;
   bool gone = false;
@@ -133,8 +133,8 @@ class SecureMember {
   std::optional<Session> session_;
 };
 
-// The model's hash after a round without secrets in which so many honest clients deliver, and one more zeros
-// or nothing.
+// Returns the model's hash after a round without masks in which this many honest clients deliver, and one
+// more delivers zeros or nothing.
 inline std::string hash_without_secrets(std::size_t honest, bool zeros) {
   Federation f(honest + 1,
                {"run.rounds=1", zeros ? "run.seed=5" : "run.wait_for_clients=" + std::to_string(honest)});

@@ -1,4 +1,4 @@
-// Runs whose updates are summed in secret, over TLS: the same models as without, whoever vanishes when.
+// Runs with secure aggregation over TLS: the same models as without, for any dropouts.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -25,7 +25,7 @@ const Settings kTwoTracks =
                       "tracks.disagreement=[{ kind = \"inbound\", clients = [\"0\", \"1\", \"2\", "
                       "\"4\"], against = [\"3\"] }]"};
 
-// How many sums the run's journal holds, as another process reads it.
+// Returns the number of sums in the run's journal, as another process reads it.
 std::size_t sums_on_disk(const Federation& federation) {
   const auto store =
       server::open_sqlite_store(server::run_store_path(federation.directory.path() / "coordinator"));
@@ -41,13 +41,13 @@ std::size_t sums_on_disk(const Federation& federation) {
   return sums;
 }
 
-// The hashes of a run with so many honest clients.
+// The hashes of a run with this many honest clients.
 struct Run {
   Run(std::size_t clients, const Settings& settings) : federation(clients, settings) {
     for (std::size_t i = 0; i < clients; ++i) federation.add_client();
     federation.run_to_the_end();
   }
-  // The models of all tracks, round by round.
+  // Returns the models of all tracks, round by round.
   std::vector<std::string> hashes() const {
     std::vector<std::string> all = federation.hashes();
     for (const auto& round : federation.rounds)
@@ -72,7 +72,7 @@ void check_same_model(std::size_t clients, const Settings& settings) {
           doctest::Approx(plain.federation.rounds[r].train_loss).epsilon(1e-3));
 }
 
-// One round of six, of whom the last does as the test says.
+// One round of six clients; the last one follows the test.
 struct Scene {
   Scene(const Settings& settings, LastWord last) : federation(6, Settings{"run.rounds=1"} + settings) {
     for (int i = 0; i < 5; ++i) federation.add_client();
@@ -82,7 +82,7 @@ struct Scene {
   std::optional<SecureMember> member;
 };
 
-// The hash of the same round without secrets, in which the sixth delivers zeros or nothing.
+// Returns the hash of the same round without masks, in which the sixth client delivers zeros or nothing.
 std::string plain_hash(bool delivers) { return hash_without_secrets(5, delivers); }
 
 }  // namespace
@@ -151,14 +151,14 @@ TEST_CASE("secure runs: too few are left, and the model stays what it was until 
   Federation f(3, {"run.rounds=2", "run.round_deadline=3", "secure_aggregation.kind=exact"});
   f.add_client();
   f.add_client();
-  // Of three, all are needed.
+  // All three clients are needed.
   SecureMember member(f, LastWord::kShares);
   f.run_until([&] { return f.rounds.size() == 1; });
   CHECK(f.reported("round.not_aggregated round=1"));
   const Run fresh(3, {"run.rounds=1"});
   CHECK(f.hashes()[0] != fresh.hashes()[0]);
   f.run_until([&] { return f.count(f.client_events, "the masked updates could not be summed") == 2; });
-  f.run_to_the_end();  // of two clients nothing can be summed
+  f.run_to_the_end();  // two clients cannot form a sum
   CHECK(f.hashes()[1] == f.hashes()[0]);
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("secure runs: what a member says that does not fit excludes that membe
       auto* shares = std::get_if<protocol::SecureShares>(&message);
       if (what == 0 && keys != nullptr) keys->keys.signature[5] ^= 1;
       if (what == 1 && shares != nullptr) shares->shares.pop_back();
-      return what != 2 || shares == nullptr;  // says nothing, and stays
+      return what != 2 || shares == nullptr;  // drops the message and stays connected
     };
     scene.federation.run_to_the_end();
     CHECK(scene.federation.reported("secure.client_excluded"));

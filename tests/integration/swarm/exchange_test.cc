@@ -83,7 +83,7 @@ TEST_CASE("swarm: clients that vanish in the middle of it take nothing from the 
   f.swarm_of = [](std::size_t) { return listening(); };
   for (std::size_t i = 0; i < kClients; ++i) f.add_client();
   f.run_until([&] { return f.reported("round.started round=1"); });
-  // Two seconds of sending lie ahead of the coordinator.
+  // The coordinator needs two seconds to send the model; clients drop out before.
   const auto begun = std::chrono::steady_clock::now();
   f.run_until([&] { return std::chrono::steady_clock::now() - begun > std::chrono::milliseconds(700); });
   for (std::size_t i = 0; i < 3; ++i) f.stop_client(i);

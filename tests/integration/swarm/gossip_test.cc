@@ -12,7 +12,7 @@ using fedge::test::run;
 
 namespace {
 
-// The example of the help, on a data set that is always there.
+// The example of the help, on a data set that is always installed.
 struct GossipExample {
   GossipExample() { fedge::test::write_tiny_dataset(dataset); }
   Outcome gossip(const std::string& arguments) const {

@@ -1,5 +1,5 @@
-// A client that takes part in a swarm and does not keep to its rules, and strangers who would like to: over
-// real links. What such a client costs the others is measured in virtual time (unit_swarm, "hostile peer").
+// A swarm member that breaks the rules, and strangers, over real links. unit_swarm ("hostile peer") measures
+// the cost for the others in virtual time.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kHonest = 4;
 
-// Bytes that are not the model's.
+// Bytes that differ from the model's.
 class Garbage final : public protocol::ChunkSource, public protocol::ChunkSink {
  public:
   Result<void> read_part(std::size_t, std::size_t, std::span<std::byte> out) override {
@@ -25,8 +25,7 @@ class Garbage final : public protocol::ChunkSource, public protocol::ChunkSink {
   Result<void> write(std::size_t, std::span<const std::byte>) override { return {}; }
 };
 
-// Four honest clients whose coordinator takes two seconds to send a model, and one that is enrolled like
-// them.
+// Four honest clients, a coordinator that takes two seconds to send a model, and one enrolled hostile client.
 struct HostileScene {
   Federation f{kHonest + 1,
                {"model.kind=mlp", "model.hidden=[64]", "run.chunk_size=4096", "run.rounds=1",
@@ -46,7 +45,7 @@ struct HostileScene {
     hostile.wait_for_task(1);
     f.run_until([&] { return hostile.members.size() == kHonest; });
   }
-  // What comes back from a member's address for whoever has this key.
+  // Connects to a member with this key and returns the answer.
   Result<protocol::Welcome> call(const protocol::SwarmMember& member,
                                  const std::shared_ptr<protocol::TlsIdentity>& identity) {
     std::optional<Result<protocol::Welcome>> answer;
@@ -61,13 +60,13 @@ struct HostileScene {
     f.run_until([&] { return answer.has_value(); });
     return *answer;
   }
-  // So that nobody waits for its update.
+  // Declines the task, so that the round does not wait for this client.
   void run_to_the_end() {
     hostile.link->send(protocol::TaskFailed{.run = hostile.task->run, .round = hostile.task->round});
     f.run_to_the_end();
     CHECK(f.rounds.front().clients_completed == kHonest);
   }
-  // It offers everything and sends rubbish.
+  // The hostile client offers every chunk and sends garbage.
   void send_rubbish(const protocol::SwarmMember& member) {
     const std::shared_ptr<protocol::Link> link = links.at(member.client);
     const protocol::Manifest& model = hostile.task->model;
@@ -104,7 +103,7 @@ TEST_CASE(
                "peer.dropped client=4 reason=\"it sent 3 chunks whose bytes do not match their hash\"") ==
            kHonest;
   });
-  // It is not let in again.
+  // The member does not admit it again.
   const auto again = scene.call(scene.hostile.members.front(), scene.hostile.identity);
   REQUIRE_FALSE(again);
   CHECK(again.error().message ==

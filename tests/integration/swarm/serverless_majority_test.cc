@@ -1,4 +1,4 @@
-// Runs without a server: what it takes for a model or an update to count, against clients that lie.
+// Serverless runs: the conditions for a model or an update to count, against lying clients.
 #include <doctest/doctest.h>
 
 #include "tests/integration/swarm/serverless_scene.h"
@@ -17,7 +17,7 @@ void claim_model(HostilePeer& peer, const std::shared_ptr<ParameterVector>& valu
   peer.hear = [&peer, model](const protocol::Message& message) { test::show_model(peer, model, message); };
 }
 
-// As the coordinator's own manifest of the model at the end would be.
+// Returns the id of the final model as in the coordinator's manifest.
 protocol::ObjectId final_model(const Federation& f, const protocol::TrainRequest& task) {
   const auto& values = (*f.final_models)->front().values;
   return protocol::make_manifest(task.model.layout, task.model.coverage, values.bytes(),

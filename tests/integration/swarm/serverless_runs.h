@@ -1,4 +1,4 @@
-// What tests of rounds without a server begin with: clients that accept links, and the models of a whole run.
+// The start of tests of serverless runs: clients that accept links, and the models of a whole run.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A round without a server with a peer in it that does what the test says.
+// A serverless round with a peer that the test controls.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class Nothing final : public protocol::ChunkSink {
   Result<void> write(std::size_t, std::span<const std::byte>) override { return {}; }
 };
 
-// What the peer says of each update that it has been told of.
+// Sends the peer's answer about each update that it was told of.
 inline void answer_all(const HostilePeer& peer, bool sound = true) {
   for (const protocol::ServerlessUpdate& update : peer.shared) {
     protocol::UpdateHeld held{
@@ -40,12 +40,12 @@ inline void answer_all(const HostilePeer& peer, bool sound = true) {
   }
 }
 
-// Honest clients, and a peer that has a part in round 1 like them and does what the test says.
+// Honest clients, and a peer in round 1 that follows the test.
 struct ServerlessScene {
   std::size_t honest;
   Federation f;
   HostilePeer hostile{f};
-  std::vector<std::shared_ptr<protocol::Link>> links;  // its own, to the others
+  std::vector<std::shared_ptr<protocol::Link>> links;  // the peer's links to the other clients
 
   explicit ServerlessScene(const std::vector<std::string>& more, std::size_t others = kServerlessClients - 1)
       : honest(others), f(others + 1, serverless(std::vector<std::string>{"run.rounds=1"} + more)) {
@@ -59,7 +59,7 @@ struct ServerlessScene {
              f.count(f.client_events, "update.checked round=1") >= honest * honest;
     });
   }
-  // Its update, which the others get from it over links of its own.
+  // Offers the peer's update and serves it to the others over the peer's own links.
   void offer(const std::shared_ptr<ParameterVector>& values) {
     const protocol::UpdateOffer offered = hostile.offer(values);
     const auto source = std::make_shared<VectorSource>(values, offered.update.chunk_size);
@@ -81,7 +81,7 @@ struct ServerlessScene {
                                       });
                       });
   }
-  // Says that it has all when it is told what the other has.
+  // Announces all chunks once the other end has announced its own.
   static void serve(const std::shared_ptr<protocol::Link>& link, const protocol::Manifest& update,
                     const std::shared_ptr<protocol::ChunkSource>& source) {
     link->set_callbacks({.on_message =
@@ -120,7 +120,7 @@ struct ServerlessScene {
   }
 };
 
-// The peer's word for a model of these values, and the model for whoever asks for it.
+// Claims a model of these values for the peer, and serves it on request.
 inline protocol::Manifest claim_model(const HostilePeer& peer,
                                       const std::shared_ptr<ParameterVector>& values) {
   const protocol::Manifest model = peer.offer(values).update;
@@ -128,7 +128,7 @@ inline protocol::Manifest claim_model(const HostilePeer& peer,
   peer.link->send(protocol::AggregateMade{peer.task->run, peer.task->round, peer.task->track, model});
   return model;
 }
-// Says that it has all of it when it is told what the coordinator has.
+// Announces all chunks of the model once the coordinator has announced its own.
 inline void show_model(const HostilePeer& peer, const protocol::Manifest& model,
                        const protocol::Message& message) {
   const auto* held = std::get_if<protocol::ChunksHeld>(&message);

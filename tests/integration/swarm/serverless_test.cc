@@ -1,4 +1,4 @@
-// Runs without a server: updates stay with the clients, which exchange and aggregate them.
+// Serverless runs: updates stay with the clients, which exchange and aggregate them.
 #include <doctest/doctest.h>
 
 #include "tests/integration/swarm/serverless_scene.h"
@@ -44,7 +44,7 @@ TEST_CASE(
   const std::string all = std::to_string(f.rounds.front().clients_completed);
   CHECK(f.reported("round.updates_exchanged round=3 reconstructable=" + all + " participants=" + all +
                    " refused=0 lost=0"));
-  // No update comes to the coordinator, and the model once.
+  // The coordinator receives no update, and the model once.
   for (const auto& round : f.rounds) CHECK(round.bytes_up < 2 * kServerlessModelBytes);
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("serverless, invariant 8: the updates of clients that vanish count onc
   ServerlessScene scene({});
   scene.wait_for_others();
   for (std::size_t i = 0; i < 3; ++i) scene.f.stop_client(i);
-  // Until now the round has waited for this one.
+  // So far the round has waited for this client.
   const auto& task = *scene.hostile.task;
   scene.hostile.link->send(protocol::TaskFailed{.run = task.run, .round = task.round});
   scene.f.run_to_the_end();
@@ -63,7 +63,8 @@ TEST_CASE("serverless, invariant 8: the updates of clients that vanish count onc
 
 TEST_CASE("serverless: the update of a client that vanishes before the others have it is lost, and no more") {
   ServerlessScene scene({"run.round_deadline=4"});
-  scene.hostile.link->send(scene.hostile.offer(scene.hostile.zero_update()));  // and nobody gets a chunk
+  scene.hostile.link->send(scene.hostile.offer(scene.hostile.zero_update()));  // no client receives a chunk
+                                                                               // of it
   scene.f.run_until([&] { return scene.hostile.shared.size() == kServerlessClients; });
   scene.wait_for_others();
   scene.hostile.link->close("gone");
@@ -134,7 +135,7 @@ TEST_CASE("serverless, A2: who makes another model of the same updates is named,
   scene.hostile.link->send(made);
   scene.f.run_to_the_end();
   CHECK(scene.f.reported("model.mismatch client=5 round=1"));
-  // Its update counts like any other.
+  // The client's update counts like any other.
   CHECK(scene.f.rounds.front().clients_completed == kServerlessClients);
 }
 

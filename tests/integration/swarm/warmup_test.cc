@@ -1,4 +1,4 @@
-// Rounds without a server that begin with a warm-up, in which nobody can tell whose update is whose.
+// Serverless rounds with a warm-up, which hides whose update is whose.
 #include <doctest/doctest.h>
 
 #include "tests/integration/swarm/serverless_runs.h"
@@ -21,13 +21,13 @@ const std::vector<std::string> kWarmup = {"dissemination.warmup.scheduler=greedy
 
 using fedge::test::operator+;
 
-// Eight honest clients, and a member of round 1 that looks on.
+// Eight honest clients, and a member of round 1 that observes.
 struct WarmupScene {
   Federation f;
   HostilePeer curious{f};
   std::vector<std::shared_ptr<protocol::Link>> links;
-  std::size_t held = 0;   // messages of what neighbours have,
-  std::size_t shown = 0;  // of which some said they have something
+  std::size_t held = 0;   // announcements of neighbours
+  std::size_t shown = 0;  // of which some announced a chunk
   protocol::UpdateOffer offered;
 
   explicit WarmupScene(const std::vector<std::string>& more)
@@ -36,7 +36,7 @@ struct WarmupScene {
     curious.join(f.token());
     curious.wait_for_task(1);
   }
-  // Takes part in the warm-up, and gets to know its neighbours.
+  // Takes part in the warm-up and learns its neighbours.
   void enter() {
     curious.members.clear();
     offered = curious.offer(curious.zero_update());
@@ -66,7 +66,7 @@ struct WarmupScene {
     ++held;
     if (std::ranges::any_of(chunks->bits, [](std::byte bits) { return bits != std::byte{}; })) ++shown;
   }
-  // So that its neighbours wait for nothing.
+  // Announces every chunk, so that its neighbours do not wait for it.
   void say_that_it_has_everything() const {
     for (const protocol::ServerlessUpdate& update : curious.shared) {
       std::vector<std::byte> bits((update.update.chunk_count() + 7) / 8, std::byte{0xff});
@@ -88,7 +88,7 @@ TEST_CASE("warm-up: the models are those of the run without one, and nothing of 
   CHECK(f.count(f.events, "round.warmup_ended") == 3);
   CHECK(f.count(f.events, "failed_open") == 0);
   CHECK(f.count(f.events, "excluded=0") == 3);
-  // Nine owners with 50 chunks each spray ten of them.
+  // Each of nine owners of 50 chunks sprays ten of them.
   CHECK(f.count(f.events, "sprayed=90 not_sprayed=0") == 3);
   CHECK(f.count(f.client_events, "warmup.ended") == 3 * kWarmupClients);
   CHECK(f.count(f.client_events, "warmup.audit_failed") == 0);

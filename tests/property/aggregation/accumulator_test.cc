@@ -1,5 +1,5 @@
-// The accumulator on random updates: its sums do not depend on anything but the set of updates, and
-// they are those of an independent slow reference.
+// The accumulator on random updates: its sums depend only on the set of updates, and equal those of an
+// independent slow reference.
 #include "aggregation/accumulator.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@
 namespace fedge::aggregation {
 namespace {
 
-// Crosses the borders of blocks (4,096) and of threads' tasks (65,536).
+// Spans several blocks (4,096) and several thread tasks (65,536).
 constexpr std::size_t kSize = 150'001;
 
 // Runs the last task first.
@@ -50,7 +50,7 @@ Coverage random_coverage(std::mt19937& engine) {
   return Coverage::of(ranges);
 }
 
-// Weights of up to a million make the larger values need the wide conversion, the others the fast one.
+// Weights of up to a million: larger values need the wide conversion, the others the fast one.
 std::vector<RandomUpdate> random_updates(std::size_t count, std::uint32_t seed) {
   std::mt19937 engine(seed);
   std::vector<RandomUpdate> updates(count);
@@ -62,7 +62,7 @@ std::vector<RandomUpdate> random_updates(std::size_t count, std::uint32_t seed) 
   return updates;
 }
 
-// The mean's bits are the sums' bits: the weights are equal, and a double tells them apart.
+// Equal means imply equal sums: the weights are equal, and a double distinguishes the sums.
 std::vector<double> mean_of(const Accumulator& accumulator) {
   std::vector<double> mean(kSize);
   accumulator.mean(0, mean);

@@ -1,5 +1,5 @@
-// Optimal sampling on random instances: the constraints, optimality against slow references, the
-// estimator it is made for over all outcomes, and how far the published set rule falls short.
+// Optimal sampling on random instances: the constraints, optimality against slow references, the estimator
+// over all outcomes, and the loss of the published set rule.
 #include "aggregation/samplers/optimal_sampling.h"
 
 #include <doctest/doctest.h>
@@ -25,14 +25,14 @@ struct Instance {
 
 double uniform(std::mt19937_64& engine) { return static_cast<double>(engine() >> 11) * 0x1p-53; }
 
-// Standard normal, as a sum: the tails do not matter here.
+// Standard normal by a sum; its tails do not matter here.
 double normal(std::mt19937_64& engine) {
   double sum = -6;
   for (int i = 0; i < 12; ++i) sum += uniform(engine);
   return sum;
 }
 
-// Norms over several orders of magnitude, some 0, some equal; costs of a few levels or any.
+// Norms over several orders of magnitude, some 0, some equal; costs of a few levels or random.
 Instance random_instance(std::mt19937_64& engine, std::size_t max_clients) {
   Instance instance;
   const std::size_t clients = 1 + engine() % max_clients;
@@ -57,18 +57,18 @@ double spent(const Doubles& r, const Doubles& p) {
   return std::inner_product(r.begin(), r.end(), p.begin(), 0.0);
 }
 
-// The norms as the functions count them: none below 1e-8 of the largest, which is 1; all 1 if all are 0.
+// The norms as the functions use them: at least 1e-8 of the largest, which becomes 1; all 1 if all are 0.
 Doubles floored(Doubles q) {
   const double largest = *std::max_element(q.begin(), q.end());
   for (double& norm : q) norm = largest == 0 ? 1.0 : std::max(norm / largest, 1e-8);
   return q;
 }
 
-// The reference: p_k = min(1, q_k / sqrt(lambda r_k)), lambda bisected until the budget is met.
+// The reference: p_k = min(1, q_k / sqrt(lambda r_k)), with lambda bisected until the budget is met.
 Doubles by_bisection(const Instance& instance, const Doubles& q) {
   Doubles p(q.size());
-  double low = -2100;  // log2(1 / sqrt(lambda)) at which too little is spent,
-  double high = 2100;  // and too much
+  double low = -2100;  // log2(1 / sqrt(lambda)) that spends too little
+  double high = 2100;  // and one that spends too much
   for (int step = 0; step < 200; ++step) {
     const double middle = low + (high - low) / 2;
     for (std::size_t k = 0; k < q.size(); ++k)
@@ -98,7 +98,7 @@ TEST_CASE("optimal sampling: probabilities are those of the level found by bisec
     const Instance instance = random_instance(engine, 60);
     const Doubles p = value(optimal_probabilities({instance.q, instance.r, instance.budget}));
     const bool all_zero = std::all_of(instance.q.begin(), instance.q.end(), [](double q) { return q == 0; });
-    // Norms that are all 0 give the uniform p, which is what sqrt(r) in their place gives.
+    // Zero norms give the uniform p; norms of sqrt(r) would give the same.
     Doubles q = floored(instance.q);
     if (all_zero)
       for (std::size_t k = 0; k < q.size(); ++k) q[k] = std::sqrt(instance.r[k]);
@@ -137,7 +137,7 @@ TEST_CASE("optimal sampling: never worse than uniform sampling at the same expec
     const Doubles uniform_p(instance.q.size(), instance.budget / all);
     const Doubles p = value(optimal_probabilities({instance.q, instance.r, instance.budget}));
     REQUIRE(sampling_variance(instance.q, p) <= sampling_variance(instance.q, uniform_p) * (1 + 1e-9));
-    // Equal where all q / sqrt(r) are.
+    // Equal if all q / sqrt(r) are equal.
     Doubles level;
     for (const double cost : instance.r) level.push_back(3.5 * std::sqrt(cost));
     const Doubles same = value(optimal_probabilities({level, instance.r, instance.budget}));
@@ -187,7 +187,7 @@ TEST_CASE("optimal sampling: over all outcomes the estimate has the true mean an
     CAPTURE(trial);
     const Instance instance = random_instance(engine, 10);
     const std::size_t clients = instance.q.size();
-    // Updates of three values, samples n, and the norms q = n ||U|| that belong to them.
+    // Updates of three values, samples n, and the norms q = n ||U||.
     std::vector<Doubles> updates(clients, Doubles(3));
     Doubles n(clients);
     Doubles q(clients);
@@ -229,7 +229,7 @@ TEST_CASE("optimal sampling: over all outcomes the estimate has the true mean an
 }
 
 TEST_CASE("optimal sampling: over all outcomes the mean of 1 / p times the uploads is that of all updates") {
-  // Through the mean that a run uses, with clients that train parts: who was not drawn counts as zeros.
+  // Uses the mean of a run, with clients that train parts: a client that was not drawn counts as zeros.
   constexpr std::size_t kParameters = 12;
   constexpr std::uint32_t kClients = 6;
   std::mt19937_64 engine(9);
@@ -270,7 +270,7 @@ TEST_CASE("optimal sampling: over all outcomes the mean of 1 / p times the uploa
     for (std::size_t i = 0; i < kParameters; ++i) expectation[i] += probability * mean[i];
     aggregator->clear();
   }
-  // Factors are kept in 29 bits, contributions in multiples of 2^-28.
+  // Factors have 29 bits, contributions are multiples of 2^-28.
   for (std::size_t i = 0; i < kParameters; ++i)
     CHECK(std::abs(expectation[i] - (weights[i] > 0 ? sums[i] / weights[i] : 0.0)) < 1e-7);
 }

@@ -1,5 +1,5 @@
-// Planners on random models and mixes against slow references: FedPLT's assignment as its code states
-// it, and slices parameter by parameter.
+// Planners on random models and mixes against slow references: FedPLT's assignment as in its code, and slices
+// parameter by parameter.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::string options_of(const std::vector<double>& shares, const std::vector<doub
   return "shares = " + list(shares) + "\nfractions = " + list(fractions) + "\n";
 }
 
-// One to three levels that tenths and quarters of 20 units can express.
+// One to three levels that tenths and quarters of 20 units can represent.
 std::string random_mix(std::mt19937& engine) {
   const std::vector<double> possible = {1.0, 0.75, 0.5, 0.25, 0.2, 0.4, 0.1, 0.9, 0.05};
   const std::vector<std::vector<double>> fractions = {{1}, {0.3, 0.7}, {0.5, 0.25, 0.25}};
@@ -38,7 +38,7 @@ std::string random_mix(std::mt19937& engine) {
   return options_of(shares, chosen);
 }
 
-// Which units of a layer of the model a coverage trains, by its bias.
+// Returns the units of a layer that a coverage trains, by its biases.
 std::set<std::size_t> units_of(const ParameterLayout& layout, std::uint32_t layer, const Coverage& coverage) {
   std::set<std::size_t> units;
   const TensorInfo& bias = layout.tensors()[2 * layer + 1];
@@ -47,7 +47,7 @@ std::set<std::size_t> units_of(const ParameterLayout& layout, std::uint32_t laye
   return units;
 }
 
-// The slice that keeps these units, asked for each parameter of the model on its own.
+// The slice that keeps these units, decided for each parameter separately.
 std::vector<bool> slow_slice(const ParameterLayout& layout, const std::vector<std::set<std::size_t>>& kept) {
   std::vector<bool> in(layout.size(), false);
   for (const TensorInfo& tensor : layout.tensors()) {
@@ -93,8 +93,8 @@ TEST_CASE("fedplt: parts are those of the published assignment") {
     const auto made = planner({"fedplt", mix + "split_output = true\n", layout, clients, engine()});
     for (std::uint32_t layer = 0; layer < 4; ++layer) {
       const std::size_t width = layout->tensors()[2 * layer + 1].size;
-      // 20 pieces of width / 20 units: a multiple of every L that occurs, so that D = (1 - a) 20 of
-      // them are L's sub-layers too; the pointer moves by the same number of units.
+      // 20 pieces of width / 20 units: a multiple of every L, so that D = (1 - a) 20 pieces are whole
+      // sub-layers of L. The pointer moves by the same number of units.
       std::size_t pointer = 0;
       for (std::uint32_t client = 0; client < clients; ++client) {
         const double share = made->share(ClientId(client));

@@ -1,5 +1,5 @@
-// The robust rules on random updates: they are what their definitions say, computed the slow way, and
-// they have the invariants that their papers promise.
+// The robust rules on random updates: they equal their definitions, computed slowly, and have the invariants
+// that their papers state.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ Vector random_weights(std::size_t count) {
   return weights;
 }
 
-// Calls test(rows, n) with random and with tied rows, from few updates to many.
+// Calls test(rows, n) with random and with tied rows, from few to many updates.
 template <class Test>
 void for_random_rows(std::size_t fewest, Test test) {
   for (const std::size_t rows : {1U, 2U, 3U, 4U, 5U, 7U, 8U, 11U, 16U, 23U, 40U})
@@ -66,7 +66,7 @@ void for_random_rows(std::size_t fewest, Test test) {
 
 std::string byzantine(std::size_t f) { return "byzantine = " + std::to_string(f) + "\n"; }
 
-// Every rule with options under which it stands two hostile updates of twelve.
+// Every rule with options that tolerate two hostile updates of twelve.
 const std::map<std::string, std::string> kAll = {
     {"median", ""},
     {"trimmed_mean", "trim = 2"},
@@ -169,7 +169,7 @@ TEST_CASE("every rule: of equal updates it gives that update") {
     for (const std::size_t n : {11U, 12U, 30U}) {
       CAPTURE(rule);
       const Matrix one = reference::random_rows(1, 40, 3, false);
-      // One step of centered clip reaches what is not further than its radius.
+      // One step of centered clip reaches any point within its radius.
       const Vector expected(one[0].begin(), one[0].end());
       const std::string wide = rule == "centered_clip" ? "radius = 100.0" : options;
       CHECK(close(result(rule, Matrix(n, one[0]), wide), expected, 1e-12));
@@ -184,8 +184,8 @@ TEST_CASE("every rule: zero updates give zero") {
 TEST_CASE("every rule: which client sent which update does not matter") {
   for (auto [rule, options] : kAll) {
     CAPTURE(rule);
-    // With fewer hostile ones its last choices are by the nearest other alone: of two that are each
-    // other's nearest the client's number decides.
+    // With fewer hostile updates, bulyan's last choices use only the nearest neighbour: the client's number
+    // decides between two that are nearest to each other.
     if (rule == "bulyan") options = byzantine(3);
     Matrix rows = reference::random_rows(15, 30, 5, false);
     const Vector before = result(rule, rows, options);
@@ -200,12 +200,12 @@ TEST_CASE("every rule: which client sent which update does not matter") {
 TEST_CASE("means, median, trimmed mean, Krum, Bulyan and geometric median move with the updates") {
   const Matrix rows = reference::random_rows(12, 30, 6, true);
   Matrix moved = rows;
-  // Multiples of 1/8: sums and differences are exact, so that only the rule can change anything.
+  // Multiples of 1/8: sums and differences are exact, so that only the rule can change a result.
   for (auto& row : moved)
     for (std::size_t c = 0; c < row.size(); ++c) row[c] += static_cast<float>(c) / 8.0F - 2.0F;
   std::map<std::string, std::string> rules = kAll;
-  rules.erase("centered_clip");  // it knows where 0 is,
-  rules.erase("clipped_mean");   // and so does this
+  rules.erase("centered_clip");  // depends on the position of 0
+  rules.erase("clipped_mean");   // depends on it as well
   rules["mean"] = "";
   rules["uniform_mean"] = "";
   for (const auto& [rule, options] : rules) {
@@ -217,12 +217,12 @@ TEST_CASE("means, median, trimmed mean, Krum, Bulyan and geometric median move w
 }
 
 TEST_CASE("Krum, multi-Krum and geometric median turn with the updates, the median does not") {
-  // Multiples of 5/8 turned by the angle of the 3-4-5 triangle stay exact.
+  // Multiples of 5/8, rotated by the angle of the 3-4-5 triangle, stay exact.
   Matrix rows = reference::random_rows(12, 2, 21, true);
   Matrix turned = rows;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     for (float& value : rows[i]) value *= 5;
-    rows[i][0] += static_cast<float>(5 * (i % 4));  // told apart
+    rows[i][0] += static_cast<float>(5 * (i % 4));  // distinguishes the rows
     rows[i][1] += static_cast<float>(5 * (i / 4));
     turned[i] = {(3 * rows[i][0] - 4 * rows[i][1]) / 5, (4 * rows[i][0] + 3 * rows[i][1]) / 5};
   }
@@ -259,13 +259,13 @@ TEST_CASE("f updates with one enormous value leave median, trimmed mean and Buly
       CHECK(std::any_of(honest.begin(), honest.end(), [&](const std::vector<float>& row) {
         return krum == Vector(row.begin(), row.end());
       }));
-      // The mean, for comparison, is carried away.
+      // The mean, for comparison, follows the hostile updates.
       CHECK(std::abs(result("trimmed_mean", rows, "trim = 0")[7]) > 5.0);
     }
 }
 
 TEST_CASE("geometric median: on a line it is the weighted median") {
-  // 61 of 120 samples are at or below 3, 66 at or above it.
+  // 61 of 120 samples are at most 3, 66 at least 3.
   const Matrix rows = {{-40}, {1}, {2}, {3}, {4}, {200}};
   const Vector weights = {20, 20, 14, 7, 9, 50};
   const Vector z = result("geometric_median", rows, "iterations = 3000\ntolerance = 0.0", weights);
@@ -283,14 +283,15 @@ TEST_CASE("geometric median: no iteration makes the sum of distances larger") {
       const std::string options = "tolerance = 0.0\niterations = " + std::to_string(iterations);
       const double now =
           reference::objective(rows, weights, result("geometric_median", rows, options, weights));
-      CHECK(now <= last * (1 + 1e-12) + 1e-5);  // what the smoothing may cost: nu for each update
+      CHECK(now <= last * (1 + 1e-12) + 1e-5);  // cost of the smoothing: nu for each update
       last = now;
     }
   });
 }
 
 TEST_CASE("every rule: the same bits for every number of threads, memory, source and piece") {
-  constexpr std::size_t kSize = 70'003;  // several blocks of 1 MiB, quanta and tasks, none of them whole
+  constexpr std::size_t kSize = 70'003;  // several blocks of 1 MiB, quanta and tasks, with partial ones at
+                                         // the end
   const Matrix rows = reference::random_rows(31, kSize, 4, false);
   const Vector weights = random_weights(31);
   for (const auto& [rule, options] : kAll) {
@@ -328,7 +329,7 @@ TEST_CASE("bucketing: every rule then works on the means of the permuted updates
       buckets[b][c] = (rows[order[2 * b]][c] + rows[order[2 * b + 1]][c]) / 2;  // exact: multiples of 1/16
   }
   for (const auto& [rule, options] : kAll) {
-    if (rule == "clipped_mean") continue;  // clips before it averages
+    if (rule == "clipped_mean") continue;  // it clips before it averages
     CAPTURE(rule);
     CHECK(close(result(rule, rows, options + "\nbucket_size = 2"), result(rule, buckets, options), 1e-12));
   }

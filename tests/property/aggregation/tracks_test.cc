@@ -1,5 +1,5 @@
-// Tracks of random policies against the rules as they are written down, with sets and maps, and laws
-// that hold whatever the policy.
+// Tracks of random policies against the written rules with sets and maps, and laws that hold for every
+// policy.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Payload codecs on random updates: what a receiver sees is what the encoder said, and the bounds of the
-// papers hold. Seeds are fixed, so a test of averages always sees the same ones.
+// Payload codecs on random updates: a receiver decodes what the encoder announced, and the bounds of the
+// papers hold. Seeds are fixed, so that averages are the same in every run.
 #include "protocol/codecs/payload_codec.h"
 
 #include <doctest/doctest.h>
@@ -50,7 +50,7 @@ std::vector<Compression> all_compressions() {
   return all;
 }
 
-// The means of what a receiver sees of each value and of its squared distance to all, over many seeds.
+// The means, over many seeds, of each decoded value and of the squared distance to all values.
 struct Averages {
   std::vector<double> value;
   double squared_error = 0;
@@ -112,7 +112,7 @@ TEST_CASE("payload: values of every size survive, and none becomes infinite or N
     const auto values_back = decoded(payload, values.size());
     REQUIRE_MESSAGE(values_back, refusal(payload, values.size()));
     REQUIRE(same_bits(*values_back, seen));
-    // A norm or scale of these would be denormal.
+    // A norm or scale of these values would be denormal.
     const std::vector<float> tiny = {1e-40F, -1e-42F, 0.0F};
     const EncodedPayload small = encode_payload(compression, tiny, std::span(seen).first(3), Rng(1));
     REQUIRE_MESSAGE(decoded(small, 3), refusal(small, 3));
@@ -163,7 +163,7 @@ TEST_CASE("payload: int8, QSGD and random-k are unbiased: averages err no more t
       const double bias = averages.value[i] - static_cast<double>(values[i]);
       error += bias * bias;
     }
-    // The averages' squared error is the variance / trials; an unbiased one has no more.
+    // The squared error of the averages is variance / trials for an unbiased codec.
     CHECK(error < 1.3 * averages.squared_error / kTrials);
   }
 }
@@ -197,7 +197,7 @@ TEST_CASE("QSGD: the mean squared error is within min(d/s^2, sqrt(d)/s) of the s
       const std::vector<float> values = equal ? std::vector<float>(d, 0.01F) : normal_values(d, 6);
       const double norm = squared_norm(values);
       const double s = levels;
-      // Exact: a value between two levels is off by the one or the other.
+      // Exact: a value between two levels is rounded to one of them.
       double expected = 0;
       for (const float value : values) {
         const double r = s * std::abs(static_cast<double>(value)) / std::sqrt(norm);
@@ -217,7 +217,8 @@ TEST_CASE("top-k: what is left out has at most (1 - k/d) of the squared norm") {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       const std::size_t d = 1000 + 100 * seed;
       const std::vector<float> values =
-          seed == 0 ? std::vector<float>(d, 1.0F) : normal_values(d, seed);  // equality when all are equal
+          seed == 0 ? std::vector<float>(d, 1.0F) : normal_values(d, seed);  // equality if all values are
+                                                                             // equal
       std::vector<float> seen(d);
       encode_payload({.codec = Codec::kSparse, .fraction = fraction}, values, seen, Rng(seed));
       const double k = static_cast<double>(kept_values(fraction, d));
@@ -238,7 +239,7 @@ TEST_CASE("error feedback: what was sent and the last error are exactly the sum 
     for (std::uint64_t round = 0; round < 50; ++round) {
       std::vector<float> update(d);
       for (std::size_t i = 0; i < d; ++i) {
-        update[i] = static_cast<float>(rng.below(2001)) - 1000.0F;  // whole numbers: all sums are exact
+        update[i] = static_cast<float>(rng.below(2001)) - 1000.0F;  // integers: all sums are exact
         updates[i] += static_cast<double>(update[i]);
       }
       const EncodedPayload payload =

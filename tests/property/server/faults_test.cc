@@ -1,6 +1,6 @@
-// Federations in virtual time whose links, uploads, clients and coordinator fail all the time: each seed
-// draws the rules, the clients, and how often what goes wrong. The engine is the coordinator's own; clients,
-// network and disk are played. FEDGE_FAULT_SEEDS=1000 tries that many seeds and says what was done to them.
+// Federations in virtual time with constant faults of links, uploads, clients and coordinator. Each seed
+// draws the rules, the clients, and the frequency of each fault. The engine is the coordinator's; clients,
+// network and disk are simulated. FEDGE_FAULT_SEEDS=1000 plays that many seeds and prints the faults.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -32,7 +32,7 @@ struct Tally {
   std::uint64_t updates = 0;
 };
 
-// What an engine decided, to compare with what it decides when the journal is read again.
+// Returns an engine's decisions as text, to compare them with those after a replay of the journal.
 std::string text_of(const RunEngine::Effect& effect) {
   const auto task = [](const char* kind, ClientId client, TaskId of) {
     return std::string(kind) + " " + std::to_string(client.value()) + " " + std::to_string(of.round.value()) +
@@ -53,9 +53,9 @@ std::string text_of(const RunEngine::Effect& effect) {
 
 struct Client {
   bool here = false;
-  std::uint64_t session = 0;      // of its link: what was sent on an earlier one does not arrive
-  std::optional<TaskId> task;     // in hand
-  std::optional<TaskId> trained;  // the last one that it has trained, delivered or not
+  std::uint64_t session = 0;      // of its link: messages of earlier sessions do not arrive
+  std::optional<TaskId> task;     // the current task
+  std::optional<TaskId> trained;  // the last task it has trained, delivered or not
 };
 
 struct Federation : Harness {
@@ -69,7 +69,7 @@ struct Federation : Harness {
     rules.return_within = seconds(static_cast<double>(1 + dice.below(40)));
     if (buffered)
       schedule = aggregation::ScheduleSpec{.buffered = true, .buffer_size = 1 + dice.below(clients.size())};
-    else if (dice.below(3) == 0)  // two tracks: a turn for each in every round
+    else if (dice.below(3) == 0)  // two tracks: a track phase for each in every round
       policy = {.clients = clients.size(),
                 .disagreements = {{.kind = aggregation::DisagreementKind::kBidirectional,
                                    .clients = {ClientId(0)},
@@ -82,24 +82,25 @@ struct Federation : Harness {
   Rng dice;
   Tally& tally;
   std::vector<Client> clients;
-  double often = 0;  // the share of what can go wrong that does
+  double often = 0;  // probability of each possible fault
   bool calm = false;
   bool finished = false;
   std::multimap<Time, std::function<void()>> agenda;
   std::vector<std::pair<Time, RunEngine::Input>> journal;
   std::string decided;
-  std::uint64_t life = 0;  // of the coordinator
+  std::uint64_t life = 0;  // number of the coordinator's process
   std::map<std::pair<std::uint32_t, TaskId>, int> counted;
   std::size_t folded = 0;  // since the last close
   std::uint64_t closes = 0;
-  std::deque<RunEngine::Committed> committing;  // an asynchronous run's next model may wait for the last one
+  std::deque<RunEngine::Committed> committing;  // an asynchronous run's next model may wait for the previous
+                                                // one
 
   bool goes_wrong(Fault fault) {
     const bool wrong = !calm && dice.uniform() < often;
     tally.faults[fault] += wrong ? 1U : 0U;
     return wrong;
   }
-  // Within so many seconds.
+  // Performs the action within `most` seconds.
   void after(double most, std::function<void()> action) {
     agenda.emplace(now + seconds(most * dice.uniform()) + Duration(1), std::move(action));
   }
@@ -120,7 +121,7 @@ struct Federation : Harness {
       REQUIRE(++counted[{fold->client.value(), fold->task}] == 1);  // N4
       ++folded;
       ++tally.updates;
-      REQUIRE(std::ranges::any_of(all, [&](const auto& other) {  // what counts is acknowledged
+      REQUIRE(std::ranges::any_of(all, [&](const auto& other) {  // an accumulated update is acknowledged
         const auto* send = std::get_if<RunEngine::Send>(&other);
         const auto* verdict =
             send == nullptr ? nullptr : std::get_if<protocol::UpdateVerdict>(&send->message);
@@ -151,7 +152,7 @@ struct Federation : Harness {
     after(60, [this] { perhaps_restart(); });
     if (goes_wrong(kRestart)) restart();
   }
-  // Its engine is what the journal makes of a new one; whatever was under way is not.
+  // A restart replays the journal into a new engine; work in progress is lost.
   void restart() {
     tally.faults[kInCommit] += committing.empty() ? 0U : 1U;
     ++life;
@@ -188,7 +189,7 @@ struct Federation : Harness {
     tell(RunEngine::ClientLeft{ClientId(i)});
     come_later(i);
   }
-  // If the client is then still there on the same link.
+  // Performs the action if the client is then still connected by the same link.
   void later(std::uint32_t i, double most, std::function<void()> action) {
     after(most, [this, i, session = clients[i].session, action = std::move(action)] {
       if (clients[i].session == session) action();
@@ -233,7 +234,7 @@ struct Federation : Harness {
     const TaskId task = fetch.offer.task();
     if (goes_wrong(kCutInUpload)) {
       later(i, 5, [this, i] { leave(i); });
-      // Its last chunk may have come before, and be looked at only now.
+      // The last chunk may have arrived before the link broke; its check ends later.
       if (dice.below(2) == 0)
         after(10, [this, i, task, of = life] {
           of == life ? tell(RunEngine::Stored{ClientId(i), task}) : void();
@@ -256,7 +257,7 @@ struct Federation : Harness {
     }
   }
 
-  // Until the run is over. Once nothing goes wrong any more it must come to its end (N6).
+  // Runs until the run is over. Once faults stop, it must end (N6).
   void run_to_the_end() {
     const Time wild = Time(seconds(1500));
     for (std::uint64_t steps = 0; !finished; ++steps) {
