@@ -41,7 +41,7 @@ struct CoordinatorUsage {
   double processor_seconds = 0;
 };
 
-// kUnavailable if interrupted or if a process failed; the error names the first one.
+// Returns kUnavailable if interrupted or if a process failed; the error names the first one.
 Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options);
 
 }  // namespace fedge::sim

@@ -11,9 +11,9 @@
 
 namespace fedge {
 
-// kInvalid if `to` is no valid public key.
+// Returns kInvalid if `to` is no valid public key.
 Result<std::vector<std::byte>> seal(const PublicKey& to, std::span<const std::byte> message);
-// kCorrupt for bytes that were modified or not sealed for this key.
+// Returns kCorrupt for bytes that were modified or not sealed for this key.
 Result<std::vector<std::byte>> unseal(const SecretKey& key, std::span<const std::byte> sealed);
 
 }  // namespace fedge

@@ -18,7 +18,7 @@ inline constexpr std::size_t kSecretBoxOverhead = 16;  // extra bytes of a seale
 std::vector<std::uint8_t> seal_box(const Secret& key, std::uint64_t number,
                                    std::span<const std::uint8_t> about,
                                    std::span<const std::uint8_t> message);
-// kCorrupt for bytes that were modified or sealed with another key, number or context.
+// Returns kCorrupt for bytes that were modified or sealed with another key, number or context.
 Result<std::vector<std::uint8_t>> open_box(const Secret& key, std::uint64_t number,
                                            std::span<const std::uint8_t> about,
                                            std::span<const std::uint8_t> sealed);

@@ -98,7 +98,8 @@ struct FileIdentity {
 };
 Result<FileIdentity> identity_of(const std::filesystem::path& path);
 
-// kRefused if the file belongs to a user other than the one that runs this program; success if it is absent.
+// Returns kRefused if the file belongs to a user other than the one that runs this program; success if it is
+// absent.
 Result<void> check_owner(const std::filesystem::path& path);
 
 // Holds an exclusive lock on a directory until destruction; kUnavailable if another process has it.

@@ -66,7 +66,7 @@ struct DifferentialPrivacySpec {
 
   // kLocal: the specification sent to clients.
   privacy::LocalPrivacySpec local() const;
-  // The privacy release of `count` rounds for which clients were drawn with this probability (kCentral).
+  // The privacy release of `count` rounds; `rate` is the probability of each client's draw (kCentral only).
   privacy::Release release(double rate, std::uint64_t count) const;
 };
 

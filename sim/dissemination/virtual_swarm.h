@@ -59,7 +59,7 @@ class VirtualSwarm {
   void watch(const protocol::Manifest& object);
   void fetch(const protocol::Manifest& object);
   void admit(ClientId client, const protocol::ObjectId& object);
-  // True if the clients together hold all chunks of it.
+  // True if the clients together hold all chunks of the object.
   bool obtainable(const protocol::ObjectId& object) const;
   // Ends the exchange of the object at all clients.
   void drop(const protocol::ObjectId& object);

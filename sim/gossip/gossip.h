@@ -32,7 +32,7 @@ struct GossipOptions {
   std::size_t most_tested = 100;  // clients whose models are evaluated; of more clients, drawn once
 };
 
-// kInvalid; the message begins with the option's name.
+// Errors are kInvalid; the message begins with the option's name.
 Result<void> check_gossip_options(const GossipOptions& options, std::size_t clients);
 // Checks that gossip supports the run file; the error begins with the unsupported key.
 Result<void> check_gossip_run(const run::RunConfig& config, const SimulationSpec& simulation);

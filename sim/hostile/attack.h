@@ -49,7 +49,7 @@ struct AttackOptions {
   std::size_t rounds = 40;
   std::uint64_t seed = 1;
 };
-// kInvalid names the option as on the command line.
+// Errors are kInvalid and name the option as on the command line.
 Result<void> check_attack(const AttackOptions& options);
 
 // Results; NaN: not measured in this attack.

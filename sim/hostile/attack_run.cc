@@ -63,7 +63,7 @@ class AttackRun {
   AttackResult run() {
     std::vector<Address> everybody;
     for (std::size_t i = 0; i < options_.nodes; ++i) everybody.push_back(static_cast<Address>(i));
-    network_.run_until(Time(std::chrono::hours{1}));  // so that the expiry of records is a positive time
+    network_.run_until(Time(std::chrono::hours{1}));  // after time 0: records have begin and end times
     network_.start_static(everybody);
     network_.watch([this](const Message& message) { note(message); });
     for (std::size_t i = 0; options_.attack == Attack::kEclipse && i < kVictims; ++i)

@@ -217,7 +217,7 @@ void OverlayNode::take_routed(Message& message) {
     outcome.hops = message.hops;
     return finish(pending.tag);
   }
-  // The answering node holds nothing, but the others that it names may. It is not asked again.
+  // The answering node holds nothing, but the others that it names may. Does not ask it again.
   std::erase_if(message.contacts, [&](const Contact& c) { return c.address == message.from.address; });
   active.search->start({active.options.target, self_, active.options.goal}, Found::kOwners, message.contacts);
   advance(pending.tag);

@@ -84,7 +84,7 @@ struct OverlayOptions {
   KademliaOptions kademlia;
 };
 
-// kInvalid names the option as on the command line.
+// Errors are kInvalid and name the option as on the command line.
 Result<void> check_options(const OverlayOptions& options);
 
 // When a periodic duty is due: several times a round, or once in several rounds.

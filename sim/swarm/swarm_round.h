@@ -37,7 +37,7 @@ struct SwarmRoundOptions {
   std::uint64_t seed = 1;
 };
 
-// kInvalid; the message begins with the option's name.
+// Errors are kInvalid; the message begins with the option's name.
 Result<void> check_swarm_round(const SwarmRoundOptions& options);
 
 struct SwarmRoundResult {

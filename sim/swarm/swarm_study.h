@@ -37,7 +37,7 @@ struct SwarmStudyResult {
   double wall_seconds = 0;  // of all rounds, without attacks; rounds may overlap
 };
 
-// kInvalid; the message begins with the option's name.
+// Errors are kInvalid; the message begins with the option's name.
 Result<void> check_swarm_study(const SwarmStudyOptions& options);
 
 // The options must have passed check_swarm_study(). Errors as run_swarm_round().

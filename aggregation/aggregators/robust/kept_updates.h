@@ -68,10 +68,10 @@ class KeptUpdates {
   std::span<const std::uint32_t> all_rows() const { return all_rows_; }
   // Training samples of each row; a bucket's samples are added up.
   std::vector<double> weights() const;
-  // kUnavailable if there are fewer rows than `needed`, with a sentence that begins with `who`
-  // ("krum with byzantine = 2").
+  // Returns kUnavailable if there are fewer rows than `needed`, with a sentence that begins with `who` ("krum
+  // with byzantine = 2").
   Result<void> require_rows(std::size_t needed, const std::string& who) const;
-  // kUnavailable if there are more than `most` rows.
+  // Returns kUnavailable if there are more than `most` rows.
   Result<void> limit_rows(std::size_t most) const;
 
   // Calls visit with blocks of the requested columns, in ascending order. kResource if memory_bytes cannot

@@ -37,7 +37,7 @@ struct OverlayRunOptions {
   bool static_tables = false;
 };
 
-// kInvalid names the option as on the command line.
+// Errors are kInvalid and name the option as on the command line.
 Result<void> check_run(const OverlayRunOptions& options);
 
 // Results in the order of figure_names(); NaN: not measured.
