@@ -1,5 +1,5 @@
-// Activation levels: how much each client trains. Either a mix such as "10 % of the clients train all, 90 %
-// train a fifth", given as two lists and drawn once for a run, or each client declares what it can train.
+// Activation levels: how much each client trains. A mix such as "10 % of the clients train all, 90 % train a
+// fifth" is two lists and drawn once for a run. Alternatively, each client declares what it can train.
 // O(clients).
 #pragma once
 

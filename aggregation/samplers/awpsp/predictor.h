@@ -67,9 +67,9 @@ double window_prediction(double computing, double communicating);
 // rounds, 1/2.
 double predicted_chance(const Availability& state, const PredictorOptions& options);
 
-// True if a client is down for longer than chance explains. Either it is down for at least H = 5 rounds with
-// P(back within H) = 1 - (1 - p_DU)^H < 0.2, or for more than the 95 % quantile ln 0.05 / ln(1 - p_DU) of its
-// down times.
+// True if a client is down for longer than chance explains. First rule: down for at least H = 5 rounds with
+// P(back within H) = 1 - (1 - p_DU)^H < 0.2. Second rule: down for more than the 95 % quantile
+// ln 0.05 / ln(1 - p_DU) of its down times.
 bool is_gone(const Availability& state);
 
 }  // namespace fedge::aggregation
