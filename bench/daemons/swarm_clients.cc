@@ -151,7 +151,7 @@ class Measurement {
                 quantile(pongs_, 0.99) * 1e3, quantile(pongs_, 1) * 1e3);
   }
 
-  // Connects one more client, which completes the cohort and starts the round.
+  // Connects the last client that the run waits for, which starts the round.
   void round() {
     const Process before = look_at(pid_);
     work_.clear();

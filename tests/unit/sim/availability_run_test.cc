@@ -145,7 +145,7 @@ TEST_CASE("availability: a fetch that was given up brings nothing of the one tha
     CHECK(round.clients_completed == 0);
     bytes += round.bytes_down;
   }
-  CHECK(bytes > 18 * 44'000);  // every fetch starts from scratch
+  CHECK(bytes > 18 * 44'000);  // each fetch transfers them again
 }
 
 TEST_CASE("availability: a run goes on after nobody was there for a while") {

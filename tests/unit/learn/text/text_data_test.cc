@@ -194,7 +194,7 @@ TEST_CASE("text data: a cosine learning rate goes on from round to round as in o
     for (const float value : update) squares += static_cast<double>(value) * static_cast<double>(value);
     return std::sqrt(squares);
   };
-  // Of 8 steps, the first has half of the peak rate. The fifth has completed 4 of 8, a third of the cosine
+  // Of 8 steps, the first has half of the peak rate. The fifth comes a third of the way through the cosine
   // decay.
   const double half = moved(1, 1);
   const double third = moved(2, 1);
@@ -222,8 +222,8 @@ TEST_CASE("text data: a learning rate warms up in just as many steps as it is to
     for (const float value : update) squares += static_cast<double>(value) * static_cast<double>(value);
     return std::sqrt(squares);
   };
-  // Warm-up takes a quarter of 8 steps in two rounds: 1/2, then 1. The third step has the peak rate, and the
-  // fourth a sixth of the cosine decay.
+  // Warm-up takes a quarter of 8 steps in two rounds: 1/2, then 1. The third step has the peak rate; the
+  // fourth comes a sixth of the way through the cosine decay.
   const double fourth = 0.1 + 0.9 * (1 + std::cos(std::numbers::pi / 6)) / 2;
   const double first = moved(1);
   CHECK(moved(2) / first == doctest::Approx((0.5 + 1) / 0.5).epsilon(2e-3));

@@ -100,7 +100,7 @@ TEST_CASE("overlay: a lookup of two nodes takes one request and its reply, whose
   network.publish(1, {.key = other.id, .bytes = bytes_of("v")});
   network.node(0).store().clear();
   run_for(network, 0.001);
-  network.node(0).store().clear();  // node 0 keeps one of the two copies
+  network.node(0).store().clear();  // drops node 0's own of the two copies
   const std::uint64_t before = network.counters().sent.messages[2];
   LookupResult result;
   const Time begin = network.now();
