@@ -11,13 +11,12 @@ namespace fedge {
 
 struct NodeRecord {
   // The later record wins: by round, then sequence.
-  std::uint32_t round = 0;            // last round of the run that the client saw; 0 in the directory
-  std::uint64_t sequence = 0;         // larger in each later record of the client
-  std::optional<double> latency_ms;   // round trip to the coordinator; finite, at least 0
-  std::optional<double> packet_loss;  // in [0, 1]; not measured yet
-  std::optional<double> freshness;    // seconds since it last trained; finite, at least 0
-  std::optional<double>
-      utility;  // samples times root mean square loss of its last training; finite, at least 0
+  std::uint32_t round = 0;             // last round of the run that the client saw; 0 in the directory
+  std::uint64_t sequence = 0;          // larger in each later record of the client
+  std::optional<double> latency_ms;    // round trip to the coordinator; finite, at least 0
+  std::optional<double> packet_loss;   // in [0, 1]; not measured yet
+  std::optional<double> freshness;     // seconds since it last trained; finite, at least 0
+  std::optional<double> utility;       // samples times RMS loss of its last training; finite, at least 0
   std::optional<double> availability;  // share of time that it is connected, by its own estimate; in [0, 1]
   // Number of its samples with each label, in the form that the run requests (none, presence, or noisy
   // counts). Empty: not reported.

@@ -15,8 +15,7 @@ struct DisseminationSpec {
   bool swarm = false;  // clients exchange the model's chunks; false: each downloads it from the coordinator
   // Clients exchange the updates' chunks too, without the coordinator; each client aggregates them itself.
   bool serverless = false;
-  double copies =
-      2;  // copies of a model that the coordinator sends; more only to clients that get none otherwise
+  double copies = 2;  // of a model, sent by the coordinator; more only to clients without another source
   std::size_t neighbours = 20;  // number with which a client starts to exchange chunks
   // Serverless runs: hides which update belongs to which client. The number of members and of chunks an
   // update is set for each round (warmup_of).

@@ -216,10 +216,9 @@ class Simulation {
   std::unique_ptr<VirtualSwarm> swarm_;        // null: clients download models from the coordinator
   std::unique_ptr<VirtualSharing> sharing_;    // null: the coordinator receives the updates
   std::unique_ptr<VirtualSessions> sessions_;  // null: updates are not masked
-  std::optional<server::RunEngine::CloseRound>
-      closing_;                // a track phase that waits for the clients' model or the secure sum
-  std::size_t searching_ = 0;  // devices looking up the coordinator
-  std::optional<server::NodeRecords> nodes_;  // only if the run's clients publish records
+  std::optional<server::RunEngine::CloseRound> closing_;  // a phase waiting for the clients' model or the sum
+  std::size_t searching_ = 0;                             // devices looking up the coordinator
+  std::optional<server::NodeRecords> nodes_;              // only if the run's clients publish records
   Adversary adversary_;
   std::unique_ptr<Availability> availability_;
   EventQueue<Scheduled> queue_;

@@ -146,8 +146,7 @@ Result<void> read_lines(const ReadOnlyFile& file, Builder& builder) {
       rest.remove_prefix(end + 1);
     }
     pending += rest;
-    if (pending.size() > kLongestLine)
-      return builder.add(pending);  // reports the overlong line before reading more of it
+    if (pending.size() > kLongestLine) return builder.add(pending);  // stops at once
   }
   if (!pending.empty()) FEDGE_TRY_VOID(builder.add(pending));
   if (builder.empty()) return builder.add("");

@@ -29,9 +29,8 @@ class VirtualSharing {
     // Arrival time, at the client or at the coordinator, of a message of this size that is sent now.
     std::function<Time(ClientId, Bytes)> down_arrival;
     std::function<Time(ClientId, Bytes)> up_arrival;
-    std::function<std::optional<std::uint32_t>(ClientId)>
-        session;                                    // the client's connection; none: disconnected
-    std::function<void(ClientId, TaskId)> on_held;  // all clients hold the update
+    std::function<std::optional<std::uint32_t>(ClientId)> session;  // connection; none: disconnected
+    std::function<void(ClientId, TaskId)> on_held;                  // all clients hold the update
     std::function<void(const server::RunEngine::Input&)> on_input;
     std::function<void(const std::optional<Error>& not_made)> on_made;
     std::function<void(ClientId, const protocol::Message&)> send;

@@ -5,8 +5,7 @@
 namespace fedge::sim {
 namespace {
 
-constexpr unsigned kFloodedBuckets =
-    16;  // the victim's farthest buckets, the only ones filled in a network of thousands
+constexpr unsigned kFloodedBuckets = 16;  // the victim's farthest: all that thousands of nodes fill
 
 }  // namespace
 
@@ -94,8 +93,8 @@ void HostileNodes::flood(const Contact& victim) {
     ping.to = victim;
     ping.kind = Kind::kPing;
     ping.purpose = Purpose::kMaintenance;
-    ping.token = network_.node(victim.address)
-                     .token_of(node.address);  // valid, because the node has contacted the victim before
+    ping.token =
+        network_.node(victim.address).token_of(node.address);  // its own: it has contacted the victim
     network_.inject(ping);
   }
 }

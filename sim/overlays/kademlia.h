@@ -29,8 +29,7 @@ class Kademlia final : public Routing {
   void responsible(Id key, std::size_t count, std::vector<Contact>& out) const override;
   void answer(const Message& /*request*/, Message& /*reply*/, Host& /*host*/) override {}
   void replied(const Message& reply, std::uint32_t tag, Host& host) override;
-  void told(const Message& /*message*/, Host& /*host*/) override {
-  }  // an announcement: heard() does everything
+  void told(const Message& /*message*/, Host& /*host*/) override {}  // a new node: heard() does all
   void looked_for(Id target) override;
   void searched(std::uint32_t tag, const SearchOutcome& outcome, Host& host) override;
   bool believable(const Contact& contact) const override {

@@ -62,11 +62,10 @@ struct MessageHead {
   Contact to;
   Contact origin;  // kRoute: receiver of the answer
   Id key = 0;
-  std::uint64_t token =
-      0;            // issued by the receiver for the sender's address; with `retry`, issued by the sender
-  Time deadline{};  // of a request: when its sender stops waiting
-  std::uint32_t rpc = 0;   // the requester's number of the request; 0: one way
-  std::uint16_t hops = 0;  // kRoute: hops so far; kFind of a join: index of the join's contact
+  std::uint64_t token = 0;  // issued by the receiver to the sender's address; with `retry`, by the sender
+  Time deadline{};          // of a request: when its sender stops waiting
+  std::uint32_t rpc = 0;    // the requester's number of the request; 0: one way
+  std::uint16_t hops = 0;   // kRoute: hops so far; kFind of a join: index of the join's contact
   std::uint16_t routed =
       0;  // reply to kFind: number of contacts that are its answer; the others are for the tables
   Kind kind = Kind::kPing;

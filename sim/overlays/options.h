@@ -68,8 +68,7 @@ struct OverlayOptions {
   OverlayKind kind = OverlayKind::kChord;
   Duration round = std::chrono::seconds(1);
   Duration rpc_timeout = std::chrono::milliseconds(500);
-  Duration route_timeout =
-      std::chrono::seconds(2);   // of a recursive lookup, which then continues iteratively
+  Duration route_timeout = std::chrono::seconds(2);  // of a recursive lookup; then iterative
   double suspicion = 3;          // rounds for which an unresponsive node is not trusted, unless it is heard
   bool recursive = false;        // Chord and Pastry
   std::size_t replication = 3;   // r

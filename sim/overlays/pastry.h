@@ -26,8 +26,7 @@ class Pastry final : public Routing {
   void responsible(Id key, std::size_t count, std::vector<Contact>& out) const override;
   void answer(const Message& request, Message& reply, Host& host) override;
   void replied(const Message& reply, std::uint32_t tag, Host& host) override;
-  void told(const Message& /*message*/, Host& /*host*/) override {
-  }  // an announcement: heard() does everything
+  void told(const Message& /*message*/, Host& /*host*/) override {}  // a new node: heard() does all
   void searched(std::uint32_t tag, const SearchOutcome& outcome, Host& host) override;
   void heard(const Contact& contact, bool ping, Host& host) override;
   void silent(const Contact& contact, Host& host) override;

@@ -32,9 +32,8 @@ class VirtualSessions {
     std::function<void(Time, std::function<void()>)> at;
     // Arrival time, at the coordinator, of a message of this size that is sent now.
     std::function<Time(ClientId, Bytes)> up_arrival;
-    std::function<std::optional<std::uint32_t>(ClientId)>
-        session;  // the client's connection; none: disconnected
-    std::function<void(ClientId, const protocol::Message&)> send;  // from the coordinator
+    std::function<std::optional<std::uint32_t>(ClientId)> session;  // connection; none: disconnected
+    std::function<void(ClientId, const protocol::Message&)> send;   // from the coordinator
     std::function<void(const server::RunEngine::Input&)> on_input;
     std::function<void(std::vector<Range>)> on_open;
     std::function<void(server::SecureRound::Closed)> on_closed;

@@ -219,8 +219,7 @@ void AwPspSampler::find_correlations() {
   const Correlations found = correlate(neighbourhood_, traces_from, options, options_.diversity);
   largest_cluster_ = found.largest;
   shared_.resize(clients_.size());
-  if (count < clients_.size())
-    std::fill(shared_.begin(), shared_.end(), Shared{});  // clients without a report
+  if (count < clients_.size()) std::fill(shared_.begin(), shared_.end(), Shared{});  // no latency
   for (std::size_t k = 0; k < count; ++k) {
     if (k + kAhead < count) __builtin_prefetch(&shared_[by_latency_[k + kAhead]], 1);
     shared_[by_latency_[k]] = {found.risk[k], options_.diversity ? found.cluster[k] : Correlations::kAlone};

@@ -113,8 +113,7 @@ class TimeWheel {
     for (std::size_t part = 1; part <= kParts; ++part) begins[part] += begins[part - 1];
     open_.resize(begins[kParts]);
     for_each_in(first, [&](Entry& entry) { open_[begins[part_of(entry.at)]++] = std::move(entry); });
-    for (std::size_t part = 0, begin = 0; part < kParts;
-         begin = begins[part++]) {  // begins[] now holds the ends
+    for (std::size_t part = 0, begin = 0; part < kParts; begin = begins[part++]) {  // holds ends now
       const auto at = open_.begin() + static_cast<std::ptrdiff_t>(begin);
       if (begins[part] - begin > 1) std::sort(at, open_.begin() + begins[part], earlier);
     }
@@ -145,8 +144,7 @@ class TimeWheel {
     return taken;
   }
 
-  std::vector<std::uint32_t> buckets_ =
-      std::vector<std::uint32_t>(kBuckets, kNone);  // first chunk of each bucket
+  std::vector<std::uint32_t> buckets_ = std::vector<std::uint32_t>(kBuckets, kNone);  // first chunks
   std::vector<Chunk> chunks_;
   std::uint32_t free_ = kNone;
   std::vector<Entry> open_;  // sorted from position_ on
