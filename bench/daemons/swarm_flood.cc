@@ -1,6 +1,6 @@
-// Measures what honest clients notice while others flood their coordinator. Some hundred honest clients send
-// a ping each second, first undisturbed and then beside each kind of flood. Another process makes the flood.
-// The coordinator's memory and processor time are measured from outside. bench/daemons/flood.sh starts the
+// Measures what honest clients notice while others flood their coordinator. About a hundred honest clients
+// send a ping each second, first undisturbed and then beside each kind of flood, which another process makes.
+// The program also measures the coordinator's memory and processor time. bench/daemons/flood.sh starts the
 // coordinator.
 //   swarm_flood measure DATA_DIR PID HONEST SECONDS KIND...
 //   swarm_flood make DATA_DIR HONEST SECONDS KIND

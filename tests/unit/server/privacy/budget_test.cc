@@ -199,7 +199,7 @@ TEST_CASE("participation: who has had its part takes nobody's place") {
   REQUIRE(first.size() == 2);
   for (const auto& work : first) h.deliver(work.client.value(), 1);
   h.feed(RunEngine::Committed{RoundNumber(1)});
-  REQUIRE(h.one<RoundEngine::Assign>());  // only the third client has budget left
+  REQUIRE(h.one<RoundEngine::Assign>());  // only the third client may still take part
   const ClientId third = h.one<RoundEngine::Assign>()->client;
   h.feed(RunEngine::ClientLeft{third});
   CHECK(h.all<RoundEngine::Assign>().empty());
