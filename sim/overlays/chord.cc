@@ -46,7 +46,7 @@ void Chord::join(const Contact& bootstrap, Host& host) {
 
 void Chord::tick(Host& host) {
   if (successors_.empty()) {
-    // All successors are gone: close the ring through any known contact; stabilization continues from there.
+    // All successors have failed: close the ring through any known contact and stabilize from there.
     if (!fingers_.empty())
       successors_.push_back(fingers_.front());
     else if (!predecessors_.empty())

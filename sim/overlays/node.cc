@@ -233,7 +233,7 @@ void OverlayNode::time_out(std::uint32_t rpc, NodeStep& step) {
 }
 
 void OverlayNode::silent(const Pending& pending) {
-  if (pending.use == Use::kRoute) {  // a node on the route is gone, unknown which: continue iteratively
+  if (pending.use == Use::kRoute) {  // some node on the route has failed: continue iteratively
     ActiveSearch& active = searches_[pending.tag];
     if (!active.busy || active.generation != pending.generation) return;
     ++active.extra_timeouts;
