@@ -49,7 +49,6 @@ TEST_CASE("disk: after a write or sync that fails a coordinator stops and names 
     }
     ++stopped;
     const bool clear = contains(said, "Input/output error") || contains(said, "disk I/O error");  // SQLite's
-                                                                                                  // message
     CHECK_MESSAGE(clear, said);
     CHECK_MESSAGE(contains(whole.server->log(), whole.data().parent_path().string()), whole.server->log());
     whole.kill_clients();

@@ -289,7 +289,6 @@ TEST_CASE("federation: refused updates leave nothing behind in the coordinator's
   f.run_until([&] { return !f.left.empty(); });
   REQUIRE(f.rounds.size() == 20);
   CHECK(f.count("update.refused") == 40);
-  CHECK(files <= 10);                                                  // the store keeps a few files for
-                                                                       // reuse
+  CHECK(files <= 10);                                                  // some files are reused
   CHECK_FALSE(std::filesystem::exists(f.run_directory() / "chunks"));  // the results are written
 }

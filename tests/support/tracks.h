@@ -89,8 +89,7 @@ inline std::vector<Track> tracks_of(const Resolution& resolution) {
 
 // The reference's normal form of a policy.
 struct ReferenceForm {
-  std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> exclusions;  // client, excluded client,
-                                                                               // since round
+  std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> exclusions;  // client, excluded, since
   std::map<std::uint32_t, std::uint32_t> withdrawn;                            // client, since round
 };
 

@@ -24,8 +24,7 @@ class Blanker {
         raw_string();
       else if (source_[at_] == '"')
         literal('"');
-      else if (source_[at_] == '\'' && (at_ == 0 || !is_word(source_[at_ - 1])))  // otherwise a digit
-                                                                                  // separator
+      else if (source_[at_] == '\'' && (at_ == 0 || !is_word(source_[at_ - 1])))  // else a digit separator
         literal('\'');
       else
         ++at_;

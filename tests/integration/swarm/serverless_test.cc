@@ -63,8 +63,7 @@ TEST_CASE("serverless, invariant 8: the updates of clients that vanish count onc
 
 TEST_CASE("serverless: the update of a client that vanishes before the others have it is lost, and no more") {
   ServerlessScene scene({"run.round_deadline=4"});
-  scene.hostile.link->send(scene.hostile.offer(scene.hostile.zero_update()));  // no client receives a chunk
-                                                                               // of it
+  scene.hostile.link->send(scene.hostile.offer(scene.hostile.zero_update()));  // sends no chunk of it
   scene.f.run_until([&] { return scene.hostile.shared.size() == kServerlessClients; });
   scene.wait_for_others();
   scene.hostile.link->close("gone");

@@ -217,8 +217,7 @@ TEST_CASE("top-k: what is left out has at most (1 - k/d) of the squared norm") {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       const std::size_t d = 1000 + 100 * seed;
       const std::vector<float> values =
-          seed == 0 ? std::vector<float>(d, 1.0F) : normal_values(d, seed);  // equality if all values are
-                                                                             // equal
+          seed == 0 ? std::vector<float>(d, 1.0F) : normal_values(d, seed);  // equal for equal values
       std::vector<float> seen(d);
       encode_payload({.codec = Codec::kSparse, .fraction = fraction}, values, seen, Rng(seed));
       const double k = static_cast<double>(kept_values(fraction, d));

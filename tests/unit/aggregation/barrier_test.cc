@@ -64,8 +64,7 @@ TEST_CASE("barrier: bsp waits for the last, ssp for those more than the stalenes
   const BarrierSpec ssp{.kind = BarrierKind::kSsp, .staleness = 2};
   CHECK(may_begin(ssp, 0, {4, 2, 9}));
   CHECK_FALSE(may_begin(ssp, 0, {5, 2, 9}));
-  CHECK(may_begin({.kind = BarrierKind::kSsp, .staleness = 10}, 0, {5, 2, 9}));  // the minimum step 2 - 10
-                                                                                 // must not wrap around
+  CHECK(may_begin({.kind = BarrierKind::kSsp, .staleness = 10}, 0, {5, 2, 9}));  // 2 - 10 must not wrap
 }
 
 TEST_CASE("barrier: a worker with the fewest steps may always begin, and so may one alone") {

@@ -239,8 +239,7 @@ TEST_CASE("tracks: if all have withdrawn there is no track but one that is kept,
 TEST_CASE("tracks: a withdrawn client that is remembered stays in patterns, and trains nothing") {
   const Policy policy = policy_of(4, {inbound({0}, {3}), inbound({1}, {2, 3}), full({3})});
   CHECK(tracks_in(policy) == Tracks{{{}, {0, 2}, {0, 1, 2}}, {{2}, {1}, {0, 1}}});
-  const std::vector<ClientId> remembered = client_ids({2, 3});  // client 2 has not withdrawn, so that
-                                                                // remembering it changes nothing
+  const std::vector<ClientId> remembered = client_ids({2, 3});  // 2 has not withdrawn: no difference
   const Resolution resolution = resolve_round(policy, 1, {.remembered = remembered});
   CHECK(tracks_of(resolution) == Tracks{{{}, {2}, {0, 1, 2}}, {{2, 3}, {1}, {0, 1}}, {{3}, {0}, {0, 1, 2}}});
   CHECK(resolution.member_count(0) == 3);

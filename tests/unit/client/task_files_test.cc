@@ -278,8 +278,7 @@ TEST_CASE("pending: the updates of two runs are both there in the next process, 
     auto files = open(state);
     REQUIRE(files->keep(request_for(numbers(1), RunId(UINT64_MAX)), result_of(numbers(5))));
     REQUIRE(files->keep(request_for(numbers(1), RunId(7)), result_of(numbers(6))));
-    REQUIRE(files->keep(request_for(numbers(1), RunId(7)), result_of(numbers(7))));  // replaces the previous
-                                                                                     // update
+    REQUIRE(files->keep(request_for(numbers(1), RunId(7)), result_of(numbers(7))));  // replaces the last one
   }
   auto files = open(state);
   const auto taken = take_up(*files);

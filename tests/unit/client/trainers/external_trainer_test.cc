@@ -217,8 +217,7 @@ TEST_CASE(
   const auto seen = t.file("seen");
   CHECK_FALSE(seen["variables"].contains("FEDGE_TEST_TOKEN"));
   CHECK(seen["variables"]["OMP_NUM_THREADS"] == "1");
-  CHECK(seen["files"] == nlohmann::json::parse("[0,1,2,3,4]"));  // the one that it writes, and the directory
-                                                                 // that it lists
+  CHECK(seen["files"] == nlohmann::json::parse("[0,1,2,3,4]"));  // the file it writes, and the directory
   CHECK(seen["group"] == true);
   CHECK(seen["nice"] == 3 + ::nice(0));
   const auto expected = nlohmann::json::parse(R"({

@@ -269,8 +269,7 @@ TEST_CASE(
   for (const char* field : {"freshness", "utility"})
     check_private_refused(drawn + status + "[\"" + field + "\"]\n", words);
   must_read(drawn + status + "[\"availability\"]\n");
-  must_read(drawn + "[status]\nevery_seconds = 60\npublish = [\"freshness\"]\n");  // these records go to the
-                                                                                   // coordinator only
+  must_read(drawn + "[status]\nevery_seconds = 60\npublish = [\"freshness\"]\n");  // to the coordinator only
   // Accounting without amplification by sampling needs no secret cohort.
   const std::string uniform =
       "[run]\nrounds = 10\n[data]\npartition = { clients = 1000 }\n[sampling]\n"

@@ -65,8 +65,7 @@ TEST_CASE("weight: what the run file allows a client to count as, else what the 
   run::RunConfig config;
   CHECK(counted_at_most(config, 200) == SampleCount(200));
   CHECK(counted_at_most(config, 0) == SampleCount(1));
-  CHECK(counted_at_most(config, std::nullopt) == SampleCount(UINT64_MAX));  // the training set is not
-                                                                            // installed
+  CHECK(counted_at_most(config, std::nullopt) == SampleCount(UINT64_MAX));  // no training set here
   config.strategy.max_weight = SampleCount(500);
   CHECK(counted_at_most(config, 200) == SampleCount(500));
   CHECK(counted_at_most(config, std::nullopt) == SampleCount(500));

@@ -83,8 +83,8 @@ TEST_CASE("gossip: a round among all is FedAvg with uniform weights, up to a flo
     CHECK(farthest(model, fedavg.models.back()) < 2e-7);
     CHECK(farthest(model, fedavg.models.front()) > 1e-3);
   }
-  CHECK(farthest(simulate(kAll + one).models.back(), fedavg.models.back()) > 1e-5);  // weights by samples
-                                                                                     // give another model
+  CHECK(farthest(simulate(kAll + one).models.back(), fedavg.models.back()) > 1e-5);  // by samples: another
+                                                                                     // model
 }
 
 TEST_CASE("gossip: many rounds among all stay with FedAvg, also with momentum and FedProx's pull") {
