@@ -34,7 +34,8 @@ void add_swarm_options(CLI::App& run, ClientOptions& options) {
   run.add_option("--peer-listen", options.peer_listen,
                  "Address to which other clients can connect, for runs whose clients exchange models; "
                  "default: open connections, but accept none")
-      ->type_name("IP:PORT");
+      ->type_name("IP:PORT")
+      ->check(network_address());
   run.add_option(
          "--peer-announce", options.peer_announce,
          "Address that the coordinator gives to other clients, if its port differs from --peer-listen; HOST, "
@@ -52,12 +53,14 @@ void add_directory_options(CLI::App& command, ClientOptions& options) {
       .add_option("--bootstrap", options.bootstrap,
                   "A node of the distributed directory (DHT); this client finds the coordinator's "
                   "address there")
-      ->type_name("HOST:PORT");
+      ->type_name("HOST:PORT")
+      ->check(network_address());
   command
       .add_option("--directory-listen", options.directory_listen,
                   "UDP address of this client's own node of the distributed directory (DHT)")
       ->type_name("IP:PORT")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(network_address());
   command
       .add_option("--run", options.run_name,
                   "Without a token: join the coordinator that announces a run of this name in the directory")

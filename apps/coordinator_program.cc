@@ -237,10 +237,12 @@ void add_options(CLI::App& app, Options& options) {
       ->type_name("DIR");
   app.add_option("--listen", options.listen, "Address to listen on; port 0 picks a free port")
       ->type_name("HOST:PORT")
-      ->default_str("127.0.0.1:7433");
+      ->default_str("127.0.0.1:7433")
+      ->check(fedge::apps::network_address());
   app.add_option("--admin-listen", options.admin_listen,
                  "Address for /metrics, /healthz and /readyz, without access control; default: none")
-      ->type_name("HOST:PORT");
+      ->type_name("HOST:PORT")
+      ->check(fedge::apps::network_address());
   auto* run_file =
       app.add_option("--run", options.run_file,
                      "Submit this run file (TOML), or continue its run, and exit when the run has ended")

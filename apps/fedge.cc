@@ -72,6 +72,7 @@ CLI::App* add_aggregate(CLI::App& app, fedge::apps::AggregateOptions& options) {
       ->required();
   merge->add_option("--set", options.assignments, "Option of the strategy, for example --set trim=2")
       ->type_name("KEY=VALUE")
+      ->check(fedge::apps::assignment())
       ->take_all();
   merge
       ->add_option("--weights", options.weights,

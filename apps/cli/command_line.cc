@@ -64,6 +64,20 @@ std::string missing_command(const CLI::App& command) {
   return "a command is missing; expected one of " + names;
 }
 
+// The option of the command itself, or of a command around it that takes the option too.
+const CLI::Option* find_option(const CLI::App& command, const std::string& name) {
+  const CLI::Option* option = command.get_option_no_throw(name);
+  const bool outside = option == nullptr && command.get_fallthrough() && command.get_parent() != nullptr;
+  return outside ? find_option(*command.get_parent(), name) : option;
+}
+
+std::string wrong_count(const CLI::Option& option) {
+  const std::size_t given = option.count();
+  if (given < 2) return option.get_name() + " needs a value: " + placeholder_of(option);
+  return option.get_name() + " is given " + (given == 2 ? "twice" : std::to_string(given) + " times") +
+         "; give it once";
+}
+
 // CLI11 puts the option's name in front of ": " or in the middle of its sentence.
 std::string reworded(const CLI::ParseError& error, const CLI::App& command) {
   const std::string text = error.what();
@@ -75,8 +89,8 @@ std::string reworded(const CLI::ParseError& error, const CLI::App& command) {
   }
   if (error.get_name() == "ArgumentMismatch") {
     const std::string name = text.substr(0, text.find(':'));
-    const CLI::Option* option = command.get_option_no_throw(name);
-    if (option != nullptr) return name + " needs a value: " + placeholder_of(*option);
+    const CLI::Option* option = find_option(command, name);
+    if (option != nullptr) return wrong_count(*option);
   }
   if (error.get_name() == "ConversionError" && text.starts_with("Could not convert: ")) {
     const std::string rest = text.substr(std::string_view("Could not convert: ").size());

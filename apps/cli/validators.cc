@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "core/config/reader.h"
+#include "protocol/session/endpoint.h"
 
 namespace fedge::apps {
 namespace {
@@ -42,6 +43,23 @@ CLI::Validator at_least(double least) {
   return number_check(bound_text(least) + " or more", least, HUGE_VAL);
 }
 
+CLI::Validator network_address() {
+  return {[](std::string& text) {
+            const auto address = protocol::parse_address(text);
+            return address ? std::string() : address.error().message;
+          },
+          ""};
+}
+
+CLI::Validator assignment() {
+  return {[](std::string& text) {
+            const std::size_t equals = text.find('=');
+            return equals != std::string::npos && equals > 0 ? std::string()
+                                                             : "'" + text + "' is not of the form KEY=VALUE";
+          },
+          ""};
+}
+
 CLI::Validator one_of(const std::vector<std::string>& words) {
   return {[words](std::string& text) {
             for (const std::string& word : words)
@@ -77,6 +95,7 @@ void add_log_level(CLI::App& command, std::string& level) {
 void add_assignments(CLI::App& command, std::vector<std::string>& assignments) {
   command.add_option("--set", assignments, "Override a key of the run file, for example --set run.rounds=10")
       ->type_name("KEY=VALUE")
+      ->check(assignment())
       ->take_all();
 }
 

@@ -11,6 +11,10 @@ namespace fedge::apps {
 // A number from `least` to `most`.
 CLI::Validator between(double least, double most);
 CLI::Validator at_least(double least);
+// "192.0.2.7:7000": a host and a port.
+CLI::Validator network_address();
+// KEY=VALUE, as --set takes.
+CLI::Validator assignment();
 // One word of a closed list; the error for another word suggests the nearest.
 CLI::Validator one_of(const std::vector<std::string>& words);
 

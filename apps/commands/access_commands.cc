@@ -202,7 +202,8 @@ void AccessCommands::Impl::add_token(CLI::App& app) {
                       ->add_option("--address", options.address,
                                    "Address at which clients reach the coordinator; default: the address "
                                    "where it last listened")
-                      ->type_name("HOST:PORT");
+                      ->type_name("HOST:PORT")
+                      ->check(network_address());
   create
       ->add_flag("--no-address", options.no_address,
                  "Put no address into the token; clients find the coordinator in the directory "

@@ -156,10 +156,11 @@ struct DhtCommands::Impl {
 void DhtCommands::Impl::add_common(CLI::App& command, bool needs_bootstrap) {
   auto* bootstrap =
       command.add_option("--bootstrap", options.bootstrap, "A node that is already in the directory");
-  bootstrap->type_name("HOST:PORT")->required(needs_bootstrap);
+  bootstrap->type_name("HOST:PORT")->required(needs_bootstrap)->check(network_address());
   command.add_option("--listen", options.listen, "UDP address of this node; port 0 picks a free port")
       ->type_name("IP:PORT")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(network_address());
   if (!needs_bootstrap) return;
   command.add_option("--wait", options.wait, "Longest time to wait for an answer")
       ->type_name("SECONDS")
@@ -175,7 +176,8 @@ void DhtCommands::Impl::add_put(CLI::App& dht) {
       ->required();
   put->add_option("--address", options.addresses, "Address at which clients reach the coordinator; at most 4")
       ->type_name("HOST:PORT")
-      ->required();
+      ->required()
+      ->check(network_address());
   put->add_option("--run", options.run_name, "Announce a run of this name, not the coordinator's key")
       ->type_name("NAME");
   put->add_option("--run-id", options.run_id, "The run's id, 16 hexadecimal digits")

@@ -186,6 +186,6 @@ TEST_CASE("admin pages: an address that is none is refused by name, before anyth
       " --run " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=" + data.path().string() +
       " --set data.partition.clients=1 --set sampling.clients_per_round=1"
       " --listen 127.0.0.1:0 --admin-listen nowhere");
-  CHECK(outcome.code == 1);
+  CHECK(outcome.code == 2);
   CHECK(outcome.output.find("--admin-listen: 'nowhere' is not an address") != std::string::npos);
 }

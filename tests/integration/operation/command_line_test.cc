@@ -125,13 +125,34 @@ TEST_CASE("command line: an error names the option and what would be right") {
            {"--data-dir x --count many", "fedge token create: --count: 'many' is not a number"},
            {"--data-dir x --count 1.5", "fedge token create: --count: '1.5' is not a valid number"},
            {"--data-dir x --no-address --address a:1",
-            "fedge token create: use only one of --address and --no-address"}}) {
+            "fedge token create: use only one of --address and --no-address"},
+           {"--data-dir x --count 2 --count 3", "fedge token create: --count is given twice; give it once"},
+           {"--data-dir x --uses 2 --uses 3 --uses=4",
+            "fedge token create: --uses is given 3 times; give it once"}}) {
     const Outcome outcome = fedge::test::run("fedge token create " + arguments);
     CHECK(outcome.code == 2);
     CHECK(outcome.output == answer + "\nRun 'fedge token create --help' for its options.\n");
   }
   CHECK(first_line(fedge::test::run("fedge audit").output) ==
         "fedge audit: a command is missing; expected one of ls, verify");
+}
+
+TEST_CASE("command line: a value in the wrong form is wrong usage") {
+  const std::string form =
+      " is not an address; write host:port, such as 192.0.2.7:7000 or [2001:db8::7]:7000";
+  for (const auto& [command, answer] : std::vector<std::pair<std::string, std::string>>{
+           {"fedge-coordinator --data-dir x --listen 7999", "fedge-coordinator: --listen: '7999'" + form},
+           {"fedge-client run --bootstrap host", "fedge-client run: --bootstrap: 'host'" + form},
+           {"fedge token create --data-dir x --address :1", "fedge token create: --address: ':1'" + form},
+           {"fedge-client --state-dir a run --state-dir b",
+            "fedge-client run: --state-dir is given twice; give it once"},
+           {"fedge-sim run a.toml --set run.rounds",
+            "fedge-sim run: --set: 'run.rounds' is not of the form KEY=VALUE"},
+           {"fedge-sim run a.toml --set =5", "fedge-sim run: --set: '=5' is not of the form KEY=VALUE"}}) {
+    const Outcome outcome = fedge::test::run(command);
+    CHECK(outcome.code == 2);
+    CHECK(first_line(outcome.output) == answer);
+  }
 }
 
 TEST_CASE("command line: --check says whether a run file with its --set values is right, and runs nothing") {
