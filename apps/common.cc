@@ -101,6 +101,12 @@ int report_failure(const std::string& program, const Error& error) {
   return kFailed;
 }
 
+int report_wrong_usage(const std::string& command, const std::string& message, const char* parts) {
+  std::fprintf(stderr, "%s: %s\nRun '%s --help' for its %s.\n", command.c_str(), message.c_str(),
+               command.c_str(), parts);
+  return kWrongUsage;
+}
+
 int run_safely(const std::string& program, const std::function<int()>& command) {
   struct Flush {
     ~Flush() { flush_events(); }

@@ -41,6 +41,9 @@ constexpr std::uint64_t bytes_per_second(double mbit) { return static_cast<std::
 // file with several errors: its last line gets the program's name, the others begin with their position.
 int report_failure(const std::string& program, const Error& error);
 
+// Prints "COMMAND: MESSAGE" and where its help is; returns kWrongUsage. `parts` is what that help lists.
+int report_wrong_usage(const std::string& command, const std::string& message, const char* parts = "options");
+
 // Runs a program's command. An exception (no memory, no temporary directory) is reported as an error with
 // kFailed instead of a core dump.
 int run_safely(const std::string& program, const std::function<int()>& command);

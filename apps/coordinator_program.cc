@@ -81,11 +81,6 @@ int check_config(const Options& options) {
   return fedge::apps::kOk;
 }
 
-int wrong_usage(const char* what) {
-  std::fprintf(stderr, "%s: %s\nRun '%s --help' for its options.\n", kProgram, what, kProgram);
-  return fedge::apps::kWrongUsage;
-}
-
 // The daemon and the receivers of its callbacks; lives until the process ends.
 class Daemon {
  public:
@@ -272,10 +267,12 @@ int run_daemon(const Options& options) {
   const auto settled = settings(options);
   if (!settled) return fedge::apps::report_failure(kProgram, settled.error());
   if (settled->data_directory.empty())
-    return wrong_usage(
+    return fedge::apps::report_wrong_usage(
+        kProgram,
         "the data directory is missing: give --data-dir DIR, or data_directory in the file of --config");
   if (options.run_file.empty() && !options.assignments.empty())
-    return wrong_usage("--set overrides keys of a run file: give --run FILE too");
+    return fedge::apps::report_wrong_usage(kProgram,
+                                           "--set overrides keys of a run file: give --run FILE too");
   fedge::apps::set_up_logging(kProgram, settled->log_level);
   // Keep running when the log's reader exits or the terminal is closed.
   for (const int number : {SIGPIPE, SIGHUP}) std::signal(number, SIG_IGN);

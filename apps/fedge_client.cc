@@ -3,6 +3,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
+#include <iterator>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -21,14 +23,23 @@ constexpr const char* kProgram = "fedge-client";
 
 using Options = fedge::apps::ClientOptions;
 
+constexpr const char* kWhereTokensComeFrom =
+    "the coordinator's operator creates a token with: fedge token create";
+
+// The only word of the option's file or, without a file, the option's value.
 fedge::Result<std::string> token_text(const Options& options) {
-  constexpr std::size_t kMaxFile = 4096;
+  constexpr std::size_t kMaxFile = std::size_t{1} << 20;
   if (options.token_file.empty()) return options.token;
-  FEDGE_TRY(text, options.token_file == "-" ? fedge::read_standard_input(kMaxFile)
-                                            : fedge::read_file(options.token_file, kMaxFile));
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  const std::size_t end = text.find_first_of(" \t\r\n", std::min(begin, text.size()));
-  return begin == std::string::npos ? std::string() : text.substr(begin, end - begin);
+  const bool input = options.token_file == "-";
+  FEDGE_TRY(text,
+            input ? fedge::read_standard_input(kMaxFile) : fedge::read_file(options.token_file, kMaxFile));
+  std::istringstream words(text);
+  const std::vector<std::string> tokens{std::istream_iterator<std::string>(words), {}};
+  if (tokens.size() == 1) return tokens.front();
+  const std::string where = "--token-file: " + (input ? "standard input" : options.token_file);
+  if (tokens.empty()) return fedge::invalid(where + " contains no token; " + kWhereTokensComeFrom);
+  return fedge::invalid(where + " contains " + std::to_string(tokens.size()) +
+                        " tokens; give each client a file with one token");
 }
 
 using MaybeNode = std::optional<fedge::dht::NodeSettings>;
@@ -95,6 +106,10 @@ int show_key(const Options& options) {
 }
 
 int join(const Options& options) {
+  if (!options.has_token() && options.bootstrap.empty())
+    return fedge::apps::report_wrong_usage(
+        std::string(kProgram) + " join",
+        std::string("the join token is missing: give TOKEN or --token-file FILE; ") + kWhereTokensComeFrom);
   const auto joined = become_member(options);
   if (!joined) return fedge::apps::report_failure(kProgram, joined.error());
   const auto& membership = joined->membership;

@@ -113,10 +113,8 @@ Complaint complaint_about(const CLI::App& app, const CLI::ParseError& error) {
 
 int report_complaint(const CLI::App& app, const CLI::ParseError& error) {
   const auto [command, text] = complaint_about(app, error);
-  const std::string name = full_name(*command);
-  std::fprintf(stderr, "%s: %s\nRun '%s --help' for its %s.\n", name.c_str(), text.c_str(), name.c_str(),
-               commands_of(*command).empty() ? "options" : "commands");
-  return kWrongUsage;
+  return report_wrong_usage(full_name(*command), text,
+                            commands_of(*command).empty() ? "options" : "commands");
 }
 
 // An example's arguments: without the program's name, redirections and other programs.

@@ -328,6 +328,36 @@ TEST_CASE("errors: a damaged token, and a client that has not joined, are told w
   CHECK(outcome.output.find("join a coordinator first: fedge-client join TOKEN") != std::string::npos);
 }
 
+TEST_CASE("errors: a join without a token says where tokens come from") {
+  const Outcome outcome = test::run("fedge-client --state-dir /nonexistent join");
+  CHECK(outcome.code == 2);
+  CHECK(
+      outcome.output ==
+      "fedge-client join: the join token is missing: give TOKEN or --token-file FILE; the coordinator's "
+      "operator creates a token with: fedge token create\nRun 'fedge-client join --help' for its options.\n");
+}
+
+TEST_CASE("tokens: a file of several tokens is refused, and blank lines around one are not") {
+  const TemporaryDirectory directory;
+  const std::string file = (directory.path() / "tokens").string();
+  const auto joined_with = [&](const std::string& text, const std::string& option) {
+    std::ofstream(file) << text;
+    const Outcome outcome = test::run("fedge-client --state-dir " + directory.path().string() +
+                                      "/state join --token-file " + option);
+    CHECK(outcome.code == 1);
+    return outcome.output;
+  };
+  CHECK(joined_with("fedge1.AAAA\n\nfedge1.AAAB\nfedge1.AAAC\n", file) ==
+        "fedge-client: --token-file: " + file +
+            " contains 3 tokens; give each client a file with one token\n");
+  CHECK(joined_with("fedge1.AAAA\nfedge1.AAAB", "- < " + file)
+            .starts_with("fedge-client: --token-file: standard input contains 2 tokens; "));
+  CHECK(joined_with(" \n\n", file) ==
+        "fedge-client: --token-file: " + file +
+            " contains no token; the coordinator's operator creates a token with: fedge token create\n");
+  CHECK(joined_with("\n fedge1.AAAA \r\n\n", file).find("incomplete or mistyped") != std::string::npos);
+}
+
 TEST_CASE("tokens: made on the command line, listed, revoked") {
   const TemporaryDirectory directory;
   const std::string data = " --data-dir " + directory.path().string() + "/coordinator";

@@ -313,7 +313,7 @@ TEST_CASE("discovery: where nothing is, each command says what it looked for and
   fails("fedge dht get run x --bootstrap 127.0.0.1:9 --wait 1", "no node of the directory answers");
   fails("fedge dht get run x --bootstrap nowhere", "--bootstrap: 'nowhere' is not an address", 2);
   fails("fedge dht put --key-file none --address 127.0.0.1:1" + here, "--key-file: none does not exist");
-  fails(client + " join", "the coordinator's address is not known");
+  fails(client + " join", "the join token is missing", 2);
   fails(client + " join" + here, "name the coordinator with --run NAME or --coordinator KEY");
   fails(client + " join --coordinator abc" + here, "--coordinator: ");
   // An argument after a repeatable option does not belong to the option.
