@@ -128,6 +128,8 @@ fedge::Result<MaybeTrainer> trainer_of(const Options& options) {
   if (options.trainer.empty()) return MaybeTrainer();
   auto command = fedge::client::split_command(options.trainer);
   if (!command) return command.error().with_prefix("--trainer: ");
+  if (const auto found = fedge::client::check_program(command->front()); !found)
+    return found.error().with_prefix("--trainer: ");
   return MaybeTrainer({.command = std::move(*command),
                        .memory_bytes = options.trainer_memory_mb << 20,
                        .nice = options.trainer_nice,

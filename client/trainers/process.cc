@@ -19,6 +19,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -271,6 +272,22 @@ Result<std::vector<std::string>> split_command(const std::string& text) {
   if (word) words.push_back(*word);
   if (words.empty() || words.front().empty()) return invalid("the command names no program");
   return words;
+}
+
+Result<void> check_program(const std::string& name) {
+  const auto starts = [](const std::filesystem::path& file) {
+    std::error_code none;
+    return std::filesystem::is_regular_file(file, none) && ::access(file.c_str(), X_OK) == 0;
+  };
+  if (name.find('/') != std::string::npos) {
+    if (std::error_code none; !std::filesystem::exists(name, none)) return invalid(name + " does not exist");
+    return starts(name) ? Result<void>() : invalid(name + " is not an executable file");
+  }
+  const char* path = std::getenv("PATH");
+  std::istringstream directories(path == nullptr ? "/bin:/usr/bin" : path);
+  for (std::string directory; std::getline(directories, directory, ':');)
+    if (starts(std::filesystem::path(directory) / name)) return {};
+  return invalid("no directory of PATH contains the program " + name);
 }
 
 std::vector<std::string> child_environment() {

@@ -19,6 +19,9 @@ namespace fedge::client {
 // no word, or an unclosed quotation mark.
 Result<std::vector<std::string>> split_command(const std::string& text);
 
+// Whether a program of this name can be started. A name without a slash is looked for in PATH.
+Result<void> check_program(const std::string& name);
+
 // The environment that a child gets, as NAME=VALUE: paths of programs, libraries and the user's files,
 // language, time zone, and thread limits of mathematical libraries.
 std::vector<std::string> child_environment();

@@ -178,6 +178,16 @@ TEST_CASE("trainers: what is wrong with the options is said before anything is d
   };
   CHECK(said("--trainer 'python3 \"train.py'").output ==
         "fedge-client: --trainer: the command has an unclosed \" quote\n");
+  for (const auto& [program, answer] : std::vector<std::pair<std::string, std::string>>{
+           {"/nonexistent/train.py x", "/nonexistent/train.py does not exist"},
+           {FEDGE_SOURCE_DIR "/README.md", FEDGE_SOURCE_DIR "/README.md is not an executable file"},
+           {FEDGE_SOURCE_DIR, FEDGE_SOURCE_DIR " is not an executable file"},
+           {"no-such-trainer", "no directory of PATH contains the program no-such-trainer"}}) {
+    const test::Outcome outcome = said("--trainer '" + program + "'");
+    CHECK(outcome.code == 1);
+    CHECK(outcome.output == "fedge-client: --trainer: " + answer + "\n");
+  }
+  CHECK(contains(said("--trainer 'sh -c true'").output, "there is no membership.json"));
   CHECK(said("--trainer x --trainer-timeout 0").code == 2);
   CHECK(said("--trainer x --trainer-memory-mb -1").code == 2);
   CHECK(contains(run("fedge-client run --help").output, "--trainer-memory-mb"));
