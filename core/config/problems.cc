@@ -43,6 +43,11 @@ void Problems::add(Problem problem) {
   if (!full()) problems_.push_back(std::move(problem));
 }
 
+void Problems::add_hint(const std::string& key, const std::string& hint) {
+  for (Problem& problem : problems_)
+    if (problem.key == key) problem.message += hint;
+}
+
 void Problems::adopt(Problems&& other) {
   for (Problem& problem : other.problems_) add(std::move(problem));
   std::ranges::move(other.dependencies_, std::back_inserter(dependencies_));

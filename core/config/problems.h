@@ -35,6 +35,8 @@ class Problems {
  public:
   // Drops problems beyond kMaxProblems.
   void add(Problem problem);
+  // Ends the sentences about this key with a hint: "; did you mean ...?".
+  void add_hint(const std::string& key, const std::string& hint);
   bool full() const { return problems_.size() >= kMaxProblems; }
   // Declares that the keys of `table` depend on the key `on`, as they depend on the table's own `kind`.
   void depend(const std::string& table, const std::string& on) { dependencies_.emplace_back(table, on); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -72,6 +73,21 @@ std::string_view leading_key(std::string_view message) {
       key.size() < message.size() && key.find('.') != std::string_view::npos &&
       key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.") == std::string_view::npos;
   return dotted ? key : std::string_view();
+}
+
+// "--set run.rounds=" without a value.
+bool is_missing(const Value& value) {
+  const auto* text = std::get_if<std::string>(&value.data);
+  return text != nullptr && text->empty() && value.where.starts_with("--set ");
+}
+
+std::string found_text(const Value& value) {
+  return is_missing(value) ? "the value is missing" : std::string("found ") + type_name(value);
+}
+
+// A table's name with the value of its key `kind`, as people write it who forget the key.
+std::string kind_hint(const std::string& key, const std::string& kind, const std::string& where) {
+  return "; did you mean " + key + (where.starts_with("--set ") ? "=" + kind : " = \"" + kind + "\"") + "?";
 }
 
 }  // namespace
@@ -144,7 +160,7 @@ std::int64_t Reader::integer(const std::string& key, std::optional<std::int64_t>
   if (value == nullptr) return fallback.value_or(bounds.min);
   const auto* number = std::get_if<std::int64_t>(&value->data);
   if (number == nullptr) {
-    wrong(key, std::string("found ") + type_name(*value) + ", expected an integer");
+    wrong(key, found_text(*value) + ", expected an integer");
   } else if (*number < bounds.min || *number > bounds.max) {
     wrong(key, std::to_string(*number) + " is out of range, expected " + bounds_text(bounds));
   } else {
@@ -160,7 +176,7 @@ double Reader::number(const std::string& key, std::optional<double> fallback, Nu
   if (value == nullptr) return fallback.value_or(bounds.min);
   const std::optional<double> number = number_of(*value);
   if (!number) {
-    wrong(key, std::string("found ") + type_name(*value) + ", expected a float");
+    wrong(key, found_text(*value) + ", expected a float");
     return fallback.value_or(bounds.min);
   }
   if (*number >= bounds.min && *number <= bounds.max) return *number;
@@ -172,7 +188,7 @@ bool Reader::boolean(const std::string& key, std::optional<bool> fallback, const
   const Value* value = take(key, "boolean", fallback.value_or(false) ? "true" : "false", doc, !fallback);
   if (value == nullptr) return fallback.value_or(false);
   if (const auto* flag = std::get_if<bool>(&value->data)) return *flag;
-  wrong(key, std::string("found ") + type_name(*value) + ", expected a boolean (true or false)");
+  wrong(key, found_text(*value) + ", expected a boolean (true or false)");
   return fallback.value_or(false);
 }
 
@@ -180,7 +196,7 @@ std::string Reader::text(const std::string& key, std::optional<std::string> fall
   const Value* value = take(key, "string", "\"" + fallback.value_or("") + "\"", doc, !fallback);
   if (value == nullptr) return fallback.value_or("");
   if (const auto* text = std::get_if<std::string>(&value->data)) return *text;
-  wrong(key, std::string("found ") + type_name(*value) + ", expected a string");
+  wrong(key, found_text(*value) + ", expected a string");
   return fallback.value_or("");
 }
 
@@ -191,14 +207,15 @@ std::size_t Reader::choice(const std::string& key, const std::vector<std::string
   if (value == nullptr) return fallback.value_or(0);
   const auto* text = std::get_if<std::string>(&value->data);
   if (text == nullptr) {
-    wrong(key, std::string("found ") + type_name(*value) + ", expected one of " + list_text(choices));
+    wrong(key, found_text(*value) + ", expected one of " + list_text(choices));
     return fallback.value_or(0);
   }
   const auto it = std::find(choices.begin(), choices.end(), *text);
   if (it != choices.end()) return static_cast<std::size_t>(it - choices.begin());
   const auto close = suggestion(*text, choices);
-  wrong(key, "\"" + *text + "\" is not a known value" + (close ? ", did you mean \"" + *close + "\"?" : "") +
-                 " (expected one of " + list_text(choices) + ")");
+  wrong(key, (is_missing(*value) ? found_text(*value) : "\"" + *text + "\" is not a known value") +
+                 (close ? ", did you mean \"" + *close + "\"?" : "") + " (expected one of " +
+                 list_text(choices) + ")");
   return fallback.value_or(0);
 }
 
@@ -213,7 +230,7 @@ std::vector<std::int64_t> Reader::integers(const std::string& key,
   if (value == nullptr) return fallback.value_or(std::vector<std::int64_t>{});
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    wrong(key, std::string("found ") + type_name(*value) + ", expected a list of integers");
+    wrong(key, found_text(*value) + ", expected a list of integers");
     return fallback.value_or(std::vector<std::int64_t>{});
   }
   std::vector<std::int64_t> numbers;
@@ -239,7 +256,7 @@ std::vector<double> Reader::numbers(const std::string& key, std::optional<std::v
   if (value == nullptr) return fallback.value_or(std::vector<double>{});
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    wrong(key, std::string("found ") + type_name(*value) + ", expected a list of floats");
+    wrong(key, found_text(*value) + ", expected a list of floats");
     return fallback.value_or(std::vector<double>{});
   }
   std::vector<double> numbers;
@@ -265,7 +282,7 @@ std::vector<std::string> Reader::texts(const std::string& key,
   if (value == nullptr) return fallback.value_or(std::vector<std::string>{});
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    wrong(key, std::string("found ") + type_name(*value) + ", expected a list of strings");
+    wrong(key, found_text(*value) + ", expected a list of strings");
     return fallback.value_or(std::vector<std::string>{});
   }
   std::vector<std::string> texts;
@@ -285,7 +302,7 @@ std::vector<Reader> Reader::tables(const std::string& key, const char* doc) {
   if (value == nullptr) return {};
   const auto* items = std::get_if<Array>(&value->data);
   if (items == nullptr) {
-    wrong(key, std::string("found ") + type_name(*value) + ", expected a list of tables");
+    wrong(key, found_text(*value) + ", expected a list of tables");
     return {};
   }
   std::vector<Reader> readers;
@@ -315,29 +332,55 @@ Reader Reader::section(const std::string& key) {
   if (it == table_->end()) return Reader(kEmpty, full(key), place_, docs_);
   const auto* table = std::get_if<Table>(&it->second.data);
   if (table != nullptr) return Reader(*table, full(key), it->second.where, docs_);
-  wrong(key, std::string("found ") + type_name(it->second) + ", expected a table");
-  return Reader(kEmpty, full(key), place_, docs_);
+  wrong(key, found_text(it->second) + ", expected a table");
+  Reader empty(kEmpty, full(key), place_, docs_);
+  empty.instead_ = &it->second;
+  return empty;
 }
 
 void Reader::adopt(Reader& section) {
   section.find_unknown();
+  if (section.instead_ != nullptr && std::ranges::find(section.known_, "kind") != section.known_.end())
+    if (const auto* kind = std::get_if<std::string>(&section.instead_->data); kind != nullptr && *kind != "")
+      problems_.add_hint(section.path_, kind_hint(section.path_ + ".kind", *kind, section.instead_->where));
+  if (!section.path_.ends_with(']')) {
+    for (const std::string& key : section.known_) known_below_.push_back(section.full(key));
+    std::ranges::move(section.known_below_, std::back_inserter(known_below_));
+  }
   problems_.adopt(std::move(section.problems_));
 }
 
 void Reader::ignore(const std::string& key) { known_.push_back(key); }
 
+std::vector<std::string> Reader::deeper(const std::string& key) const {
+  constexpr std::size_t kMostNamed = 4;  // more are no help
+  std::vector<std::string> found;
+  std::ptrdiff_t depth = 0;  // of those found, which are the outermost
+  for (const std::string& path : known_below_) {
+    const std::ptrdiff_t dots = std::ranges::count(path, '.');
+    if (!path.ends_with("." + key) || (!found.empty() && dots > depth)) continue;
+    if (dots < depth) found.clear();
+    depth = dots;
+    if (std::ranges::find(found, path) == found.end()) found.push_back(path);
+  }
+  return found.size() > kMostNamed ? std::vector<std::string>() : found;
+}
+
 void Reader::find_unknown() {
   for (const auto& [key, value] : *table_) {
     if (problems_.full()) return;
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-    const auto close = suggestion(key, known_);
-    problems_.add({.kind = Problem::Kind::kInapplicable,
-                   .key = full(key),
-                   .where = value.where,
-                   .message = "unknown key " + full(key) +
-                              (close ? ", did you mean " + full(*close) + "?"
-                                     : " (known keys: " + list_text(known_) + ")"),
-                   .suspect = close ? full(*close) : std::string()});
+    std::vector<std::string> meant = deeper(key);
+    if (const auto close = suggestion(key, known_); meant.empty() && close) meant.push_back(full(*close));
+    problems_.add(
+        {.kind = Problem::Kind::kInapplicable,
+         .key = full(key),
+         .where = value.where,
+         .message = "unknown key " + full(key) +
+                    (meant.empty() ? " (known keys: " + list_text(known_) + ")"
+                                   : std::string(", did you mean ") + (meant.size() > 1 ? "one of " : "") +
+                                         list_text(meant) + "?"),
+         .suspect = meant.size() == 1 ? meant.front() : std::string()});
   }
 }
 

@@ -109,12 +109,16 @@ class Reader {
   // Records that the value itself is wrong.
   void wrong(const std::string& key, const std::string& message);
   void find_unknown();
+  // The known keys of this name in the tables below this one, in full; of several, the outermost.
+  std::vector<std::string> deeper(const std::string& key) const;
 
   const Table* table_;
   std::string path_;
   std::string place_;  // of the table; at the root, the file's name
   std::vector<KeyDoc>* docs_;
   std::vector<std::string> known_;
+  std::vector<std::string> known_below_;  // in full, of the tables that were adopted
+  const Value* instead_ = nullptr;        // of the table, if something else has its name
   Problems problems_;
 };
 

@@ -71,6 +71,49 @@ TEST_CASE("config: what only follows from another error is not reported") {
         "run.toml:2: model.kind: \"gru\" is not a known value (expected one of mlp, cnn)");
 }
 
+TEST_CASE("config: a section's name with a value is answered with its key `kind`") {
+  CHECK(example_errors(config_document("model = \"cnn\"\n")) ==
+        "run.toml:1: model: found a string, expected a table; did you mean model.kind = \"cnn\"?");
+  CHECK(example_errors(config_document("", {"model=cnn"})) ==
+        "--set model: found a string, expected a table; did you mean model.kind=cnn?");
+  // No name of a kind, and no key `kind`.
+  CHECK(example_errors(config_document("model = 3\n")) ==
+        "run.toml:1: model: found an integer, expected a table");
+  CHECK(example_errors(config_document("data = \"cnn\"\n")) ==
+        "run.toml:1: data: found a string, expected a table");
+}
+
+TEST_CASE("config: --set without a value says that the value is missing") {
+  CHECK(example_errors(config_document("", {"data.clients="})) ==
+        "--set data.clients: the value is missing, expected an integer");
+  CHECK(example_errors(config_document("", {"model.kind="})) ==
+        "--set model.kind: the value is missing (expected one of mlp, cnn)");
+  CHECK(example_errors(config_document("", {"model="})) ==
+        "--set model: the value is missing, expected a table");
+}
+
+TEST_CASE("config: a key outside of the section that has it is answered with its full name") {
+  CHECK(example_errors(config_document("clients = 3\n")) ==
+        "run.toml:1: unknown key clients, did you mean data.clients?");
+  CHECK(example_errors(config_document("", {"width=3"})) ==
+        "--set width: unknown key width, did you mean model.width?");
+  // The outermost of several, or all of them.
+  Document document = config_document("[a]\nrate = 1\n");
+  Reader root(document.root, "", document.name);
+  Reader a = root.section("a");
+  for (const char* name : {"b", "c"}) {
+    Reader inner = a.section(name);
+    inner.number("rate", 1, {0, 1}, "Rate.");
+    Reader innermost = inner.section("d");
+    innermost.number("rate", 1, {0, 1}, "Rate.");
+    inner.adopt(innermost);
+    a.adopt(inner);
+  }
+  root.adopt(a);
+  CHECK(root.finish().error().message ==
+        "run.toml:2: unknown key a.rate, did you mean one of a.b.rate, a.c.rate?");
+}
+
 TEST_CASE("config: an error of --set is named by its key, once, and comes last") {
   CHECK(example_errors(config_document("[data]\nclients = 0\n", {"model.width=200", "model={depth=0}"})) ==
         "run.toml:2: data.clients: 0 is out of range, expected 1 to 1000\n"

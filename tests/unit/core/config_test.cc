@@ -67,6 +67,8 @@ TEST_CASE("config: errors name file, line, key, and what would be right") {
         "run.toml:2: training.optimizer: \"adma\" is not a known value, did you mean \"adam\"? (expected one "
         "of sgd, adam)");
   CHECK(error_of("training = 3\n") == "run.toml:1: training: found an integer, expected a table");
+  CHECK(error_of("batch_size = 3\n") ==
+        "run.toml:1: unknown key batch_size, did you mean training.batch_size?");
   CHECK(error_of("[training]\nhidden = [1, 2.5]\n") ==
         "run.toml:2: training.hidden: contains a float; every item must be an integer");
   CHECK(error_of("[training]\nshares = [1, \"0.2\"]\n") ==
