@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <mutex>
 #include <new>
+#include <span>
 #include <string_view>
 
 #include "core/platform/files.h"
@@ -120,9 +121,27 @@ int run_safely(const std::string& program, const std::function<int()>& command) 
   }
 }
 
+namespace {
+
+// Whether a file that is too large for a document is text at all: a model may have been given.
+Result<void> check_beginning(const std::string& path) {
+  constexpr std::uint64_t kLooked = 4096;
+  const auto file = ReadOnlyFile::open(path);
+  if (!file) return {};
+  std::string beginning(std::min(file->size(), kLooked), ' ');
+  if (!file->read(0, std::as_writable_bytes(std::span(beginning)))) return {};
+  return config::check_is_text(beginning, path);
+}
+
+}  // namespace
+
 Result<config::Document> load_document(const std::string& path, const std::vector<std::string>& assignments) {
-  FEDGE_TRY(text, read_file(path, config::kMaxDocumentBytes));
-  FEDGE_TRY(document, config::parse_toml(text, path));
+  const auto text = read_file(path, config::kMaxDocumentBytes);
+  if (!text) {
+    FEDGE_TRY_VOID(check_beginning(path));
+    return text.error();
+  }
+  FEDGE_TRY(document, config::parse_toml(*text, path));
   for (const std::string& assignment : assignments) FEDGE_TRY_VOID(config::set(document, assignment));
   return document;
 }

@@ -73,7 +73,8 @@ struct Described {
 };
 
 Result<Described> read_description(const protocol::RunDescription& description) {
-  FEDGE_TRY(document, config::parse_toml(description.task, "run " + description.name));
+  FEDGE_TRY(document,
+            config::parse_toml(description.task, "run " + description.name, config::PlaceStyle::kStored));
   if (document.root.contains("dissemination")) {
     FEDGE_TRY(whole, run::read_described_run(document));
     if (!whole.dissemination.serverless)

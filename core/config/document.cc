@@ -22,32 +22,44 @@ Error too_deep(const std::string& where) {
                  " levels deep; each part of a dotted key counts as one level");
 }
 
-Result<Value> convert(const toml::node& node, const std::string& name, std::size_t depth);
+// Where a document comes from, and how a line of it is written.
+struct Source {
+  const std::string& name;
+  PlaceStyle style;
 
-std::string place(const toml::source_region& region, const std::string& name) {
-  return region.begin.line == 0 ? name : name + ":" + std::to_string(region.begin.line);
-}
+  std::string line(std::size_t number) const {
+    return name + (style == PlaceStyle::kFile ? ":" : ", line ") + std::to_string(number);
+  }
+  std::string place(const toml::source_region& region) const {
+    return region.begin.line == 0 ? name : line(region.begin.line);
+  }
+  std::string column(const toml::source_position& at) const {
+    return line(at.line) + (style == PlaceStyle::kFile ? ":" : ", column ") + std::to_string(at.column);
+  }
+};
 
-Result<Table> convert_table(const toml::table& source, const std::string& name, std::size_t depth) {
-  if (depth > kMaxDocumentDepth) return too_deep(place(source.source(), name));
+Result<Value> convert(const toml::node& node, const Source& from, std::size_t depth);
+
+Result<Table> convert_table(const toml::table& source, const Source& from, std::size_t depth) {
+  if (depth > kMaxDocumentDepth) return too_deep(from.place(source.source()));
   Table table;
   for (const auto& [key, node] : source) {
-    FEDGE_TRY(value, convert(node, name, depth + 1));
+    FEDGE_TRY(value, convert(node, from, depth + 1));
     table.emplace(std::string(key.str()), std::move(value));
   }
   return table;
 }
 
-Result<Value> convert(const toml::node& node, const std::string& name, std::size_t depth) {
-  Value value{std::int64_t{0}, place(node.source(), name)};
+Result<Value> convert(const toml::node& node, const Source& from, std::size_t depth) {
+  Value value{std::int64_t{0}, from.place(node.source())};
   if (const auto* table = node.as_table()) {
-    FEDGE_TRY(converted, convert_table(*table, name, depth));
+    FEDGE_TRY(converted, convert_table(*table, from, depth));
     value.data = std::move(converted);
   } else if (const auto* array = node.as_array()) {
     if (depth > kMaxDocumentDepth) return too_deep(value.where);
     Array items;
     for (const auto& item : *array) {
-      FEDGE_TRY(converted, convert(item, name, depth + 1));
+      FEDGE_TRY(converted, convert(item, from, depth + 1));
       items.push_back(std::move(converted));
     }
     value.data = std::move(items);
@@ -146,18 +158,24 @@ const char* type_name(const Value& value) {
   }
 }
 
-Result<Document> parse_toml(std::string_view text, const std::string& name) {
+Result<void> check_is_text(std::string_view beginning, const std::string& name) {
+  if (beginning.find('\0') == std::string_view::npos) return {};
+  return invalid(name + " is not a text file; run files and configuration files are TOML");
+}
+
+Result<Document> parse_toml(std::string_view text, const std::string& name, PlaceStyle style) {
+  const Source from{name, style};
+  FEDGE_TRY_VOID(check_is_text(text, name));
   if (text.size() > kMaxDocumentBytes)
     return invalid(name + ": the file is too large; a configuration file may have at most 1 MiB");
   if (const TomlDepth deepest = measure_toml(text, kMaxParserDepth); deepest.levels > kMaxParserDepth)
-    return too_deep(name + ":" + std::to_string(deepest.line));
+    return too_deep(from.line(deepest.line));
   try {
     const toml::table parsed = toml::parse(text, name);
-    FEDGE_TRY(root, convert_table(parsed, name, 0));
+    FEDGE_TRY(root, convert_table(parsed, from, 0));
     return Document{name, std::move(root)};
   } catch (const toml::parse_error& error) {
-    return invalid(name + ":" + std::to_string(error.source().begin.line) + ":" +
-                   std::to_string(error.source().begin.column) + ": " + std::string(error.description()));
+    return invalid(from.column(error.source().begin) + ": " + std::string(error.description()));
   }
 }
 

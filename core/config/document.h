@@ -43,9 +43,16 @@ struct Document {
   std::vector<KindChange> kind_changes = {};
 };
 
+// How a place in a document is written: "run.toml:12", or "run 2, line 12" of text that is not in a file.
+enum class PlaceStyle { kFile, kStored };
+
 // Parses TOML of at most kMaxDocumentBytes and kMaxDocumentDepth, both checked before parsing. A syntax error
-// names file, line and column.
-Result<Document> parse_toml(std::string_view text, const std::string& name);
+// names file, line and column. Text with a zero byte is refused as a file that is not text.
+Result<Document> parse_toml(std::string_view text, const std::string& name,
+                            PlaceStyle style = PlaceStyle::kFile);
+
+// The error of parse_toml() if a file that begins with these bytes is not text.
+Result<void> check_is_text(std::string_view beginning, const std::string& name);
 
 // Applies "section.key=value" from a command line. The value is parsed as TOML or, if that fails, used as a
 // string, so that --set strategy.kind=fedavg needs no quotes. Missing tables are created. The place of the

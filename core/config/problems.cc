@@ -23,10 +23,10 @@ std::string table_of(const std::string& key) {
 // last).
 std::size_t line_of(std::string_view where) {
   if (where.starts_with("--set ")) return std::numeric_limits<std::size_t>::max();
-  const std::size_t colon = where.rfind(':');
   std::size_t line = 0;
-  if (colon != std::string_view::npos)
-    (void)std::from_chars(where.data() + colon + 1, where.data() + where.size(), line);
+  for (const std::string_view mark : {":", ", line "})
+    if (const std::size_t at = where.rfind(mark); at != std::string_view::npos)
+      (void)std::from_chars(where.data() + at + mark.size(), where.data() + where.size(), line);
   return line;
 }
 

@@ -21,7 +21,8 @@ std::filesystem::path chunks_of(const std::filesystem::path& data_directory, Run
 }
 
 Result<run::RunConfig> read_record(const RunRecord& record) {
-  FEDGE_TRY(document, config::parse_toml(record.document, "run " + std::to_string(record.number.value())));
+  FEDGE_TRY(document, config::parse_toml(record.document, "run " + std::to_string(record.number.value()),
+                                         config::PlaceStyle::kStored));
   FEDGE_TRY(config, run::read_run_config(document));
   config.id = record.id;
   return config;

@@ -23,8 +23,8 @@ using server::RunEngine;
 constexpr std::size_t kMaxPayload = std::size_t{1} << 36;
 
 Result<run::RunConfig> read_config(const server::RunRecord& run) {
-  FEDGE_TRY(document,
-            config::parse_toml(run.document, "the run file of run " + std::to_string(run.number.value())));
+  FEDGE_TRY(document, config::parse_toml(run.document, "run " + std::to_string(run.number.value()),
+                                         config::PlaceStyle::kStored));
   FEDGE_TRY(config, run::read_run_config(document));
   config.id = run.id;
   return config;

@@ -9,6 +9,7 @@
 #include "apps/cli/command_line.h"
 #include "core/platform/files.h"
 #include "tests/integration/run_program.h"
+#include "tests/support/tiny_dataset.h"
 
 using fedge::test::Outcome;
 
@@ -152,6 +153,18 @@ TEST_CASE("command line: a value in the wrong form is wrong usage") {
     const Outcome outcome = fedge::test::run(command);
     CHECK(outcome.code == 2);
     CHECK(first_line(outcome.output) == answer);
+  }
+}
+
+TEST_CASE("command line: a model given as a run file is said not to be text") {
+  const fedge::test::TemporaryDirectory directory;
+  const std::string file = (directory.path() / "model.safetensors").string();
+  for (const std::size_t bytes : {std::size_t{100}, std::size_t{2} << 20}) {
+    REQUIRE(fedge::write_file_atomic(file, std::string("\x50\0\0\0\0\0\0\0", 8) + std::string(bytes, ' ')));
+    const Outcome outcome = fedge::test::run("fedge-sim run " + file);
+    CHECK(outcome.code == 1);
+    CHECK(outcome.output ==
+          "fedge-sim: " + file + " is not a text file; run files and configuration files are TOML\n");
   }
 }
 

@@ -79,6 +79,28 @@ TEST_CASE("config: errors name file, line, key, and what would be right") {
         "run.toml:2: training.shares: found a float, expected a list of floats");
 }
 
+TEST_CASE("config: text that is not in a file has its lines in words, and they have their order") {
+  const auto document = parse_toml("[training]\nrate = 1\nshape = 2\n", "run 2", PlaceStyle::kStored);
+  REQUIRE(document);
+  Reader root(document->root, "", document->name);
+  Reader section = root.section("training");
+  section.text("shape", "", "Shape.");
+  root.adopt(section);
+  CHECK(root.finish().error().message ==
+        "run 2, line 2: unknown key training.rate (known keys: shape)\n"
+        "run 2, line 3: training.shape: found an integer, expected a string\n2 errors in run 2");
+  CHECK(parse_toml("\nname = \n", "run 2", PlaceStyle::kStored)
+            .error()
+            .message.starts_with("run 2, line 2, column "));
+}
+
+TEST_CASE("config: a file that is not text is refused as such") {
+  const auto binary = parse_toml(std::string("\x50\x01\0\0{\"a\"", 8), "model.safetensors");
+  REQUIRE_FALSE(binary);
+  CHECK(binary.error().message ==
+        "model.safetensors is not a text file; run files and configuration files are TOML");
+}
+
 TEST_CASE("config: an error that is found after reading still names file, line and key") {
   const auto document = parse_toml("[model]\nkind = \"mlp\"\n\n[model.adapter]\nrank = 4\n", "run.toml");
   REQUIRE(document);
