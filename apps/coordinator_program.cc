@@ -22,9 +22,10 @@
 
 namespace {
 
-constexpr const char* kProgram = "fedge-coordinator";
+constexpr const char* kSoftware = "fedge-coordinator";
 
 struct Options {
+  std::string program;  // its name
   std::string config_file;
   bool check_config = false;
   // These override the configuration file.
@@ -41,12 +42,12 @@ struct Options {
 };
 
 // Logs the address, and writes it as one line to the descriptor that a supervisor passed.
-void announce(int fd, const std::string& address) {
+void announce(const std::string& program, int fd, const std::string& address) {
   fedge::apps::log_event(
       fedge::Event{fedge::Severity::kInfo, "coordinator.listening", {}}.with("address", address));
   if (fd < 0) return;
   const std::string line = address + "\n";
-  if (::write(fd, line.data(), line.size()) < 0) std::perror("fedge-coordinator: --ready-fd");
+  if (::write(fd, line.data(), line.size()) < 0) std::perror((program + ": --ready-fd").c_str());
   ::close(fd);
 }
 
@@ -76,7 +77,7 @@ fedge::Result<fedge::server::CoordinatorConfig> settings(const Options& options)
 
 int check_config(const Options& options) {
   const auto config = settings(options);
-  if (!config) return fedge::apps::report_failure(kProgram, config.error());
+  if (!config) return fedge::apps::report_failure(options.program, config.error());
   std::printf("%s: the configuration is valid\n", options.config_file.c_str());
   return fedge::apps::kOk;
 }
@@ -92,7 +93,8 @@ class Daemon {
         results_(settled_.data_directory) {}
 
   int run() {
-    if (const auto ready = set_up(); !ready) return fedge::apps::report_failure(kProgram, ready.error());
+    if (const auto ready = set_up(); !ready)
+      return fedge::apps::report_failure(options_.program, ready.error());
     signals_.async_wait([this](const boost::system::error_code& error, int) {
       if (!error) coordinator_->stop("the coordinator was told to stop");
     });
@@ -101,12 +103,12 @@ class Daemon {
     io_.run();
     note(coordinator_->failure());
     if (const auto recorded = record("coordinator.stopped"); !recorded) note(recorded.error());
-    if (failure_) return fedge::apps::report_failure(kProgram, *failure_);
+    if (failure_) return fedge::apps::report_failure(options_.program, *failure_);
     std::printf("%s", ended_   ? results_.summary().c_str()
                       : given_ ? "stopped; the same command continues the run\n"
                                : "stopped; the same command continues the runs\n");
     std::fflush(stdout);
-    return untrained_ ? fedge::apps::report_failure(kProgram, *untrained_) : fedge::apps::kOk;
+    return untrained_ ? fedge::apps::report_failure(options_.program, *untrained_) : fedge::apps::kOk;
   }
 
  private:
@@ -129,7 +131,7 @@ class Daemon {
                                 .runs_at_once = settled_.runs_at_once,
                                 .threads = settled_.threads,
                                 .upload_limit = fedge::apps::bytes_per_second(settled_.swarm_upload_mbit),
-                                .software = fedge::apps::software(kProgram),
+                                .software = fedge::apps::software(kSoftware),
                                 .directory = directory()},
                                callbacks()));
     coordinator_ = std::move(coordinator);
@@ -178,7 +180,7 @@ class Daemon {
   // Announces the address once: with --run, when that run is executed.
   void listening() {
     if (!std::exchange(announced_, true))
-      announce(options_.ready_fd, fedge::protocol::to_string(coordinator_->address()));
+      announce(options_.program, options_.ready_fd, fedge::protocol::to_string(coordinator_->address()));
   }
 
   // Ends the program with the run of --run, unless an operator has only paused that run.
@@ -203,7 +205,7 @@ class Daemon {
         .append({fedge::server::operator_name(),
                  action,
                  given_ ? "run " + std::to_string(given_->value()) : "all runs",
-                 {{"software", fedge::apps::software(kProgram)}}});
+                 {{"software", fedge::apps::software(kSoftware)}}});
   }
 
   const Options& options_;
@@ -265,15 +267,15 @@ void add_options(CLI::App& app, Options& options) {
 
 int run_daemon(const Options& options) {
   const auto settled = settings(options);
-  if (!settled) return fedge::apps::report_failure(kProgram, settled.error());
+  if (!settled) return fedge::apps::report_failure(options.program, settled.error());
   if (settled->data_directory.empty())
     return fedge::apps::report_wrong_usage(
-        kProgram,
+        options.program,
         "the data directory is missing: give --data-dir DIR, or data_directory in the file of --config");
   if (options.run_file.empty() && !options.assignments.empty())
-    return fedge::apps::report_wrong_usage(kProgram,
+    return fedge::apps::report_wrong_usage(options.program,
                                            "--set overrides keys of a run file: give --run FILE too");
-  fedge::apps::set_up_logging(kProgram, settled->log_level);
+  fedge::apps::set_up_logging(options.program, settled->log_level);
   // Keep running when the log's reader exits or the terminal is closed.
   for (const int number : {SIGPIPE, SIGHUP}) std::signal(number, SIG_IGN);
   fedge::raise_open_files_limit();
@@ -283,13 +285,18 @@ int run_daemon(const Options& options) {
 }  // namespace
 
 int fedge::apps::coordinator_main(int argc, char** argv) {
+  return coordinator_main_as(program_name(argv, kSoftware), argc, argv);
+}
+
+int fedge::apps::coordinator_main_as(const std::string& program, int argc, char** argv) {
   fedge::apps::protect_process();
-  Options options;
-  CLI::App app("", kProgram);
-  app.set_version_flag("--version", fedge::apps::software(kProgram));
+  Options options{.program = program};
+  CLI::App app("", program);
+  const std::string version = fedge::apps::software(kSoftware);
+  app.set_version_flag("--version", program == kSoftware ? version : program + " (" + version + ")");
   add_options(app, options);
-  if (const auto code = fedge::apps::parse_command_line(app, fedge::apps::coordinator_doc(), argc, argv))
+  if (const auto code = fedge::apps::parse_command_line(app, renamed(coordinator_doc(), program), argc, argv))
     return *code;
   return fedge::apps::run_safely(
-      kProgram, [&] { return options.check_config ? check_config(options) : run_daemon(options); });
+      program, [&] { return options.check_config ? check_config(options) : run_daemon(options); });
 }

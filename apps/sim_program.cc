@@ -35,6 +35,7 @@ constexpr const char* kProgram = "fedge-sim";
 volatile sig_atomic_t interrupt_signal = 0;
 
 struct Options {
+  std::string program;  // its name
   std::string run_file;
   std::optional<std::string> out;
   bool force = false;
@@ -152,12 +153,12 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::sim::Simul
 }
 
 int run_experiment(Options& options) {
-  fedge::apps::set_up_logging(kProgram, options.log_level);
+  fedge::apps::set_up_logging(options.program, options.log_level);
   const auto document = fedge::apps::load_document(options.run_file, options.assignments);
-  if (!document) return fedge::apps::report_failure(kProgram, document.error());
+  if (!document) return fedge::apps::report_failure(options.program, document.error());
   const bool concrete = options.mode == "concrete";
   const auto experiment = fedge::sim::read_experiment(*document, concrete);
-  if (!experiment) return fedge::apps::report_failure(kProgram, experiment.error());
+  if (!experiment) return fedge::apps::report_failure(options.program, experiment.error());
   const auto& [config, simulation] = *experiment;
   fedge::apps::print_notes(config);
   if (options.check) {
@@ -165,62 +166,62 @@ int run_experiment(Options& options) {
     return fedge::apps::kOk;
   }
   auto results = fedge::server::choose_results({.out = options.out, .force = options.force});
-  if (!results) return fedge::apps::report_failure(kProgram, results.error());
+  if (!results) return fedge::apps::report_failure(options.program, results.error());
   options.results = std::move(*results);
   catch_interrupts();
   const auto done =
       concrete ? run_concrete(options, simulation, config) : run_abstract(options, simulation, config);
   if (interrupt_signal != 0) return 128 + interrupt_signal;
-  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(options.program, done.error());
 }
 
 int pretrain(Options& options) {
   const auto config = fedge::apps::load_run(options.run_file, options.assignments);
-  if (!config) return fedge::apps::report_failure(kProgram, config.error());
+  if (!config) return fedge::apps::report_failure(options.program, config.error());
   if (const auto absent = fedge::server::check_new_file(options.pretrain.out, options.force); !absent)
-    return fedge::apps::report_failure(kProgram, absent.error());
+    return fedge::apps::report_failure(options.program, absent.error());
   catch_interrupts();
   options.pretrain.threads = options.threads;
   options.pretrain.interrupted = [] { return interrupt_signal != 0; };
   const auto done = fedge::apps::pretrain(*config, options.pretrain, stdout);
-  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(options.program, done.error());
 }
 
 int report(const Options& options) {
   const auto written = fedge::server::rewrite_report(options.report_directory);
-  return written ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, written.error());
+  return written ? fedge::apps::kOk : fedge::apps::report_failure(options.program, written.error());
 }
 
 int replay(Options& options) {
-  fedge::apps::set_up_logging(kProgram, options.log_level);
+  fedge::apps::set_up_logging(options.program, options.log_level);
   options.replay.threads = options.threads;
   options.replay.json = options.format == "json";
   const auto done = fedge::apps::replay(options.replay, stdout);
-  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(options.program, done.error());
 }
 
 int overlay(Options& options) {
   options.overlay.json = options.format == "json";
   const auto done = fedge::apps::run_overlay_command(options.overlay, stdout);
-  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(options.program, done.error());
 }
 
 int attack(Options& options) {
   options.attack.json = options.format == "json";
   const auto done = fedge::apps::run_attack_command(options.attack, stdout);
-  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(options.program, done.error());
 }
 
 int serverless(Options& options) {
   options.swarm.json = options.format == "json";
   const auto done = fedge::apps::run_swarm_command(options.swarm, stdout);
-  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(options.program, done.error());
 }
 
 int gossip(Options& options) {
   options.gossip.json = options.format == "json";
   const auto done = fedge::apps::run_gossip_command(options.gossip, stdout);
-  return done ? fedge::apps::kOk : fedge::apps::report_failure(kProgram, done.error());
+  return done ? fedge::apps::kOk : fedge::apps::report_failure(options.program, done.error());
 }
 
 constexpr const char* kThreadsHelp = "Number of threads; does not affect the result";
@@ -283,10 +284,14 @@ CLI::App* add_replay(CLI::App& app, Options& options) {
 }  // namespace
 
 int fedge::apps::sim_main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "coordinator") return coordinator_main(argc - 1, argv + 1);
-  Options options;
-  CLI::App app("", kProgram);
-  app.set_version_flag("--version", fedge::apps::software(kProgram));
+  Options options{.program = program_name(argv, kProgram)};
+  const bool own = options.program != kProgram;  // somebody's program with parts of their own
+  if (argc > 1 && std::string_view(argv[1]) == "coordinator")
+    return coordinator_main_as(own ? options.program + " coordinator" : "fedge-coordinator", argc - 1,
+                               argv + 1);
+  CLI::App app("", options.program);
+  const std::string version = fedge::apps::software(kProgram);
+  app.set_version_flag("--version", own ? options.program + " (" + version + ")" : version);
   app.require_subcommand(1);
   const auto* run_command = add_run(app, options);
   const auto* pretrain_command = add_pretrain(app, options);
@@ -301,9 +306,9 @@ int fedge::apps::sim_main(int argc, char** argv) {
   app.add_subcommand("coordinator")->prefix_command();
   auto* report_command = app.add_subcommand("report");
   report_command->add_option("DIR", options.report_directory, "Output directory of the run")->required();
-  if (const auto code = fedge::apps::parse_command_line(app, fedge::apps::sim_doc(), argc, argv))
+  if (const auto code = fedge::apps::parse_command_line(app, renamed(sim_doc(), options.program), argc, argv))
     return *code;
-  return fedge::apps::run_safely(kProgram, [&] {
+  return fedge::apps::run_safely(options.program, [&] {
     if (*replay_command) return replay(options);
     if (*pretrain_command) return pretrain(options);
     if (*overlay_command) return overlay(options);

@@ -4,7 +4,7 @@
 
 namespace fedge::apps {
 
-// Takes main()'s arguments and returns its exit code.
+// Takes main()'s arguments and returns its exit code. Messages begin with the program's own name, argv[0].
 int sim_main(int argc, char** argv);
 
 }  // namespace fedge::apps

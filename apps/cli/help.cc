@@ -311,6 +311,21 @@ std::vector<const CLI::App*> commands_of(const CLI::App& command) {
   return command.get_subcommands([](const CLI::App* part) { return !part->get_name().empty(); });
 }
 
+std::string program_name(const char* const* argv, const std::string& otherwise) {
+  const std::string path = argv[0] == nullptr ? "" : argv[0];
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return name.empty() ? otherwise : name;
+}
+
+ProgramDoc renamed(ProgramDoc doc, const std::string& program) {
+  for (CommandDoc& command : doc.commands)
+    for (Example& example : command.examples)
+      if (example.command.starts_with(doc.program + " "))
+        example.command.replace(0, doc.program.size(), program);
+  doc.program = program;
+  return doc;
+}
+
 const CommandDoc* find_doc(const CLI::App& command, const ProgramDoc& doc) {
   const std::string name = full_name(command);
   const std::string own = name == doc.program ? "" : name.substr(doc.program.size() + 1);

@@ -34,6 +34,11 @@ struct ProgramDoc {
   std::string preface = {};          // the beginning of docs/reference/command-line.md, for one program
 };
 
+// "custom-sim" of "/opt/bin/custom-sim"; `otherwise` if a program was started without its name.
+std::string program_name(const char* const* argv, const std::string& otherwise);
+// The same documentation for a program with another name, whose examples show that name.
+ProgramDoc renamed(ProgramDoc doc, const std::string& program);
+
 ProgramDoc fedge_doc();
 ProgramDoc client_doc();
 ProgramDoc coordinator_doc();

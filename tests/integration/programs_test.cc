@@ -196,6 +196,25 @@ TEST_CASE(
   CHECK(unknown.output.find("\"sign_vote\" is not a known value") != std::string::npos);
 }
 
+TEST_CASE("example: a program of its own speaks with its own name, also as a coordinator") {
+  const auto first_line = [](const std::string& arguments) {
+    const std::string output = test::run("custom-sim " + arguments).output;
+    return output.substr(0, output.find('\n'));
+  };
+  CHECK(first_line("run none.toml") == "custom-sim: cannot open none.toml: No such file or directory");
+  CHECK(first_line("run") == "custom-sim run: FILE is missing");
+  CHECK(first_line("coordinator").starts_with("custom-sim coordinator: the data directory is missing"));
+  CHECK(first_line("coordinator --data-dir x --run none.toml")
+            .starts_with("custom-sim coordinator: cannot open none.toml"));
+  CHECK(first_line("--version").starts_with("custom-sim (fedge-sim "));
+  CHECK(first_line("coordinator --version").starts_with("custom-sim coordinator (fedge-coordinator "));
+  CHECK(test::run("custom-sim coordinator --help").output.find("\nUsage: custom-sim coordinator ") !=
+        std::string::npos);
+  CHECK(test::run("custom-sim run --help").output.find("\n  custom-sim run ") != std::string::npos);
+  CHECK(test::run("custom-sim --help-markdown").code == 0);
+  CHECK(test::run("fedge-sim coordinator").output.starts_with("fedge-coordinator: "));
+}
+
 TEST_CASE("example: a program with a sampler of its own lets clients take part in turn") {
   const ProgramExample example;
   const std::string arguments =
