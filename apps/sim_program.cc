@@ -120,6 +120,12 @@ fedge::Result<void> run_abstract(const Options& options, const fedge::sim::Simul
   return {};
 }
 
+std::filesystem::path own_file() { return std::filesystem::read_symlink("/proc/self/exe"); }
+
+bool in_directory(const fedge::sim::SimulationSpec& simulation) {
+  return simulation.directory.kind != fedge::sim::DirectorySpec::Kind::kNone;
+}
+
 fedge::Result<void> run_concrete(const Options& options, const fedge::sim::SimulationSpec& simulation,
                                  const fedge::run::RunConfig& config) {
   std::string scratch = (std::filesystem::temp_directory_path() / "fedge-XXXXXX").string();
@@ -131,7 +137,7 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::sim::Simul
     capabilities.push_back(
         fedge::sim::Device(simulation, fedge::ClientId(client), fedge::Rng(config.seed)).capability());
   const fedge::learn::DataSpec& data = config.task.data;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::filesystem::path self = own_file();
   FEDGE_TRY(usage, fedge::sim::run_concrete(
                        {.programs = self.parent_path(),
                         .coordinator = {self.string(), "coordinator"},
@@ -141,7 +147,7 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::sim::Simul
                         .scratch = scratch,
                         .capabilities = std::move(capabilities),
                         .data_directory = data.directory.empty() ? "" : data.dataset + "=" + data.directory,
-                        .in_directory = simulation.directory.kind != fedge::sim::DirectorySpec::Kind::kNone,
+                        .in_directory = in_directory(simulation),
                         .exchanging = config.dissemination.swarm,
                         .noise_seed = config.privacy.on() ? std::optional(config.seed) : std::nullopt,
                         .threads = options.threads,
@@ -165,6 +171,9 @@ int run_experiment(Options& options) {
     std::printf("%s: the run file is valid\n", options.run_file.c_str());
     return fedge::apps::kOk;
   }
+  const auto ready = concrete ? fedge::sim::check_programs(own_file().parent_path(), in_directory(simulation))
+                              : fedge::Result<void>();
+  if (!ready) return fedge::apps::report_failure(options.program, ready.error());
   auto results = fedge::server::choose_results({.out = options.out, .force = options.force});
   if (!results) return fedge::apps::report_failure(options.program, results.error());
   options.results = std::move(*results);

@@ -210,6 +210,17 @@ Result<protocol::Address> start_coordinator(const ConcreteOptions& options,
 
 }  // namespace
 
+Result<void> check_programs(const std::filesystem::path& programs, bool in_directory) {
+  for (const std::string name : {"fedge-client", "fedge"}) {
+    const auto file = programs / name;
+    if ((name == "fedge" && !in_directory) || ::access(file.c_str(), X_OK) == 0) continue;
+    Error error = system_error("cannot start", file, errno);
+    error.message += "; --mode concrete needs " + name + " in the directory of this program";
+    return error;
+  }
+  return {};
+}
+
 Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options) {
   Processes processes;
   WayIn way;

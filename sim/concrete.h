@@ -41,6 +41,10 @@ struct CoordinatorUsage {
   double processor_seconds = 0;
 };
 
+// Checks that this directory has the programs that run_concrete() starts: fedge-client and, for a run with a
+// directory, fedge. The error names the missing file.
+Result<void> check_programs(const std::filesystem::path& programs, bool in_directory);
+
 // Returns kUnavailable if interrupted or if a process failed; the error names the first one.
 Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options);
 

@@ -265,6 +265,20 @@ TEST_CASE("errors: devices that come and go are refused where processes are real
         "always available\n");
 }
 
+TEST_CASE("errors: real processes without the client's program beside the simulator are refused at once") {
+  const ProgramExample example;
+  const std::filesystem::path directory = std::filesystem::canonical(example.out.path());
+  std::filesystem::copy_file(FEDGE_BINARY_DIR "/fedge-sim", directory / "fedge-sim");
+  const Outcome outcome = test::run_command((directory / "fedge-sim").string() + " " + example.arguments +
+                                            "--mode concrete --out " + example.directory("x").string());
+  CHECK(outcome.code == 1);
+  CHECK(outcome.output ==
+        "fedge-sim: cannot start " + (directory / "fedge-client").string() +
+            ": No such file or directory; --mode concrete needs fedge-client in the directory of this "
+            "program\n");
+  CHECK(!std::filesystem::exists(example.directory("x")));
+}
+
 TEST_CASE("examples: every run file goes through, on a data set small enough for a test") {
   const TemporaryDirectory data;
   const TemporaryDirectory out;

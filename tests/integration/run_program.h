@@ -15,9 +15,8 @@ struct Outcome {
   std::string output;  // standard output and error
 };
 
-inline Outcome run(const std::string& arguments) {
-  const std::string command = std::string(FEDGE_BINARY_DIR) + "/" + arguments + " 2>&1";
-  std::FILE* pipe = ::popen(command.c_str(), "r");
+inline Outcome run_command(const std::string& command) {
+  std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
   REQUIRE(pipe != nullptr);
   Outcome outcome;
   std::array<char, 4096> buffer{};
@@ -26,6 +25,10 @@ inline Outcome run(const std::string& arguments) {
   const int status = ::pclose(pipe);
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return outcome;
+}
+
+inline Outcome run(const std::string& arguments) {
+  return run_command(std::string(FEDGE_BINARY_DIR) + "/" + arguments);
 }
 
 }  // namespace fedge::test
