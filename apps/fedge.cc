@@ -186,9 +186,12 @@ struct LookUpCommands {
 
 LookUpCommands add_look_up(CLI::App& app, Options& options) {
   auto* reference = app.add_subcommand("reference");
-  reference->add_option("PAGE", options.page, "Configuration file")
+  reference
+      ->add_option("NAME", options.page,
+                   "run-file or coordinator: all keys of that configuration file; or a section or key of "
+                   "either, for example training or run.rounds")
       ->capture_default_str()
-      ->check(fedge::apps::one_of({"run-file", "coordinator"}));
+      ->check(CLI::Validator([](std::string& name) { return fedge::apps::unknown_reference(name); }, ""));
   auto* strategies = app.add_subcommand("strategies");
   strategies->add_option("NAME", options.part, "Show only the strategy or part of this name");
   for (auto* command : {reference, strategies})

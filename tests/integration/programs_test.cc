@@ -438,6 +438,18 @@ TEST_CASE("reference: every key of the example run file is in it") {
     CHECK_MESSAGE(reference.output.find(key) != std::string::npos, key);
 }
 
+TEST_CASE("reference: a key or a section alone is explained alone, of either file") {
+  CHECK(test::run("fedge reference run.rounds").output ==
+        "run.rounds\n    Number of rounds.\n    Default: 10; integer, 1 to 1000000.\n");
+  const std::string partition = test::run("fedge reference data.partition").output;
+  CHECK(partition.starts_with("data.partition."));
+  CHECK(partition.find("\ndata.partition.clients\n") != std::string::npos);
+  CHECK(partition.find("\ndata.dataset\n") == std::string::npos);
+  CHECK(partition.find("\nmodel.") == std::string::npos);
+  CHECK(test::run("fedge reference limits.idle_seconds").output.starts_with("limits.idle_seconds\n"));
+  CHECK(test::run("fedge reference run.seed --markdown").output.starts_with("| key | default |"));
+}
+
 TEST_CASE("reference: each page that a program can print is what it prints") {
   const std::pair<std::string, std::string> pages[] = {
       {"run-file.md", "fedge reference --markdown"},

@@ -155,6 +155,7 @@ ProgramDoc fedge_doc() {
        "Look up",
        "List the keys of a configuration file, with types and defaults",
        {{"List the keys of a run file", "fedge reference"},
+        {"Explain one key, or the keys of one section", "fedge reference training.batch_size"},
         {"List the keys of a coordinator's configuration", "fedge reference coordinator"}}});
   return doc;
 }

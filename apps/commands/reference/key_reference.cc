@@ -28,11 +28,51 @@ constexpr const char* kCoordinatorPage =
     "(../operate/run.md) shows a\ncomplete file. `fedge reference coordinator --markdown` prints this "
     "page.\n\n";
 
-std::vector<KeyDoc> keys_of(const std::string& page) {
-  if (page == "coordinator") return server::describe_coordinator_config();
+constexpr const char* kRunFile = "run-file";
+constexpr const char* kCoordinator = "coordinator";
+
+std::vector<KeyDoc> keys_of_page(const std::string& page) {
+  if (page == kCoordinator) return server::describe_coordinator_config();
   auto keys = run::describe_run_config();
   for (auto& key : sim::describe_simulation()) keys.push_back(std::move(key));
   return keys;
+}
+
+bool is_page(const std::string& name) { return name == kRunFile || name == kCoordinator; }
+
+// The keys of a page, or a key alone, or those of a section. No name is in both pages.
+std::vector<KeyDoc> keys_of(const std::string& name) {
+  if (is_page(name)) return keys_of_page(name);
+  std::vector<KeyDoc> found;
+  for (const char* page : {kRunFile, kCoordinator})
+    for (KeyDoc& key : keys_of_page(page))
+      if (key.path == name || key.path.starts_with(name + ".")) found.push_back(std::move(key));
+  return found;
+}
+
+// The pages, and all keys and sections.
+std::vector<std::string> all_names() {
+  std::vector<std::string> names{kRunFile, kCoordinator};
+  for (const char* page : {kRunFile, kCoordinator})
+    for (const KeyDoc& key : keys_of_page(page))
+      for (std::size_t end = 0; end != std::string::npos;) {
+        end = key.path.find('.', end + 1);
+        names.push_back(key.path.substr(0, end));
+      }
+  return names;
+}
+
+// The shortest name with the same last part, in the same section if the name has one: "run.rounds" for
+// "rounds".
+std::string with_same_end(const std::string& name, const std::vector<std::string>& names) {
+  const std::size_t dot = name.find('.');
+  const std::string section = dot == std::string::npos ? "" : name.substr(0, dot + 1);
+  const std::string end = "." + name.substr(name.rfind('.') + 1);
+  std::string best;
+  for (const std::string& known : names)
+    if (known.starts_with(section) && known.ends_with(end) && (best.empty() || known.size() < best.size()))
+      best = known;
+  return best;
 }
 
 // Splits a meaning into its first line and a line for each value: "flat: the norm is reduced ...".
@@ -77,10 +117,22 @@ std::string meaning_in_one_line(const KeyDoc& key) {
   return text;
 }
 
-std::string key_reference(const std::string& page, bool markdown) {
-  const std::vector<KeyDoc> keys = keys_of(page);
+std::string unknown_reference(const std::string& name) {
+  if (!keys_of(name).empty()) return "";
+  const std::vector<std::string> names = all_names();
+  std::string near = with_same_end(name, names);
+  if (near.empty()) near = config::suggestion(name, names).value_or("");
+  return "unknown key or section '" + name.substr(0, 80) + "'; " +
+         (near.empty() ? "list all with: fedge reference" : "did you mean '" + near + "'?");
+}
+
+std::string key_reference(const std::string& name, bool markdown) {
+  const std::vector<KeyDoc> keys = keys_of(name);
   if (markdown)
-    return (page == "run-file" ? kRunFilePage : kCoordinatorPage) + key_table(keys, "key", path_of);
+    return (name == kRunFile       ? kRunFilePage
+            : name == kCoordinator ? kCoordinatorPage
+                                   : "") +
+           key_table(keys, "key", path_of);
   const std::size_t width = terminal_width(100);
   const auto indented = [&](const std::string& line) { return "    " + wrapped(line, 4, 4, width); };
   std::string text;

@@ -9,8 +9,12 @@
 
 namespace fedge::apps {
 
-// `fedge reference`: every key with its default, type and meaning. `page`: "run-file" or "coordinator".
-std::string key_reference(const std::string& page, bool markdown);
+// `fedge reference NAME`: keys with their defaults, types and meanings. `name`: "run-file" or "coordinator"
+// for all keys of that file, or a section or key of either.
+std::string key_reference(const std::string& name, bool markdown);
+
+// Why key_reference() knows nothing of this name, with the nearest name; empty if it does.
+std::string unknown_reference(const std::string& name);
 
 // A Markdown table of these keys, and below it the values of keys whose meaning has a line for each value.
 // `name` returns the text of the first column.
