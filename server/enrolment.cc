@@ -15,6 +15,7 @@ namespace fedge::server {
 namespace {
 
 constexpr std::size_t kSecretBytes = 32;
+constexpr const char* kTokenRevoked = "the join token has been revoked";
 
 std::string secret_hash(const std::string& secret) { return to_hex(sha256(secret)); }
 
@@ -187,7 +188,7 @@ Result<Standing> Enrolment::redeem(const Redemption& redemption) {
   const auto done = update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
     FEDGE_TRY(token, rows.find_secret(secret_hash(redemption.secret)));
     if (!token) return refuse("this coordinator does not know the join token");
-    if (token->revoked) return refuse("the join token has been revoked");
+    if (token->revoked) return refuse(kTokenRevoked);
     FEDGE_TRY(known, rows.find_key(redemption.key));
     if (known) {
       if (known->state == ClientState::kRevoked) return refuse("this client's key has been revoked");
@@ -246,7 +247,7 @@ Result<bool> Enrolment::look() {
   if (!fresh) return fresh.error();
   if (opened_anew_) {
     index_.clear();
-    secret_hashes_.clear();
+    tokens_.clear();
     enrolled_ = 0;
   }
   const auto counts = [](const ClientRecord& client) {
@@ -258,7 +259,7 @@ Result<bool> Enrolment::look() {
     index_.insert_or_assign(client.key, client);
     enrolled_ += counts(client);
   }
-  for (const TokenRecord& token : fresh->tokens) secret_hashes_.insert(token.secret_hash);
+  for (const TokenRecord& token : fresh->tokens) tokens_.insert_or_assign(token.secret_hash, token);
   seen_ = rows->marks.change;
   news_.all = news_.all || std::exchange(opened_anew_, false);
   std::ranges::move(fresh->clients, std::back_inserter(news_.clients));
@@ -274,9 +275,19 @@ void Enrolment::learn(const PublicKey& key, const Standing& standing) {
 
 Result<bool> Enrolment::knows(const std::string& secret) {
   const auto current = look();
-  if (secret_hashes_.contains(secret_hash(secret))) return true;
+  if (tokens_.contains(secret_hash(secret))) return true;
   if (!current) return unavailable(current.error());
   return *current ? Result<bool>(false) : being_written();
+}
+
+std::optional<Error> Enrolment::spent(const std::string& secret, const PublicKey& key,
+                                      UnixSeconds now) const {
+  const auto token = tokens_.find(secret_hash(secret));
+  if (token == tokens_.end()) return std::nullopt;
+  if (token->second.revoked) return refused(kTokenRevoked);
+  if (index_.contains(key)) return std::nullopt;  // it may come for an answer that was lost
+  const char* reason = objection(token->second, now);
+  return reason == nullptr ? std::nullopt : std::optional(refused(reason));
 }
 
 Result<Standing> Enrolment::authenticate(const PublicKey& key) {

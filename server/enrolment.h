@@ -17,7 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "core/crypto/ed25519.h"
@@ -98,6 +98,9 @@ class Enrolment {
   // Returns whether such a token exists, in whatever state. For a wrong token this costs only a look for
   // changes. kUnavailable: unknown, and the book cannot be read.
   Result<bool> knows(const std::string& secret);
+  // Why this key cannot join with a token that knows() has found: the token is revoked, expired or used up by
+  // other keys. From memory alone; without an objection, redeem() decides.
+  std::optional<Error> spent(const std::string& secret, const PublicKey& key, UnixSeconds now) const;
   // Returns how many clients may connect. kUnavailable: the book cannot be read.
   Result<std::size_t> count();
   // Returns the clients that joined since then, in order.
@@ -143,9 +146,9 @@ class Enrolment {
   std::string identity_;      // of the first book opened
   std::int64_t seen_ = 0;     // last change that was read
   std::map<PublicKey, ClientRecord> index_;
-  std::size_t enrolled_ = 0;  // of these, clients that may connect
-  std::unordered_set<std::string> secret_hashes_;
-  Changes news_;  // not yet returned by refresh()
+  std::size_t enrolled_ = 0;                             // of these, clients that may connect
+  std::unordered_map<std::string, TokenRecord> tokens_;  // by secret_hash
+  Changes news_;                                         // not yet returned by refresh()
 };
 
 }  // namespace fedge::server

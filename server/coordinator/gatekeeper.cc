@@ -121,6 +121,9 @@ void Gatekeeper::join(const std::shared_ptr<protocol::Link>& link, const protoco
   const Joining joining{link, attempt, hello.token, hello.software, link->peer(), link->peer_address()};
   if (!*known)
     return joined(joining, Error{ErrorCode::kRefused, "this coordinator does not know the join token"});
+  // Who shows a token that was valid once does not guess. The refusal costs no look at the book either.
+  if (const auto spent = enrolment_.spent(hello.token, link->peer(), calendar_now()))
+    return refuse(link, *spent);
   waiting_.erase(link);  // its later messages are ignored
   entering_.insert(link);
   joining_.push_back(std::make_shared<const Joining>(joining));

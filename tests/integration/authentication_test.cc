@@ -308,6 +308,35 @@ TEST_CASE(
   f.run_until([&] { return f.reported("client.connected"); });
 }
 
+TEST_CASE("A1 row 36: a used or revoked token is refused for what it is, and does not count as a wrong one") {
+  Federation f(1, {});
+  const std::string used = f.token();
+  HostilePeer first(f);
+  first.greet(used);
+  REQUIRE(*first.answer);
+  const auto revoked = f.enrolment().create_tokens({.now = 0, .lifetime = std::chrono::hours(1'000'000)});
+  REQUIRE(revoked);
+  REQUIRE(f.enrolment().revoke_token(revoked->front().id));
+  HostilePeer late(f);
+  for (const auto& [secret, reason] :
+       {std::pair(used, "the join token was already used; ask the operator for a new one"),
+        std::pair(revoked->front().secret, "the join token has been revoked")})
+    for (int i = 0; i < 6; ++i) {
+      late.greet(secret);
+      REQUIRE_FALSE(*late.answer);
+      CHECK(late.answer->error().code == ErrorCode::kRefused);
+      CHECK(late.answer->error().message == std::string("the coordinator refused the connection: ") + reason);
+    }
+  CHECK(f.count("client.blocked") == 0);
+  CHECK(f.count("client.refused") == 1);  // one line a minute and address
+  CHECK(f.reported("the join token was already used"));
+  // The key that used it gets its answer once more, and others join from this address.
+  first.greet(used);
+  CHECK(*first.answer);
+  late.greet(f.token());
+  CHECK(*late.answer);
+}
+
 TEST_CASE("A1 row 36: a pending client waits at the door, is told so, and is let in once it is approved") {
   Federation f(1, {"run.rounds=1"});
   const auto tokens = f.enrolment().create_tokens(
