@@ -45,7 +45,10 @@ def readme(bin_directory, kind):
         output = done.stdout + done.stderr
         assert done.returncode == 0, output
         assert output.count("update.accepted") == 2 * 3, output
-        with open(os.path.join(directory, "results/metrics.jsonl"), encoding="utf-8") as metrics:
+        # Another example can be followed in the same folder.
+        assert sorted(os.listdir(directory)) == ["examples", "out"], os.listdir(directory)
+        assert os.listdir(os.path.join(directory, "out")) == [kind], os.listdir(os.path.join(directory, "out"))
+        with open(os.path.join(directory, f"out/{kind}/results/metrics.jsonl"), encoding="utf-8") as metrics:
             accuracy = [json.loads(line)["test_accuracy"] for line in metrics][-1]
         # 10 classes; a linear model of this many images has more than 0.6.
         assert accuracy > 0.6, accuracy
