@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "aggregation/own_parts.h"
+
 namespace fedge::aggregation {
 namespace {
 
@@ -142,7 +144,7 @@ SamplingSpec read_sampling(config::Reader& root) {
   const auto& sampler = sampler_kinds()[section.choice("kind", names_of(sampler_kinds()), 0,
                                                        "How clients are selected for a round.")];
   spec.kind = sampler.name;
-  spec.make = sampler.read(section);
+  spec.make = read_part(sampler, section);
   spec.clients_per_round = static_cast<std::size_t>(section.integer(
       "clients_per_round", static_cast<std::int64_t>(defaults.clients_per_round), {1, 1'000'000},
       "Number of updates that complete a round. More than data.partition.clients count as that many."));
@@ -183,7 +185,7 @@ StrategySpec read_strategy(config::Reader& root) {
                             "How the updates of a round are combined into one aggregate.");
   spec.aggregator_kind = rule.name;
   spec.traits = rule.traits;
-  spec.aggregator = rule.read(aggregator);
+  spec.aggregator = read_part(rule, aggregator);
   section.adopt(aggregator);
 
   if (spec.planner_kind != planner_kinds().front().name && !spec.traits.partial_updates)

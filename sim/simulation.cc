@@ -200,7 +200,8 @@ void Simulation::step_server(const server::RunEngine::Input& input) {
   if (inputs_.size() > 1) return;
   for (; !inputs_.empty(); inputs_.pop_front()) {
     std::vector<server::RunEngine::Effect> effects;
-    engine_->step(inputs_.front(), {now_, root_}, effects);
+    if (const auto taken = engine_->try_step(inputs_.front(), {now_, root_}, effects); !taken)
+      return fail(taken.error());
     for (const auto& effect : effects) {
       if (failure_) return;
       perform(effect);

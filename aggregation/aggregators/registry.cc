@@ -78,6 +78,7 @@ void register_aggregator(const AggregatorKind& kind) {
   const auto same = [&](const AggregatorKind& known) { return std::string_view(known.name) == kind.name; };
   FEDGE_CHECK(std::none_of(table().begin(), table().end(), same), "two aggregators of one name");
   table().push_back(kind);
+  table().back().own = true;
 }
 
 Result<void> Aggregator::add_sum(const ExactSum&) { FEDGE_CHECK(false, "a rule that takes no sums"); }

@@ -24,6 +24,7 @@ struct AggregatorKind {
   AggregatorTraits traits;
   // Reads every option of the kind from [strategy.aggregator]; other keys are errors.
   AggregatorPart (*read)(config::Reader& section);
+  bool own = false;  // set by register_aggregator()
 };
 
 // The first is the default.

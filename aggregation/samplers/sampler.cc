@@ -68,6 +68,7 @@ void register_sampler(const SamplerKind& kind) {
   const auto same = [&](const SamplerKind& known) { return std::string_view(known.name) == kind.name; };
   FEDGE_CHECK(std::none_of(sampler_table().begin(), sampler_table().end(), same), "two samplers of one name");
   sampler_table().push_back(kind);
+  sampler_table().back().own = true;
 }
 
 }  // namespace fedge::aggregation

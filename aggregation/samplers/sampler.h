@@ -120,6 +120,7 @@ struct SamplerKind {
   const char* summary;
   // Reads the kind's own options from [sampling].
   SamplerFactory (*read)(config::Reader& section);
+  bool own = false;  // set by register_sampler()
 };
 
 // The first is the default.

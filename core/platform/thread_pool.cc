@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace fedge {
 
@@ -37,9 +38,20 @@ void ThreadPool::for_each(std::size_t tasks, const std::function<void(std::size_
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return busy_ == 0; });
   task_ = nullptr;
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 void ThreadPool::work() {
+  try {
+    run_tasks();
+  } catch (...) {
+    next_ = tasks_;
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+  }
+}
+
+void ThreadPool::run_tasks() {
   for (std::size_t i = next_++; i < tasks_; i = next_++) (*task_)(i);
 }
 

@@ -1,10 +1,12 @@
 // ThreadPool: Parallel on a fixed number of threads. I/O adapters create one and lend it to numerical code.
-// for_each may be called from one thread at a time; the calling thread works too.
+// for_each may be called from one thread at a time; the calling thread works too. An exception of a task
+// reaches the caller of for_each when all threads are done; tasks that have not begun are left out.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -28,6 +30,7 @@ class ThreadPool final : public Parallel {
  private:
   void worker();
   void work();
+  void run_tasks();
 
   std::mutex mutex_;
   std::condition_variable start_;
@@ -36,6 +39,7 @@ class ThreadPool final : public Parallel {
   std::size_t tasks_ = 0;
   std::size_t generation_ = 0;
   std::size_t busy_ = 0;
+  std::exception_ptr failure_;  // the first exception of a task
   bool stopping_ = false;
   std::atomic<std::size_t> next_{0};
   std::vector<std::thread> threads_;

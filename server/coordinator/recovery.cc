@@ -57,7 +57,7 @@ Result<void> Recovery::take(JournalStep step) {
     result_.closed.erase(result_.closed.begin());
   if (result_.shared) note_departure(input);
   std::vector<RunEngine::Effect> effects;
-  parts_.engine.step(input, {step.time, rng_}, effects);
+  FEDGE_TRY_VOID(parts_.engine.try_step(input, {step.time, rng_}, effects));
   for (const auto& effect : effects) FEDGE_TRY_VOID(perform(effect));
   return {};
 }

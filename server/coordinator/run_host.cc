@@ -152,7 +152,8 @@ void RunHost::step(const RunEngine::Input& input, std::shared_ptr<protocol::Stor
   const bool lasting = payload != nullptr;
   const std::uint64_t sequence = journal_->add(time, encode_record(input), std::move(payload));
   std::vector<RunEngine::Effect> effects;
-  parts_.engine->step(input, {time, rng_}, effects);
+  if (const auto taken = parts_.engine->try_step(input, {time, rng_}, effects); !taken)
+    return fail(taken.error());
   if (lasting || !waiting_.empty()) {
     waiting_.push_back({lasting ? sequence : 0, std::move(effects)});
     if (lasting) journal_->flush();
@@ -282,10 +283,14 @@ void RunHost::report(const Event& event) {
   callbacks_.on_event(Event(event).with("run", parts_.record.number.value()));
 }
 
+// An invalid result of the run's own strategy comes again after a restart: the run has failed, and others go
+// on.
 void RunHost::fail(const Error& error) {
   if (finished_) return;
   leave();
-  callbacks_.on_failure(error);
+  if (error.code != ErrorCode::kInvalid) return callbacks_.on_failure(error);
+  failed_ = error.message;
+  write_end();
 }
 
 // Reports the failure also after leave(): a caller of drain() would otherwise wait forever.
@@ -328,6 +333,10 @@ void RunHost::finish() {
     return;
   }
   leave();
+  write_end();
+}
+
+void RunHost::write_end() {
   journal_->drain([self = shared_from_this()] {
     self->worker_.post([self] {
       auto models = std::make_shared<Result<std::vector<FinalModel>>>(self->state_.load_models());
@@ -338,7 +347,7 @@ void RunHost::finish() {
 
 void RunHost::over(Result<std::vector<FinalModel>> models) {
   const RunNumber run = parts_.record.number;
-  const std::string failure = stopped_.empty() ? verdict_.failure() : std::string();
+  const std::string failure = failed_.empty() ? verdict_.failure() : failed_;
   const RunStatus status = !stopped_.empty() ? RunStatus::kStopped
                            : failure.empty() ? RunStatus::kFinished
                                              : RunStatus::kFailed;

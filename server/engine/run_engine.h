@@ -18,6 +18,7 @@
 #include "core/ids.h"
 #include "core/node.h"
 #include "core/node_record.h"
+#include "core/result.h"
 #include "protocol/codecs/payload_codec.h"
 #include "protocol/messages.h"
 #include "server/engine/track_book.h"
@@ -212,6 +213,9 @@ class RunEngine {
 
   virtual ~RunEngine() = default;
   virtual void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) = 0;
+  // Calls step(). kInvalid if a sampler that the program registered has failed (aggregation/own_parts.h); the
+  // engine is then of no more use.
+  Result<void> try_step(const Input& input, const StepContext& context, std::vector<Effect>& effects);
   virtual std::optional<Time> next_deadline() const = 0;
   // Returns the current round or the last one; in a buffered run, the number of the buffer being filled.
   virtual RoundNumber round() const = 0;

@@ -56,7 +56,7 @@ class Replayer {
     if (!step.input || over()) return {};
     time_ = step.time;
     std::vector<RunEngine::Effect> effects;
-    parts_.engine.step(*step.input, {step.time, rng_}, effects);
+    FEDGE_TRY_VOID(parts_.engine.try_step(*step.input, {step.time, rng_}, effects));
     for (const auto& effect : effects) {
       if (over()) return {};
       FEDGE_TRY_VOID(perform(effect));

@@ -143,10 +143,12 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   // Passes the operator's policy changes to the engine.
   void read_policy();
   void look_around();
+  // Ends the run as failed if the error is kInvalid, else the coordinator.
   void fail(const Error& error);
   void journal_failed(const Error& error);
   // Ends the run once no phase is being closed.
   void finish();
+  void write_end();
   void over(Result<std::vector<FinalModel>> models);
   // Calls `done` once the worker has done all jobs posted before.
   void when_idle(std::function<void()> done);
@@ -190,6 +192,7 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   std::vector<std::shared_ptr<protocol::StoredObject>> folded_;
   std::vector<std::shared_ptr<protocol::StoredObject>> arriving_;
   std::string stopped_;               // why an operator ends the run; empty: not ending
+  std::string failed_;                                         // why the run has failed, if fail() ended it
   std::optional<NodeRecords> nodes_;  // null unless clients publish records
   protocol::Traffic messages_;        // the run's frames, without chunks
   std::shared_ptr<Bytes> served_ = std::make_shared<Bytes>();  // chunks sent

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <type_traits>
 
 #include "core/aligned_buffer.h"
@@ -145,6 +146,18 @@ TEST_CASE("thread pool: every task runs exactly once, whatever the number of thr
       pool.for_each(tasks, [&](std::size_t i) { ++runs[i]; });
       for (const auto& count : runs) CHECK(count == 1);
     }
+  }
+}
+
+TEST_CASE("thread pool: an exception of a task reaches the caller, and the pool works on") {
+  for (const std::size_t threads : {1U, 3U}) {
+    ThreadPool pool(threads);
+    for (int again = 0; again < 100; ++again)
+      CHECK_THROWS_WITH_AS(pool.for_each(20, [](std::size_t) { throw std::runtime_error("task"); }), "task",
+                           std::runtime_error);
+    std::atomic<int> runs = 0;
+    pool.for_each(20, [&](std::size_t) { ++runs; });
+    CHECK(runs == 20);
   }
 }
 

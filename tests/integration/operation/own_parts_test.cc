@@ -1,0 +1,48 @@
+// A coordinator whose program has registered an aggregator or a sampler that fails.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/integration/federation.h"
+#include "tests/support/faulty_parts.h"
+
+using namespace fedge;
+using test::Federation;
+
+namespace {
+
+// The run's state and reason in the store once the run has ended.
+server::RunRecord end_of(Federation& federation) {
+  for (std::size_t i = 0; i < 3; ++i) federation.add_client();
+  federation.run_until([&] { return !federation.left.empty(); });
+  CHECK(!federation.coordinator->failure());
+  const auto store = server::open_sqlite_store(federation.directory.path() / "coordinator" / "runs.db");
+  REQUIRE(store);
+  const auto record = (*store)->run(federation.number);
+  REQUIRE(record);
+  return *record;
+}
+
+}  // namespace
+
+TEST_CASE("own aggregator: an exception ends the run as failed, and the coordinator goes on") {
+  test::register_faulty_parts();
+  for (const char* fault : {"add", "task", "covered", "nan"}) {
+    Federation federation(3, {std::string(R"(strategy.aggregator={kind="faulty",fault=")") + fault + "\"}"});
+    const server::RunRecord record = end_of(federation);
+    CHECK(record.status == server::RunStatus::kFailed);
+    CHECK_MESSAGE(record.reason.starts_with("the aggregator faulty "), record.reason);
+    CHECK(federation.left == std::vector{std::pair{server::RunStatus::kFailed, record.reason}});
+    REQUIRE(federation.final_models);
+    CHECK(federation.final_models->has_value());  // the last model
+  }
+}
+
+TEST_CASE("own sampler: an exception ends the run as failed, with the model of the last round") {
+  test::register_faulty_parts();
+  Federation federation(3, {R"(sampling={kind="faulty",fault="select",clients_per_round=3})"});
+  const server::RunRecord record = end_of(federation);
+  CHECK(record.status == server::RunStatus::kFailed);
+  CHECK(record.reason == "the sampler faulty threw an exception: index 7");
+  CHECK(federation.rounds.size() == 1);
+}
