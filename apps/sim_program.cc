@@ -96,25 +96,29 @@ fedge::Result<void> run_abstract(const Options& options, const fedge::sim::Simul
   if (!engine) return fedge::config::at_key(*config.source, engine.error());
   fedge::sim::Simulation simulation(spec, *task, state, std::move(*engine), threads);
   if (spool) simulation.spool_to(spool->store());
-  FEDGE_TRY_VOID(
+  std::uint64_t completed = 0;
+  const auto simulated =
       simulation.run({.on_round =
                           [&](const fedge::server::RoundMetrics& metrics) {
                             if (const auto added = output.add(metrics); !added && !failure)
                               failure = added.error();
                             verdict.add(metrics);
                             table.add(metrics);
+                            ++completed;
                           },
                       .on_event =
                           [&](fedge::Time, const fedge::Event& event) {
                             verdict.add(event);
                             fedge::apps::log_event(event);
                           },
-                      .interrupted = [&] { return interrupt_signal != 0 || failure.has_value(); }}));
+                      .interrupted = [&] { return interrupt_signal != 0 || failure.has_value(); }});
   table.finish();
   if (failure) return *failure;
+  if (!simulated && completed == 0) return simulated.error();
   FEDGE_TRY(models, state.load_models());
   FEDGE_TRY_VOID(output.finish(models));
   std::printf("%s", output.summary().c_str());
+  if (!simulated) return simulated.error();
   const std::string failed = interrupt_signal != 0 ? std::string() : verdict.failure();
   if (!failed.empty()) return fedge::Error{fedge::ErrorCode::kUnavailable, failed};
   return {};
@@ -158,6 +162,22 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::sim::Simul
   return {};
 }
 
+// Says how far the run got. The results of its rounds are in the files; of a concrete run the report is
+// missing.
+int report_interrupt(const Options& options, std::uint64_t rounds) {
+  std::fflush(stdout);
+  const auto metrics = fedge::server::read_metrics(options.results / "metrics.jsonl");
+  const std::uint64_t done = metrics && !metrics->empty() ? metrics->back().round : 0;
+  if (done > 0 && options.mode == "concrete") (void)fedge::server::rewrite_report(options.results);
+  if (done < rounds)
+    fedge::apps::report_failure(
+        kProgram, {fedge::ErrorCode::kUnavailable,
+                   "interrupted after " + std::to_string(done) + " of " + std::to_string(rounds) +
+                       " rounds; a simulation cannot continue, so start it again (--force overwrites " +
+                       options.results.string() + ")"});
+  return 128 + interrupt_signal;
+}
+
 int run_experiment(Options& options) {
   fedge::apps::set_up_logging(options.program, options.log_level);
   const auto document = fedge::apps::load_document(options.run_file, options.assignments);
@@ -180,7 +200,7 @@ int run_experiment(Options& options) {
   catch_interrupts();
   const auto done =
       concrete ? run_concrete(options, simulation, config) : run_abstract(options, simulation, config);
-  if (interrupt_signal != 0) return 128 + interrupt_signal;
+  if (interrupt_signal != 0) return report_interrupt(options, config.rounds);
   return done ? fedge::apps::kOk : fedge::apps::report_failure(options.program, done.error());
 }
 

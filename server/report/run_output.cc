@@ -59,7 +59,8 @@ Result<void> write_reports(const std::filesystem::path& directory, const run::Ru
   const ReportInfo info{.name = config.name,
                         .run_file = run_file,
                         .class_names = learn::class_names(config.task.data),
-                        .facts = run_facts(config, circumstances_of(directory))};
+                        .facts = run_facts(config, circumstances_of(directory)),
+                        .planned_rounds = config.rounds};
   return write_file_atomic(directory / "report.html", report_html(info, rounds));
 }
 

@@ -4,6 +4,7 @@
 // that save a figure are missing.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@ struct ReportInfo {
   std::string run_file;                                    // shown as it is
   std::vector<std::string> class_names;                    // a class without a name is "class 3"
   std::vector<std::pair<std::string, std::string>> facts;  // shown under the name, e.g. {"Seed", "7"}
+  std::uint64_t planned_rounds = 0;                        // 0: not known
 };
 
 // `rounds` in ascending order, possibly none.

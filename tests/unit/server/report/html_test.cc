@@ -64,6 +64,16 @@ TEST_CASE("html: the page shows the run's figures") {
   }
 }
 
+TEST_CASE("html: the page of a run that did not complete says how many rounds it has") {
+  ReportInfo info{"run", "", {}, {}};
+  const std::vector<RoundMetrics> rounds = {one_round(1), one_round(2)};
+  CHECK(!contains(report_html(info, rounds), "Incomplete run"));
+  info.planned_rounds = 2;
+  CHECK(!contains(report_html(info, rounds), "Incomplete run"));
+  info.planned_rounds = 30;
+  CHECK(contains(report_html(info, rounds), "Incomplete run: 2 of 30 rounds."));
+}
+
 TEST_CASE("html: a text's page shows its bits and its adapters' ranks, and no group that was not tested") {
   std::vector<RoundMetrics> rounds = {one_round(1), one_round(2)};
   rounds[1].per_class_accuracy = rounds[0].per_class_accuracy = {0.75, kNotMeasured};
