@@ -92,6 +92,18 @@ std::vector<std::string> names_of(const Kinds& kinds) {
   return names;
 }
 
+// Follows the error about an unknown kind of a part that programs may register.
+template <class Kind>
+std::string hint_of(std::span<const Kind>) {
+  return "";
+}
+std::string own_program(const std::string& part) {
+  return "; if it is " + part +
+         " of your own program, start that program: PROGRAM run FILE, or PROGRAM coordinator --run FILE";
+}
+std::string hint_of(std::span<const AggregatorKind>) { return own_program("an aggregator"); }
+std::string hint_of(std::span<const SamplerKind>) { return own_program("a sampler"); }
+
 // Reads the kind of a part's section. A recipe may fix it to `fixed`; another choice is then an error.
 template <class Kind>
 const Kind& choose(config::Reader& section, std::span<const Kind> kinds, const std::string& strategy,
@@ -100,7 +112,7 @@ const Kind& choose(config::Reader& section, std::span<const Kind> kinds, const s
   const auto found = std::find(names.begin(), names.end(), fixed);
   const std::size_t fallback = found == names.end() ? 0 : static_cast<std::size_t>(found - names.begin());
   section.depends_on("strategy.kind");
-  const std::size_t chosen = section.choice("kind", names, fallback, doc);
+  const std::size_t chosen = section.choice("kind", names, fallback, doc, hint_of(kinds));
   if (!fixed.empty() && names[chosen] != fixed)
     section.fail("kind",
                  "strategy.kind = \"" + strategy + "\" requires \"" + fixed +
@@ -141,8 +153,9 @@ SamplingSpec read_sampling(config::Reader& root) {
   const SamplingSpec defaults;
   SamplingSpec spec;
   config::Reader section = root.section("sampling");
-  const auto& sampler = sampler_kinds()[section.choice("kind", names_of(sampler_kinds()), 0,
-                                                       "How clients are selected for a round.")];
+  const auto& sampler =
+      sampler_kinds()[section.choice("kind", names_of(sampler_kinds()), 0,
+                                     "How clients are selected for a round.", hint_of(sampler_kinds()))];
   spec.kind = sampler.name;
   spec.make = read_part(sampler, section);
   spec.clients_per_round = static_cast<std::size_t>(section.integer(

@@ -39,18 +39,6 @@ int print_reference(const Options& options) {
   return fedge::apps::kOk;
 }
 
-int list_strategies(const Options& options) {
-  const std::string text =
-      options.markdown ? fedge::apps::strategies_page() : fedge::apps::strategies(options.part);
-  if (text.empty())
-    return fedge::apps::report_failure(
-        kProgram, fedge::invalid(fedge::apps::unknown_word("strategy or part", options.part,
-                                                           fedge::apps::strategy_names()) +
-                                 " (list all with: fedge strategies)"));
-  std::printf("%s", text.c_str());
-  return fedge::apps::kOk;
-}
-
 int aggregate(const Options& options) {
   const auto done = fedge::apps::aggregate(options.aggregate);
   if (!done) return fedge::apps::report_failure(kProgram, done.error());
@@ -232,7 +220,8 @@ int main(int argc, char** argv) {
     if (const auto done = models.run()) return say(*done);
     if (const auto done = privacy.run()) return say(*done);
     if (const auto code = dht.run(kProgram)) return *code;
-    if (*look_up.strategies) return list_strategies(options);
+    if (*look_up.strategies)
+      return say(options.markdown ? fedge::apps::strategies_page() : fedge::apps::strategies(options.part));
     if (*merge) return aggregate(options);
     if (*tracks.resolve) return resolve_tracks(options);
     if (*tracks.add) return say(fedge::apps::add_disagreement(options.policy));

@@ -11,6 +11,7 @@
 #include "apps/cli/validators.h"
 #include "apps/commands/pretrain.h"
 #include "apps/commands/replay.h"
+#include "apps/commands/strategies.h"
 #include "apps/common.h"
 #include "apps/coordinator_program.h"
 #include "apps/studies/attack_command.h"
@@ -46,6 +47,7 @@ struct Options {
   std::size_t threads = fedge::available_processors();
   std::string log_level = "warning";
   std::string report_directory;
+  std::string part;  // of `strategies`
   fedge::apps::ReplayCommand replay;
   fedge::apps::PretrainCommand pretrain;
   fedge::apps::OverlayCommand overlay;
@@ -221,6 +223,13 @@ int report(const Options& options) {
   return written ? fedge::apps::kOk : fedge::apps::report_failure(options.program, written.error());
 }
 
+int list_strategies(const Options& options) {
+  const auto listed = fedge::apps::strategies(options.part);
+  if (!listed) return fedge::apps::report_failure(kProgram, listed.error());
+  std::printf("%s", listed->c_str());
+  return fedge::apps::kOk;
+}
+
 int replay(Options& options) {
   fedge::apps::set_up_logging(options.program, options.log_level);
   options.replay.threads = options.threads;
@@ -335,6 +344,8 @@ int fedge::apps::sim_main(int argc, char** argv) {
   app.add_subcommand("coordinator")->prefix_command();
   auto* report_command = app.add_subcommand("report");
   report_command->add_option("DIR", options.report_directory, "Output directory of the run")->required();
+  auto* strategies_command = app.add_subcommand("strategies");
+  strategies_command->add_option("NAME", options.part, "Show only the strategy or part of this name");
   if (const auto code = fedge::apps::parse_command_line(app, renamed(sim_doc(), options.program), argc, argv))
     return *code;
   return fedge::apps::run_safely(options.program, [&] {
@@ -344,6 +355,7 @@ int fedge::apps::sim_main(int argc, char** argv) {
     if (*attack_command) return attack(options);
     if (*swarm_command) return serverless(options);
     if (*gossip_command) return gossip(options);
+    if (*strategies_command) return list_strategies(options);
     return *run_command ? run_experiment(options) : report(options);
   });
 }

@@ -6,6 +6,7 @@
 
 #include "aggregation/spec.h"
 #include "apps/cli/help.h"
+#include "apps/cli/validators.h"
 #include "apps/commands/reference/key_reference.h"
 #include "learn/spec.h"
 #include "protocol/codecs/compression_spec.h"
@@ -60,6 +61,13 @@ std::string short_name(const config::KeyDoc& option) {
 
 std::string cited(const std::string& paper) { return paper.empty() ? "" : " [" + paper + "]"; }
 
+std::vector<std::string> strategy_names() {
+  std::vector<std::string> names;
+  for (const Recipe& recipe : aggregation::recipes()) names.emplace_back(recipe.name);
+  for (const PartDoc& part : all_parts()) names.push_back(part.name);
+  return names;
+}
+
 // A name and its description, wrapped for a terminal.
 std::string entry(const std::string& indent, const std::string& name, const std::string& about) {
   constexpr std::size_t kColumn = 23;
@@ -70,7 +78,7 @@ std::string entry(const std::string& indent, const std::string& name, const std:
 
 }  // namespace
 
-std::string strategies(const std::string& name) {
+Result<std::string> strategies(const std::string& name) {
   const auto listed = [&](const std::string& candidate) { return name.empty() || name == candidate; };
   std::string text;
   for (const Recipe& recipe : aggregation::recipes()) {
@@ -91,14 +99,10 @@ std::string strategies(const std::string& name) {
       text += entry("    ", short_name(option),
                     meaning_in_one_line(option) + " (default " + option.fallback + "; " + option.type + ")");
   }
+  if (text.empty())
+    return invalid(unknown_word("strategy or part", name, strategy_names()) +
+                   " (without NAME the command lists all)");
   return text;
-}
-
-std::vector<std::string> strategy_names() {
-  std::vector<std::string> names;
-  for (const Recipe& recipe : aggregation::recipes()) names.emplace_back(recipe.name);
-  for (const PartDoc& part : all_parts()) names.push_back(part.name);
-  return names;
 }
 
 std::string strategies_page() {

@@ -201,7 +201,7 @@ std::string Reader::text(const std::string& key, std::optional<std::string> fall
 }
 
 std::size_t Reader::choice(const std::string& key, const std::vector<std::string>& choices,
-                           std::optional<std::size_t> fallback, const char* doc) {
+                           std::optional<std::size_t> fallback, const char* doc, const std::string& hint) {
   const Value* value = take(key, "one of " + list_text(choices),
                             fallback ? "\"" + choices[*fallback] + "\"" : std::string(), doc, !fallback);
   if (value == nullptr) return fallback.value_or(0);
@@ -215,7 +215,7 @@ std::size_t Reader::choice(const std::string& key, const std::vector<std::string
   const auto close = suggestion(*text, choices);
   wrong(key, (is_missing(*value) ? found_text(*value) : "\"" + *text + "\" is not a known value") +
                  (close ? ", did you mean \"" + *close + "\"?" : "") + " (expected one of " +
-                 list_text(choices) + ")");
+                 list_text(choices) + ")" + hint);
   return fallback.value_or(0);
 }
 

@@ -194,6 +194,17 @@ TEST_CASE(
   const Outcome unknown = test::run("fedge-sim " + arguments);
   CHECK(unknown.code == 1);
   CHECK(unknown.output.find("\"sign_vote\" is not a known value") != std::string::npos);
+  const std::string hint =
+      "; if it is an aggregator of your own program, start that program: PROGRAM run FILE, or PROGRAM "
+      "coordinator --run FILE\n";
+  CHECK_MESSAGE(unknown.output.find(hint) != std::string::npos, unknown.output);
+  const Outcome listed = test::run("custom-sim strategies sign_vote");
+  CHECK(listed.code == 0);
+  CHECK_MESSAGE(listed.output.find("strategy.aggregator.kind:\n  sign_vote") == 0, listed.output);
+  CHECK(listed.output.find("\n    step ") != std::string::npos);
+  CHECK(test::run("custom-sim strategies").output.find("\n  sign_vote ") != std::string::npos);
+  CHECK(test::run("fedge-sim strategies").output == test::run("fedge strategies").output);
+  CHECK(test::run("fedge-sim strategies sign_vote").code == 1);
 }
 
 TEST_CASE("example: a program of its own speaks with its own name, also as a coordinator") {
@@ -238,6 +249,8 @@ TEST_CASE("example: a program with a sampler of its own lets clients take part i
   const Outcome unknown = test::run("fedge-sim " + arguments);
   CHECK(unknown.code == 1);
   CHECK(unknown.output.find("\"round_robin\" is not a known value") != std::string::npos);
+  CHECK(unknown.output.find("; if it is a sampler of your own program, start that program: ") !=
+        std::string::npos);
 }
 
 TEST_CASE("errors: a misspelt key is named with file, line and suggestion") {

@@ -139,6 +139,12 @@ ProgramDoc sim_doc() {
         kRuns,
         "Write report.html and metrics.csv of a run again",
         {{"Write the report again", "fedge-sim report out/fashion"}}},
+       {"strategies",
+        kRuns,
+        "List strategies, samplers and other parts of a run, with their options",
+        {{"List all", "fedge-sim strategies"}, {"Show one, with its options", "fedge-sim strategies krum"}},
+        {"A program of your own that registers an aggregator or a sampler and calls sim_main() lists them, "
+         "too."}},
        {"replay",
         kRuns,
         "Replay a coordinator's run from its journal and compare all updates and models",

@@ -125,8 +125,8 @@ TEST_CASE("command line: a wrong command, option or value is answered with the n
   }
   const Outcome strategy = fedge::test::run("fedge strategies fedadamm");
   CHECK(first_line(strategy.output) ==
-        "fedge: unknown strategy or part 'fedadamm'; did you mean 'fedadam'? (list all with: fedge "
-        "strategies)");
+        "fedge: unknown strategy or part 'fedadamm'; did you mean 'fedadam'? (without NAME the command "
+        "lists all)");
 }
 
 TEST_CASE("command line: an error names the option and what would be right") {
