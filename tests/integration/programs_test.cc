@@ -226,6 +226,43 @@ TEST_CASE("example: a program of its own speaks with its own name, also as a coo
   CHECK(test::run("fedge-sim coordinator").output.starts_with("fedge-coordinator: "));
 }
 
+TEST_CASE(
+    "example: a program with an aggregator that keeps the updates counts those with the smallest norms") {
+  const ProgramExample example;
+  const auto simulate = [&](const std::string& program, const std::string& out,
+                            const std::string& aggregator) {
+    return test::run(program +
+                     " run " FEDGE_SOURCE_DIR "/examples/custom_kept_updates/run.toml --set data.directory=" +
+                     example.data.path().string() +
+                     " --set data.partition.clients=4 --set run.rounds=3 --set sampling.clients_per_round=4 "
+                     "--set 'strategy.aggregator=" +
+                     aggregator + "' --out " + example.directory(out).string());
+  };
+  const auto model = [&](const std::string& out) {
+    auto file = read_safetensors(example.directory(out) / "model.safetensors", 1 << 28);
+    REQUIRE(file);
+    return std::move(file->values);
+  };
+  const auto largest_difference = [&](const std::string& a, const std::string& b) {
+    const ParameterVector one = model(a);
+    const ParameterVector other = model(b);
+    float largest = 0;
+    for (std::size_t i = 0; i < one.size(); ++i)
+      largest = std::max(largest, std::abs(one.values()[i] - other.values()[i]));
+    return largest;
+  };
+  const std::string kind = R"({kind="smallest_norms",keep=)";
+  const Outcome all = simulate("smallest-norms-sim", "all", kind + "4}");
+  REQUIRE_MESSAGE(all.code == 0, all.output);
+  REQUIRE(simulate("fedge-sim", "mean", R"({kind="mean"})").code == 0);
+  CHECK(largest_difference("all", "mean") < 1e-6F);  // of all updates it is the mean
+  REQUIRE(simulate("smallest-norms-sim", "two", kind + "2,weighted=false}").code == 0);
+  CHECK(largest_difference("two", "mean") > 1e-4F);
+  const Outcome few = simulate("smallest-norms-sim", "few", kind + "5}");
+  CHECK(few.code == 1);
+  CHECK_MESSAGE(few.output.find("the aggregator smallest_norms as configured requires at least 5 updates") != std::string::npos, few.output);
+}
+
 TEST_CASE("example: a program with a sampler of its own lets clients take part in turn") {
   const ProgramExample example;
   const std::string arguments =
