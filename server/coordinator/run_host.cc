@@ -290,6 +290,8 @@ void RunHost::fail(const Error& error) {
   leave();
   if (error.code != ErrorCode::kInvalid) return callbacks_.on_failure(error);
   failed_ = error.message;
+  for (const auto& [client, link] : house_.peers.links())
+    deliver(client, protocol::RunEnded{config().id, "the run has failed"});
   write_end();
 }
 

@@ -14,7 +14,9 @@ namespace {
 // The run's state and reason in the store once the run has ended.
 server::RunRecord end_of(Federation& federation) {
   for (std::size_t i = 0; i < 3; ++i) federation.add_client();
-  federation.run_until([&] { return !federation.left.empty(); });
+  federation.run_until([&] {
+    return !federation.left.empty() && Federation::count(federation.client_events, "run.ended") == 3;
+  });
   CHECK(!federation.coordinator->failure());
   const auto store = server::open_sqlite_store(federation.directory.path() / "coordinator" / "runs.db");
   REQUIRE(store);
@@ -33,6 +35,7 @@ TEST_CASE("own aggregator: an exception ends the run as failed, and the coordina
     CHECK(record.status == server::RunStatus::kFailed);
     CHECK_MESSAGE(record.reason.starts_with("the aggregator faulty "), record.reason);
     CHECK(federation.left == std::vector{std::pair{server::RunStatus::kFailed, record.reason}});
+    CHECK(Federation::count(federation.client_events, "reason=\"the run has failed\"") == 3);
     REQUIRE(federation.final_models);
     CHECK(federation.final_models->has_value());  // the last model
   }
