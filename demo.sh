@@ -27,7 +27,7 @@ TEXT
 clients=10
 rounds=8
 out=demo-out
-force=(--force)  # of the demo's own directory only
+force=(--force)  # overwrites only the demo's default directory
 install=true
 need_value() {
   if [ "$2" -lt 2 ]; then
@@ -76,7 +76,7 @@ build
 
 scratch=$(mktemp -d)
 pids=()
-# Ends what was started, at the latest after five seconds, and removes what was written.
+# Ends the started processes within about five seconds and removes the temporary files.
 clean_up() {
   trap '' INT TERM
   if [ ${#pids[@]} -gt 0 ]; then
@@ -114,7 +114,7 @@ for i in "${!tokens[@]}"; do
   pids+=($!)
 done
 
-# Until the coordinator ends, or any process fails.
+# Waits until the coordinator ends or any process fails.
 running=("${pids[@]}")
 while :; do
   ended=

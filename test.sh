@@ -76,7 +76,7 @@ fi
 report=$PWD/$build/test-report.xml
 rm -f -- "$report"
 status=0
-# Twice as many as processors: most tests of programs wait for something.
+# Runs two tests for each processor: most tests of programs spend their time waiting.
 ctest --test-dir "$build" --parallel "$((2 * $(nproc)))" --timeout 600 --no-tests=error --output-on-failure \
   --output-junit "$report" "${selection[@]}" || status=$?
 if [ ! -s "$report" ]; then
@@ -93,12 +93,12 @@ if $slow; then
     sed "s/&apos;/'/g; s/&quot;/\"/g; s/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g"
 fi
 
-# Why tests were skipped: each prints "skipped: REASON", with "(package NAME)" if one would help.
+# Collects why tests were skipped: each prints "skipped: REASON", with "(package NAME)" if a package is missing.
 reasons=$(awk '
   /<testcase / { skipped = 0 }
   /<skipped / { skipped = 1 }
   skipped && match($0, /skipped: .*/) { print substr($0, RSTART + 9); skipped = 0 }' "$report" | sort | uniq -c)
-attribute() {  # of the report's first element, <testsuite tests="..." failures="..." ...>
+attribute() {  # an attribute of the report's first element, <testsuite tests="..." failures="..." ...>
   sed -n "s/^[[:space:]]*$1=\"\([0-9]*\)\".*/\1/p" "$report" | sed -n 1p
 }
 tests=$(attribute tests)

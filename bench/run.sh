@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Builds a release with the benchmarks and runs them all, one after another; see bench/README.md. With --check only the
-# short ones, against bench/figures.tsv: says which figures are off by more than a third, and ends with 1 if one is.
+# Builds a release with the benchmarks and runs all of them, one after another; see bench/README.md. With --check, runs
+# only the short ones and compares them with bench/figures.tsv. Then it lists the figures that are off by more than a
+# third, and ends with 1 if there is one.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 cd -- "$root"
 cmake --preset release -DFEDGE_BUILD_BENCH=ON
 cmake --build --preset release
 if [ "${1:-}" = --check ]; then exec bench/check.py; fi
-export OMP_NUM_THREADS=1  # oneDNN and OpenBLAS on one thread, as our kernels are
+export OMP_NUM_THREADS=1  # oneDNN and OpenBLAS use one thread, like Fedge's kernels
 bin=build/release/bin
 grep -m 1 'model name' /proc/cpuinfo || true
 for program in bench_accumulator bench_robust bench_codecs bench_samplers bench_aw_psp bench_round_start bench_directory \

@@ -1,4 +1,4 @@
-# Third-party packages, each by the way Debian 12 ships it. packages.txt names the apt packages.
+# Finds third-party packages in the form in which Debian 12 ships them. packages.txt lists the apt packages.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(Boost 1.74 REQUIRED)            # headers only: Asio
@@ -15,6 +15,6 @@ find_package(zstd REQUIRED)                 # zstd::libzstd_shared
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
 if(FEDGE_WITH_OPENDHT)
-  # find_package(opendht) is broken in Debian 12: its file asks for a target that it does not define.
+  # find_package(opendht) is broken in Debian 12: its file refers to a target that it does not define.
   pkg_check_modules(opendht REQUIRED IMPORTED_TARGET opendht)
 endif()

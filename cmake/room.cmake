@@ -1,5 +1,5 @@
-# A room is a top-level folder: one library target fedge_<room> with its own link line. What a room
-# does not link it cannot use; tests/tidy checks the includes as well.
+# Defines the library target fedge_NAME of a room, which is a top-level folder. A room can use only what it links;
+# tests/tidy checks its includes as well.
 #   fedge_room(learn PUBLIC fedge_core PRIVATE ZLIB::ZLIB)
 # EXCEPT names sources that belong to another target.
 function(fedge_room name)
@@ -15,11 +15,11 @@ function(fedge_room name)
   fedge_unity(fedge_${name})
 endfunction()
 
-# Compiles a target's sources in batches, each as one unit, if FEDGE_UNITY is on: what they include is then read, and
-# what they instantiate made, once a batch. So names in unnamed namespaces must differ within a target (tests/tidy
-# checks it), and each source must still compile by itself (tests/single_files.py checks that). CMake leaves sources
-# with compile options of their own, and generated ones, by themselves.
-#   fedge_unity(TARGET [SOURCES])     at most so many a batch, 8 unless said
+# Compiles a target's sources in batches if FEDGE_UNITY is on. Each batch is one translation unit, so the compiler reads
+# headers and instantiates templates once a batch. Names in unnamed namespaces must therefore differ within a target
+# (checked by tests/tidy), and each source must still compile by itself (checked by tests/single_files.py). CMake
+# compiles generated sources, and sources with their own compile options, separately.
+#   fedge_unity(TARGET [SOURCES])     SOURCES: maximum number of sources in a batch, 8 by default
 function(fedge_unity target)
   if(NOT FEDGE_UNITY)
     return()
@@ -35,9 +35,9 @@ function(fedge_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
 endfunction()
 
-# As many units at once as there are processors, and memory for: the largest take 1.3 GiB. Ninja's own choice, two
-# more, takes a fifteenth more processor time. Where there is memory for all, g++ collects its garbage less often, which
-# takes a twelfth off.
+# Limits the number of parallel compilations to the number of processors, and to the available memory: the largest units
+# need 1.3 GiB. Ninja's default, two more, costs a fifteenth more processor time. If there is memory for all processors,
+# g++ collects garbage less often, which saves a twelfth of the time.
 if(NOT DEFINED CMAKE_JOB_POOL_COMPILE)
   cmake_host_system_information(RESULT jobs QUERY NUMBER_OF_LOGICAL_CORES)
   cmake_host_system_information(RESULT memory QUERY TOTAL_PHYSICAL_MEMORY)  # in MiB
@@ -54,27 +54,27 @@ if(NOT DEFINED CMAKE_JOB_POOL_COMPILE)
   set(CMAKE_JOB_POOL_COMPILE fedge_compile)
 endif()
 
-# Optimises a room that computes in debug builds as well, for the speed of its tests.
+# Optimises a target in debug builds too, so that the tests of rooms that compute are fast.
 function(fedge_optimised_always target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O2>)
 endfunction()
 
-# Optimises what waits for sockets and disks (-O1), or for people (-Og), less in a release: that takes two thirds of the
-# time that -O3 takes to compile it, or half.
+# Lowers a target's optimisation level in release builds: -O1 for code that waits for sockets and disks, -Og for code
+# that waits for people. Compared with -O3, it compiles in two thirds (-O1) or half (-Og) of the time.
 function(fedge_little_optimised target level)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:${level}>)
 endfunction()
 
 function(fedge_warnings target)
-  # Two that g++ 12 gives wrongly: restrict on "x" + std::string at -O3, maybe-uninitialized on
+  # g++ 12 gives two false warnings: restrict for "x" + std::string at -O3, and maybe-uninitialized for
   # moves of a std::variant.
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
                          -Wnon-virtual-dtor -Wold-style-cast
                          $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
                          $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
-                         # A type of an unnamed namespace in a class of a source: a batch is all in one unit.
+                         # Classes of a source may use types of its unnamed namespace: a batch is one unit.
                          $<$<AND:$<BOOL:${FEDGE_UNITY}>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>
-                         # Designated initialisers name what differs from the defaults.
+                         # Designated initialisers name only the fields that differ from their defaults.
                          -Wno-missing-field-initializers)
   if(FEDGE_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)

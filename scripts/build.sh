@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Sourced by test.sh and demo.sh, from the root of the checkout.
-#   fedge_timed_build PRESET [--target NAME...]     builds a preset of CMakePresets.json and says what it cost
-#   fedge_slowest_steps PRESET                      its ten slowest steps
+# Functions to build and to time builds. test.sh and demo.sh source this file from the root of the checkout.
+#   fedge_timed_build PRESET [--target NAME...]     builds a preset of CMakePresets.json and prints the time used
+#   fedge_slowest_steps PRESET                      prints the ten slowest steps of its build
 
-# Sets fedge_used to the seconds of processor time that this shell's children have used so far.
+# Sets fedge_used to the seconds of processor time that children of this shell have used so far.
 _fedge_processor_time() {
   local file
   file=$(mktemp)
@@ -24,5 +24,5 @@ fedge_timed_build() {
 
 fedge_slowest_steps() {
   awk -F '\t' '!/^#/ { printf "  %6.1f  %s\n", ($2 - $1) / 1000, $4 }' "build/$1/.ninja_log" |
-    sort -rn | sed -n 1,10p  # not head: sort would find its reader gone, and pipefail call that a failure
+    sort -rn | sed -n 1,10p  # not head: it would end sort with SIGPIPE, a failure under pipefail
 }

@@ -42,8 +42,8 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# Fetches, checks and unpacks beside the destination, so that the last step is a rename: the data are there
-# whole or not at all.
+# Fetches, checks and unpacks in a temporary directory beside the destination, then renames it. The destination
+# therefore holds either all of the data or nothing.
 install_stdlib() {
   local directory=$1
   if [ -d "$directory/sotu/data" ] && [ -d "$directory/moby-dick/data" ]; then

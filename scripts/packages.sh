@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# Sourced by demo.sh, test.sh and scripts/data.sh: installs apt packages, as packages.txt names them.
-#   fedge_install_packages SECTION...      e.g. build test
-#   fedge_install PACKAGE...               e.g. wordnet-base
-# They do nothing, and need neither network nor root, when all are installed.
+# Functions to install apt packages. demo.sh, test.sh and scripts/data.sh source this file.
+#   fedge_install_packages SECTION...      installs sections of packages.txt, e.g. build test
+#   fedge_install PACKAGE...               installs packages by name, e.g. wordnet-base
+# If all packages are installed, they do nothing and need neither network nor root.
 
 _fedge_root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 
-# The package names of the given sections of packages.txt, one a line.
+# Prints the package names of the given sections of packages.txt, one on each line.
 fedge_packages() {
   local section
   for section in "$@"; do
@@ -21,7 +21,7 @@ fedge_packages() {
   done
 }
 
-# Those of the given packages that are not installed, one a line.
+# Prints the given packages that are not installed, one on each line.
 fedge_missing_packages() {
   local package
   for package in "$@"; do
@@ -60,7 +60,7 @@ fedge_install() {
   local options=(-q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
   local log
   log=$(mktemp)
-  # Package lists may be absent (fresh machine) or fetched before: only the installation has to succeed.
+  # Updating the package lists may fail if they were fetched before; only the installation must succeed.
   if { "${as_root[@]}" apt-get "${options[@]}" update || true; } </dev/null >"$log" 2>&1 &&
     "${as_root[@]}" apt-get "${options[@]}" --no-install-recommends install "${missing[@]}" </dev/null >>"$log" 2>&1; then
     rm -f -- "$log"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What idle.sh, rounds.sh and flood.sh have in common: a release coordinator in a directory of its own. Sourced.
+# Starts a release coordinator in a temporary directory. idle.sh, rounds.sh and flood.sh source this file.
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 bin=${BIN:-$root/build/release/bin}
 work=$(mktemp -d -p "${WORK:-/tmp}")
@@ -10,7 +10,7 @@ clean_up() {
 }
 trap clean_up EXIT
 
-run_file() { # NAME ROUNDS CLIENTS MODEL: one that waits for so many clients
+run_file() { # NAME ROUNDS CLIENTS MODEL: writes a run file; the run waits for CLIENTS clients
   cat > "$work/run.toml" <<TOML
 [run]
 name = "$1"
@@ -31,7 +31,7 @@ kind = "fedavg"
 TOML
 }
 
-start() { # ADDRESS [OPTION...]: sets pid; the address it listens on is in $work/ready
+start() { # ADDRESS [OPTION...]: starts the coordinator and sets pid; writes its address to $work/ready
   : > "$work/ready"
   "$bin/fedge-coordinator" --data-dir "$work/coordinator" --listen "$@" --run "$work/run.toml" \
     --out "$work/out" --log-level "${LOG_LEVEL:-warning}" --ready-fd 3 3> "$work/ready" >> "$work/log" 2>&1 &

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What an update of 1 MB costs one coordinator, TLS and durability on: starts a release coordinator and swarm_rounds.
+# Measures what an update of 1 MB costs one coordinator, with TLS and durable writes, with swarm_rounds.
 #   bench/daemons/rounds.sh [CLIENTS] [ROUNDS]      default: 1000 clients, 4 rounds
 #   bench/daemons/rounds.sh CLIENTS restart         kills the coordinator in the second round and starts it again
 # Needs a built release with -DFEDGE_BUILD_BENCH=ON; two processes of CLIENTS + 100 file descriptors, and room for
@@ -13,7 +13,7 @@ restart=
 if [ "$rounds" = restart ]; then restart=restart && rounds=3; fi
 
 "$bin/swarm_clients" enrol "$work/coordinator" "$clients"
-# 262,360 parameters; evaluated after the last round alone.
+# 262,360 parameters; evaluated only after the last round.
 run_file rounds $((rounds + 1)) "$clients" 'kind = "mlp"
 hidden = [330]'
 start 127.0.0.1:0 --threads 1

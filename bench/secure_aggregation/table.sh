@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The table of README.md beside this: what a secure sum costs, as Markdown.
+# Prints the table of README.md in this folder, as Markdown: the cost of a secure sum.
 #   bench/secure_aggregation/table.sh [PARAMETERS [CLIENTS...]]    by default 100000 100 500 1000
-# Needs a quiet machine and a built release with the benchmarks (BIN names another directory of programs);
-# 15 minutes, with 1,000,000 parameters an hour.
+# Needs an idle machine and a built release with the benchmarks (BIN names another directory of programs).
+# Takes 15 minutes, or an hour with 1,000,000 parameters.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 bin=${BIN:-$root/build/release/bin}
@@ -14,8 +14,8 @@ echo "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 for clients in "$@"; do
   for dropout in 0 0.1 0.3; do
     for graph in complete sparse curious; do
-      # Of its columns: clients, dropout, degree and threshold, a client's seconds, kB up and down, the
-      # coordinator's seconds in all, of unmasking, masks, MB.
+      # Selects these columns: clients, dropout, degree and threshold, a client's seconds, kB up, kB down, the
+      # coordinator's seconds in total and for unmasking, masks, MB.
       "$bin/bench_secure_costs" "$clients" "$parameters" "$dropout" "$graph" |
         awk -F ' *[|] *' -v graph="$graph" '{ gsub(" / ", "/", $5);
           printf "| %s | %s | %s %s | %s | %s | %s | %s | %s | %s | %s |\n",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A transformer's training step against the same in PyTorch, both on one thread, taking turns: all weights,
-# then adapters of rank 8 alone.
+# Compares a transformer's training step with PyTorch's, both on one thread, in alternation. First it trains all
+# weights, then only adapters of rank 8.
 #   bench/training/language.sh [BENCH_LANGUAGE]     default: build/release/bin/bench_language
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fedge's local training against a PyTorch loop on the same batches, taking turns round by round.
+# Compares Fedge's local training with a PyTorch loop on the same batches; the two alternate round by round.
 #   bench/training/run.sh [--quick] [BENCH_TRAINING]     default: build/release/bin/bench_training
-# --quick runs a few rounds of each instead of enough to compare learning curves.
+# --quick runs only a few rounds of each, too few to compare learning curves.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 quick=
@@ -26,7 +26,7 @@ if ! /usr/bin/python3 -c 'import numpy, torch' 2>/dev/null; then
   exit 0
 fi
 
-# OpenBLAS's kernels for the yardstick: whichever train the MLP fastest here.
+# Chooses the OpenBLAS kernels for PyTorch that train the MLP fastest on this machine.
 cores="Zen Haswell"
 if grep -q -w avx512f /proc/cpuinfo; then
   cores="$cores SkylakeX"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds one fuzz target with clang (preset `fuzz`) and runs it; see README.md beside this.
+# Builds one fuzz target with clang (preset `fuzz`) and runs it; see README.md in this folder.
 set -euo pipefail
 
 if [ $# -ne 2 ]; then
@@ -17,7 +17,7 @@ fi
 
 cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz --target "fuzz_$target"
-# What is found on the way stays in the build folder; an input that breaks the target is written to found/.
+# New corpus inputs stay in the build folder. An input that breaks the target is written to build/fuzz/found/.
 grown=build/fuzz/corpus/$target
 mkdir -p "$grown" build/fuzz/found
 options=(-max_total_time="$seconds" -max_len=4096 -timeout=10 -malloc_limit_mb=16 -rss_limit_mb=1024

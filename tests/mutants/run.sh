@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Breaks the programs on purpose, one small way at a time, and requires the tests to notice; see README.md
-# beside this.
+# Mutation tests: makes one small breaking change at a time and requires the tests to fail. See README.md in
+# this folder.
 set -euo pipefail
 
 usage() {
@@ -16,7 +16,7 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 readonly tree=build/mutants/tree
 readonly log=build/mutants/log
 
-# The list, read into tables: of each mutant what it breaks, where and how, and which tests must see it.
+# Tables of the mutants, filled by the lists: what each breaks, the file, the old and new code, and its tests.
 declare -a names=()
 declare -A claims files olds news tests programs
 mutant() {
@@ -30,7 +30,7 @@ mutant() {
 file() { files[$current]=$1; }
 old() { olds[$current]=$1; }
 new() { news[$current]=$1; }
-caught_by() { # PROGRAM PART: of that test program, the tests with this regular expression in their names
+caught_by() { # PROGRAM PART: the tests of this program whose names match the regular expression PART
   programs[$current]+="$1 "
   tests[$current]+="^$1: *.*($2)"$'\n'
 }
@@ -39,9 +39,9 @@ for list in tests/mutants/lists/*.sh; do
   . "$list"
 done
 
-# A text's place may move, but it must be there, and once: a mutant that changes nothing, or something else
-# than was meant, proves nothing.
-mutated() { # NAME TREE: the file's new text, and an x so that line ends stay
+# Fails unless the old code occurs exactly once in its file: otherwise the mutant would change nothing, or the
+# wrong place.
+mutated() { # NAME TREE: prints the changed file, and an x that preserves trailing line ends
   local text before after
   text=$(cat "$2/${files[$1]}" && echo x)
   before=${text%%"${olds[$1]}"*}
@@ -56,7 +56,7 @@ build() { # PROGRAM...
     { tail -n 40 "$log/build" >&2 && fail "it does not build"; }
 }
 
-# The tests that these mutants name, by their numbers; each word of theirs must find some.
+# Prints the CTest numbers of the tests that these mutants name; fails if a name matches no test.
 numbers_of() { # NAME...
   local name wanted found
   for name in "$@"; do
@@ -68,7 +68,7 @@ numbers_of() { # NAME...
   done | sort -n -u
 }
 
-# Fails if one of them does.
+# Runs the tests of these mutants; fails if a test fails.
 run_tests() { # NAME...
   local numbers
   numbers=$(numbers_of "$@" | tr '\n' ',') || exit 2
@@ -99,7 +99,7 @@ for argument in "$@"; do
 done
 [ ${#chosen[@]} -gt 0 ] || chosen=("${names[@]}")
 
-# The checkout as it is, changes of tracked files included; what was built before is kept.
+# Copies the tracked files, including uncommitted changes; keeps the previous build.
 mkdir -p "$tree" "$log"
 find "$tree" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
 git ls-files -z | tar --create --null --files-from=- | tar --extract --touch --directory="$tree"
@@ -107,7 +107,7 @@ git ls-files -z | tar --create --null --files-from=- | tar --extract --touch --d
   { tail -n 40 "$log/configure" >&2 && fail "it cannot be configured"; }
 for name in "${chosen[@]}"; do mutated "$name" "$tree" >/dev/null; done
 
-# Tests that fail, or are skipped, without a mutant would say nothing about one.
+# Runs the tests without a mutant first: a test that fails or is skipped then cannot detect a mutant.
 needed=
 for name in "${chosen[@]}"; do needed+="${programs[$name]}"; done
 read -r -a targets <<<"$(tr ' ' '\n' <<<"$needed" | sort -u | tr '\n' ' ')"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Who is let in (A1).
+# Mutants of admission (A1).
 
 mutant skip-authentication-return 'A1: a client that is refused is let in all the same'
 file server/coordinator/gatekeeper.cc

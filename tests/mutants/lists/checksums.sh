@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Checksums (N2, R3).
+# Mutants of checksums (N2, R3).
 
 mutant skip-chunk-hash 'N2: a chunk is taken for what it should be without a look at its hash'
 file protocol/chunks/receiver.cc

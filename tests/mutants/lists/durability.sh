@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Fsync, and what is said before it (N1, N2, R3).
+# Mutants of durability: fsync, and messages sent before it (N1, N2, R3).
 
 mutant skip-fsync-file 'N2: a file takes its place before its bytes are on the disk'
 file core/platform/files.cc

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Twice (N4).
+# Mutants of exactly-once aggregation: duplicate and late updates (N4).
 
 mutant skip-duplicate-check 'N4: an update offered twice counts twice'
 file server/engine/round_engine.cc

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What a member of a secure sum insists on, and what a sum must be.
+# Mutants of secure aggregation: checks by the members, and the result.
 
 mutant secure-believes-keys 'a member masks with keys that nobody has signed'
 file privacy/secure_aggregation/client_checks.cc
@@ -317,7 +317,7 @@ old '  if (epsilon <= *side.require_noise) return {};'
 new '  if (epsilon > 0) return {};'
 caught_by unit_client 'prepared run: a client that wants noise'
 
-# What differential privacy rests on.
+# Mutants of differential privacy.
 
 mutant privacy-no-clipping 'updates are folded as they are'
 file run/privacy/private_sum.cc

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Secrets (A4).
+# Mutants of the handling of secrets (A4).
 
 mutant log-a-token 'A4: a join token is written to the coordinator'\''s log'
 file server/coordinator/gatekeeper.cc

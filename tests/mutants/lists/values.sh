@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Values (R2).
+# Mutants of the checks of values and of other untrusted input (R2, R3, A6).
 
 mutant skip-finite-check 'R2: an update with a value that is no number is folded'
 file aggregation/value_check.cc
