@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the short figures of bench/figures.tsv again, and says which are off by more than a third.
 
-check.py [--bin DIR] [--figures FILE]    ends with 1 if one is off, or is not printed any more
+check.py [--bin DIR] [--figures FILE]    ends with 1 if a figure is off or no program prints it
 """
 
 import argparse
@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-OFF = 4 / 3  # or its inverse
+OFF = 4 / 3  # largest ratio allowed in either direction
 
 
 def read_figures(path):

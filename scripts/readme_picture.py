@@ -44,7 +44,7 @@ text { font: 14px ui-monospace, "SFMono-Regular", Menlo, Consolas, "DejaVu Sans 
 
 
 def run_in_terminal(programs, directory):
-    """What the program writes to a terminal."""
+    """Returns what the program writes to a terminal."""
     (directory / "examples").mkdir()
     shutil.copy(ROOT / RUN_FILE, directory / RUN_FILE)
     master, slave = pty.openpty()
@@ -57,7 +57,7 @@ def run_in_terminal(programs, directory):
         while True:
             try:
                 part = os.read(master, 65536)
-            except OSError:  # a terminal that its last program has closed
+            except OSError:  # the last program has closed the terminal
                 part = b""
             if not part:
                 break
@@ -70,7 +70,7 @@ def run_in_terminal(programs, directory):
 
 
 def screen(text):
-    """The lines that remain on the screen: what a carriage return and "erase line" remove is gone."""
+    """Returns the lines that remain on the screen, without text that a carriage return and "erase line" remove."""
     lines = [re.sub(r".*\r\x1b\[K", "", line).rstrip("\r") for line in text.split("\n")]
     while lines and not lines[-1]:
         lines.pop()
@@ -84,7 +84,7 @@ def draw_line(line, top, css):
     if not stripped:
         return ""
     left = MARGIN + CHARACTER * (len(line) - len(stripped))
-    # With a length, columns stay below each other in any monospaced font.
+    # textLength keeps columns aligned in every monospaced font.
     return (f'<text x="{left:.1f}" y="{top}" textLength="{CHARACTER * len(stripped):.1f}" lengthAdjust="spacingAndGlyphs" '
             f'xml:space="preserve"{css}>{html.escape(stripped)}</text>\n')
 
@@ -121,7 +121,7 @@ def accuracy_figure(report):
 
 
 def pictures(programs):
-    """The name and text of each picture."""
+    """Returns the name and SVG text of each picture."""
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
         lines = screen(run_in_terminal(programs, directory))

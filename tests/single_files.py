@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 """Compiles each source by itself, without generating code.
 
-The default build compiles several sources as one unit (cmake/room.cmake), so a source could come to need an include or a
-name of the source before it. This finds such a source. It needs what test.sh installs.
+The default build compiles several sources as one unit (cmake/room.cmake), so a source may depend on an include or a
+name of the source before it. This program finds such sources. It needs the packages that test.sh installs.
 
     tests/single_files.py             every source
-    tests/single_files.py --since REV the sources of every folder of the first level that changed since a revision;
-                                      every source if a header of core/ did
+    tests/single_files.py --since REV the sources of every top-level folder that changed since a revision;
+                                      every source if a header of core/ changed
 """
 import argparse
 import concurrent.futures
@@ -19,11 +19,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "single"
-GENERATED = ["fedge_proto", "fedge_journal", "fedge_directory_proto"]  # the libraries of generated headers
+GENERATED = ["fedge_proto", "fedge_journal", "fedge_directory_proto"]  # the libraries that generate headers
 
 
 def commands():
-    """Of each source of the project, its compile command without unity builds, as the compilation database has it."""
+    """Returns, for each source of the project, its entry in the compilation database without unity builds."""
     subprocess.run(["cmake", "--preset", "dev", "-B", BUILD, "-DFEDGE_UNITY=OFF"], cwd=ROOT, check=True,
                    stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", BUILD, "--target", *GENERATED], check=True, stdout=subprocess.DEVNULL)
@@ -32,7 +32,7 @@ def commands():
 
 
 def changed_folders(revision):
-    """Of the first level; None if a header of core/ is among the changes."""
+    """Returns the top-level folders that changed; None if a header of core/ changed."""
     names = subprocess.run(["git", "diff", "--name-only", revision], cwd=ROOT, check=True, capture_output=True,
                            text=True).stdout.split("\n")
     if any(name.startswith("core/") and name.endswith(".h") for name in names):
@@ -41,7 +41,7 @@ def changed_folders(revision):
 
 
 def check(entry):
-    """What the compiler says of a source that does not compile; nothing of one that does."""
+    """Returns the compiler's errors for a source; an empty string if it compiles."""
     words = shlex.split(entry["command"])
     at = words.index("-o")
     del words[at:at + 2]

@@ -1,11 +1,12 @@
-"""The robust rules of bench_robust in NumPy, on the same shape: seconds, best of some turns.
+"""Times the robust rules of bench_robust in NumPy, on the same shape. Prints the best of several
+repetitions, in seconds.
 
     robust_numpy.py [updates] [parameters] [turns]
 
-Median and trimmed mean are the one-liners everybody writes. Krum measures the distances of each pair with
-np.linalg.norm; "Gram" is Krum's distances from one matrix product instead, which is faster and loses the
-distances of near updates to cancellation. Bulyan is Krum's distances, its selection in Python, and
-the second phase in whole-array operations.
+Median and trimmed mean are the usual one-line expressions. Krum computes the distance of each pair with
+np.linalg.norm. "Gram" computes the distances with one matrix product; this is faster, but cancellation
+makes the distances of similar updates inexact. Bulyan uses the same distances, selects in a Python loop,
+and does its second phase with whole-array operations.
 """
 import sys
 import time

@@ -3,11 +3,11 @@
 
     bench/experiments/run.py fedplt --programs build/release/bin --out /tmp/fedplt [--seeds 3] [--quick]
 
-Every row of an experiment is a run file with some settings changed, run by fedge-sim once for each seed.
-Where it begins with a "base", that is pre-trained first. Where a setting is "tuned", each row takes the value that
-its first seed does best with.
-Runs that are there already (same settings, finished) are not repeated, so that an interrupted experiment
-can be taken up again. Standard library alone.
+Each row of an experiment is a run file with some settings changed; fedge-sim runs it once for each seed.
+If the experiment has a "base", that model is pre-trained first. If a setting is "tuned", each row uses the
+value with the best result on its first seed.
+Finished runs with the same settings are not repeated, so that an interrupted experiment can be continued.
+Uses only the standard library.
 """
 import argparse
 import concurrent.futures
@@ -22,13 +22,13 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 
 
 def load(name):
-    """The experiment's description: experiments/NAME.json."""
+    """Reads an experiment's description, NAME.json."""
     with open(os.path.join(HERE, name + ".json"), encoding="utf-8") as file:
         return json.load(file)
 
 
 def prepare(options, experiment):
-    """Trains what the runs begin with, if that is not there yet, and names it in their settings."""
+    """Pre-trains the base model of the runs, unless it exists, and sets it in their settings."""
     base = experiment.get("base")
     if not base:
         return
@@ -47,8 +47,8 @@ def prepare(options, experiment):
 
 
 def run(options, experiment, parts, seed):
-    """One run's metrics, a list of one dictionary a round. `parts` are what a cell is made of: its row, and
-    in a grid its table and column, and a value that is tried for it."""
+    """Returns one run's metrics: a list with a dictionary for each round. `parts` define the cell's settings: its
+    row, in a grid its table and column, and the value of a tuned setting."""
     settings = dict(experiment["settings"])
     for part in parts:
         settings.update(part["settings"])
@@ -70,7 +70,7 @@ def run(options, experiment, parts, seed):
         for key, value in settings.items():
             command += ["--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        # A run whose model diverges exits with 1 as well; its metrics are a result of the experiment.
+        # A run whose model diverges also exits with 1; its metrics are valid results of the experiment.
         if done.returncode != 0 and not os.path.exists(model):
             sys.exit(f"{name}, seed {seed}: {done.stderr.strip() or done.stdout[-2000:]}")
         with open(stamp, "w", encoding="utf-8") as file:
@@ -80,12 +80,12 @@ def run(options, experiment, parts, seed):
 
 
 def final(rounds, key="test_accuracy"):
-    """The mean over the last three evaluated rounds: one round alone swings by points under label skew."""
+    """Returns the mean of the last three evaluated rounds. Under label skew, single rounds differ by several points."""
     return statistics.fmean([r[key] for r in rounds if r.get(key) is not None][-3:])
 
 
 def settled(rounds, key="test_accuracy"):
-    """The mean over the last ten rounds that have the figure: who is there changes from round to round."""
+    """Returns the mean of the last ten rounds with this metric, because the available clients change each round."""
     return statistics.fmean([r[key] for r in rounds if r.get(key) is not None][-10:])
 
 
@@ -98,13 +98,13 @@ def downloaded(rounds):
 
 
 def at_rank(rounds, rank, key):
-    """As final(), of the model with so many of its adapters' ranks; None if the run has not so many."""
+    """Like final(), for the model truncated to this rank of its adapters. None if the run has no such rank."""
     found = [x[key] for r in rounds for x in r.get("ranks", []) if x["rank"] == rank]
     return statistics.fmean(found[-3:]) if found else None
 
 
 def accuracy_at(rounds, budget):
-    """The best accuracy seen before the clients had uploaded so many megabytes."""
+    """Returns the best accuracy before the clients' uploads exceeded `budget` megabytes."""
     sent, best = 0.0, None
     for r in rounds:
         sent += r["bytes_up"] / 1e6
@@ -116,7 +116,7 @@ def accuracy_at(rounds, budget):
 
 
 def until(rounds, accuracy):
-    """The rounds up to the first that is so accurate; none if none is."""
+    """Returns the rounds up to the first that reaches this accuracy; empty if none does."""
     for i, r in enumerate(rounds):
         if r.get("test_accuracy") is not None and r["test_accuracy"] >= accuracy:
             return rounds[: i + 1]
@@ -181,7 +181,7 @@ COLUMNS = {
 
 
 def column(name):
-    """A column's title and what it shows; "accuracy@4" and "bits@4" are figures of the model's first 4 ranks."""
+    """Returns a column's title and function. "accuracy@4" and "bits@4" are for the model's first 4 ranks."""
     key, _, rank = name.partition("@")
     if not rank:
         return COLUMNS[name]
@@ -195,13 +195,13 @@ def print_row(cells):
 
 
 def runs_of(options, experiment, parts):
-    """One cell's runs, a seed each, so many at a time."""
+    """Returns the runs of one cell, one for each seed; runs options.jobs at a time."""
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         return list(pool.map(lambda seed: run(options, experiment, parts, seed), range(1, options.seeds + 1)))
 
 
 def tune(options, experiment, parts):
-    """The value of the tuned setting that does best on the first seed, as a part of the cell."""
+    """Returns the value of the tuned setting that is best on the first seed, as a part of the cell."""
     tuned = experiment["tuned"]
     figures = {}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
@@ -214,7 +214,7 @@ def tune(options, experiment, parts):
 
 
 def print_lists(options, experiment):
-    """A row for each run, a column for each figure; in each table, if there are several."""
+    """Prints tables with a row for each run and a column for each metric."""
     columns = experiment["columns"]
     for table in experiment.get("tables", [None]):
         if table:
@@ -231,7 +231,7 @@ def print_lists(options, experiment):
 
 
 def print_grid(options, experiment):
-    """For each table, a row and a column for each setting, one figure in each cell."""
+    """Prints tables with a row and a column for each setting, and one metric in each cell."""
     title, figure = column(experiment["cell"])
     for table in experiment["tables"]:
         print(f"\n{table['name']}: {title}\n")

@@ -52,7 +52,7 @@ REGIMES = [
     ("churn-300", "Churn, sessions of 300 rounds", ["--session-rounds", "300"]),
     ("churn-100", "Churn, sessions of 100 rounds", ["--session-rounds", "100"]),
 ]
-# Not in the paper, and shorter.
+# Additional regimes, which are not in the paper and run for at most 30 rounds.
 RUSH = [
     ("rush-cold", "All join within 4 rounds, lookups at once", ["--join-rounds", "4", "--warm-up", "0"]),
     ("rush-warm", "All join within 4 rounds, after 12 rounds of warm-up", ["--join-rounds", "4"]),

@@ -28,8 +28,8 @@ STRATEGIES = {
     "fedplt": '[strategy]\nkind = "fedplt"\nplanner = { shares = [0.5, 1.0] }\n',
 }
 WITHOUT, WITH, EVERYBODYS = "without its update", "with its update", "everybody's"
-# What a log says when a stage is there, and with which models the client's sum may leave it if it dies then. Until it has
-# consented its update may be on its way.
+# For each stage: the log line that shows it, and which models are right if the client is killed there. Before the
+# client has consented, its update may still be in transit, so both models are right.
 STAGES = {
     "keys": ('secure.message_sent message="secure_keys"', [WITHOUT]),
     "shares": ('secure.message_sent message="secure_shares"', [WITHOUT]),
@@ -41,7 +41,7 @@ STAGES = {
 
 
 class Federation:
-    """One run, whose last client may be killed."""
+    """One run of real processes; its last client may be killed."""
 
     def __init__(self, work, options, strategy, secure):
         self.work, self.options = work, options
@@ -76,7 +76,7 @@ class Federation:
         for i in range(self.options.clients):
             state = os.path.join(self.work, f"client-{i}")
             os.mkdir(state, 0o700)
-            # One after the other: each has the number of its turn, and the last one is killed.
+            # Clients join one after the other, so that client i gets number i; the last one is killed.
             subprocess.run([os.path.join(BIN, "fedge-client"), "join", token, "--state-dir", state], check=True,
                            stdout=subprocess.DEVNULL)
             clients.append(subprocess.Popen(
@@ -98,7 +98,7 @@ class Federation:
         with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as file:
             rounds = [json.loads(line) for line in file]
         tracks = [[track["model_hash"] for track in r.get("tracks", [])] or [r["model_hash"]] for r in rounds]
-        return list(zip(*tracks))  # of each track its models, round by round
+        return list(zip(*tracks))  # for each track, its models by round
 
     @staticmethod
     def drain(log):
@@ -113,7 +113,7 @@ class Federation:
 
 
 def models(options, strategy, secure, **how):
-    """Of each track its models; and what the client's log says last in round 2."""
+    """Returns each track's models, and the client's last log message of round 2 about secure sums."""
     with tempfile.TemporaryDirectory() as work:
         federation = Federation(work, options, strategy, secure)
         tracks = federation.run(**how)

@@ -29,7 +29,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def hidden_for(megabytes):
-    """Units of each of two hidden layers of 784-h-h-10 with about so many megabytes (2^20) of parameters."""
+    """Returns the width h for which the network 784-h-h-10 has about `megabytes` * 2^20 bytes of parameters."""
     h = 1
     while 4 * (h * h + 796 * h + 10) < megabytes << 20:
         h += 1

@@ -23,7 +23,7 @@ PARTITIONS = {
     "Dirichlet(0.1)": [],
     "IID": ['data.partition={kind="iid",clients=50,samples_per_client=240}'],
 }
-# Of each, what it is called and how it is asked for.
+# Title and command-line options of each variant.
 GOSSIP = {
     "drawn": ("gossip, neighbours drawn for each round", []),
     "fixed": ("gossip, neighbours that stay", ["--topology", "fixed"]),
@@ -44,7 +44,7 @@ def fedge_sim(options, *arguments, settings):
 
 
 def fedavg(options, settings):
-    """The metrics of a run, a dictionary for each round."""
+    """Runs FedAvg and returns its metrics, a dictionary for each round."""
     with tempfile.TemporaryDirectory() as out:
         fedge_sim(options, "run", RUN_FILE, "--threads", str(options.jobs), "--out", out, settings=settings)
         with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as lines:

@@ -101,7 +101,7 @@ class Daemons:
     def count(self, what):
         return sum(what in line for _, _, line in self.events)
 
-    # When a tenth of what the clients are to hold has come to them.
+    # Kills clients when a tenth of the round's transfers of updates to clients are complete.
     def kill_some(self):
         begun = self.options.clients * self.options.clients // 10
         with self.changed:

@@ -55,7 +55,7 @@ class Bench:
             print("| " + " | ".join(row) + " |")
         print(flush=True)
 
-    # ASR: the best observer's, and in brackets the mean of all.
+    # Returns the attack success rate of the best observer and, in brackets, the mean of all observers.
     def rates(self, result, attacks=ATTACKS):
         figures = result["figures"]
         return [cell(figures.get(f"asr_{name}_max_percent")) + " (" + cell(figures.get(f"asr_{name}_mean_percent")) +
@@ -88,7 +88,8 @@ def times(bench):
                          "with spraying, %"], rows)
 
 
-# Updates in 16 bits on lines of 7 to 10 Gbit/s: parameters, gigabytes, K, and chunks of GB / K a slot, rounded.
+# Updates with 16-bit values on links of 7 to 10 Gbit/s: parameters, gigabytes, K (chunks of an update), and the
+# rounded number of chunks that a link transfers in a slot, least and most.
 MODELS = (("7B", 14, 206, 13, 18), ("14B", 28, 206, 6, 9), ("32B", 64, 412, 6, 8), ("70B", 140, 824, 5, 7))
 
 

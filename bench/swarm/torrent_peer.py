@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""One libtorrent peer: the yardstick of dissemination.py, which starts one process for each.
+"""One libtorrent peer. dissemination.py starts a process for each and compares Fedge with them.
 
   torrent_peer.py seed|leech TORRENT DIRECTORY PORT OTHERS UPLOAD_MBIT SUPER
-Prints "seconds uploaded-bytes" once it has everything (a seed: when standard input ends), from its first line of
-standard input, which says that all are there. Rate limits are made to hold on loopback too, where libtorrent exempts
-them, and several peers of one address are allowed.
+
+The first line on standard input starts the transfer. A leech prints "seconds uploaded-bytes" since then when it has
+all data; every peer prints it again when standard input ends. Rate limits also apply on loopback, which libtorrent
+exempts by default, and several peers may have the same address.
 """
 import select
 import sys

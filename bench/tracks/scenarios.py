@@ -4,9 +4,9 @@
     bench/tracks/scenarios.py loads [--programs build/release/bin]
     bench/tracks/scenarios.py times [--programs build/release/bin]
 
-loads: trainings a round in the paper's scenarios, as `fedge tracks resolve` counts them, beside what they were
-if every client had a track of its own. times: three rounds of fedge-sim with a ring of disagreements, beside
-the same run without. Standard library alone.
+loads: trainings in a round of the paper's scenarios, as `fedge tracks resolve` counts them, compared with one
+track for each client. times: three rounds of fedge-sim with a ring of disagreements, compared with the same run
+without disagreements. Uses only the standard library.
 """
 import argparse
 import json
@@ -26,15 +26,15 @@ def inbound(clients, against, until=None):
 
 
 def ring(n, k=1):
-    """Each client excludes the k after it."""
+    """Returns disagreements in which each of n clients excludes the next k, in a ring."""
     return [inbound([c], [(c + i) % n for i in range(1, k + 1)]) for c in range(n)]
 
 
 SIX = [([0], [1, 2]), ([1], [3, 4]), ([2], [5]), ([3], [0]), ([4], [2]), ([5], [1])]
-# SIX, but that some end after round 2 and others after round 4.
+# The disagreements of SIX, but some end after round 2 and others after round 4.
 ENDING = [inbound([0], [1]), inbound([0], [2], 2), inbound([1], [3], 2), inbound([1], [4], 4), inbound([2], [5], 4),
           inbound([3], [0]), inbound([4], [2], 4), inbound([5], [1])]
-# Name, clients, round, disagreements.
+# Each scenario: name, number of clients, round, disagreements.
 SCENARIOS = [
     ("S1: one inbound", 6, 1, [inbound([0], [1])]),
     ("S2: one of each kind", 6, 1, [
@@ -63,7 +63,7 @@ def names(clients):
 
 
 def disagreement_toml(each):
-    """As one inline table."""
+    """Returns the disagreement as a TOML inline table."""
     text = f'{{ kind = "{each["kind"]}", clients = {names(each["clients"])}'
     if each["against"]:
         text += f', against = {names(each["against"])}'
@@ -73,7 +73,7 @@ def disagreement_toml(each):
 
 
 def exclusions(disagreements, now):
-    """Who must not influence whom, and who has withdrawn, by the definition."""
+    """Returns, by definition, whom each client excludes, and the clients that have withdrawn."""
     excluded, withdrawn = {}, set()
     for each in disagreements:
         if each.get("until") and now > each["until"]:
@@ -90,14 +90,14 @@ def exclusions(disagreements, now):
 
 
 def load_without_reuse(clients, disagreements, now):
-    """Sum over the clients c that take part of |V \\ F \\ E(c)|."""
+    """Returns the sum of |V \\ F \\ E(c)| over the clients c that take part."""
     excluded, withdrawn = exclusions(disagreements, now)
     present = set(range(clients)) - withdrawn
     return sum(len(present - excluded.get(c, set())) for c in present)
 
 
 def resolve(options, clients, disagreements, now, strict=False):
-    """Tracks and load as the program has them."""
+    """Returns the number of tracks and the load that `fedge tracks resolve` prints."""
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as policy:
         policy.write(f"clients = {clients}\ndisagreement = [\n")
         policy.write("".join("  " + disagreement_toml(each) + ",\n" for each in disagreements) + "]\n")
@@ -125,7 +125,7 @@ def print_loads(options):
 
 
 def simulate(options, n, disagreements, settings):
-    """Three rounds: wall and processor seconds of the program, and the last round's metrics."""
+    """Simulates three rounds; returns wall and processor seconds, and the last round's metrics."""
     assignments = {"run.rounds": 3, "data.partition.clients": n, "sampling.clients_per_round": n, **settings}
     if disagreements:
         assignments["tracks.disagreement"] = "[" + ", ".join(map(disagreement_toml, disagreements)) + "]"
@@ -171,7 +171,7 @@ def print_times(options):
     settings = {"sampling.clients_per_round": 6}
     for name, disagreements in (("ring of 10", ring(10)), ("no disagreement", [])):
         last = simulate(options, 60, disagreements, settings)[2]
-        # After one round Jain's index is the share of clients that had a part in it.
+        # After one round, Jain's index is the fraction of clients that took part in it.
         first = [simulate(options, 60, disagreements, {**settings, "run.rounds": 1, "run.seed": seed})[2]
                  for seed in (1, 2, 3)]
         trained = ", ".join(str(round(60 * each["participation_jain"])) for each in first)

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""The training step of bench_language in PyTorch, one thread: torch_language.py RANK STEPS.
+"""Times the training step of bench_language in PyTorch, on one thread: torch_language.py RANK STEPS.
 
 The same network (6 layers, width 192, 6 heads, 4 x MLP, GELU by tanh, tied head, vocabulary 96), batch 16,
-context 128, torch.optim.AdamW; with RANK above 0 only adapters of that rank on every linear layer are
+context 128, torch.optim.AdamW. If RANK is above 0, only adapters of that rank on every linear layer are
 trained. Queries, keys and values are one matrix, and so are their adapters' first factors. Prints the median
-step in milliseconds and tokens a second.
+time of a step in milliseconds, and tokens per second.
 """
 import math
 import statistics

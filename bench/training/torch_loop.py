@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""The workload of bench_training in PyTorch (Debian: python3-torch), taking turns with it.
+"""Runs the workload of bench_training in PyTorch (Debian: python3-torch), in alternation with bench_training.
 
     torch_loop.py BENCH_TRAINING --model mlp --batch 10 --rounds 100 --evaluate 10,50,100
     torch_loop.py BENCH_TRAINING --model mlp --rounds 5 --alone      PyTorch only
 
-Per client a plain loop: take the global parameters, train one epoch of mini-batches with autograd and
-plain SGD, hand the result in. Two processes of one thread each share the clients of a round through a
-counter; each sums its clients and the parent averages. Batches and initial weights come from
-bench_training's export, so that both train the same. The loop is lean on purpose: parameters are views
-of one vector, no nn.Module, no optimizer object, no data loader, images already normalised.
+For each client, a loop copies the global parameters and trains one epoch of mini-batches with autograd and
+plain SGD. Two processes with one thread each divide the clients of a round with a shared counter. Each
+process sums the results of its clients, and the parent averages. Batches and initial weights come from
+bench_training's export, so that both train the same. To be fast, the loop keeps the parameters as views of
+one vector, normalises images in advance, and uses no nn.Module, optimizer object or data loader.
 """
 import argparse
 import gzip
@@ -49,7 +49,7 @@ def labels(name):
 
 
 class Workload:
-    """What bench/training/workload.h writes."""
+    """The workload that bench_training --export writes (bench/training/workload.h)."""
 
     def __init__(self, path):
         self.words = np.fromfile(path, np.uint32)
@@ -57,7 +57,7 @@ class Workload:
         size, rounds, clients, self.batch = (self.number() for _ in range(4))
         self.initial = self.take(size).view(np.float32).copy()
         for _ in range(self.number()):
-            self.take(self.number())  # the partition: the orders below hold the same samples
+            self.take(self.number())  # skip the partition: the orders below contain the same samples
         self.rounds = [[(self.number(), self.take(self.number())) for _ in range(clients)] for _ in range(rounds)]
 
     def number(self):
@@ -80,7 +80,7 @@ class Network:
             self.shapes += [(outputs, inputs), (outputs,)]
 
     def views(self, flat):
-        """One tensor for each weight and bias, sharing flat's memory."""
+        """Returns one tensor for each weight and bias, which shares the memory of `flat`."""
         tensors = []
         at = 0
         for shape in self.shapes:
@@ -172,7 +172,7 @@ class Torch:
 
 
 class Fedge:
-    """bench_training, obeying commands."""
+    """A bench_training process that is controlled by commands."""
 
     def __init__(self, command):
         self.process = subprocess.Popen(command + ["--commands"], stdin=subprocess.PIPE,
@@ -239,7 +239,7 @@ def main():
     fedge.close()
     print(f"{options.model}, batch {options.batch}, {options.rounds} rounds of {clients} clients, taking turns")
     print(f"  {'':8} {'clients/s':>9} {'best':>9} {'processor us':>14} {'best':>11}   (per client)")
-    # The first round also warms caches and allocators up.
+    # Skip the first round, which warms up caches and allocators.
     for name, rounds in taken.items():
         describe(name, rounds[1:], clients)
     pairs = list(zip(taken["PyTorch"][1:], taken["fedge"][1:]))

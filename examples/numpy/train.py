@@ -1,4 +1,4 @@
-"""A multi-layer perceptron in NumPy, gradient by hand, as a federated client's trainer:
+"""A federated client's trainer with NumPy: a multi-layer perceptron with hand-written gradients. Run it with
 fedge-client run --trainer "train.py DATA.safetensors"."""
 import math
 import pathlib
@@ -15,7 +15,7 @@ def array(tensor):
 
 
 def gradient(w, x, y):
-    """Mean cross-entropy of the batch, and its derivative by each tensor."""
+    """Returns the mean cross-entropy of the batch, and its gradient for each tensor."""
     depth = len(w) // 2
     inputs = [x]
     for i in range(1, depth + 1):

@@ -1,15 +1,15 @@
-"""A trainer program's side of the trainer protocol (docs/reference/trainer-protocol.md): the standard library
-and nothing else, so that it can be copied beside any program.
+"""Implements a trainer program's side of the trainer protocol (docs/reference/trainer-protocol.md). It needs
+only the standard library, so that you can copy this file beside your program.
 
     import fedge_trainer
 
-    fedge = fedge_trainer.connect()      # what the run asks: fedge.training["learning_rate"], fedge.model, ...
+    fedge = fedge_trainer.connect()      # the run's settings: fedge.training["learning_rate"], fedge.model, ...
     fedge.ready(samples=600)
-    for task in fedge.tasks():           # until the client needs the program no more
-        ...                              # train, beginning with task.tensors
+    for task in fedge.tasks():           # ends when the client closes the input
+        ...                              # train, starting from task.tensors
         task.update(tensors, samples=600, steps=30, train_loss=0.7)
 
-While it is in use, print() goes to standard error and from there into the client's log.
+After connect(), print() writes to standard error, which the client copies to its log.
 """
 import json
 import math
@@ -19,19 +19,19 @@ import struct
 import sys
 import time
 
-TYPES = {"F32": ("f", 4), "U8": ("B", 1)}  # of struct and memoryview, bytes each
+TYPES = {"F32": ("f", 4), "U8": ("B", 1)}  # format of struct and memoryview, bytes of a value
 HEARTBEAT_SECONDS = 1
 
 
 class Tensor:
-    """`data` is a bytearray of row-major little-endian values: for numpy.frombuffer and torch.frombuffer."""
+    """A tensor. `data` is a bytearray of row-major little-endian values, for numpy.frombuffer or torch.frombuffer."""
 
     def __init__(self, dtype, shape, data):
         self.dtype, self.shape, self.data = dtype, tuple(shape), data
 
 
 def parse_safetensors(raw):
-    """Tensors by name, in the order of their data."""
+    """Returns the tensors by name, in the order of their data."""
     (length,) = struct.unpack_from("<Q", raw)
     entries = json.loads(bytes(raw[8:8 + length]))
     entries.pop("__metadata__", None)
@@ -50,7 +50,8 @@ def read_safetensors(path):
 
 
 def write_safetensors(tensors):
-    """Bytes of a .safetensors file. `tensors` maps names to PyTorch tensors, NumPy arrays or Tensors, float32."""
+    """Returns the bytes of a .safetensors file. `tensors` maps names to PyTorch tensors, NumPy arrays or Tensors,
+    all of float32."""
     header, pieces, offset = {}, [], 0
     for name, value in tensors.items():
         if hasattr(value, "detach"):  # PyTorch
@@ -71,7 +72,7 @@ def write_safetensors(tensors):
 
 
 class Task:
-    """One round's work: `tensors` (the model by name), `round`, `seed`, `data_share`, `seconds_left`."""
+    """The work of one round: `tensors` (the model by name), `round`, `seed`, `data_share`, `seconds_left`."""
 
     def __init__(self, connection, header, tensors):
         self.connection, self.header, self.tensors = connection, header, tensors
@@ -80,7 +81,7 @@ class Task:
         self.done = False
 
     def parts(self, name):
-        """What of this tensor is to be trained: [begin, end) in its flat values; all of it if that is asked."""
+        """Returns the ranges [begin, end) of this tensor's flat values to train. Without a coverage: all of it."""
         begin = 0
         for other, tensor in self.tensors.items():
             size = math.prod(tensor.shape)
@@ -92,8 +93,8 @@ class Task:
                 if first < begin + size and last > begin]
 
     def should_stop(self):
-        """Whether to end training after the step in hand and answer with what there is. Ask it in every step: it
-        is also the sign of life without which the client takes this program for hanging."""
+        """Returns whether to end training after the current step and send the update. Call it in every step: it also
+        sends the heartbeat, without which the client assumes that this program hangs."""
         return self.connection.stopped(self.number)
 
     def progress(self, fraction, loss=None):
@@ -103,7 +104,7 @@ class Task:
         self.connection.send(header)
 
     def update(self, tensors, samples, steps, train_loss):
-        """The trained model: every tensor that came with the task, of the same shape, float32."""
+        """Sends the trained model: every tensor of the task, with the same shape, as float32."""
         if not math.isfinite(train_loss):
             return self.fail("the training loss is not finite")
         self.done = True
@@ -120,7 +121,7 @@ class Connection:
         self.input = os.dup(0)
         self.output = os.fdopen(os.dup(1), "wb")
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(2, 1)  # whatever prints must not get between the frames
+        os.dup2(2, 1)  # printed text must not mix with the frames
         self.sent = time.monotonic()
         self.stopping = set()
         hello, _ = self.receive() or sys.exit(0)
@@ -136,11 +137,11 @@ class Connection:
         self.send(header)
 
     def tasks(self):
-        """Each task in turn. An exception in the loop's body ends the program: the task has then failed."""
+        """Yields the tasks in turn. An exception in the loop's body ends the program; the task has then failed."""
         while (frame := self.receive()) is not None:
             header, payload = frame
             if header["type"] != "train":
-                continue  # a word about a task that has been answered
+                continue  # a message about a task that was already answered
             task = Task(self, header, parse_safetensors(payload))
             yield task
             if not task.done:
@@ -165,7 +166,7 @@ class Connection:
         self.sent = time.monotonic()
 
     def receive(self):
-        """(header, payload) or None at the end of the input."""
+        """Returns (header, payload), or None at the end of the input."""
         lengths = self.read(12)
         if lengths is None:
             return None

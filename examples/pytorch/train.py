@@ -1,4 +1,5 @@
-"""A PyTorch model as a federated client's trainer: fedge-client run --trainer "train.py DATA.safetensors"."""
+"""A federated client's trainer with PyTorch. Run it with
+fedge-client run --trainer "train.py DATA.safetensors"."""
 import math
 import pathlib
 import sys
@@ -11,7 +12,7 @@ import fedge_trainer  # noqa: E402
 
 
 def build(fedge):
-    """The run's multi-layer perceptron, and its tensors by the names that the run gives them."""
+    """Builds the run's multi-layer perceptron. Returns it, and its tensors by their names in the run."""
     height, width, channels = fedge.data["input"]
     widths = [height * width * channels, *fedge.model["hidden"], fedge.data["classes"]]
     layers = [nn.Linear(inputs, outputs) for inputs, outputs in zip(widths, widths[1:])]

@@ -1,5 +1,5 @@
-"""What `fedge aggregate` refuses: every bad file or option ends with exit code 1, one sentence that names the thing
-at fault, and no output file.
+"""Tests what `fedge aggregate` refuses. Every bad file or option must give exit code 1, one sentence that names the
+cause, and no output file.
 
     aggregate_refusal_test.py FEDGE
 """
@@ -12,7 +12,7 @@ try:
     import numpy as np
 except ImportError:
     print("skipped: NumPy not found (package python3-numpy)")
-    sys.exit(77)  # "skipped", to CTest
+    sys.exit(77)  # CTest counts this exit code as skipped
 
 sys.dont_write_bytecode = True
 import safetensors_file
@@ -26,7 +26,7 @@ FILES = 7
 
 
 def honest_round(directory, random):
-    """Seven plain updates in files."""
+    """Writes seven plain updates to files."""
     size = sum(int(np.prod(shape)) for shape in SHAPES.values())
     x = random.normal(0, 0.02, (FILES, size)).astype(np.float32)
     round_ = Round("refusals", directory, SHAPES, x, np.zeros(size), [1] * FILES, [1] * FILES, 2.0**-29, 1)
@@ -42,7 +42,7 @@ class Refusals:
         self.count = 0
 
     def expect(self, what, strategy, options, words):
-        """Refused, in a sentence with these words."""
+        """Checks that the command is refused with one sentence that contains these words."""
         process, out = run(self.program, strategy, options, self.round)
         said = process.stderr
         label = f"{what}, {strategy} {' '.join(options)}"
@@ -59,7 +59,7 @@ class Refusals:
 
 
 def check_values(refusals, random):
-    """A value that may not be there, in any file, place and rule: the file and the parameter are named."""
+    """Invalid values, in any file, position and rule: the error names the file and the parameter."""
     values = [np.nan, np.inf, -np.inf, 256.001, -1e30]
     for number, rule in enumerate(RULES):
         for value in [values[number % len(values)], values[(number + 2) % len(values)]]:
@@ -76,7 +76,7 @@ def check_values(refusals, random):
 
 
 def check_tensors(refusals, random):
-    """Files that do not fit each other."""
+    """Files whose tensors do not match each other."""
     file = int(random.integers(1, FILES))
     path = refusals.round.files[file]
     tensors, metadata = safetensors_file.read(path)
@@ -100,7 +100,7 @@ def check_tensors(refusals, random):
 
 
 def check_files(refusals, random):
-    """Files that are none: cut off, of another kind, with senseless numbers beside the tensors, missing."""
+    """Files that are invalid: truncated, of another format, with invalid metadata, or missing."""
     path = refusals.round.files[int(random.integers(FILES))]
     tensors, metadata = safetensors_file.read(path)
     with open(path, "rb") as file:
@@ -149,7 +149,7 @@ def check_options(refusals):
 
 
 def check_weights(refusals):
-    """Weights on the command line: another number of them than files, or more than the sums hold."""
+    """Weights on the command line: a count that differs from the number of files, or values too large for the sums."""
     plain = refusals.round
     for rule, weights, words in [("fedavg", [1] * (FILES - 1), ["--weights", "6", "7"]),
                                  ("median", [1] * (FILES + 1), ["--weights", "8", "7"]),

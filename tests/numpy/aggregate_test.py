@@ -1,17 +1,17 @@
-"""`fedge aggregate` against NumPy: every averaging and robust rule, on ordinary and degenerate rounds.
+"""Compares `fedge aggregate` with NumPy: every averaging and robust rule, on ordinary and degenerate rounds.
 
-    aggregate_test.py FEDGE [ROUND]      with ROUND only that one: a failure prints its number
+    aggregate_test.py FEDGE [ROUND]      ROUND: only this round; a failure prints its number
 
-What is allowed between the two, besides one float32 rounding of the output (half a unit in the last place):
-  means         Each contribution is rounded once, after weighting, to a multiple of 2^-fraction_bits: half of
-                that over the average weight.
-  fednova       Likewise, times tau_eff, and weight / steps is kept in 29 significant bits: relative 2^-29.
-  optimizers    The moments are kept in float32, each with a relative error of 2^-24: together below 2^-22 of the
-                step; and what the step makes of the mean's error.
-  robust rules  Sums of n doubles in another order: n 2^-50 of the largest value. The iterating rules: as often
-                as they iterate, and by the largest norm, because distances enter every value. Rules that
-                select: the same selection, so nothing more.
-  shortened, bucketed    A shortened update's values, and a bucket's means, are rounded to float32 once.
+Tolerances, in addition to one float32 rounding of the output (half a unit in the last place):
+  means         Each contribution is rounded once, after weighting, to a multiple of 2^-fraction_bits. Tolerance:
+                half of that, divided by the average weight.
+  fednova       As for means, times tau_eff. In addition 2^-29 of the value: weight / steps has 29 significant bits.
+  optimizers    2^-22 of the step, because the moments are float32, each with a relative error of 2^-24. In
+                addition the effect of the mean's error on the step.
+  robust rules  n 2^-50 of the largest value, because sums of n doubles may have another order. Iterative rules:
+                this times the iterations, with the largest norm, because distances affect every value. Rules
+                that select must select the same updates and have no further tolerance.
+  shortened, bucketed    One more float32 rounding, of a shortened update's values and of a bucket's means.
 """
 import collections
 import dataclasses
@@ -22,7 +22,7 @@ try:
     import numpy as np
 except ImportError:
     print("skipped: NumPy not found (package python3-numpy)")
-    sys.exit(77)  # "skipped", to CTest
+    sys.exit(77)  # CTest counts this exit code as skipped
 
 sys.dont_write_bytecode = True
 import aggregation_inputs as inputs
@@ -33,19 +33,19 @@ from aggregation_rounds import run, write_round
 SEED = 20260
 ROUNDS_A_KIND = 2
 OPTIMIZER_ROUNDS = 10
-LEAST_COMPARED = 10  # clear cases a rule, or the test has become hollow
+LEAST_COMPARED = 10  # clear cases for each rule; with fewer, the test checks too little
 
 
 @dataclasses.dataclass
 class Trial:
-    """What one rule must make of a round: every value in [low, high] of one of `expected`, give or take the slack
+    """The expected result of one rule: every value in [low, high] of one element of `expected`, within the slack
     and the float32 rounding of the output."""
     rule: str
     options: list
     expected: list
     slack: object
     clear: bool = True
-    strategy: str = ""  # where it is not the rule
+    strategy: str = ""  # the strategy option, if it differs from the rule
 
 
 def exactly(rule, options, expected, slack):
@@ -53,7 +53,7 @@ def exactly(rule, options, expected, slack):
 
 
 def decided(rule, options, decision, round_):
-    """`decision` is (low, high, whether clear); if it is not, the updates' own range remains."""
+    """`decision` is (low, high, whether clear). If it is not clear, the range of the updates is expected."""
     low, high, clear = decision
     if not clear:
         low, high = round_.x.min(axis=0), round_.x.max(axis=0)
@@ -65,7 +65,7 @@ def half_ulp(values):
 
 
 class Tally:
-    """What has been compared, rule by rule."""
+    """Counts of comparisons and largest differences, for each rule."""
 
     def __init__(self):
         self.compared = collections.Counter()
@@ -105,13 +105,13 @@ def check(program, round_, trial, tally):
 
 
 def excess_over(values, model, expected, slack):
-    """How far each value is outside, in units of what is allowed."""
+    """Returns how far each value is outside the expected range, in units of the tolerance."""
     low, high = model + np.minimum(*expected), model + np.maximum(*expected)
     tolerance = slack + half_ulp(np.maximum(np.abs(low), np.abs(high)))
     return np.maximum(np.maximum(low - values, values - high), 0) / tolerance
 
 
-# What the rules must make of a round.
+# Expected results of the rules.
 
 def means(round_, random):
     x, average = round_.x, np.mean(round_.weights)
@@ -153,7 +153,7 @@ def by_distance(round_, random):
 
 
 def krum_trial(x, byzantine, options):
-    """Where the choice is not clear, any update must come out."""
+    """If the choice is not clear, the result may be any of the updates."""
     winner, clear = reference.krum(x, byzantine)
     return Trial("krum", options, [(x[i], x[i]) for i in ([winner] if clear else range(len(x)))], 0, clear)
 
@@ -192,7 +192,7 @@ def shortened_slack(round_, bound):
 
 
 def shortened_then(round_, random):
-    """A rule that sees shortened updates."""
+    """Trials of the median of shortened updates."""
     norm = reference.median_norm(round_.x)
     radius = float(random.uniform(0.3, 1) * norm) or 1.0
     for options, bound in [([f"clip_norm={radius!r}"], radius), (["clip_to_median=true"], norm)]:
@@ -202,7 +202,7 @@ def shortened_then(round_, random):
 
 
 def optimizer_trials(round_, random):
-    """Each recipe's first step. The mean's error moves the step: to be evaluated at both ends."""
+    """Trials of each server optimizer's first step, evaluated at both ends of the mean's error."""
     mean, error = reference.fedavg(round_.x, round_.weights), round_.mean_slack(np.mean(round_.weights))
     rate, beta, nesterov = 10 ** random.uniform(-3, 0.5), float(random.choice([0, 0.5, 0.9])), bool(random.integers(2))
     beta1, beta2 = float(random.choice([0, 0.5, 0.9])), float(random.choice([0, 0.5, 0.99]))
@@ -229,14 +229,14 @@ def optimizer_trials(round_, random):
 
 
 def bucketed(round_, size):
-    """A rule that sees the means of buckets: which ones is its secret, so any bucketing will do."""
+    """Trials of rules on bucket means. The rule's bucketing is secret, so every bucketing is a valid result."""
     choices = [reference.bucket_means(round_.x, buckets) for buckets in reference.all_bucketings(len(round_.x), size)]
     slack = round_.noise() + half_ulp(np.max(np.abs(round_.x), axis=0))
     medians = [reference.median(x) for x in choices]
     yield Trial("bucketed, then median", [f"bucket_size={size}"], [(x, x) for x in medians], slack, strategy="median")
     count = len(choices[0])
     if count >= 3:
-        # The order of the buckets is a secret too, so that any of those that tie will do.
+        # The order of the buckets is secret too, so any bucket with the lowest score is valid.
         scores = [reference.krum_scores(reference.square_distances(x), range(count), count - 2) for x in choices]
         winners = [row for x, score in zip(choices, scores) for row in x[score == score.min()]]
         yield Trial("bucketed, then krum", [f"bucket_size={size}", "byzantine=0"], [(x, x) for x in winners], slack,
@@ -244,7 +244,7 @@ def bucketed(round_, size):
 
 
 def at_minimum(round_, byzantine):
-    """The trials of the rules that need exactly as many updates as the round has."""
+    """Trials of the rules whose minimum number of updates is the size of the round."""
     x, options = round_.x, [f"byzantine={byzantine}"]
     if len(x) == 2 * byzantine + 3:
         yield krum_trial(x, byzantine, options)
@@ -258,7 +258,7 @@ def at_minimum(round_, byzantine):
 # The rounds.
 
 def compare_rounds(program, only, tally):
-    """Every number of updates from 1 to 25; every kind with few parameters or with many."""
+    """Compares rounds of 1 to 25 updates, of every kind, with few and with many parameters."""
     for number in range(len(inputs.KINDS) * ROUNDS_A_KIND):
         if only is not None and number != only:
             continue
@@ -297,7 +297,7 @@ def compare_buckets(program, tally):
 
 
 def compare_minima(program, tally):
-    """With exactly as many updates as a rule needs it works, with one fewer it says what it needs."""
+    """A rule accepts its minimum number of updates; with one update fewer, its error names the minimum."""
     for byzantine in range(4):
         for needed in sorted({2 * byzantine + 1, 2 * byzantine + 3, 4 * byzantine + 3}):
             random = np.random.default_rng([SEED, 3000 + 100 * byzantine + needed])
@@ -322,7 +322,7 @@ def check_too_few(program, round_, trial, tally):
 
 
 def compare_crowd(program, tally):
-    """More updates than the vector kernels take at a time."""
+    """Compares rounds with more updates than the vector kernels process at a time."""
     random = np.random.default_rng([SEED, 5000])
     with tempfile.TemporaryDirectory() as directory:
         round_ = write_round(f"colluders (crowd, seed {SEED})", directory, inputs.colluders(random, 130, 77), random)
@@ -332,8 +332,8 @@ def compare_crowd(program, tally):
 
 
 def compare_bits(program, tally):
-    """More parameters than the program reads at a time: right, and the same bits with other threads, with less
-    memory and, where sums are exact or sorted, in another order of the files."""
+    """Compares rounds with more parameters than the program reads at a time. The bits must not depend on threads or
+    memory and, if sums are exact or sorted, not on the order of the files."""
     random = np.random.default_rng([SEED, 4000])
     with tempfile.TemporaryDirectory() as directory:
         x = inputs.colluders(random, 9, 70_001)

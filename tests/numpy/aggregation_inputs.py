@@ -1,6 +1,6 @@
-"""The inputs of aggregate_test.py: rounds of updates, ordinary and degenerate, drawn from a seed.
+"""Draws the inputs of aggregate_test.py from a seed: ordinary and degenerate rounds of updates.
 
-Every kind is a function (random, n, d) -> (n, d) array; values fit float32 and, but for "beyond", the
+Each kind is a function (random, n, d) -> (n, d) array. Values fit float32 and, except for "beyond", the
 default bound of 256.
 """
 import numpy as np
@@ -23,7 +23,7 @@ def zeros(random, n, d):
 
 
 def magnitudes(random, n, d):
-    """Huge next to tiny, down to denormal numbers."""
+    """Very large and very small values, down to denormal numbers."""
     return random.choice([-1, 1], (n, d)) * 10.0 ** random.uniform(-42, 2.4, (n, d))
 
 
@@ -38,12 +38,12 @@ def duplicates(random, n, d):
 
 
 def grid(random, n, d):
-    """Small whole numbers: most parameters have ties."""
+    """Small integers, so that most parameters have ties."""
     return random.integers(-2, 3, (n, d)).astype(np.float64)
 
 
 def common_offset(random, n, d):
-    """Updates that differ by little next to what they share: a Gram matrix would lose the distances."""
+    """Updates that differ by little compared with their common part: a Gram matrix would lose the distances."""
     return 200 + random.normal(0, 0.01, (n, d))
 
 
@@ -54,7 +54,7 @@ def sign_flip(random, n, d):
 
 
 def colluders(random, n, d):
-    """A fifth and at least one of them send the same: a little inside the honest spread."""
+    """A fifth of the updates, at least one, are equal and slightly inside the honest spread."""
     x = honest(random, n, d)
     hostile = random.permutation(n)[:max(1, n // 5)]
     x[hostile] = x.mean(axis=0) - 1.5 * x.std(axis=0)
@@ -74,14 +74,14 @@ KINDS = [honest, wide, equal, zeros, magnitudes, one_huge, duplicates, grid, com
 
 
 def shapes(random, d):
-    """d parameters cut into up to four tensors, one of them a matrix if it can be."""
+    """Returns shapes that divide d parameters into up to four tensors, one of them a matrix if possible."""
     cuts = np.sort(random.choice(np.arange(1, d), min(d - 1, int(random.integers(0, 4))), replace=False))
     sizes = np.diff([0, *cuts, d])
     return {f"layer{i}": (int(size) // 2, 2) if size % 2 == 0 else (int(size),) for i, size in enumerate(sizes)}
 
 
 def weights(random, n):
-    """Equal, ordinary or very unequal numbers of samples."""
+    """Returns equal, ordinary or very unequal numbers of samples."""
     choice = random.integers(3)
     if choice == 0:
         return [1] * n

@@ -1,11 +1,11 @@
-"""The averaging and robust rules in NumPy float64, written from the papers and slow on purpose: what
-aggregate_test.py compares `fedge aggregate` with. No code is shared with Fedge.
+"""Reference implementation of the averaging and robust rules in NumPy float64, for aggregate_test.py. It follows the
+papers, shares no code with Fedge, and is not optimised.
 
-Everywhere x is an (n, d) array, one update a row in the order of the files; the result has d values.
+x is always an (n, d) array with one update in each row, in the order of the files; the result has d values.
 Updates point downhill: the new model is the old one plus a step along the aggregate.
-A rule that decides by comparing sums of distances also says whether the decision was clear. It is if they are
-equal (the lower index wins: updates that are alike, or the nearest of each other) or differ by more than
-CLEAR, relative to the larger: far beyond the rounding of a sum of squares in float64.
+A rule that compares sums of distances also returns whether its decision is clear. A decision is clear if the sums
+are equal (then the lower index wins) or differ by more than CLEAR, relative to the larger sum. CLEAR is far above
+the rounding error of a sum of squares in float64.
 """
 from itertools import combinations
 
@@ -17,7 +17,7 @@ CLEAR = 1e-9
 # Means. McMahan et al. 2017, algorithm 1; Wang et al. 2020 (FedNova), section 4.
 
 def fedavg(x, weights):
-    """sum p_k x_k with p_k = weight_k / sum of weights."""
+    """Returns sum p_k x_k with p_k = weight_k / sum of weights."""
     p = np.asarray(weights, dtype=np.float64) / np.sum(np.asarray(weights, dtype=np.float64))
     return p @ x
 
@@ -27,14 +27,14 @@ def uniform_mean(x):
 
 
 def fednova(x, weights, steps):
-    """tau_eff sum p_k x_k / tau_k, tau_eff = sum p_k tau_k: plain SGD, for which |a_k|_1 = tau_k."""
+    """Returns tau_eff sum p_k x_k / tau_k with tau_eff = sum p_k tau_k. For plain SGD, |a_k|_1 = tau_k."""
     p = np.asarray(weights, dtype=np.float64) / np.sum(np.asarray(weights, dtype=np.float64))
     tau = np.asarray(steps, dtype=np.float64)
     return (p @ tau) * ((p / tau) @ x)
 
 
-# First steps of the server optimizers: what is added to the model, with m_0 = v_0 = 0 but for the
-# adaptive ones, where v_0 = tau^2. Hsu et al. 2019; Reddi et al. 2021, algorithm 2; no bias correction.
+# First steps of the server optimizers, which are added to the model. m_0 = v_0 = 0, but the adaptive
+# optimizers have v_0 = tau^2. Hsu et al. 2019; Reddi et al. 2021, algorithm 2; no bias correction.
 
 def fedavgm_step(delta, learning_rate, momentum, nesterov=False):
     v = momentum * np.zeros_like(delta) + delta
@@ -59,14 +59,14 @@ def adaptive_step(kind, delta, learning_rate, beta1, beta2, tau):
 # By coordinate. Yin et al. 2018, definitions 1 and 2.
 
 def median(x):
-    """An even number has the mean of the two middle values."""
+    """Returns the median; for an even n, the mean of the two middle values."""
     ordered = np.sort(x, axis=0)
     n = len(x)
     return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
 
 
 def trimmed_mean(x, trim):
-    """The mean of what is left without the `trim` lowest and highest of each coordinate."""
+    """Returns each coordinate's mean without its `trim` lowest and `trim` highest values."""
     kept = np.sort(x, axis=0)[trim:len(x) - trim]
     return kept.sum(axis=0) / len(kept)
 
@@ -83,7 +83,7 @@ def square_distances(x):
 
 
 def krum_scores(d, members, neighbours):
-    """For each of the members the sum of the smallest squared distances to other members."""
+    """Returns, for each member, the sum of its `neighbours` smallest squared distances to other members."""
     scores = []
     for i in members:
         others = sorted(d[i, j] for j in members if j != i)
@@ -92,7 +92,7 @@ def krum_scores(d, members, neighbours):
 
 
 def lowest(scores, count):
-    """Places of the `count` lowest scores, ties to the lower place, and whether that was clear."""
+    """Returns the indices of the `count` lowest scores, ties to the lower index, and whether this is clear."""
     order = np.argsort(scores, kind="stable")
     if count >= len(scores):
         return order, True
@@ -101,7 +101,7 @@ def lowest(scores, count):
 
 
 def krum(x, byzantine):
-    """(index of the update with the least score, whether clear); n - f - 2 neighbours."""
+    """Returns (index of the update with the lowest score, whether clear); uses n - f - 2 neighbours."""
     n = len(x)
     scores = krum_scores(square_distances(x), range(n), n - byzantine - 2)
     order, clear = lowest(scores, 1)
@@ -109,7 +109,7 @@ def krum(x, byzantine):
 
 
 def multi_krum(x, byzantine, select=None):
-    """(mean of the `select` updates of least score, whether clear); default n - f. Scored once."""
+    """Returns (mean of the `select` updates with the lowest scores, whether clear); default n - f. Scores once."""
     n = len(x)
     scores = krum_scores(square_distances(x), range(n), n - byzantine - 2)
     order, clear = lowest(scores, n - byzantine if select is None else select)
@@ -117,29 +117,29 @@ def multi_krum(x, byzantine, select=None):
 
 
 def bulyan_selection(x, byzantine):
-    """The n - 2f updates that repeated Krum moves out of the set, with |set| - f - 2 neighbours, at least one, and
-    whether every choice was clear."""
+    """Returns the n - 2f updates that repeated Krum removes from the set, and whether every choice is clear. Krum
+    uses |set| - f - 2 neighbours, at least one."""
     d = square_distances(x)
     remaining, chosen, all_clear = list(range(len(x))), [], True
     for _ in range(len(x) - 2 * byzantine):
         scores = krum_scores(d, remaining, max(1, len(remaining) - byzantine - 2))
         order, clear = lowest(scores, 1)
-        # Without hostile updates all are chosen in the end, in whatever order.
+        # If byzantine is 0, all updates are chosen, so the order does not matter.
         all_clear = all_clear and (clear or byzantine == 0)
         chosen.append(remaining.pop(int(order[0])))
     return sorted(chosen), all_clear
 
 
 def bulyan(x, byzantine):
-    """(low, high, whether clear). By coordinate the mean of the n - 4f chosen values nearest to their
-    median; where a lower and a higher value are equally far from it, low takes the one and high the other."""
+    """Returns (low, high, whether clear): for each coordinate, the mean of the n - 4f chosen values nearest to their
+    median. If a lower and a higher value are equally far from it, low uses the lower and high the higher one."""
     chosen, clear = bulyan_selection(x, byzantine)
     ordered = np.sort(x[chosen], axis=0)
     middle = median(ordered)
     count = len(chosen) - 2 * byzantine
 
     def nearest(towards):
-        # Ties by the place in an ascending (towards low) or descending order.
+        # The stable sort breaks ties by position, in ascending ("low") or descending order.
         values = ordered if towards == "low" else ordered[::-1]
         places = np.argsort(np.abs(values - middle), axis=0, kind="stable")[:count]
         return np.take_along_axis(values, places, axis=0).sum(axis=0) / count
@@ -150,8 +150,8 @@ def bulyan(x, byzantine):
 # By norm. Pillutla et al. 2022 (RFA), algorithm 2; Karimireddy et al. 2021 (centered clipping), section 4.
 
 def geometric_median(x, weights, options):
-    """(z, whether clear): smoothed Weiszfeld from the weighted mean, at most options["iterations"] steps; ends at
-    the first point whose sum of distances is below the one before by no more than options["tolerance"] of it.
+    """Returns (z, whether clear): smoothed Weiszfeld iteration from the weighted mean, at most options["iterations"]
+    steps. Ends when a step reduces the sum of distances by at most the fraction options["tolerance"].
     """
     alpha = np.asarray(weights, dtype=np.float64) / np.sum(np.asarray(weights, dtype=np.float64))
     z, last, clear = alpha @ x, np.inf, True
@@ -169,7 +169,7 @@ def geometric_median(x, weights, options):
 
 
 def shrink(x, radius):
-    """Each row scaled down to the radius if it is longer."""
+    """Returns the rows, each scaled down to the radius if it is longer."""
     norms = np.sqrt(np.sum(x * x, axis=1))
     scale = np.ones(len(x))
     long = norms > radius
@@ -178,7 +178,7 @@ def shrink(x, radius):
 
 
 def centered_clip(x, radius, iterations=1):
-    """z <- z + (1/n) sum (x_i - z) min(1, radius / |x_i - z|), from z = 0: the first round."""
+    """Iterates z <- z + (1/n) sum (x_i - z) min(1, radius / |x_i - z|) from z = 0, as in the first round."""
     z = np.zeros(x.shape[1])
     for _ in range(iterations):
         z = z + uniform_mean(shrink(x - z, radius))
@@ -190,14 +190,14 @@ def median_norm(x):
 
 
 def clipped_mean(x, weights, radius):
-    """The weighted mean of x_i min(1, radius / |x_i|)."""
+    """Returns the weighted mean of x_i min(1, radius / |x_i|)."""
     return fedavg(shrink(x, radius), weights)
 
 
-# Bucketing. Karimireddy, He and Jaggi 2022, algorithm 1: the permutation is the rule's secret, so all are tried.
+# Bucketing. Karimireddy, He and Jaggi 2022, algorithm 1: the rule's permutation is secret, so all are tried.
 
 def all_bucketings(n, size):
-    """Every way to cut n updates into buckets of `size`, the last one smaller if it does not divide n."""
+    """Yields every division of n updates into buckets of `size`; the last bucket may be smaller."""
     if n == 0:
         yield []
         return

@@ -1,4 +1,4 @@
-"""Rounds of updates in files, and `fedge aggregate` run on them: what the tests of aggregation share."""
+"""Helpers of the aggregation tests: write rounds of updates to files and run `fedge aggregate` on them."""
 import dataclasses
 import os
 import subprocess
@@ -14,15 +14,15 @@ class Round:
     name: str
     directory: str
     shapes: dict
-    x: np.ndarray      # (n, d), as Fedge sees it: float32 differences, in float64
-    model: np.ndarray  # (d,) of --global, or zeros
+    x: np.ndarray      # (n, d) updates as Fedge reads them: float32 differences, in float64
+    model: np.ndarray  # (d,) values of --global, or zeros
     weights: list
     steps: list
-    half_unit: float   # of the fixed point
+    half_unit: float   # half of the fixed-point resolution
     threads: int
-    weights_given: bool = False  # by --weights; else in the files
-    order: list = None           # of the files; None as they are numbered
-    options: list = dataclasses.field(default_factory=list)  # of every run on it
+    weights_given: bool = False  # with --weights; otherwise in the files
+    order: list = None           # of the files; None: by number
+    options: list = dataclasses.field(default_factory=list)  # for every run on this round
 
     @property
     def files(self):
@@ -30,21 +30,21 @@ class Round:
         return [os.path.join(self.directory, f"{i}.safetensors") for i in order]
 
     def noise(self):
-        """What sums of n doubles, taken in another order, may differ by; (d,)."""
+        """Returns the possible difference between sums of n doubles in different orders; (d,)."""
         return len(self.x) * 2.0**-50 * np.max(np.abs(self.x), axis=0)
 
     def norm_noise(self):
-        """Likewise where norms enter; a number."""
+        """Returns the same for sums that depend on norms; a scalar."""
         return len(self.x) * 2.0**-50 * np.max(np.sqrt(np.sum(self.x**2, axis=1)))
 
     def mean_slack(self, average_weight):
-        """What a mean by fixed point may be off by; (d,)."""
+        """Returns the largest error of a fixed-point mean; (d,)."""
         return self.half_unit / average_weight + self.noise()
 
 
 def write_round(name, directory, x, random):
-    """The round of these updates, written as differences or as models beside a --global one, with weights in the
-    files or on the command line. Names that begin with "beyond" have larger bounds."""
+    """Writes and returns the round of these updates: as differences, or as models with a --global model, with weights
+    in the files or on the command line. Rounds whose name begins with "beyond" have larger bounds."""
     n, d = x.shape
     round_ = Round(name, directory, aggregation_inputs.shapes(random, d), x.astype(np.float32).astype(np.float64),
                    np.zeros(d), aggregation_inputs.weights(random, n), random.integers(1, 51, n).tolist(), 2.0**-29,
@@ -67,7 +67,7 @@ def write_round(name, directory, x, random):
 
 
 def cut(values, shapes):
-    """A flat vector as named tensors."""
+    """Divides a flat vector into named tensors."""
     tensors, first = {}, 0
     for name, shape in shapes.items():
         size = int(np.prod(shape))
@@ -77,7 +77,7 @@ def cut(values, shapes):
 
 
 def run(program, strategy, options, round_):
-    """(process, path of the output); `options` are KEY=VALUE."""
+    """Returns (process, path of the output); `options` are KEY=VALUE."""
     out = os.path.join(round_.directory, "out.safetensors")
     if os.path.exists(out):
         os.remove(out)

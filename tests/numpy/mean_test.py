@@ -1,5 +1,5 @@
-"""The exact accumulator against NumPy: the same bits in 20 random arrival orders, and NumPy's
-float64 mean within half a unit of the fixed point (2^-28 by default).
+"""Tests the exact accumulator: it gives the same bits in 20 random arrival orders, and differs from NumPy's
+float64 mean by at most half a unit of the fixed-point format (2^-28 by default).
 
     mean_test.py FOLD_FILES
 """
@@ -12,7 +12,7 @@ try:
     import numpy as np
 except ImportError:
     print("skipped: NumPy not found (package python3-numpy)")
-    sys.exit(77)  # "skipped", to CTest
+    sys.exit(77)  # CTest counts this exit code as skipped
 
 PARAMETERS = 200_003
 CLIENTS = 12

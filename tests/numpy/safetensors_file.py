@@ -1,5 +1,5 @@
-"""Reads and writes .safetensors files with the standard library and NumPy alone: eight bytes of
-little-endian header length, a JSON header, raw little-endian float32."""
+"""Reads and writes .safetensors files with only the standard library and NumPy. A file has eight bytes of
+little-endian header length, a JSON header, and raw little-endian float32 values."""
 import json
 import struct
 
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def write(path, tensors, metadata=None):
-    """`tensors` maps names to arrays; written as float32 in this order."""
+    """Writes `tensors`, which maps names to arrays, as float32 in this order."""
     header, offset, data = {}, 0, []
     if metadata:
         header["__metadata__"] = {key: str(value) for key, value in metadata.items()}
@@ -23,7 +23,7 @@ def write(path, tensors, metadata=None):
 
 
 def read(path):
-    """(tensors by name in the order of their data, metadata)."""
+    """Returns (tensors by name in the order of their data, metadata)."""
     with open(path, "rb") as file:
         raw = file.read()
     (length,) = struct.unpack("<Q", raw[:8])

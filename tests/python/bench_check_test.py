@@ -1,5 +1,5 @@
-"""What `bench/run.sh --check` says: bench/check.py against programs whose output the test writes; and that the read-mes
-of bench/ say of their figures when and at which commit they were measured.
+"""Tests bench/check.py with programs whose output the test defines. Also checks that each README.md of bench/ states
+the date and the commit of its measurements.
 
     bench_check_test.py SOURCE_DIRECTORY
 """
@@ -38,7 +38,7 @@ def main():
                      + figure("mask", 3.1, "speeds", r"mask +([0-9.]+) GB/s"))
         assert near.returncode == 0, near
         assert "none is off" in near.stdout and "0.75" in near.stdout and "1.29" in near.stdout, near.stdout
-        # Off by more than a third, either way; not printed; a program that fails.
+        # A figure that is too high, one that is too low, one that is not printed, and a program that fails.
         for figures, words in [
                 (figure("fold", 13.4, "speeds", r"fold +([0-9.]+)"), "off by more than a third since 16b6b94 of 2026-11-24"),
                 (figure("mask", 2.9, "speeds", r"mask +([0-9.]+)"), "off by more than a third"),
@@ -49,7 +49,7 @@ def main():
         for bad in [figure("fold", 10, "speeds", r"fold"), figure("fold", 10, "speeds", r"(f)old", date="yesterday")]:
             refused = check(directory, bad)
             assert refused.returncode == 1 and "figures.tsv:2" in refused.stderr, refused
-    # The real list can be read: every program fails here, none is there.
+    # Reads the real list of figures; every program is missing, so all figures fail.
     real = subprocess.run([sys.executable, ROOT / "bench/check.py", "--bin", "/nonexistent"], capture_output=True,
                           text=True, check=False)
     assert real.returncode == 1 and "FileNotFoundError" not in real.stderr, real.stderr

@@ -3,11 +3,11 @@
     docs_test.py SOURCE_DIRECTORY BIN_DIRECTORY links|options|messages|PAGE
 
 links    Every relative link leads to a file and, with a '#', to a heading. Every page is reachable from README.md.
-options  Every command line of a Fedge program names a command and options that the program has.
+options  Every command line of a Fedge program uses a command and options that the program has.
 messages Every message that docs/operate/troubleshoot.md quotes is one that a program or the system can print.
-PAGE     Runs the page's blocks that are marked "sh", in order, in one shell that stops at the first failure, in a copy of
-         the source tree. A block marked "text" after it is what the commands print: "..." stands for any text,
-         numbers may differ by 2 %, hashes only in their digits. A block marked "sh example" is not run.
+PAGE     Runs the page's "sh" blocks in order, in one shell that stops at the first failure, in a copy of the source
+         tree. A "text" block after an "sh" block is its expected output: "..." stands for any text, numbers may
+         differ by 2 %, hashes may have other digits. An "sh example" block is not run.
 """
 import os
 import pathlib
@@ -27,14 +27,14 @@ FENCE = re.compile(r"^```([a-z]*)( example)?\n(.*?)^```$", re.S | re.M)
 
 
 def pages(root):
-    """Every Markdown file of the project, as paths relative to its root."""
+    """Returns the paths of all Markdown files of the project, relative to its root."""
     skipped = {"build", ".git"}
     return sorted(path.relative_to(root) for path in root.rglob("*.md")
                   if not skipped & set(path.relative_to(root).parts) and not path.relative_to(root).parts[0].startswith("demo-out"))
 
 
 def slug(heading):
-    """The anchor that GitHub gives a heading."""
+    """Returns the anchor that GitHub gives a heading."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.strip()).replace("`", "").lower()
     return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
 
@@ -50,7 +50,7 @@ def anchors(text):
 
 
 def links_of(root, page):
-    """(target, anchor) of each relative link; a link to a directory is one to its README.md if there is one."""
+    """Yields (target, anchor) of each relative link. A link to a directory means its README.md, if it has one."""
     text = re.sub(r"`[^`\n]*`", "", FENCE.sub("", (root / page).read_text()))
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         if re.match(r"[a-z]+:", link):
@@ -86,20 +86,20 @@ def links(root):
 
 
 def command_lines(root, page, programs):
-    """The command lines of Fedge's programs in the page's sh blocks and in its inline code."""
+    """Yields the lines of the page's sh blocks, and the command lines of Fedge's programs in its inline code."""
     text = (root / page).read_text()
     for language, _, block in FENCE.findall(text):
         if language == "sh":
             yield from block.replace("\\\n", " ").splitlines()
     for code in re.findall(r"`([^`\n]+)`", FENCE.sub("", text)):
         words = code.split()
-        # Strings of the protocol begin with "fedge" too.
+        # Some strings of the protocol also begin with "fedge".
         if len(words) > 1 and words[0] in PROGRAMS and (words[0] != "fedge" or words[1] in programs.commands(("fedge",))):
             yield code
 
 
 def words_of(line):
-    """The commands in a line of shell, each as a list of words; nothing for what is no shell."""
+    """Yields the commands in a line of shell, each as a list of words. Stops at text that is not shell."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;()<>")
     lexer.whitespace_split = True
     command = []
@@ -116,7 +116,7 @@ def words_of(line):
 
 
 class Help:
-    """What the programs' own help pages list."""
+    """The commands and options that the programs' help pages list."""
 
     def __init__(self, bin_directory):
         self.bin = bin_directory
@@ -137,7 +137,7 @@ class Help:
 
 
 def faults_of(command, programs):
-    """What is wrong with one command line, as a list of sentences."""
+    """Returns the faults of one command line, as a list of sentences."""
     while command and re.match(r"^[A-Z_]+=", command[0]):
         command = command[1:]
     if not command or os.path.basename(command[0]) not in PROGRAMS:
@@ -149,7 +149,7 @@ def faults_of(command, programs):
         if word.startswith("-") and len(word) > 1:
             name = word.split("=")[0]
             if re.match(r"^--?[a-zA-Z]", name) and name not in options:
-                # An option of the program may stand before the command, whose options are not known yet.
+                # Options of the program may precede the command; the command's options are not known yet.
                 faults.append(f"'{' '.join(path)}' has no option {name}")
         elif word in programs.commands(path):
             path += (word,)
@@ -176,7 +176,7 @@ def options(root, bin_directory):
 
 
 def messages(root):
-    """Quoted messages of the page for troubleshooting whose words are in no string of the sources."""
+    """Returns the quoted messages of the troubleshooting page whose words are in no string of the sources."""
     texts = [os.strerror(number) for number in range(1, 132)] + ["Error while parsing"]
     literal = r'"(?:[^"\\\n]|\\.)*"'
     for path in root.rglob("*.cc"):
@@ -189,7 +189,7 @@ def messages(root):
     quoted = sorted(set(re.findall(r'"([^"\n]{6,})"', FENCE.sub("", page))))
     faults = []
     for quote in quoted:
-        # Names, numbers and "..." stand for what a program fills in.
+        # Names, numbers and "..." stand for text that a program inserts.
         parts = [part.strip(" ,.;:()") for part in re.split(r"\.\.\.|[\w.]+\.(?:db|key|json)|\d+|\bFILE\b|run\.\w+", quote)]
         missing = [part for part in parts if len(part) > 5 and part not in everything]
         if missing:
@@ -221,7 +221,7 @@ def same_line(expected, printed):
 
 
 def compare(expected, printed):
-    """None, or the first expected line that was not printed where it should be."""
+    """Returns None, or the first difference between the expected and the printed lines."""
     lines, at, skipping = printed.strip("\n").splitlines(), 0, False
     for line in expected.strip("\n").splitlines():
         if line.strip() == "...":
@@ -261,7 +261,7 @@ def run_page(root, bin_directory, page):
     script = re.sub(address, lambda match: f"127.0.0.1:{free[match.group(1)]}", script)
     with tempfile.TemporaryDirectory() as directory:
         for entry in root.iterdir():
-            # What a reader who followed the pages here has left behind is not a part of the source tree.
+            # Excludes the output of builds, and of commands that a reader has run in the source tree.
             if entry.name not in ("build", ".git", "out") and not entry.name.startswith(("demo-out", "fedge-out")):
                 os.symlink(entry, os.path.join(directory, entry.name))
         environment = {**os.environ, "PATH": bin_directory + ":" + os.environ["PATH"], "HOME": directory, "COLUMNS": "100"}

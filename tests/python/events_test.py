@@ -1,5 +1,5 @@
-"""docs/reference/events.md has every event that a program can log, with its severity, and no other; and the table of
-the audit log's actions in docs/RELIABILITY.md has every action.
+"""Checks that docs/reference/events.md lists exactly the events that the programs can log, with their severities. Also
+checks that the table in docs/RELIABILITY.md lists exactly the actions of the audit log.
 
     events_test.py SOURCE_DIRECTORY
 """
@@ -12,9 +12,9 @@ ROOT = pathlib.Path(sys.argv[1])
 MODULES = ["apps", "client", "server", "sim"]
 NAME = r'"([a-z_]+\.[a-z_]+)"'
 NAMES = NAME + r"(?:\s*:\s*" + NAME + ")?"
-# Severity::kInfo, "run.started" and pending ? Severity::kInfo : Severity::kWarning, pending ? "a.b" : "c.d"
+# Matches: Severity::kInfo, "run.started" and pending ? Severity::kInfo : Severity::kWarning, pending ? "a.b" : "c.d"
 EVENT = re.compile(r"(?:Severity::k(\w+)\s*:\s*)?Severity::k(\w+),\s*(?:[^\";{}]*\?\s*)?" + NAMES)
-WARNING = re.compile(r"\babout\(" + NAME)  # about("client.awaiting_approval", ...) of gatekeeper.cc
+WARNING = re.compile(r"\babout\(" + NAME)  # matches about("client.awaiting_approval", ...) in gatekeeper.cc
 ACTION = re.compile(r"(?:AuditEvent event\{|AuditEvent\{|return \{|record\(\{|add\(\{|append\(\{)\s*"
                     r"(?:operator_name\(\)|\"audit log\"|\"key \"[^,]*),\s*(?:[^\";]*\?\s*)?" + NAMES)
 RUN_ACTION = re.compile(r"\b(?:note|ask)\(options, .*?" + NAME + r"|\brecord\(" + NAME)
@@ -73,7 +73,7 @@ def main():
     problems += [f"docs/RELIABILITY.md has {name}, which is no action of the audit log" for name in table - actions]
     for problem in sorted(problems):
         print(problem)
-    if len(events) < 50 or len(actions) < 10:  # the patterns above find nothing any more
+    if len(events) < 50 or len(actions) < 10:  # the patterns above no longer match the code
         sys.exit(f"only {len(events)} events and {len(actions)} actions found in the code")
     print(f"{len(events)} events, {len(actions)} actions")
     sys.exit(1 if problems else 0)

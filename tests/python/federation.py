@@ -1,4 +1,4 @@
-"""Federations of real processes, with trainer programs of the examples, for the tests beside this file."""
+"""Runs federations of real processes with the examples' trainer programs, for the tests in this folder."""
 import json
 import os
 import pathlib
@@ -23,7 +23,7 @@ def trainer(kind, data):
 
 
 class Federation:
-    """One run from its start to its end: `trainers` has, for each client, an example's name or None."""
+    """One complete run. `trainers` has, for each client, an example's name, or None for the built-in trainer."""
 
     def __init__(self, bin_directory, directory, settings, trainers):
         self.out = pathlib.Path(directory) / "results"
@@ -47,7 +47,7 @@ class Federation:
             self.logs = []
             tokens = output_of(bin_directory, "fedge", "token", "create", "--data-dir", data, "--count", clients).split()
             for number, (token, kind) in enumerate(zip(tokens, trainers)):
-                # Joined in turn, so that client i of the run has part i of the data.
+                # Clients join in turn, so that client i of the run has part i of the data.
                 state = pathlib.Path(directory) / f"device{number}"
                 output_of(bin_directory, "fedge-client", "--state-dir", state, "join", token)
                 more = ["--trainer", trainer(kind, f"{directory}/parts/client-{number}.safetensors")] if kind else []

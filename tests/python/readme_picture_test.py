@@ -1,5 +1,5 @@
-"""The pictures that the README shows, and scripts/readme_picture.py that draws them: the committed files are well-formed,
-small and free of paths, and show the rounds that the program prints today.
+"""Tests the README's pictures and scripts/readme_picture.py, which draws them. The committed files must be well-formed,
+small and free of paths, and show the rounds that the program prints.
 
     readme_picture_test.py BIN SOURCE_DIRECTORY
 """
@@ -15,7 +15,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def shown_lines(picture):
-    """The lines of text, top to bottom."""
+    """Returns the lines of text, from top to bottom."""
     return ["".join(text.itertext()).strip() for text in xml.etree.ElementTree.fromstring(picture).iter(SVG + "text")]
 
 
@@ -41,7 +41,7 @@ def check_files(committed):
 
 
 def check_screen(script):
-    """A progress bar that the program has erased is not in the picture."""
+    """Checks that an erased progress bar is not in the picture."""
     raw = "run a: 2 rounds\r\n[....] 0 of 2 rounds\r\x1b[K   1  50.00 %\r\n[##..] 1 of 2 rounds, about 3.0 s left\r\x1b[K   2  60.00 %\r\n"
     assert script.screen(raw) == ["run a: 2 rounds", "   1  50.00 %", "   2  60.00 %"], script.screen(raw)
     hostile = script.draw_terminal(["<b>&"])

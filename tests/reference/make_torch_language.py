@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Writes the numbers of learn/models/transformer.h as PyTorch computes them (Debian: python3-torch).
+"""Writes PyTorch's results for the model of learn/models/transformer.h (Debian: python3-torch).
 
     make_torch_language.py DIRECTORY    writes DIRECTORY/torch_transformer*.txt
-    make_torch_language.py --check DIRECTORY    compares instead; fails on a difference above 1e-9
+    make_torch_language.py --check DIRECTORY    compares only; fails on a difference above 1e-9
 
 For each case: logits, loss and gradient of one batch, and the parameters after ten steps of
-torch.optim.AdamW on it, in float64. The network is written with torch's functions over one flat vector of
-parameters, in the order of learn/, and torch differentiates it. Parameters are hashed() of
-make_torch_reference.py, the same in tests/unit/learn/transformer_reference_test.cc.
+torch.optim.AdamW on it, in float64. The network uses torch's functions on one flat vector of parameters, in
+the order of learn/, and torch differentiates it. Parameters come from hashed() of make_torch_reference.py, as
+in tests/unit/learn/transformer_reference_test.cc.
 """
 import pathlib
 import sys
@@ -27,7 +27,7 @@ class Case:
     def __init__(self, name, sequences, stride, shape, tied=True, rank=0, ranks=0, targets=None):
         self.name, self.sequences, self.stride, self.tied = name, sequences, stride, tied
         self.vocabulary, self.context, self.layers, self.width, self.heads = shape
-        self.rank, self.ranks = rank, ranks  # of the adapters, and how many of them run
+        self.rank, self.ranks = rank, ranks  # rank of the adapters, and number of ranks in use
         self.targets = targets or [part.split(".")[1] for part, _, _ in PARTS]
 
 
@@ -40,7 +40,7 @@ CASES = [
 
 
 def tensors_of(case):
-    """Names and shapes in the order of learn/."""
+    """Returns names and shapes of the tensors, in the order of learn/."""
     d = case.width
     out = [("token_embedding", (case.vocabulary, d)), ("position_embedding", (case.context, d))]
     for i in range(1, case.layers + 1):
@@ -59,7 +59,7 @@ def tensors_of(case):
 
 
 def adapted(case):
-    """Names, outputs and inputs of the matrices that have an adapter."""
+    """Returns names, outputs and inputs of the matrices that have an adapter."""
     d = case.width
     return [(f"block{i}.{part}.weight", o * d, n * d) for i in range(1, case.layers + 1)
             for part, o, n in PARTS if part.split(".")[1] in case.targets]

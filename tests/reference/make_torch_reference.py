@@ -1,16 +1,16 @@
 #!/usr/bin/python3
-"""Writes the numbers of learn/ models as PyTorch computes them (Debian: python3-torch).
+"""Writes PyTorch's results for the models of learn/ (Debian: python3-torch).
 
     make_torch_reference.py DIRECTORY    writes DIRECTORY/torch_*.txt
-    make_torch_reference.py --check DIRECTORY    compares instead; fails on a difference above 1e-9
+    make_torch_reference.py --check DIRECTORY    compares only; fails on a difference above 1e-9
 
 For each model: loss, class scores and gradient of one batch, and the parameters after three steps of
-torch.optim.SGD with momentum and weight decay on that batch. Parameters and inputs come from a formula
-of integers (hashed() below, the same in tests/unit/learn/reference_test.cc) and are exact in float32.
-PyTorch computes in float64, so that only the other side's rounding shows. Of the gradients and the new
-parameters every stride-th is kept, tensor after tensor, in the order of learn/.
+torch.optim.SGD with momentum and weight decay on that batch. Parameters and inputs come from an integer
+formula (hashed() below, the same as in tests/unit/learn/reference_test.cc) and are exact in float32. PyTorch
+computes in float64, so that only Fedge's rounding causes differences. The files contain every stride-th
+gradient and new parameter, tensor after tensor, in the order of learn/.
 
-Images come height x width x channels, as in learn/; parameters are in PyTorch's own order.
+Images are height x width x channels, as in learn/; parameters are in PyTorch's order of dimensions.
 """
 import pathlib
 import sys
@@ -21,13 +21,13 @@ try:
     from torch import nn
 except ImportError as error:
     print(f"skipped: {error.name} not found (package python3-{error.name})")
-    sys.exit(77)  # "skipped", to CTest
+    sys.exit(77)  # CTest counts this exit code as skipped
 
 LEARNING_RATE, MOMENTUM, WEIGHT_DECAY, STEPS = 0.05, 0.9, 1e-3, 3
 
 
 def hashed(count, stream):
-    """count float32 numbers in [-1, 1) with 16 bits each: a mixing function of position and stream."""
+    """Returns `count` float32 numbers of 16 bits in [-1, 1): a mixing function of position and stream."""
     x = np.arange(count, dtype=np.uint32) + np.uint32(stream * 0x9E3779B9 % 2**32)
     for factor in (0x7FEB352D, 0x846CA68B):
         x ^= x >> np.uint32(16)
@@ -73,12 +73,12 @@ CASES = [
 
 
 def flatten(tensors):
-    """The tensors of a network as one flat vector."""
+    """Returns the tensors of a network as one flat vector."""
     return torch.cat([tensor.reshape(-1) for tensor in tensors]).detach().numpy().copy()
 
 
 def set_parameters(layers):
-    """Fills the network from hashed(); bounds as PyTorch's initialisation."""
+    """Fills the network from hashed(), with the bounds of PyTorch's initialisation."""
     for i, layer in enumerate(layers):
         # A power of two near 2 / sqrt(inputs), so that every parameter stays exact in float32.
         bound = 2.0 ** np.round(np.log2(2.0 / np.sqrt(layer.weight[0].numel())))

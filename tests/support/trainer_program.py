@@ -1,11 +1,11 @@
-"""A trainer program that does one wrong thing and otherwise the simplest right one: it adds 1 to every value and
-says that it trained on all of its 5 samples in one step.
+"""A trainer program that misbehaves once. Otherwise it adds 1 to every value and reports that it trained on all of
+its 5 samples in one step.
 
     trainer_program.py MODE DIRECTORY
 
-MODE is done with the first task (or before it, for ready_*), and never again: DIRECTORY remembers that it has been
-done, whatever becomes of this process; its number is in DIRECTORY/pid. Bytes are put together here by hand, on purpose without the library of the
-examples.
+MODE is the misbehaviour, at the first task (or before it, for ready_*). A file in DIRECTORY records that it has
+happened, even if this process is killed. DIRECTORY/pid contains the process id. The program builds all bytes itself,
+without the library of the examples, so that it can send invalid ones.
 """
 import json
 import os
@@ -53,7 +53,7 @@ def receive():
 
 
 def safetensors(entries, data):
-    """`entries` are (name, type, shape, bytes) in the order of the data; a name may come twice."""
+    """Returns a .safetensors file. `entries` are (name, type, shape, bytes) in data order; a name may occur twice."""
     pieces, offset = [], 0
     for name, kind, shape, size in entries:
         pieces.append(f'{json.dumps(name)}:{{"dtype":"{kind}","shape":{json.dumps(shape)},'
@@ -78,7 +78,7 @@ def answer(task, payload, **changes):
 
 
 def misbehave(task, tensors, values):
-    """True if nothing more is to be answered."""
+    """Misbehaves as MODE says. Returns True if the program must not answer the task any more."""
     floats = struct.pack(f"<{len(values)}f", *values)
     name, kind, shape, size = tensors[0]
     if MODE == "exits":
@@ -181,7 +181,7 @@ def main():
         with open(os.path.join(DIRECTORY, "task"), "w", encoding="utf-8") as file:
             json.dump(header, file)
         tensors, values = parse(payload)
-        if MODE == "patient":  # goes on until it is told to stop
+        if MODE == "patient":  # continues until it gets a stop message
             while (stop := receive()[0])["type"] != "stop":
                 pass
             with open(os.path.join(DIRECTORY, "stop"), "w", encoding="utf-8") as file:
