@@ -65,6 +65,7 @@ void RunVerdict::add(const RoundMetrics& metrics) {
     idle_.refused_rounds = all_refused ? idle_.refused_rounds + 1 : 0;
     if (idle_.rounds++ == 0) idle_.since = metrics.round;
     idle_.selected += metrics.clients_selected;
+    idle_.completed += metrics.clients_completed;
     idle_.causes.refused += causes.refused;
     idle_.causes.lost += causes.lost;
     if (causes.refusal) idle_.causes.refusal = causes.refusal;
@@ -79,10 +80,13 @@ void RunVerdict::add(const RoundMetrics& metrics) {
 }
 
 std::string RunVerdict::failure() const {
+  const std::string rounds =
+      rounds_ == 1 ? std::string("the only round") : "any of " + std::to_string(rounds_) + " rounds";
+  if (rounds_ > 0 && idle_.rounds == rounds_ && idle_.completed > 0 && idle_.causes.not_aggregated)
+    return "the model is untrained: clients sent updates, but none was aggregated in " + rounds +
+           " (the last reason: " + *idle_.causes.not_aggregated + ")";
   if (rounds_ > 0 && idle_.rounds == rounds_)
-    return "the model is untrained: no client contributed an update in " +
-           (rounds_ == 1 ? std::string("the only round") : "any of " + std::to_string(rounds_) + " rounds") +
-           "; " + cause();
+    return "the model is untrained: no client contributed an update in " + rounds + "; " + cause();
   if (not_finite_since_)
     return "the model has diverged: its test loss has not been finite since round " +
            std::to_string(*not_finite_since_) + "; try a lower training.optimizer.learning_rate";

@@ -39,6 +39,7 @@ class RunVerdict {
     std::uint64_t rounds = 0;
     std::uint64_t selected = 0;
     std::uint64_t refused_rounds = 0;  // latest consecutive rounds with all updates refused
+    std::uint64_t completed = 0;       // updates that came and were not aggregated
     Causes causes = {};
   };
   std::string cause() const;

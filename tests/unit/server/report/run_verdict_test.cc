@@ -75,8 +75,9 @@ TEST_CASE("verdict: updates that were never aggregated are no contributions") {
   RunVerdict verdict;
   verdict.add(because("round.not_aggregated", "too few"));
   verdict.add(verdict_round(1, 2));
-  CHECK(verdict.failure().find("in the only round; no update was aggregated (the last reason: too few)") !=
-        std::string::npos);
+  CHECK(verdict.failure() ==
+        "the model is untrained: clients sent updates, but none was aggregated in the only round (the last "
+        "reason: too few)");
 }
 
 TEST_CASE("verdict: a loss that is not finite at the last evaluation is named with its first round") {
