@@ -113,7 +113,7 @@ struct UpdateOffer {
   double norm = 0;        // Euclidean, before encoding; finite, not negative
   double loss_rms = 0;    // root mean square of the samples' loss; finite, not negative
   TrackId track;
-  double wanted_share = 0;  // largest data_share wanted from the next task on, in (0, 1]; 0: no wish
+  double wanted_share = 0;  // largest fraction of adapter ranks wanted next, in (0, 1]; 0: no wish
   // Sample count and metrics of a masked update, masked modulo 2^64 (docs/PROTOCOL.md); `samples` is then 1
   // and the metrics are 0. At most kMaxSecureScalars.
   std::vector<std::uint64_t> masked_scalars = {};

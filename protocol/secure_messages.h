@@ -109,7 +109,7 @@ struct SecureSurvivors {
 // Client to coordinator: round 3, ConsistencyCheck.
 struct SecureConsent {
   SecureSession session;
-  Signature signature{};  // of the session, the seed and the survivors, with its node key
+  Signature signature{};  // of the roster and the survivors, with its node key
   bool operator==(const SecureConsent&) const = default;
 };
 

@@ -29,7 +29,7 @@ struct WarmupPlan {
   std::uint32_t number = 0;           // the receiver's number, less than `members`
   std::uint32_t degree = 0;           // least number of neighbours of each member
   std::uint32_t chunks = 0;           // of each update
-  std::uint32_t cover = 0;            // chunks of others required before own ones become eligible
+  std::uint32_t cover = 0;            // own chunks become eligible once others + kappa reach it
   std::uint32_t kappa = 0;            // number of own chunks that then become eligible
   std::uint32_t lag = 0;              // first slot in which the receiver sends
   std::uint32_t spray = 0;            // number of own chunks that it sprays

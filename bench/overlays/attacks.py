@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the attacks on a directory with and without protections and prints Markdown: docs/experiments/hostile-nodes.md.
+"""Runs attacks on a directory with and without protection and prints Markdown: docs/experiments/hostile-nodes.md.
 
     bench/overlays/attacks.py [--program build/release/bin/fedge-sim] [--jobs 2] [--seeds 20] [--only crowd]
 """

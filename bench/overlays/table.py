@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the comparison of overlays in all regimes and prints Markdown: docs/experiments/overlays.md.
+"""Compares the overlays in all regimes and prints Markdown: docs/experiments/overlays.md.
 
     bench/overlays/table.py [--program build/release/bin/fedge-sim] [--jobs 2] [--seeds 5] [--rounds 300] [--only churn-300]
 
-Regimes: lookups from the start (cold) and after a warm-up, churn with sessions of 1000, 300 and 100 rounds, all
-overlays at one maintenance budget, and what k, alpha, the leaf set, the successor list and b change under churn.
+Regimes: lookups from the start (cold) and after a warm-up; churn with sessions of 1000, 300 and 100 rounds; all overlays
+with the same maintenance budget; and the effect of k, alpha, the leaf set, the successor list and b under churn.
 """
 import argparse
 import json

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Secure sums with real daemons over TLS on Fashion-MNIST, with and without a client that is killed: which models come out.
+"""Tests secure sums with real daemons over TLS on Fashion-MNIST when a client is killed: which models result.
 
   bench/secure_aggregation/killed.py [--clients 8] [--stages keys,shares,...] [--only fedavg,fedplt]
 
-For each strategy a federation of coordinator and client processes trains three rounds without secure sums: with everybody, with
-one client killed (SIGKILL) as round 2 begins, and with that one killed as round 3 begins. Then with secure sums: with
-everybody, and once for each stage of each of round 2's sums (one a track, one after the other) with the client killed as
-soon as its log, or the coordinator's, says that it is there. Each track of such a run must have the models that it has in one
-of the plain runs, bit for bit: without the client's update where it is killed before it has masked one, with it where it has
-delivered it, else either. Prints Markdown and exits with 1 if one has not. Needs a built release (BIN names another directory
-of programs).
+For each strategy, a federation of coordinator and client processes trains three rounds. Three plain runs, without secure
+sums, give the reference models: without a kill, with a client killed (SIGKILL) at the start of round 2, and at the start of
+round 3. The runs with secure sums follow: one without a kill, and one for each stage of each secure sum of round 2 (one
+sum for each track). In these the client is killed as soon as its log, or the coordinator's, shows that stage. Each track
+must then have the models of one of the plain runs, bit for bit: without the client's update if it was killed before it
+masked one, with the update if it delivered one, otherwise either. Prints Markdown and exits with 1 if a model is wrong.
+Needs a built release (BIN names another directory of programs).
 """
 import argparse
 import json
@@ -117,7 +117,7 @@ def models(options, strategy, secure, **how):
     with tempfile.TemporaryDirectory() as work:
         federation = Federation(work, options, strategy, secure)
         tracks = federation.run(**how)
-        words = [re.search(r'debug secure\.(sent message="secure_)?(\w+).* round=2 track=(\d+)', line) for line in federation.lines]
+        words = [re.search(r'debug secure\.(message_sent message="secure_)?(\w+).* round=2 track=(\d+)', line) for line in federation.lines]
         words = [f"{word.group(2)} (track {word.group(3)})" for word in words if word]
     return tracks, words[-1] if words else ""
 

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""How long a model takes to reach its clients, all on loopback, each a process of its own:
+"""Measures how long a model takes to reach its clients, all on loopback, each a separate process:
 
   swarm       a federation whose clients exchange the model: fedge-coordinator and fedge-client, as installed
-  direct      the same federation without ([dissemination] kind = "direct")
-  libtorrent  one seed and as many leeches (Debian: python3-libtorrent), all connected to all
-  super       the same, the seed super-seeding
+  direct      the same federation with [dissemination] kind = "direct"
+  libtorrent  one seed and as many leeches as clients (Debian: python3-libtorrent), all connected to each other
+  super       the same with a super-seeding seed
 
   bench/swarm/dissemination.py [--clients 15] [--megabytes 256] [--mbit 20] [--only swarm,libtorrent] [--runs 1]
 
---mbit limits what each of them sends, the coordinator or seed too; 0 is no limit. Times are from when the coordinator
-starts the round (or the seed may connect) to when the last client has everything; the bound is what the lines allow:
-max(F/u, N F/((N+1) u)). Needs a built release (BIN names another directory of programs). As Markdown.
+--mbit limits the upload rate of each process, including the coordinator or seed; 0 is no limit. A time begins when the
+coordinator starts the round (or the seed may connect) and ends when the last client has the whole model. The lower bound
+that the links allow is max(F/u, N F/((N+1) u)). Prints Markdown. Needs a built release (BIN names another directory of
+programs).
 """
 import argparse
 import hashlib

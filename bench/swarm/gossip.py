@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Gossip against FedAvg from the same run file, as Markdown: docs/experiments/fltorrent.md, "Gossip instead".
+"""Compares gossip with FedAvg on the same run file; prints Markdown: docs/experiments/fltorrent.md, "Gossip instead".
 
     bench/swarm/gossip.py [--program build/release/bin/fedge-sim] [--jobs 2] [--seeds 3] [--gossip fixed,trained]
                           [--set KEY=VALUE ...]
 
-Accuracies are means over the last three evaluations, then mean and standard deviation over the seeds. FedAvg is run with
-a coordinator, whose models are those of the same run without a server, bit for bit: --check 2 runs that too, for two
-rounds of the first seed, and compares.
+An accuracy is the mean of the last three evaluations; the table has its mean and standard deviation over the seeds.
+FedAvg runs with a coordinator and gives the same models, bit for bit, as a serverless run. --check 2 verifies this: it
+also runs two serverless rounds with the first seed and compares the models.
 """
 import argparse
 import json

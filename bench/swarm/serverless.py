@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""A run without a server, with real daemons on loopback: what a round takes, and what it loses with killed clients.
+"""Measures a serverless run with real daemons on loopback: the time of a round, and the loss when clients are killed.
 
   bench/swarm/serverless.py [--clients 20] [--rounds 10] [--kill 3 --in-round 4] [--warmup] [--data DIRECTORY]
 
-The same run file is carried out three times: by fedge-sim with a coordinator's aggregation, by daemons that send their
-updates to the coordinator, and by daemons that exchange and aggregate them. With --kill so many of the last ones get
-SIGKILL while that round's updates are on their way. With --warmup chunks are of 4 KiB, so that an update has enough of
-them to hide among, and a second table says how warm-ups went. Prints, as Markdown, for each round the models' hashes, how many
-clients have made the model and how many updates it is made of. Needs a built release (BIN names another directory of programs).
+The same run file is executed three times: by fedge-sim with aggregation at the coordinator, by daemons that send their
+updates to the coordinator, and by daemons that exchange and aggregate them. --kill N sends SIGKILL to N clients of the
+third run while the updates of round --in-round are in transit. --warmup uses chunks of 4 KiB, so that an update has enough
+chunks for the warm-up to hide their owner, and prints a second table about the warm-ups. Prints Markdown: for each round,
+whether the models' hashes are equal, how many clients aggregated the model, and how many updates it contains. Needs a
+built release (BIN names another directory of programs).
 """
 import argparse
 import json

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs rounds without a server in all their variants and prints Markdown: docs/experiments/fltorrent.md.
+"""Runs serverless rounds in all their variants and prints Markdown: docs/experiments/fltorrent.md.
 
     bench/swarm/table.py [--program build/release/bin/fedge-sim] [--jobs 2] [--seeds 5] [--only schedulers]
 
-Tables: time (n = 100, 200, 500, against plain swarming), models (what larger ones cost), schedulers, flow (where greedy
-meets the maximum flow), mechanisms (what each of them hides), gated (the same behind a gate), readings (the meanings of
-k), clients, degree, spray, coalitions, threshold (5, 10 and 50 %), fallback, afterwards, asked (what neighbours ask
-for, and blended rounds), vanished.
+Tables: time (n = 100, 200, 500, compared with plain swarming), models (cost of larger models), schedulers, flow (when the
+greedy scheduler reaches the maximum flow), mechanisms (what each of them hides), gated (the same with a gate), readings
+(the possible meanings of k), clients, degree, spray, coalitions, threshold (5, 10 and 50 %), fallback, afterwards, asked
+(the neighbours' requests, and blended rounds), vanished.
 """
 import argparse
 import json
