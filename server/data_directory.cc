@@ -35,6 +35,18 @@ Result<protocol::Address> last_address(const std::filesystem::path& data_directo
   return protocol::parse_address(*text);
 }
 
+Result<void> check_coordinator_data(const std::filesystem::path& data_directory) {
+  // Not node.key: a client's state directory has one, too.
+  for (const char* name : {"enrolment.db", "runs.db", "audit.log", "address"}) {
+    const auto found = identity_of(data_directory / name);
+    if (found || found.error().code != ErrorCode::kNotFound) return {};
+  }
+  return Error{ErrorCode::kNotFound, data_directory.string() +
+                                         " has no coordinator's data; start a coordinator there first: "
+                                         "fedge-coordinator --data-dir " +
+                                         data_directory.string()};
+}
+
 std::filesystem::path run_directory(const std::filesystem::path& data_directory, RunNumber run) {
   return data_directory / "runs" / std::to_string(run.value());
 }

@@ -18,6 +18,10 @@ Result<SecretKey> open_coordinator_key(const std::filesystem::path& data_directo
 Result<Secret> open_noise_key(const std::filesystem::path& data_directory);
 Result<protocol::Address> last_address(const std::filesystem::path& data_directory);
 
+// kNotFound, with what to do: nothing in this directory was written by a coordinator, or by a command that
+// prepares it for one. A directory that cannot be looked into passes: whoever reads it says why.
+Result<void> check_coordinator_data(const std::filesystem::path& data_directory);
+
 // Directories of one run: its policy and chunks, and its results.
 std::filesystem::path run_directory(const std::filesystem::path& data_directory, RunNumber run);
 std::filesystem::path run_results(const std::filesystem::path& data_directory, RunNumber run);

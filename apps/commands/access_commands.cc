@@ -53,8 +53,8 @@ Result<std::vector<protocol::Address>> token_addresses(const AccessOptions& opti
 
 Result<std::string> create_tokens(const AccessOptions& options) {
   FEDGE_TRY_VOID(check_owner(options.data_directory));
+  FEDGE_TRY(addresses, token_addresses(options));  // first: an error leaves no new directory behind
   FEDGE_TRY(key, server::open_coordinator_key(options.data_directory));
-  FEDGE_TRY(addresses, token_addresses(options));
   FEDGE_TRY(created,
             options.enrolment().create_tokens(
                 {.count = options.count,
@@ -189,7 +189,7 @@ struct AccessCommands::Impl : CommandTable<AccessOptions> {
 
 void AccessCommands::Impl::add_token(CLI::App& app) {
   auto* token = app.add_subcommand("token")->require_subcommand(1);
-  auto* create = add(token, "create", create_tokens);
+  auto* create = add_anywhere(token, "create", create_tokens);
   create->add_option("--count", options.count, "Number of tokens to create")
       ->capture_default_str()
       ->check(between(1, 100'000));

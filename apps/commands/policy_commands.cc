@@ -1,6 +1,7 @@
 #include "apps/commands/policy_commands.h"
 
 #include "core/platform/files.h"
+#include "server/data_directory.h"
 #include "server/policy_file.h"
 #include "server/store/sqlite_store.h"
 
@@ -37,6 +38,7 @@ std::string row(const std::string& number, const std::vector<std::string>& cells
 
 // The policy of the run named with --run, or of the only run in progress.
 Result<server::PolicyFile> policy_of(const PolicyOptions& options) {
+  FEDGE_TRY_VOID(server::check_coordinator_data(options.data_directory));
   if (options.run != 0) return server::PolicyFile(options.data_directory, server::RunNumber(options.run));
   const auto path = server::run_store_path(options.data_directory);
   std::error_code unreadable;

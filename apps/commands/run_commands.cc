@@ -179,7 +179,7 @@ Result<std::string> stop_run(const RunOptions& options) {
 Result<std::string> submit_run(const RunOptions& options) {
   FEDGE_TRY(config, load_run(options.file, options.assignments));
   FEDGE_TRY_VOID(server::check_run(config));
-  FEDGE_TRY_VOID(make_directory(options.data_directory, 0700));
+  FEDGE_TRY_VOID(server::check_coordinator_data(options.data_directory));
   FEDGE_TRY(store, server::open_sqlite_store(server::run_store_path(options.data_directory)));
   const server::RunRecord submitted = server::new_run(config.name, config.canonical);
   FEDGE_TRY(entry, note(options, "run.submitted", submitted));
@@ -196,7 +196,7 @@ struct RunCommands::Impl : CommandTable<RunOptions> {};
 RunCommands::RunCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
   RunOptions& options = impl_->options;
   auto* run = app.add_subcommand("run")->require_subcommand(1);
-  auto* submit = impl_->add(run, "submit", submit_run);
+  auto* submit = impl_->add_anywhere(run, "submit", submit_run);
   add_run_file(*submit, options.file);
   add_assignments(*submit, options.assignments);
   auto* list = impl_->add(run, "ls", list_runs);

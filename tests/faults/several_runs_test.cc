@@ -43,6 +43,7 @@ class Site {
                                           "clients_per_round = 2\nmin_available = 2\n"));
     REQUIRE(write_file_atomic(config_file(), "listen = \"" + port_.address() + "\"\nruns_at_once = " +
                                                  std::to_string(runs_at_once) + "\n"));
+    REQUIRE(server::open_coordinator_key(data()));  // as `fedge token create` prepares a new directory
   }
 
   std::unique_ptr<LoggedProcess> coordinator;
