@@ -97,6 +97,11 @@ RunHost::Callbacks Coordinator::Impl::callbacks_of(const RunRecord& run) {
   return {.on_round = [this, number = run.number](
                           const RoundMetrics& metrics) { callbacks_.on_round(number, metrics); },
           .on_event = [this](const Event& event) { report(event); },
+          .on_waiting =
+              [self, number = run.number](const std::string& reason) {
+                if (const auto alive = self.lock(); alive && !alive->finished_)
+                  alive->queue_->explain(number, reason);
+              },
           .on_models =
               [this, number = run.number](std::vector<FinalModel> models) {
                 return callbacks_.on_models(number, std::move(models));

@@ -4,6 +4,12 @@
 #include "server/coordinator/detail/run_host.h"
 
 namespace fedge::server {
+namespace {
+
+// Thousands of clients that connect one after the other are not as many lines of the log.
+constexpr std::chrono::seconds kTellWaiting{1};
+
+}  // namespace
 
 RunHost::RunHost(House house, RunParts parts, Callbacks callbacks)
     : house_(std::move(house)),
@@ -17,6 +23,7 @@ RunHost::RunHost(House house, RunParts parts, Callbacks callbacks)
       journal_(std::make_shared<JournalWriter>(house_.io, *parts_.store, parts_.record.number,
                                                parts_.recovered.entries)),
       look_timer_(house_.io),
+      waiting_timer_(house_.io),
       retry_timer_(house_.io),
       folded_(std::move(parts_.recovered.folded)),
       arriving_(std::move(parts_.recovered.arriving)) {}
@@ -128,6 +135,7 @@ void RunHost::start() {
   for (const auto& close : parts_.recovered.closed) step(RunEngine::Committed{close.round, close.track});
   look_around();
   for (const auto& [client, link] : house_.peers.links()) joined(client);
+  tell_waiting();
 }
 
 void RunHost::joined(ClientId client) {
@@ -160,7 +168,9 @@ void RunHost::step(const RunEngine::Input& input, std::shared_ptr<protocol::Stor
   } else {
     carry_out(effects);
   }
-  if (!finished_) arm_timer();
+  if (finished_) return;
+  arm_timer();
+  tell_waiting();
 }
 
 void RunHost::carry_out(const std::vector<RunEngine::Effect>& effects) {
@@ -186,6 +196,27 @@ void RunHost::arm_timer() {
   }
   timer_.at(started_ + (*deadline - parts_.recovered.time), [self = weak_from_this()] {
     if (const auto alive = self.lock()) alive->step(Expired{});
+  });
+}
+
+void RunHost::tell_waiting() {
+  const auto waiting = parts_.engine->waiting();
+  if (waiting == told_waiting_ || told_lately_) return;
+  told_waiting_ = waiting;
+  callbacks_.on_waiting(waiting ? "waiting for clients: " + std::to_string(waiting->clients) + " of " +
+                                      std::to_string(waiting->needed)
+                                : std::string());
+  if (waiting)
+    report(Event{Severity::kInfo, "round.waiting", {}}
+               .with("round", std::int64_t{waiting->round.value()})
+               .with("clients", static_cast<std::int64_t>(waiting->clients))
+               .with("needed", static_cast<std::int64_t>(waiting->needed)));
+  told_lately_ = true;
+  waiting_timer_.after(kTellWaiting, [self = weak_from_this()] {
+    const auto alive = self.lock();
+    if (!alive || alive->finished_) return;
+    alive->told_lately_ = false;
+    alive->tell_waiting();
   });
 }
 
@@ -309,7 +340,7 @@ void RunHost::end(const std::string& reason) {
 
 void RunHost::leave() {
   finished_ = true;
-  for (auto* timer : {&timer_, &look_timer_, &retry_timer_}) timer->cancel();
+  for (auto* timer : {&timer_, &look_timer_, &waiting_timer_, &retry_timer_}) timer->cancel();
   uploads_->stop();
   if (serverless_) serverless_->stop();
   if (secure_) secure_->stop();

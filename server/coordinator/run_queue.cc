@@ -106,6 +106,10 @@ void RunQueue::set_status(RunNumber run, RunStatus status, const std::string& re
   });
 }
 
+void RunQueue::explain(RunNumber run, const std::string& reason) {
+  disk_.post([self = shared_from_this(), run, reason] { (void)self->store_->explain(run, reason); });
+}
+
 void RunQueue::stop() {
   stopped_ = true;
   timer_.cancel();

@@ -97,9 +97,15 @@ void BufferedEngine::on(const Expired&, const StepContext& context, std::vector<
   assign(context, effects);
 }
 
+std::optional<RunEngine::Waiting> BufferedEngine::waiting() const {
+  const std::size_t needed = std::max(rules_.first_round_clients, rules_.min_available);
+  if (phase_ != Phase::kWaiting || present_ >= needed) return std::nullopt;
+  return Waiting{round(), present_, needed};
+}
+
 void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ == Phase::kWaiting) {
-    if (present_ < std::max(rules_.first_round_clients, rules_.min_available)) return;
+    if (waiting()) return;
     phase_ = Phase::kRunning;
     fill_by_ = context.now + rules_.deadline;
     // In order of client number, so that the order of arrival does not matter.

@@ -33,6 +33,7 @@ class BufferedEngine final : public RunEngine {
   void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) override;
   std::optional<Time> next_deadline() const override;
   RoundNumber round() const override { return RoundNumber(moves_ + 1); }
+  std::optional<Waiting> waiting() const override;
 
  private:
   enum class Phase { kWaiting, kRunning, kFinished };

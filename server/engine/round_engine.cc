@@ -217,7 +217,6 @@ void RoundEngine::on(const Restarted&, const StepContext& context, std::vector<E
   effects.push_back(event(Severity::kInfo, "run.resumed", round_));
   present_.each([&](ClientId client, const Roster::Entry&) { returning_.insert(client); });
   present_.clear();
-  announced_waiting_ = false;
   return_by_ = context.now + rules_.return_within;
   if (rules_.masked && phase_ == Phase::kCollecting) begin_anew(effects);
   if (phase_ != Phase::kCollecting) return start_round_if_possible(context, effects);

@@ -29,6 +29,7 @@ class RoundEngine final : public RunEngine {
   std::optional<Time> next_deadline() const override;
 
   RoundNumber round() const override { return round_; }
+  std::optional<Waiting> waiting() const override;
 
  private:
   enum class Phase { kWaiting, kCollecting, kClosing, kFinished };
@@ -160,7 +161,6 @@ class RoundEngine final : public RunEngine {
   std::map<ClientId, Task> tasks_;          // of the current phase
   std::array<std::size_t, 7> counts_{};     // number of tasks in each state
   std::map<ClientId, NodeRecord> records_;  // last of each client, for tracks it joins later
-  bool announced_waiting_ = false;
   // After a restart: the time by which clients must return, and those still missing.
   std::optional<Time> return_by_;
   std::set<ClientId> returning_;

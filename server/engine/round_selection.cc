@@ -40,21 +40,20 @@ std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) c
   return result;
 }
 
-void RoundEngine::start_round_if_possible(const StepContext& context, std::vector<Effect>& effects) {
-  if (phase_ != Phase::kWaiting) return;
-  const std::size_t needed = round_ == RoundNumber(0) ? rules_.first_round_clients : 0;
+std::optional<RunEngine::Waiting> RoundEngine::waiting() const {
+  if (phase_ != Phase::kWaiting) return std::nullopt;
+  const std::size_t first = round_ == RoundNumber(0) ? rules_.first_round_clients : 0;
+  const std::size_t needed = std::max(first, rules_.min_available);
+  if (present_.size() < first) return Waiting{next(round_), present_.size(), needed};
   std::size_t available = present_.size();
   for (const ClientId client : tracks_.withdrawn_in(next(round_)))
     if (present_.find(client) != nullptr) --available;
-  if (present_.size() < needed || available < rules_.min_available || awaits_return()) {
-    if (!announced_waiting_)
-      effects.push_back(event(Severity::kInfo, "round.waiting", next(round_))
-                            .with("clients", number(available))
-                            .with("needed", number(std::max(needed, rules_.min_available))));
-    announced_waiting_ = true;
-    return;
-  }
-  announced_waiting_ = false;
+  if (available < rules_.min_available) return Waiting{next(round_), available, rules_.min_available};
+  return std::nullopt;
+}
+
+void RoundEngine::start_round_if_possible(const StepContext& context, std::vector<Effect>& effects) {
+  if (phase_ != Phase::kWaiting || waiting() || awaits_return()) return;
   if (std::exchange(anew_, false)) return begin_turn(context, effects);
   const TrackBook::Changes changes = tracks_.begin_round(next(round_));
   if (budget_spent()) return finish("the privacy budget is spent", effects);  // new tracks may exceed it

@@ -211,6 +211,14 @@ class RunEngine {
   using Effect = std::variant<StartTrack, RetireTrack, BeginSecure, Assign, Send, Fetch, Fold, Count, Discard,
                               GiveUp, CloseRound, Finished, Event>;
 
+  // The next round needs more clients than are ready.
+  struct Waiting {
+    RoundNumber round;
+    std::size_t clients;
+    std::size_t needed;
+    bool operator==(const Waiting&) const = default;
+  };
+
   virtual ~RunEngine() = default;
   virtual void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) = 0;
   // Calls step(). kInvalid if a sampler that the program registered has failed (aggregation/own_parts.h); the
@@ -219,6 +227,8 @@ class RunEngine {
   virtual std::optional<Time> next_deadline() const = 0;
   // Returns the current round or the last one; in a buffered run, the number of the buffer being filled.
   virtual RoundNumber round() const = 0;
+  // Nothing if no client is missing.
+  virtual std::optional<Waiting> waiting() const = 0;
 };
 
 }  // namespace fedge::server

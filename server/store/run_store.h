@@ -36,7 +36,7 @@ struct RunRecord {
   std::string name;
   std::string document;  // the run file, canonical TOML
   RunStatus status = RunStatus::kPending;
-  std::string reason;  // why it is paused or has ended
+  std::string reason;  // why it is paused, has ended, or makes no progress
   UnixSeconds submitted = 0;
   UnixSeconds started = 0;  // 0: not started
   UnixSeconds ended = 0;    // 0: not ended, or stopped with results still to be written
@@ -90,6 +90,8 @@ class RunStore {
   // Marks a pending or running run as running, for the calling coordinator; returns false in any other
   // state.
   virtual Result<bool> claim(RunNumber number, UnixSeconds now) = 0;
+  // Why a running run makes no progress; empty: it does. Changes nothing if the run is in another state.
+  virtual Result<void> explain(RunNumber number, const std::string& reason) = 0;
   // Sets the run's status and reason; if the status is an end, the run is over.
   virtual Result<void> set_status(RunNumber number, RunStatus status, const std::string& reason,
                                   UnixSeconds now) = 0;

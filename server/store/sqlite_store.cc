@@ -48,6 +48,7 @@ class SqliteStore final : public RunStore {
   Result<RunRecord> run(RunNumber number) override;
   Result<void> ask(RunNumber number, RunStatus wanted, const std::string& reason, UnixSeconds now) override;
   Result<bool> claim(RunNumber number, UnixSeconds now) override;
+  Result<void> explain(RunNumber number, const std::string& reason) override;
   Result<void> set_status(RunNumber number, RunStatus status, const std::string& reason,
                           UnixSeconds now) override;
   Result<void> append(std::span<const Batch> batches) override;
@@ -219,6 +220,16 @@ Result<bool> SqliteStore::claim(RunNumber number, UnixSeconds now) {
     if (record.started == 0) record.started = now;
     return true;
   });
+}
+
+Result<void> SqliteStore::explain(RunNumber number, const std::string& reason) {
+  FEDGE_TRY(done, change(number, [&](RunRecord& record) -> Result<bool> {
+              if (record.status != RunStatus::kRunning || record.reason == reason) return false;
+              record.reason = reason;
+              return true;
+            }));
+  (void)done;
+  return {};
 }
 
 Result<void> SqliteStore::set_status(RunNumber number, RunStatus status, const std::string& reason,

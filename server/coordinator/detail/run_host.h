@@ -36,6 +36,8 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   struct Callbacks {
     std::function<void(const RoundMetrics&)> on_round;  // the round is durable
     std::function<void(const Event&)> on_event;
+    // Why the run makes no progress; empty: it does.
+    std::function<void(const std::string& reason)> on_waiting;
     // Receives the run's last models, before the run ends.
     std::function<Result<void>(std::vector<FinalModel>)> on_models;
     // The run has ended, also in the store; no other callback follows.
@@ -153,6 +155,8 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   // Calls `done` once the worker has done all jobs posted before.
   void when_idle(std::function<void()> done);
   void arm_timer();
+  // Reports that the run waits for clients when their number has changed, at most once a second.
+  void tell_waiting();
   void report(const Event& event);
   // The run's clock, which stands still while no coordinator executes the run.
   Time now() const { return parts_.recovered.time + (std::chrono::steady_clock::now() - started_); }
@@ -187,12 +191,15 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   std::optional<aggregation::Policy> policy_change_;
   std::optional<PolicyFile> policy_;  // none if the run always trains one model for all
   protocol::Timer look_timer_;
-  protocol::Timer retry_timer_;  // retries closing a round after a full disk
+  protocol::Timer waiting_timer_;
+  std::optional<RunEngine::Waiting> told_waiting_;  // the last report of tell_waiting()
+  bool told_lately_ = false;                        // until waiting_timer_ expires
+  protocol::Timer retry_timer_;                     // retries closing a round after a full disk
   // Updates in a model that is not durable yet, and updates that an earlier process received in part.
   std::vector<std::shared_ptr<protocol::StoredObject>> folded_;
   std::vector<std::shared_ptr<protocol::StoredObject>> arriving_;
   std::string stopped_;               // why an operator ends the run; empty: not ending
-  std::string failed_;                                         // why the run has failed, if fail() ended it
+  std::string failed_;                // why the run has failed, if fail() ended it
   std::optional<NodeRecords> nodes_;  // null unless clients publish records
   protocol::Traffic messages_;        // the run's frames, without chunks
   std::shared_ptr<Bytes> served_ = std::make_shared<Bytes>();  // chunks sent

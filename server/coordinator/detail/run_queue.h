@@ -37,6 +37,7 @@ class RunQueue : public std::enable_shared_from_this<RunQueue> {
   // Marks the run as running if that is allowed, then passes its record to `claimed`. Calls on_runs first.
   void claim(RunNumber run, std::function<void(const Result<RunRecord>&)> claimed);
   void set_status(RunNumber run, RunStatus status, const std::string& reason);
+  void explain(RunNumber run, const std::string& reason);  // as RunStore::explain()
   // Stops the callbacks.
   void stop();
   // Stops the callbacks and waits for the thread to end.

@@ -66,8 +66,11 @@ TEST_CASE("buffered: a run begins when so many are there at a time, not when so 
   h.feed(RunEngine::ClientLeft{ClientId(0)});
   h.arrive({1});
   CHECK(h.all<RunEngine::Assign>().empty());
+  CHECK(h.engine().waiting() == RunEngine::Waiting{RoundNumber(1), 1, 2});
   h.arrive({0});
   CHECK(h.all<RunEngine::Assign>().size() == 2);
+  h.feed(RunEngine::ClientLeft{ClientId(0)});
+  CHECK_FALSE(h.engine().waiting());
 }
 
 TEST_CASE("buffered: the model moves with the buffer's last update, and nobody gets work until it has") {

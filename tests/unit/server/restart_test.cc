@@ -100,6 +100,25 @@ TEST_CASE("N6 row 15, restart: a round gets its whole time again, and none ends 
   CHECK(h.one<RoundEngine::CloseRound>());
 }
 
+TEST_CASE("restart: a run waits for clients only while fewer are ready than the next round needs") {
+  Harness h;
+  CHECK(h.engine().waiting() == RunEngine::Waiting{RoundNumber(1), 0, 3});
+  h.arrive({0});
+  h.feed(RunEngine::Restarted{});
+  CHECK(h.engine().waiting() == RunEngine::Waiting{RoundNumber(1), 0, 3});
+  h.arrive({0, 1});
+  CHECK(h.engine().waiting() == RunEngine::Waiting{RoundNumber(1), 2, 3});
+  h.arrive({2});
+  CHECK_FALSE(h.engine().waiting());
+  for (const std::uint32_t client : {0U, 1U, 2U}) h.deliver(client, 1);
+  h.feed(RunEngine::Restarted{});
+  h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
+  CHECK(h.engine().waiting() == RunEngine::Waiting{RoundNumber(2), 0, 1});
+  h.arrive({1});  // enough for a round, which still waits for the others to come back
+  CHECK_FALSE(h.engine().waiting());
+  CHECK(h.all<RoundEngine::Assign>().empty());
+}
+
 TEST_CASE("restart: between two rounds, the next one waits for everybody who was there, but not for ever") {
   Interrupted h;
   for (const std::uint32_t client : h.selected) h.deliver(client, 1);

@@ -157,6 +157,26 @@ TEST_CASE("run store: what an operator asks of a run is done where its state all
     });
 }
 
+TEST_CASE(
+    "run store: why a run makes no progress is kept while it is running, and takes nobody's wish away") {
+  with_each_store([&](const Reopen& reopen) {
+    const auto store = reopen();
+    const RunNumber run = *store->submit(some_run("one"));
+    const auto reason = [&] { return store->run(run)->reason; };
+    REQUIRE(store->explain(run, "early"));
+    CHECK(reason().empty());
+    CHECK(*store->claim(run, 10));
+    REQUIRE(store->explain(run, "waiting for clients: 1 of 2"));
+    CHECK(reason() == "waiting for clients: 1 of 2");
+    REQUIRE(store->explain(run, ""));
+    CHECK(reason().empty());
+    REQUIRE(store->ask(run, RunStatus::kStopped, "seen enough", 20));
+    REQUIRE(store->explain(run, "waiting for clients: 1 of 2"));
+    CHECK(store->run(run)->status == RunStatus::kStopped);
+    CHECK(reason() == "seen enough");
+  });
+}
+
 TEST_CASE("run store: a run that is stopped is over once somebody has written what it has come to") {
   with_each_store([](const Reopen& reopen) {
     const auto store = reopen();

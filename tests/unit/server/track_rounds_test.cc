@@ -153,11 +153,12 @@ TEST_CASE("turns: when all have withdrawn the run waits, and goes on when somebo
                                   .until_round = {}});
   h.feed(RunEngine::PolicyChanged{policy});
   h.feed(RunEngine::Committed{RoundNumber(1), TrackId(0)});
-  CHECK(h.event("round.waiting"));
+  CHECK(h.engine().waiting() == RunEngine::Waiting{RoundNumber(2), 0, 1});
   CHECK(asked(h).empty());
   policy.disagreements.clear();
   h.feed(RunEngine::PolicyChanged{policy});
   CHECK(asked(h).size() == 3);
+  CHECK_FALSE(h.engine().waiting());
 }
 
 TEST_CASE("turns: a policy that turns strict in mid-round leaves the round as it is") {
