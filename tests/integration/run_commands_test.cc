@@ -197,12 +197,25 @@ TEST_CASE("run stop: a run ends with the model of its last round, and with it co
 
   std::vector<std::string> told;
   for (const json& entry : site.parsed("audit ls"))
-    if (entry["action"] == "run.stopped") told.push_back(entry["subject"]);
-  CHECK(told == std::vector<std::string>{"run observed"});
+    if (entry["subject"] == "run observed") told.push_back(entry["action"]);
+  CHECK(told == std::vector<std::string>{"run.submitted", "run.stopped"});
   CHECK(site.fedge("audit verify").code == 0);
   const Outcome again = site.fedge("run stop 1");
   CHECK(again.code == 1);
   CHECK(again.output == "fedge: run 1 is stopped and can no longer be changed\n");
+}
+
+TEST_CASE("audit: a run that the coordinator's --run submits is recorded once, also if it is continued") {
+  const Operated site;
+  for (int start = 0; start < 2; ++start) {
+    CoordinatorProcess coordinator(site.leading(2));
+    coordinator.signal(SIGTERM);
+    REQUIRE_MESSAGE(coordinator.wait() == 0, coordinator.log());
+  }
+  std::vector<std::string> actions;
+  for (const json& entry : site.parsed("audit ls")) actions.push_back(entry["action"]);
+  CHECK(actions == std::vector<std::string>{"run.submitted", "coordinator.started", "coordinator.stopped",
+                                            "coordinator.started", "coordinator.stopped"});
 }
 
 TEST_CASE("run submit: what is wrong with a run file is said to whoever hands it in, and nothing is kept") {
