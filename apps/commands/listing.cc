@@ -1,21 +1,31 @@
 #include "apps/commands/listing.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "core/text.h"
 
 namespace fedge::apps {
 namespace {
 
+std::string with_decimals(double value, int decimals) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", decimals, value);
+  return text;
+}
+
 std::string shown(const Listing::Cell& cell) {
   if (const auto* number = std::get_if<std::int64_t>(&cell)) return std::to_string(*number);
   if (const auto* flag = std::get_if<bool>(&cell)) return *flag ? "yes" : "no";
+  if (const auto* fraction = std::get_if<Listing::Fraction>(&cell))
+    return with_decimals(100 * fraction->value, 2) + " %";
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   return "-";
 }
 
 std::string as_json(const Listing::Cell& cell) {
   if (const auto* flag = std::get_if<bool>(&cell)) return *flag ? "true" : "false";
+  if (const auto* fraction = std::get_if<Listing::Fraction>(&cell)) return with_decimals(fraction->value, 6);
   if (const auto* text = std::get_if<std::string>(&cell)) return json_text(*text);
   return std::holds_alternative<std::monostate>(cell) ? "null" : shown(cell);
 }

@@ -10,7 +10,11 @@ namespace fedge::apps {
 
 class Listing {
  public:
-  using Cell = std::variant<std::monostate, std::int64_t, bool, std::string>;  // the first: no value
+  struct Fraction {
+    double value;  // finite; printed in per cent
+  };
+  // The first: no value.
+  using Cell = std::variant<std::monostate, std::int64_t, bool, Fraction, std::string>;
 
   explicit Listing(std::vector<std::string> columns) : columns_(std::move(columns)) {}
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }

@@ -13,6 +13,7 @@
 #include "server/audit_log.h"
 #include "server/coordinator/run_parts.h"
 #include "server/data_directory.h"
+#include "server/report/console.h"
 #include "server/report/metrics.h"
 #include "server/store/run_evidence.h"
 #include "server/store/sqlite_store.h"
@@ -57,8 +58,8 @@ Listing::Cell time_or_nothing(server::UnixSeconds time) {
   return time == 0 ? Listing::Cell() : Listing::Cell(server::calendar_text(time));
 }
 
-Listing run_listing() {
-  return Listing({"run", "name", "state", "rounds", "submitted", "started", "ended", "reason"});
+std::vector<std::string> run_columns() {
+  return {"run", "name", "state", "rounds", "submitted", "started", "ended", "reason"};
 }
 
 Result<std::vector<Listing::Cell>> row_of(server::RunStore& store, const server::RunRecord& run) {
@@ -73,7 +74,7 @@ Result<std::vector<Listing::Cell>> row_of(server::RunStore& store, const server:
 Result<std::string> list_runs(const RunOptions& options) {
   FEDGE_TRY(store, open_store(options));
   FEDGE_TRY(runs, store->runs());
-  Listing list = run_listing();
+  Listing list(run_columns());
   for (const server::RunRecord& run : runs) {
     FEDGE_TRY(row, row_of(*store, run));
     list.add(std::move(row));
@@ -81,11 +82,37 @@ Result<std::string> list_runs(const RunOptions& options) {
   return options.print(list);
 }
 
+std::string where(const RunOptions& options) { return "run " + std::to_string(options.number) + ": "; }
+
+// The metrics of the last round whose model was evaluated; nothing if there is none.
+Result<std::optional<server::RoundMetrics>> last_evaluation(server::RunStore& store,
+                                                            const RunOptions& options) {
+  FEDGE_TRY(lines, store.metrics(server::RunNumber(options.number)));
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    FEDGE_TRY(round, server::parse_metrics(*line, where(options)));
+    if (std::isfinite(round.test_accuracy)) return std::optional(std::move(round));
+  }
+  return std::optional<server::RoundMetrics>();
+}
+
+// Results of `fedge-coordinator --run` are in its --out, which the data directory does not know.
+Listing::Cell results_of(const RunOptions& options) {
+  const auto directory = server::run_results(options.data_directory, server::RunNumber(options.number));
+  std::error_code ignored;
+  return std::filesystem::exists(directory, ignored) ? Listing::Cell(directory.string()) : Listing::Cell();
+}
+
 Result<std::string> show_run(const RunOptions& options) {
   FEDGE_TRY(store, open_store(options));
   FEDGE_TRY(run, find_run(*store, options));
   FEDGE_TRY(row, row_of(*store, run));
-  Listing list = run_listing();
+  FEDGE_TRY(evaluated, last_evaluation(*store, options));
+  std::vector<std::string> columns = run_columns();
+  columns.insert(columns.end(), {"accuracy", "accuracy_round", "results"});
+  row.push_back(evaluated ? Listing::Cell(Listing::Fraction{evaluated->test_accuracy}) : Listing::Cell());
+  row.push_back(evaluated ? Listing::Cell(static_cast<std::int64_t>(evaluated->round)) : Listing::Cell());
+  row.push_back(results_of(options));
+  Listing list(columns);
   list.add(std::move(row));
   if (options.format == "json") return list.object();
   return list.lines() + "\n" + run.document;
@@ -113,12 +140,12 @@ Result<std::string> log_run(const RunOptions& options) {
     for (const std::string& line : lines) all += line + "\n";
     return all;
   }
-  Listing list({"round", "accuracy", "loss", "clients", "seconds", "model"});
+  Listing list({"round", "accuracy", "loss", "clients", "since start", "model"});
   for (const std::string& line : lines) {
-    FEDGE_TRY(round, server::parse_metrics(line, "run " + std::to_string(options.number) + ": "));
+    FEDGE_TRY(round, server::parse_metrics(line, where(options)));
     list.add({static_cast<std::int64_t>(round.round), percent(round.test_accuracy), figure(round.test_loss),
               std::to_string(round.clients_completed) + "/" + std::to_string(round.clients_selected),
-              figure(round.wall_seconds), round.model_hash.substr(0, 12)});
+              server::format_seconds(round.wall_seconds), round.model_hash.substr(0, 12)});
   }
   return list.table();
 }
@@ -143,7 +170,7 @@ Error failed(const RunOptions& options, std::uint64_t entry, const char* action,
 Result<std::string> say(const RunOptions& options, server::RunStore& store, const server::RunRecord& run) {
   if (options.format == "json") {
     FEDGE_TRY(row, row_of(store, run));
-    Listing list = run_listing();
+    Listing list(run_columns());
     list.add(std::move(row));
     return list.object();
   }

@@ -125,17 +125,28 @@ TEST_CASE("run ls, run show: a run while it waits for its client, and the same o
   CHECK(waiting[0]["ended"].is_null());
   CHECK(waiting[0]["reason"] == "waiting for clients: 0 of 1");
   CHECK_MESSAGE(coordinator.wait_for("round.waiting round=1 clients=0 needed=1"), coordinator.log());
-  CHECK(site.parsed("run show 1") == waiting[0]);
+  json alone = site.parsed("run show 1");
+  for (const char* more : {"accuracy", "accuracy_round", "results"}) {
+    CHECK(alone.at(more).is_null());
+    alone.erase(more);
+  }
+  CHECK(alone == waiting[0]);
   CHECK(contains(lines_of(site.said("run ls")).at(1), "observed  running"));
   const std::string shown = site.said("run show 1");
-  CHECK(contains(shown, "\nstate      running\n"));
+  CHECK(contains(shown, "\nstate           running\n"));
   CHECK_MESSAGE(contains(shown, "\nname = \"observed\"\nrounds = 2\n"), shown);  // from its run file
 
   LoggedProcess client(site.client(), site.place.path() / "client.log");
   CHECK_MESSAGE(client.wait() == 0, client.log());
   CHECK_MESSAGE(coordinator.wait() == 0, coordinator.log());
   const json ended = site.parsed("run show 1");
-  CHECK(site.parsed("run ls") == json::array({ended}));
+  CHECK(site.parsed("run ls").at(0)["ended"] == ended["ended"]);
+  const auto rounds = server::read_metrics(site.results / "metrics.jsonl");
+  REQUIRE(rounds);
+  CHECK(ended["accuracy"].get<double>() == doctest::Approx(rounds->back().test_accuracy).epsilon(1e-5));
+  CHECK(ended["accuracy_round"] == 2);
+  CHECK(ended["results"].is_null());  // in the directory of --out
+  CHECK(contains(site.said("run show 1"), " %\naccuracy_round  2\nresults         -\n"));
   CHECK(ended["state"] == "finished");
   CHECK(ended["reason"].is_null());
   CHECK(ended["rounds"] == 2);
@@ -162,6 +173,7 @@ TEST_CASE("run log: nothing before the first round, then the rounds that are in 
   REQUIRE(rounds);
   REQUIRE(rounds->size() == 3);
   REQUIRE(rows.size() == 4);
+  CHECK(contains(rows[0], "clients  since start  model"));
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(rows[i + 1].starts_with("    " + std::to_string(i + 1) + "  "));
     CHECK(contains(rows[i + 1], "  1/1 "));
@@ -243,6 +255,10 @@ TEST_CASE("run submit, pause, resume, stop: without a coordinator a run waits fo
   CHECK(site.parsed("run pause 1 --reason later")["state"] == "paused");
   CHECK(site.fedge("run pause 1").output == "fedge: run 1 is paused already\n");
   CHECK(site.parsed("run show 1")["reason"] == "later");
+  CHECK(site.parsed("run show 1")["results"].is_null());
+  const auto results = site.directory / "runs" / "1" / "results";  // as a coordinator makes it
+  REQUIRE(make_directory(results));
+  CHECK(site.parsed("run show 1")["results"] == results.string());
   CHECK(site.parsed("run resume 1")["state"] == "pending");
   CHECK(site.parsed("run stop 1")["ended"].is_string());
   std::vector<std::string> told;
