@@ -18,7 +18,7 @@ std::string shown(const Listing::Cell& cell) {
   if (const auto* number = std::get_if<std::int64_t>(&cell)) return std::to_string(*number);
   if (const auto* flag = std::get_if<bool>(&cell)) return *flag ? "yes" : "no";
   if (const auto* fraction = std::get_if<Listing::Fraction>(&cell))
-    return with_decimals(100 * fraction->value, 2) + " %";
+    return with_decimals(100 * fraction->value, 2) + " %" + fraction->note;
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   return "-";
 }

@@ -11,7 +11,8 @@ namespace fedge::apps {
 class Listing {
  public:
   struct Fraction {
-    double value;  // finite; printed in per cent
+    double value;      // finite; printed in per cent
+    std::string note;  // for people, behind it
   };
   // The first: no value.
   using Cell = std::variant<std::monostate, std::int64_t, bool, Fraction, std::string>;

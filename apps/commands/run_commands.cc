@@ -108,9 +108,10 @@ Result<std::string> show_run(const RunOptions& options) {
   FEDGE_TRY(row, row_of(*store, run));
   FEDGE_TRY(evaluated, last_evaluation(*store, options));
   std::vector<std::string> columns = run_columns();
-  columns.insert(columns.end(), {"accuracy", "accuracy_round", "results"});
-  row.push_back(evaluated ? Listing::Cell(Listing::Fraction{evaluated->test_accuracy}) : Listing::Cell());
-  row.push_back(evaluated ? Listing::Cell(static_cast<std::int64_t>(evaluated->round)) : Listing::Cell());
+  columns.insert(columns.end(), {"accuracy", "results"});
+  row.push_back(evaluated ? Listing::Fraction{evaluated->test_accuracy,
+                                              " after round " + std::to_string(evaluated->round)}
+                          : Listing::Cell());
   row.push_back(results_of(options));
   Listing list(columns);
   list.add(std::move(row));

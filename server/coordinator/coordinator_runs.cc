@@ -145,9 +145,12 @@ void Coordinator::Impl::wait_for_room(const RunRecord& run, const Error& full) {
 
 void Coordinator::Impl::let_go_of(const RunRecord& run, RunStatus status, const std::string& reason) {
   if (auto host = hosts_.extract(run.id); !host.empty()) host.mapped()->shut_down();
-  report(Event{Severity::kInfo, status == RunStatus::kPaused ? "run.paused" : "run.ended", {}}
-             .with("state", name_of(status))
-             .with("run", run.number.value()));
+  Event word = status == RunStatus::kPaused   ? Event{Severity::kInfo, "run.paused", {}}
+               : status == RunStatus::kFailed ? Event{Severity::kError, "run.ended", {}}
+                                              : Event{Severity::kInfo, "run.ended", {}};
+  word.with("state", name_of(status));
+  if (!reason.empty()) word.with("reason", reason);
+  report(word.with("run", run.number.value()));
   queue_->look_now();
   callbacks_.on_left(run.number, status, reason);
 }

@@ -331,14 +331,15 @@ void RoundEngine::close_if_complete(const StepContext& context, std::vector<Effe
   }
   const std::size_t done = count(TaskState::kDone);
   // Drawn clients stand for others: closing without one would bias the mean towards fast clients.
-  if (done >= rules_.clients_per_round && spares()) {
-    close("enough updates", effects);
-    return;
-  }
+  if (done >= rules_.clients_per_round && spares()) return close("enough updates", effects);
   const std::size_t lost = count(TaskState::kLost);
-  if (done + lost + count(TaskState::kFailed) + count(TaskState::kUnsent) < tasks_.size()) return;
-  // No client is working. Wait for the deadline only if a lost client may return.
-  if (lost == 0 || context.now >= deadline_) close("no client is left that could answer", effects);
+  const std::size_t answered = done + count(TaskState::kUnsent);
+  // The round waits for clients at work, and until its deadline for lost ones that may return.
+  const bool working = answered + lost + count(TaskState::kFailed) < tasks_.size();
+  if (working || (lost > 0 && context.now < deadline_)) return;
+  const char* all =
+      answered < tasks_.size() ? "all remaining clients answered" : "all selected clients answered";
+  close(answered == 0 ? "no client is left that could answer" : all, effects);
 }
 
 void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects) {

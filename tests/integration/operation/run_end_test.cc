@@ -140,6 +140,8 @@ TEST_CASE("run end: a model that diverges is said to be useless, and the exit co
     CHECK(outcome.code == 1);
     CHECK_MESSAGE(contains(outcome.output, said), outcome.output);
     CHECK(contains(outcome.output, "training.optimizer.learning_rate"));
+    if (mode == std::string("concrete"))  // the coordinator's last word
+      CHECK(contains(outcome.output, "error run.ended state=\"failed\" reason=\"" + said));
     for (const char* name : {"/metrics.jsonl", "/model.safetensors", "/report.html"})
       CHECK(std::filesystem::exists(run.file(mode) + name));
   }

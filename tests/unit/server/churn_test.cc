@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "tests/support/text.h"
 #include "tests/unit/server/engine_harness.h"
 
 using namespace fedge;
@@ -112,4 +113,21 @@ TEST_CASE(
   CHECK(churn.folded > kRounds);
   // A leak of a byte a round would be 9,000.
   CHECK(after < before + 8192);
+}
+
+TEST_CASE("round: the reason why it closed says whether all clients answered, or all that were left") {
+  for (const bool one_fails : {false, true}) {
+    Harness h;
+    h.rules.first_round_clients = 2;
+    h.arrive({0, 1});
+    if (one_fails)
+      h.feed(RoundEngine::Failed{ClientId(1), {kRun, RoundNumber(1), ErrorCode::kNotFound, "no data"}});
+    else
+      h.deliver(1, 1);
+    h.deliver(0, 1);
+    REQUIRE(h.one<RoundEngine::CloseRound>());
+    CHECK(test::contains(to_string(*h.event("round.closed")),
+                         one_fails ? "reason=\"all remaining clients answered\" selected=2 completed=1"
+                                   : "reason=\"all selected clients answered\" selected=2 completed=2"));
+  }
 }
