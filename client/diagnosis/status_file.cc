@@ -134,6 +134,8 @@ StatusFile::StatusFile(std::filesystem::path state_directory) : directory_(std::
 
 void StatusFile::note(const Event& event) {
   if (event.name == "client.disconnected") status_.link_reason = text_of(event, "reason");
+  if (event.name == "client.revoked")
+    status_.link_reason = text_of(event, "reason") + "; " + text_of(event, "remedy");
   const std::string_view verdict = verdict_of(event);
   if (verdict.empty()) return;
   status_.verdict = verdict;

@@ -33,7 +33,7 @@ struct DaemonStatus {
   std::int64_t pid = 0;
   std::int64_t link_since = 0;  // seconds since 1970, like all times here
   std::int64_t written = 0;
-  std::string link_reason;  // of the last disconnect
+  std::string link_reason;  // of the last disconnect or revocation
   // The last verdict on an update; empty: none since the daemon started.
   std::string verdict;  // "accepted", "refused", "dropped" or "failed"
   std::int64_t verdict_round = 0;

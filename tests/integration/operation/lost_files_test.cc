@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "client/diagnosis/status_file.h"
 #include "server/audit_log.h"
 #include "tests/integration/federation.h"
 
@@ -142,6 +143,10 @@ TEST_CASE("a daemon that is revoked says so and waits for its owner, and does no
   CHECK(revoked.count("client.disconnected") == 0);
   CHECK(f.count("client.refused") == 1);  // its link was closed, and it has not reconnected
   revoked.stop();
+  const auto status = client::read_status(f.directory.path() / "revoked");
+  REQUIRE(status);
+  CHECK(status->link_reason == "this client's key has been revoked; stop this daemon, then join with a new "
+                               "token and an empty state directory");
   // The same holds when a supervisor restarts the daemon.
   StayingDaemon again(f, f.directory.path() / "revoked");
   f.run_until([&] { return again.count("client.revoked") == 1; });
