@@ -65,10 +65,9 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
 
 void RoundEngine::on(const ClientLeft& left, const StepContext& context, std::vector<Effect>& effects) {
   present_.erase(left.client);
-  if (left.for_good && returning_.erase(left.client) > 0 && returning_.empty()) {
-    return_by_.reset();
-    start_round_if_possible(context, effects);
-  }
+  const bool last = left.for_good && returning_.erase(left.client) > 0 && returning_.empty();
+  if (last) return_by_.reset();
+  if (last) start_round_if_possible(context, effects);
   const Task* task = active_task(left.client, current(), left.for_good);
   if (task == nullptr || task->state == TaskState::kDone) return;
   if (left.for_good) return lose(left.client, TaskState::kFailed, "revoked", context, effects);

@@ -260,7 +260,9 @@ TEST_CASE(
   CHECK(largest_difference("two", "mean") > 1e-4F);
   const Outcome few = simulate("smallest-norms-sim", "few", kind + "5}");
   CHECK(few.code == 1);
-  CHECK_MESSAGE(few.output.find("the aggregator smallest_norms as configured requires at least 5 updates") != std::string::npos, few.output);
+  CHECK_MESSAGE(few.output.find("the aggregator smallest_norms as configured requires at least 5 updates") !=
+                    std::string::npos,
+                few.output);
 }
 
 TEST_CASE("example: a program with a sampler of its own lets clients take part in turn") {

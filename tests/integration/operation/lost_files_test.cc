@@ -145,8 +145,9 @@ TEST_CASE("a daemon that is revoked says so and waits for its owner, and does no
   revoked.stop();
   const auto status = client::read_status(f.directory.path() / "revoked");
   REQUIRE(status);
-  CHECK(status->link_reason == "this client's key has been revoked; stop this daemon, then join with a new "
-                               "token and an empty state directory");
+  CHECK(status->link_reason ==
+        "this client's key has been revoked; stop this daemon, then join with a new "
+        "token and an empty state directory");
   // The same holds when a supervisor restarts the daemon.
   StayingDaemon again(f, f.directory.path() / "revoked");
   f.run_until([&] { return again.count("client.revoked") == 1; });
