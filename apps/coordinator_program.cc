@@ -104,9 +104,11 @@ class Daemon {
     note(coordinator_->failure());
     if (const auto recorded = record("coordinator.stopped"); !recorded) note(recorded.error());
     if (failure_) return fedge::apps::report_failure(options_.program, *failure_);
-    std::printf("%s", ended_   ? results_.summary().c_str()
-                      : given_ ? "stopped; the same command continues the run\n"
-                               : "stopped; the same command continues the runs\n");
+    const bool supervised = options_.ready_fd >= 0;  // by a program that knows how to continue
+    if (ended_)
+      std::printf("%s", results_.summary().c_str());
+    else if (!supervised)
+      std::printf("stopped; the same command continues the %s\n", given_ ? "run" : "runs");
     std::fflush(stdout);
     return untrained_ ? fedge::apps::report_failure(options_.program, *untrained_) : fedge::apps::kOk;
   }

@@ -4,12 +4,6 @@
 #include "server/coordinator/detail/run_host.h"
 
 namespace fedge::server {
-namespace {
-
-// Thousands of clients that connect one after the other are not as many lines of the log.
-constexpr std::chrono::seconds kTellWaiting{1};
-
-}  // namespace
 
 RunHost::RunHost(House house, RunParts parts, Callbacks callbacks)
     : house_(std::move(house)),
@@ -212,7 +206,7 @@ void RunHost::tell_waiting() {
                .with("clients", static_cast<std::int64_t>(waiting->clients))
                .with("needed", static_cast<std::int64_t>(waiting->needed)));
   told_lately_ = true;
-  waiting_timer_.after(kTellWaiting, [self = weak_from_this()] {
+  waiting_timer_.after(std::chrono::seconds(1), [self = weak_from_this()] {
     const auto alive = self.lock();
     if (!alive || alive->finished_) return;
     alive->told_lately_ = false;

@@ -34,7 +34,7 @@ void RunHost::perform(const RunEngine::Effect& effect) {
                         },
                         [&](const RunEngine::CloseRound& close) { close_round(close); },
                         [&](const RunEngine::Finished& finished) {
-                          report(Event{Severity::kInfo, "run.finished", {}}.with("reason", finished.reason));
+                          report(Event{Severity::kInfo, "run.ending", {}}.with("reason", finished.reason));
                           finish();
                         },
                         [&](const Event& event) { report(event); }},

@@ -78,7 +78,7 @@ void check_moves(const Federation& f, std::size_t moves, std::size_t buffer) {
     CHECK(f.rounds[i].clients_completed == buffer);
     if (i > 0) CHECK(f.rounds[i].model_hash != f.rounds[i - 1].model_hash);
   }
-  CHECK(f.reported("run.finished reason=\"all rounds are done\""));
+  CHECK(f.reported("run.ending reason=\"all rounds are done\""));
   CHECK(f.rounds.back().model_hash == to_hex(model_hash((*f.final_models)->front().values.values())));
 }
 

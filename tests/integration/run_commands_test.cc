@@ -189,7 +189,7 @@ TEST_CASE("run stop: a run ends with the model of its last round, and with it co
   client.stop();
   REQUIRE_MESSAGE(coordinator.wait_for("round.started round=3 "), coordinator.log());
   CHECK(site.said("run stop 1 --reason 'seen enough'") == "run 1 is stopped\n");
-  REQUIRE_MESSAGE(coordinator.wait_for("run.finished reason=\"seen enough\""), coordinator.log());
+  REQUIRE_MESSAGE(coordinator.wait_for("run.ending reason=\"seen enough\""), coordinator.log());
   client.signal(SIGCONT);
   CHECK_MESSAGE(coordinator.wait() == 0, coordinator.log());
   CHECK_MESSAGE(client.wait() == 0, client.log());

@@ -160,6 +160,7 @@ TEST_CASE("run end: an interrupted simulation says how far it got and that it ca
     program.signal(SIGINT);
     CHECK(program.wait() == 128 + SIGINT);
     CHECK_MESSAGE(contains(program.log(), "fedge-sim: interrupted after "), program.log());
+    CHECK_FALSE(contains(program.log(), "the same command continues"));
     CHECK(
         program.log().ends_with(" of 100000 rounds; a simulation cannot continue, so start it again "
                                 "(--force overwrites " +
