@@ -49,10 +49,10 @@ Result<void> Accumulator::admit(SampleCount weight, double factor, std::uint64_t
     return invalid("its factor is " + number_text(factor) + "; it must be above 0 and at most " +
                    number_text(kMaxFactor));
   if (load_of(weight, factor) > room - held)
-    return Error{ErrorCode::kResource, "its " + std::to_string(load_of(weight, factor)) +
-                                           " samples do not fit into the sums, which hold " +
+    return Error{ErrorCode::kResource, "its weight of " + std::to_string(load_of(weight, factor)) +
+                                           " (samples times factor) does not fit into the sums, which hold " +
                                            std::to_string(held) + " of at most " + std::to_string(room) +
-                                           " samples; lower strategy.fraction_bits or strategy.max_abs"};
+                                           "; lower strategy.fraction_bits or strategy.max_abs"};
   return {};
 }
 

@@ -32,8 +32,8 @@ struct UpdateView {
   SampleCount weight;
   const Coverage* coverage = nullptr;
   std::span<const float> values;
-  // Multiplies the values, but not the weight in the denominator: positive, at most kMaxFactor. Rounded so
-  // that weight * factor has at most 29 significant bits: every machine then gets the same product.
+  // Multiplies the values, but not the weight in the denominator: positive, at most kMaxFactor. The
+  // accumulator rounds weight * factor to 29 significant bits, so that every machine gets the same product.
   double factor = 1.0;
 };
 inline constexpr double kMaxFactor = 1e6;

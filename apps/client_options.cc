@@ -42,7 +42,7 @@ void add_swarm_options(CLI::App& run, ClientOptions& options) {
          "if given, must be the address from which the coordinator sees this client connect")
       ->type_name("[HOST]:PORT");
   run.add_option("--upload-mbit", options.upload_mbit,
-                 "Limit of uploads to other clients, in Mbit/s (10^6 bits); 0: no limit")
+                 "Limit on uploads to other clients, in Mbit/s (10^6 bits); 0: no limit")
       ->type_name("MBIT")
       ->capture_default_str()
       ->check(between(0, 1e6));

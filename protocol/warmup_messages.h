@@ -47,8 +47,8 @@ struct WarmupSlot {
     ClientId from;
     bool operator==(const Ask&) const = default;
   };
-  // Send an own chunk over a neighbour to a client that is not a neighbour, encrypted so that only that
-  // client can read it.
+  // Send a chunk of the receiver's own update through the neighbour `over` to the client `to`, encrypted so
+  // that only `to` can read it.
   struct Spray {
     std::uint32_t chunk = 0;
     ClientId over;

@@ -19,9 +19,9 @@ struct SecureAggregationSpec {
 };
 
 SecureAggregationSpec read_secure_aggregation(config::Reader& root);
-// True if the coordinator sees sums of updates that clients noised less than privacy::kHidingNoise, or not at
-// all. Two sums over overlapping sets of updates would then reveal their difference. Such a run has one sum a
-// round, and therefore no tracks.
+// True if clients add less noise than privacy::kHidingNoise, or none, to the updates whose sums the
+// coordinator sees. Two sums over overlapping sets of updates would then reveal their difference. Such a run
+// has one sum a round, and therefore no tracks.
 bool sums_bare(const RunConfig& run);
 // Derives values from the run's other sections; with kind = "compact", sets the fixed point of the run's
 // sums. Errors, also about parts of the run that need single updates, stay in `root`.

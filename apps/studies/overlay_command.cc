@@ -85,7 +85,7 @@ void add_world(CLI::App& app, OverlayCommand& command) {
     return app.add_option(name, value, help)->capture_default_str()->group("Simulated network");
   };
   add("--nodes", run.nodes, "Number of nodes that are up; under churn, on average");
-  add("--rounds", run.rounds, "Rounds with lookups, which are measured");
+  add("--rounds", run.rounds, "Number of measured rounds, in which lookups take place");
   add("--seeds", command.comparison.seeds, "Number of runs of each overlay, each with its own seed");
   add("--seed", run.seed, "First seed");
   add("--join-rounds", run.join_rounds, "Rounds over which the nodes join, one after the other");

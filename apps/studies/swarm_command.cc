@@ -168,7 +168,8 @@ void add_warmup(CLI::App& app, SwarmCommand& command) {
       ->type_name("NAME,...")
       ->delimiter(',');
   add("--threshold", warmup.threshold,
-      "alpha: fraction of chunks that each client needs from others; 0: no warm-up")
+      "alpha: fraction of the chunks (see --k-mode) that each client must get from others before the warm-up "
+      "ends; 0: no warm-up")
       ->type_name("FRACTION");
   add("--k-mode", command.k_mode,
       "What --threshold is a fraction of; per_update: the chunks of one update; per_universe: the chunks of "
@@ -183,9 +184,10 @@ void add_warmup(CLI::App& app, SwarmCommand& command) {
   app.add_flag("--relayed-spray", warmup.relayed,
                "Send sprayed chunks through a common neighbour, as client daemons do, instead of a tunnel")
       ->group("Warm-up");
-  app.add_flag("--blended", warmup.blended,
-               "A client also receives its own chunks and sprays to neighbours, so that no client stands out "
-               "(Fedge's own mechanism)")
+  app.add_flag(
+         "--blended", warmup.blended,
+         "Clients also request chunks of their own updates from others, and spray to neighbours, so that "
+         "no client stands out (not in the paper)")
       ->group("Warm-up");
   add("--lag", warmup.lag, "T_lag: each client waits for 0 to T_lag - 1 slots")->type_name("SLOTS");
   add("--kappa", warmup.kappa, "Own chunks that a client may send in the warm-up");

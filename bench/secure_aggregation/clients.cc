@@ -1,4 +1,5 @@
-// The clients of bench_secure_costs: each one's own state machine, keys and masks; two threads mask.
+// The client side of bench_secure_costs: each client has its own state machine, keys and masks. Two threads
+// compute the masks.
 #include <algorithm>
 #include <ctime>
 #include <memory>

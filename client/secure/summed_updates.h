@@ -46,8 +46,8 @@ class SummedUpdates {
 
   // kRefused if this task, or a later one of its run and track, has been summed.
   Result<void> admit_task(RunId run, TaskId task) const;
-  // kRefused if an update of this origin has been summed, except in an earlier round of the same run: that
-  // sum may have failed.
+  // kRefused if an update of this origin has been summed, except in an earlier round of the same run and
+  // track: that sum may have failed.
   Result<void> admit_origin(const Sum& sum) const;
   // kRefused if this same update has been summed.
   Result<void> admit_update(const Digest& update) const;

@@ -38,8 +38,8 @@ class ServerlessUpdates : public std::enable_shared_from_this<ServerlessUpdates>
   // An update of the round; `own` is set if it is this client's.
   void take(const protocol::ServerlessUpdate& update, std::shared_ptr<protocol::StoredObject> own);
   void take(const protocol::AggregateUpdates& order);
-  // The round's warm-up; `own` is this client's update. Updates are opened only when all are known, so that
-  // the order does not reveal which one was here first.
+  // The round's warm-up; `own` is this client's update. The exchange begins only when all updates are
+  // known: otherwise its order would reveal which update is this client's.
   void take(const protocol::WarmupPlan& plan, const protocol::ObjectId& own);
   void take(const protocol::WarmupSlot& slot);
   void take(const protocol::WarmupOver& over);

@@ -9,8 +9,8 @@
 namespace fedge::run {
 namespace {
 
-// Standard deviation of the noise in units, for an update without values. Rounding the values adds so little
-// that the sampler still supports the noise.
+// Standard deviation in grid units at which the grid is chosen, before rounding of the values is counted.
+// Rounding adds so little that the sampler still supports the total.
 constexpr double kFinestLocalNoise = 0x1p19;
 
 // In units. Replacing one update by another changes at most twice the norm.

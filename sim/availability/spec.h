@@ -27,8 +27,8 @@ struct AvailabilitySpec {
   // gilbert_elliott: probability of a change in a slot
   double p_up_down = 0.2;
   double p_down_up = 0.2;
-  // diurnal. Measured on phones that were idle, charging and on Wi-Fi, over 5 days; the longest lengths are
-  // fitted (docs/algorithms/availability.md).
+  // diurnal. Measured on phones over 5 days: a phone is up while it is idle, charging and on Wi-Fi. The
+  // longest lengths are fitted (docs/algorithms/availability.md).
   IntervalLengths up = {.mu = 5.06, .sigma = 2.59, .longest = 86'400};
   IntervalLengths down = {.mu = 6.09, .sigma = 3.32, .longest = 14 * 86'400};
   std::array<double, 24> hours = {10.6, 11.7, 12.9, 13.5, 13.7, 13.4, 12.2, 11.1, 10.0, 8.9, 7.8, 6.9,

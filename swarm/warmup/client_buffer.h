@@ -1,8 +1,8 @@
 // ClientBuffer: the chunks that a client holds, and those of them that an honest client sends during the
 // warm-up (the paper's section III: cover-set gating and owner throttling). The eligible chunks B_u are the
 // foreign chunks X_u and O_u <= kappa own chunks. Own chunks become eligible when |X_u| + kappa >= k. They
-// are drawn anew in each round and fixed for it (reconstructed). Memory: two bits per chunk of the universe.
-// Not thread-safe.
+// are drawn anew in each round and fixed for it (our reconstruction). Memory: two bits per chunk of the
+// universe. Not thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -87,12 +87,13 @@ std::optional<std::string> deadlock_of(const WarmupConfig& config) {
 
 Result<void> check_warmup(const WarmupConfig& config) {
   FEDGE_TRY_VOID(check_sizes(config));
-  if (!(config.spray_ratio >= 0 && config.spray_ratio <= 1)) return invalid("spray-ratio must be 0 to 1");
+  if (!(config.spray_ratio >= 0 && config.spray_ratio <= 1))
+    return invalid("spray-ratio must be from 0 to 1");
   if (sprayed_chunks(config) > 0 && config.degree > config.nodes - 2)
     return invalid(
         "degree must be at most " + text(config.nodes - 2) +
-        " (nodes - 2) if owners spray, because sprayed chunks go to clients that are not neighbours");
-  if (!(config.threshold >= 0 && config.threshold <= 1)) return invalid("threshold must be 0 to 1");
+        " (nodes - 2) if owners spray, because each owner must have clients that are not neighbours");
+  if (!(config.threshold >= 0 && config.threshold <= 1)) return invalid("threshold must be from 0 to 1");
   const std::size_t others = config.universe() - config.chunks;
   if (cover_size(config) > others)
     return invalid("threshold is out of reach: k = " + text(cover_size(config)) +

@@ -129,7 +129,7 @@ class Federation {
     return created->secret;
   }
 
-  // Creates the state of the next client number in a directory of this name.
+  // Enrols the next client, whose state directory gets this name.
   std::filesystem::path enrol(const std::string& name) {
     const auto state = directory.path() / name;
     (void)make_member(directory.path() / "coordinator", coordinator->address(), state);

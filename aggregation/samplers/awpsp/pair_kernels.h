@@ -22,8 +22,9 @@ struct TraceArrays {
 struct PairScores {
   std::size_t distances = 0;
   double* scores = nullptr;
-  // Bit d of links[k]: one of the two is a neighbour of the other, and their score is at least `threshold`.
-  double threshold = 0;
+  double threshold = 0;  // least score of a link
+  // Bit d of links[k]: a link between client k and the client d + 1 places before it, one of which is a
+  // neighbour of the other.
   std::uint64_t* links = nullptr;
   // safe[k]: the product of (1 - rho_kj) over client k's failed neighbours j.
   double* safe = nullptr;

@@ -60,9 +60,9 @@ constexpr NumberDoc kNumbers[] = {
     {"l2",
      "skellam, distributed-discrete-gaussian: clipping norm before rounding, in units of the rounding grid"},
     {"l1",
-     "skellam, distributed-discrete-gaussian: L1 norm in units of the rounding grid; if given, --l1 and --l2 "
-     "are the norms "
-     "after rounding"},
+     "skellam, distributed-discrete-gaussian: L1 norm of an update after rounding, in units of the rounding "
+     "grid; if given, --l2 is the norm after rounding, too; default: computed from --l2, --dimension and "
+     "--beta"},
     {"dimension", "skellam, distributed-discrete-gaussian: number of parameters in an update; default: 1"},
     {"beta",
      "skellam, distributed-discrete-gaussian: the beta of conditional rounding; 0: unconditional; default: "

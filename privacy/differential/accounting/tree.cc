@@ -50,8 +50,8 @@ Front prune(std::vector<Pattern> patterns) {
   return front;
 }
 
-// Joins `left` with one pattern of each group of equal squares: the one with the least sufficient lead has
-// the most trail.
+// Joins `left` with at most one pattern of each group of equal squares: of those with enough lead the one
+// with the least lead, because it has the most trail.
 void join_pattern(const Pattern& left, const Front& right, std::uint32_t separation,
                   std::vector<Pattern>& joined) {
   const std::uint32_t needed = separation - left.trail;

@@ -1,5 +1,5 @@
-// A member of secure sums that lies by a script drawn from a seed, among real client daemons, to a real
-// coordinator that restarts in between.
+// A lying member of secure sums, whose script is drawn from a seed, among honest client daemons. The real
+// coordinator restarts in between.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -197,7 +197,7 @@ TEST_CASE("QSGD: the mean squared error is within min(d/s^2, sqrt(d)/s) of the s
       const std::vector<float> values = equal ? std::vector<float>(d, 0.01F) : normal_values(d, 6);
       const double norm = squared_norm(values);
       const double s = levels;
-      // Exact: a value between two levels is rounded to one of them.
+      // The exact expected squared error: a value between two levels is rounded to one of them at random.
       double expected = 0;
       for (const float value : values) {
         const double r = s * std::abs(static_cast<double>(value)) / std::sqrt(norm);

@@ -104,10 +104,10 @@ TEST_CASE("warm-up: a value that is out of bounds is named") {
   CHECK(contains(with([](auto& c) { c.nodes = 5000, c.chunks = 5000; }), "25000000"));
   CHECK(contains(with([](auto& c) { c.degree = 99; }), "degree must be at most 98"));
   CHECK(contains(with([](auto& c) { c.degree = 100; }), "degree must be 1 to 99"));
-  CHECK(contains(with([](auto& c) { c.spray_ratio = 1.5; }), "spray-ratio must be 0 to 1"));
+  CHECK(contains(with([](auto& c) { c.spray_ratio = 1.5; }), "spray-ratio must be from 0 to 1"));
   CHECK(contains(with([](auto& c) { c.lag = 0; }), "lag must be"));
   CHECK(contains(with([](auto& c) { c.kappa = 207; }), "kappa must be at most"));
-  CHECK(contains(with([](auto& c) { c.threshold = -1; }), "threshold must be 0 to 1"));
+  CHECK(contains(with([](auto& c) { c.threshold = -1; }), "threshold must be from 0 to 1"));
   CHECK(contains(with([](auto& c) { c.threshold = 1; }),
                  "k = 20600 chunks of other clients are needed, but there are only 20394"));
   CHECK(contains(with([](auto& c) { c.scheduler = "fair"; }), "not \"fair\""));

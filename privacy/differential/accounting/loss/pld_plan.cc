@@ -151,8 +151,9 @@ double chernoff_log_delta(const Composition& composition, double epsilon) {
 Plan make_plan(const Composition& composition, const Goal& goal, const Precision& precision) {
   const double saddle = tilt_for_epsilon(composition, goal.epsilon);
   const double most = static_cast<double>(precision.most_points);
-  // A grid adds up to t (1 + t) spacing^2 / 8 per step to log E[e^(tL)], and so to log delta. Left of the
-  // mean, where t is 0, delta still changes by its own size over one standard deviation.
+  // Rounding the losses L to a grid adds at most t (1 + t) spacing^2 / 8 per step to log E[e^(tL)] at the
+  // tilt t, and so to log delta. Left of the mean, t is 0, but delta still changes by a factor of about e
+  // over one standard deviation; hence the lower bound 1 / spread.
   const double slope = std::max(saddle, 1 / composition.spread);
   const double harm = composition.count * slope * (1 + slope) / 8;
   Plan best;

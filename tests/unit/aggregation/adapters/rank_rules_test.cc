@@ -283,7 +283,7 @@ TEST_CASE("ranks: a client's plan is a prefix of that of each with more ranks, e
     const Coverage plan = planner->plan({RoundNumber(1), ClientId(client), Rng(1)});
     REQUIRE(plan.ranges().size() == 1);
     CHECK(plan.ranges()[0].begin == 12);
-    // 4 bytes times rank times (in + out) of each matrix.
+    // Parameters: for each matrix rank times (inputs + outputs).
     CHECK(plan.count() % (2 + 3 + 3 + 2) == 0);
     counts.push_back(plan.count() / 10);
   }

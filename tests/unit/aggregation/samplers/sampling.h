@@ -50,7 +50,7 @@ struct Frequencies {
   bool steady = true;                 // every draw stated the same probabilities
 };
 
-// Draws repeatedly from the same state, with the streams Rng(seed).fork("sample", i).
+// Draws repeatedly from the same sampler state; draw i uses the stream request.rng.fork("sample", i).
 inline Frequencies draw_often(Sampler& sampler, const SelectionRequest& request, std::uint64_t draws) {
   Frequencies result{std::vector<double>(request.candidates.size()),
                      std::vector<std::uint64_t>(request.candidates.size())};
