@@ -4,15 +4,20 @@
 #include <cfloat>
 #include <cmath>
 #include <exception>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "aggregation/accumulator.h"
 #include "aggregation/samplers/uniform.h"
 #include "core/text.h"
 
 namespace fedge::aggregation {
 namespace {
+
+constexpr std::size_t kMaxReason = 300;  // bytes of an exception's text in logs and in the store
 
 // Calls an own part. Whatever it throws becomes a PartFailure with the part's name.
 template <class Call>
@@ -22,14 +27,48 @@ auto guarded(const std::string& part, Call&& call) {
   } catch (const PartFailure&) {
     throw;
   } catch (const std::exception& error) {
-    throw PartFailure(part + " threw an exception: " + error.what());
+    throw PartFailure(part + " threw an exception: " + clean_text(error.what(), kMaxReason));
   } catch (...) {
     throw PartFailure(part + " threw an exception that is not a std::exception");
   }
 }
 
-// Once the rule has thrown, its state is unknown: every further call returns the first failure. A failure in
-// a function that returns no Result is returned by the next function that does.
+// The first error of the values that an own rule reads: a fault of a disk, not of the rule.
+class ReadErrors {
+ public:
+  void note(const Error& error) {
+    const std::lock_guard lock(mutex_);
+    if (!first_) first_ = error;
+  }
+  std::optional<Error> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(first_, std::nullopt);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::optional<Error> first_;
+};
+
+class WatchedValues final : public UpdateValues {
+ public:
+  WatchedValues(std::shared_ptr<const UpdateValues> values, std::shared_ptr<ReadErrors> errors)
+      : values_(std::move(values)), errors_(std::move(errors)) {}
+  std::span<const float> in_memory() const override { return values_->in_memory(); }
+  Result<void> read(std::size_t first, std::span<float> out) const override {
+    auto done = values_->read(first, out);
+    if (!done) errors_->note(done.error());
+    return done;
+  }
+
+ private:
+  std::shared_ptr<const UpdateValues> values_;
+  std::shared_ptr<ReadErrors> errors_;
+};
+
+// Once the rule has thrown or returned an error, its state is unknown: every further call returns the first
+// failure, which is kInvalid. A failure in a function that returns no Result is returned by the next function
+// that does. Errors that are not the rule's own, or that the interface allows, pass through.
 class OwnAggregator final : public Aggregator {
  public:
   OwnAggregator(std::string part, const AggregatorFactory& make, const AggregatorContext& context)
@@ -41,10 +80,13 @@ class OwnAggregator final : public Aggregator {
   }
 
   Result<void> add(std::span<const Update> updates, Parallel& parallel) override {
-    return named([&] { return rule_->add(updates, parallel); });
+    std::vector<Update> watched(updates.begin(), updates.end());
+    for (Update& update : watched)
+      if (update.values) update.values = std::make_shared<WatchedValues>(update.values, errors_);
+    return named([&] { return rule_->add(watched, parallel); });
   }
   Result<void> add_sum(const ExactSum& sum) override {
-    return named([&] { return rule_->add_sum(sum); });
+    return named([&] { return rule_->add_sum(sum); }, ErrorCode::kInvalid);
   }
   std::span<std::int64_t> sums() override {
     std::span<std::int64_t> sums;
@@ -55,10 +97,12 @@ class OwnAggregator final : public Aggregator {
     note([&] { rule_->divide_by(weight); });
   }
   void see_model(const UpdateValues& model) override {
-    note([&] { rule_->see_model(model); });
+    const std::shared_ptr<const UpdateValues> lent(std::shared_ptr<void>(), &model);
+    model_.emplace(lent, errors_);
+    note([&] { rule_->see_model(*model_); });
   }
   Result<void> prepare(Parallel& parallel) override {
-    return named([&] { return rule_->prepare(parallel); });
+    return named([&] { return rule_->prepare(parallel); }, ErrorCode::kUnavailable);
   }
   Result<void> read(std::size_t first, std::span<double> out, Parallel& parallel) override {
     FEDGE_TRY_VOID(named([&] { return rule_->read(first, out, parallel); }));
@@ -66,8 +110,8 @@ class OwnAggregator final : public Aggregator {
     for (const Range& range : slice.ranges())
       for (std::size_t i = range.begin; i < range.end; ++i)
         if (const double value = out[i - first]; !(std::abs(value) <= double{FLT_MAX}))
-          return invalid(part_ + " returned " + number_text(value) + " for parameter " +
-                         layout_->describe(i) + "; read() must return finite values");
+          return fail(part_ + " returned " + number_text(value) + " for parameter " + layout_->describe(i) +
+                      "; read() must return finite values");
     return {};
   }
   // After a failure everything, so that read() is called and returns the failure.
@@ -95,17 +139,24 @@ class OwnAggregator final : public Aggregator {
       failure_ = invalid(failure.what());
     }
   }
+  Error fail(const std::string& reason) const { return *(failure_ = invalid(reason)); }
+  // `allowed`: the code of an error after which the rule can still be used.
   template <class Call>
-  Result<void> named(Call&& call) const {
+  Result<void> named(Call&& call, std::optional<ErrorCode> allowed = std::nullopt) const {
     Result<void> result;
     note([&] { result = call(); });
+    if (auto unread = errors_->take()) return *unread;
     if (failure_) return *failure_;
-    return result ? result : result.error().with_prefix(part_ + ": ");
+    if (result) return result;
+    const Error error = result.error().with_prefix(part_ + ": ");
+    return error.code == allowed ? error : fail(clean_text(error.message, kMaxReason));
   }
 
   std::string part_;
   std::shared_ptr<const ParameterLayout> layout_;
-  std::unique_ptr<Aggregator> rule_;  // null only after a failure
+  std::shared_ptr<ReadErrors> errors_ = std::make_shared<ReadErrors>();
+  std::optional<WatchedValues> model_;  // lent until prepare() returns
+  std::unique_ptr<Aggregator> rule_;    // null only after a failure
   mutable std::optional<Error> failure_;
 };
 
@@ -131,6 +182,10 @@ class OwnSampler final : public Sampler {
     if (all.size() != participants.size())
       throw PartFailure(part_ + " returned " + std::to_string(all.size()) + " probabilities for " +
                         std::to_string(participants.size()) + " clients");
+    for (const double probability : all)
+      if (!(probability > 0 && probability <= 1))
+        throw PartFailure(part_ + " returned the probability " + number_text(probability) +
+                          "; probabilities() must return values above 0 and at most 1");
     return all;
   }
   void remember(const Feedback& feedback) override {
@@ -150,6 +205,12 @@ class OwnSampler final : public Sampler {
       if (candidate++ == request.candidates.end())
         throw PartFailure(part_ + " selected client " + std::to_string(choice.client.value()) +
                           " wrongly: select() must return candidates, each once, sorted by number");
+      if (!(choice.inclusion > 0 && choice.inclusion <= 1 && choice.coefficient >= 0 &&
+            choice.coefficient <= kMaxFactor))
+        throw PartFailure(
+            part_ + " selected client " + std::to_string(choice.client.value()) + " with inclusion " +
+            number_text(choice.inclusion) + " and coefficient " + number_text(choice.coefficient) +
+            "; inclusion must be above 0 and at most 1, coefficient from 0 to " + number_text(kMaxFactor));
     }
   }
 

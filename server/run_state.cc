@@ -28,6 +28,7 @@ Result<RunState> RunState::create(const run::RunConfig& config, const learn::Mod
                                   Parallel& parallel) {
   RunState state(config, model, test, store, parallel);
   FEDGE_TRY_VOID(state.start({TrackId(), std::nullopt, nullptr}));
+  state.note_round_models();
   return state;
 }
 
@@ -105,14 +106,21 @@ RoundRules RunState::rules() const {
   return rules;
 }
 
-Result<std::vector<FinalModel>> RunState::load_models() const {
+void RunState::note_round_models() {
   std::vector<const TrackEntry*> entries;
   for (const auto& [id, entry] : tracks_) entries.push_back(&entry);
   std::ranges::stable_sort(entries, {}, &TrackEntry::turn);
+  round_models_.clear();
+  for (const TrackEntry* entry : entries)
+    round_models_.push_back({entry->description, entry->model.object()});
+}
+
+Result<std::vector<FinalModel>> RunState::load_models() const {
   std::vector<FinalModel> models;
-  for (const TrackEntry* entry : entries) {
-    FEDGE_TRY(values, entry->model.load());
-    models.push_back({entry->description, std::move(values)});
+  for (const RoundModel& model : round_models_) {
+    ParameterVector values(model_->layout());
+    FEDGE_TRY_VOID(model.object->read_bytes(0, std::as_writable_bytes(values.values())));
+    models.push_back({model.description, std::move(values)});
   }
   return models;
 }
@@ -207,6 +215,7 @@ Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClie
   if (made != nullptr) contributors_.insert(made->contributors.begin(), made->contributors.end());
   entry.description = turn.description;
   entry.turn = turns_++;
+  if (turn.ends_round) note_round_models();
   std::optional<learn::Evaluation> evaluation;
   FEDGE_TRY(measured, measure(turn, entry.model, evaluation));
   count_clients(turn);
@@ -364,6 +373,7 @@ Result<void> RunState::restore(std::string_view saved, const Descriptions& descr
   const auto& initial = parent.object();
   if (std::ranges::none_of(tracks_, [&](const auto& each) { return each.second.model.object() == initial; }))
     store_->remove(initial->manifest().id());
+  note_round_models();
   return {};
 }
 

@@ -42,6 +42,7 @@ Result<Recovered> Recovery::run() {
 Result<void> Recovery::take(JournalStep step) {
   result_.entries = step.sequence;
   result_.time = step.time;
+  if (result_.failure) return {};
   if (step.summed && result_.unmade) FEDGE_TRY_VOID(take_up_sum(*step.summed));
   if (!step.input) return {};
   RunEngine::Input input = std::move(*step.input);
@@ -56,8 +57,16 @@ Result<void> Recovery::take(JournalStep step) {
   if (std::holds_alternative<RunEngine::Committed>(input) && !result_.closed.empty())
     result_.closed.erase(result_.closed.begin());
   if (result_.shared) note_departure(input);
+  const auto applied = apply(input, step.time);
+  // The strategy failed in the earlier process, too, unless the checkpoint says otherwise.
+  if (applied || applied.error().code != ErrorCode::kInvalid || is_kept()) return applied;
+  result_.failure = applied.error();
+  return {};
+}
+
+Result<void> Recovery::apply(const RunEngine::Input& input, Time time) {
   std::vector<RunEngine::Effect> effects;
-  FEDGE_TRY_VOID(parts_.engine.try_step(input, {step.time, rng_}, effects));
+  FEDGE_TRY_VOID(parts_.engine.try_step(input, {time, rng_}, effects));
   for (const auto& effect : effects) FEDGE_TRY_VOID(perform(effect));
   return {};
 }

@@ -35,7 +35,8 @@ struct Recovered {
   // phase without an aggregate.
   std::optional<ServerlessRound> shared;
   std::optional<RunEngine::CloseRound> unmade;
-  bool finished = false;                                          // all rounds are done
+  bool finished = false;         // all rounds are done
+  std::optional<Error> failure;  // the strategy failed; no entry after it counts
   std::vector<std::shared_ptr<protocol::StoredObject>> folded;    // updates aggregated in the current round
   std::vector<std::shared_ptr<protocol::StoredObject>> arriving;  // partially received updates
   std::vector<LostUpdate> lost;                                   // to be added to the journal
@@ -58,6 +59,7 @@ class Recovery {
 
  private:
   Result<void> take(JournalStep step);
+  Result<void> apply(const RunEngine::Input& input, Time time);
   // Returns the input that replaces a Stored whose update is lost; otherwise the input itself.
   Result<RunEngine::Input> checked(const RunEngine::Stored& stored, std::uint64_t sequence);
   Result<void> perform(const RunEngine::Effect& effect);

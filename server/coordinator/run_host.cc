@@ -4,6 +4,11 @@
 #include "server/coordinator/detail/run_host.h"
 
 namespace fedge::server {
+namespace {
+
+constexpr const char* kStoppedByOperator = "stopped by an operator";
+
+}  // namespace
 
 RunHost::RunHost(House house, RunParts parts, Callbacks callbacks)
     : house_(std::move(house)),
@@ -118,15 +123,18 @@ void RunHost::hear() {
 
 void RunHost::start() {
   for (const RoundMetrics& round : history()) verdict_.add(round);
+  if (parts_.recovered.failure) return fail(*parts_.recovered.failure);
   if (parts_.recovered.finished) return finish();
   for (const LostUpdate& lost : parts_.recovered.lost) journal_->add(now(), encode_record(lost), nullptr);
   for (const Event& event : parts_.recovered.events) report(event);
   if (parts_.recovered.entries > 0) step(RunEngine::Restarted{});
   if (policy_change_) step(RunEngine::PolicyChanged{std::move(*policy_change_)});
+  if (!goes_on()) return;
   if (auto& shared = parts_.recovered.shared; shared && serverless_)
     serverless_->resume(std::move(*shared), state_.track(shared->task().track).object()->manifest());
   if (parts_.recovered.unmade) close_round(*parts_.recovered.unmade);
   for (const auto& close : parts_.recovered.closed) step(RunEngine::Committed{close.round, close.track});
+  if (!goes_on()) return;
   look_around();
   for (const auto& [client, link] : house_.peers.links()) joined(client);
   tell_waiting();
@@ -149,7 +157,7 @@ void RunHost::left(ClientId client, bool for_good) {
 }
 
 void RunHost::step(const RunEngine::Input& input, std::shared_ptr<protocol::StoredObject> payload) {
-  if (finished_) return;
+  if (!goes_on()) return;
   const Time time = now();
   const bool lasting = payload != nullptr;
   const std::uint64_t sequence = journal_->add(time, encode_record(input), std::move(payload));
@@ -293,31 +301,21 @@ void RunHost::stop_serving(ClientId client, TaskId task) {
   serving_.erase(served);
 }
 
-protocol::Traffic RunHost::traffic_since_last_round() {
-  const protocol::Traffic total{
-      messages_.sent + *served_,
-      messages_.received + uploads_->received() + (serverless_ ? serverless_->received() : Bytes())};
-  const protocol::Traffic since{total.sent - counted_traffic_.sent,
-                                total.received - counted_traffic_.received};
-  counted_traffic_ = total;
-  return since;
-}
-
 void RunHost::report(const Event& event) {
   verdict_.add(event);
   callbacks_.on_event(Event(event).with("run", parts_.record.number.value()));
 }
 
-// An invalid result of the run's own strategy comes again after a restart: the run has failed, and others go
-// on.
+// A failure of the run's own strategy would come again after a restart, so it ends the run, and other runs
+// continue.
 void RunHost::fail(const Error& error) {
   if (finished_) return;
-  leave();
-  if (error.code != ErrorCode::kInvalid) return callbacks_.on_failure(error);
-  failed_ = error.message;
-  for (const auto& [client, link] : house_.peers.links())
-    deliver(client, protocol::RunEnded{config().id, "the run has failed"});
-  write_end();
+  if (error.code != ErrorCode::kInvalid) {
+    leave();
+    return callbacks_.on_failure(error);
+  }
+  if (failed_.empty()) failed_ = error.message;
+  finish();
 }
 
 // Reports the failure also after leave(): a caller of drain() would otherwise wait forever.
@@ -328,7 +326,7 @@ void RunHost::journal_failed(const Error& error) {
 
 void RunHost::end(const std::string& reason) {
   if (finished_ || !stopped_.empty()) return;
-  stopped_ = reason.empty() ? "stopped by an operator" : reason;
+  stopped_ = reason.empty() ? kStoppedByOperator : reason;
   step(RunEngine::Stop{stopped_});
 }
 
@@ -360,10 +358,6 @@ void RunHost::finish() {
     return;
   }
   leave();
-  write_end();
-}
-
-void RunHost::write_end() {
   journal_->drain([self = shared_from_this()] {
     self->worker_.post([self] {
       auto models = std::make_shared<Result<std::vector<FinalModel>>>(self->state_.load_models());
@@ -374,14 +368,21 @@ void RunHost::write_end() {
 
 void RunHost::over(Result<std::vector<FinalModel>> models) {
   const RunNumber run = parts_.record.number;
+  // An operator may have stopped the run while it was failing, and was told that it is stopped.
+  if (const auto now = parts_.store->run(run); now && now->status == RunStatus::kStopped && stopped_.empty())
+    stopped_ = now->reason.empty() ? kStoppedByOperator : now->reason;
   const std::string failure = failed_.empty() ? verdict_.failure() : failed_;
   const RunStatus status = !stopped_.empty() ? RunStatus::kStopped
                            : failure.empty() ? RunStatus::kFinished
                                              : RunStatus::kFailed;
-  const std::string& reason = stopped_.empty() ? failure : stopped_;
+  const std::string reason = stopped_.empty()  ? failure
+                             : failed_.empty() ? stopped_
+                                               : stopped_ + "; the strategy had failed: " + failed_;
   Result<void> ended = models ? callbacks_.on_models(std::move(*models)) : models.error();
   if (ended) ended = parts_.store->set_status(run, status, reason, calendar_now());
   if (!ended) return callbacks_.on_failure(ended.error());
+  for (const auto& [client, link] : house_.peers.links())
+    if (!failed_.empty()) deliver(client, protocol::RunEnded{config().id, "the run has failed"});
   remove_chunks(house_.data_directory, run);
   callbacks_.on_over(status, reason);
 }

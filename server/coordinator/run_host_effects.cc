@@ -156,6 +156,16 @@ void RunHost::close_round(const RunEngine::CloseRound& close) {
   serverless_ ? serverless_->aggregate({close.round, close.track}) : secure_->close(close);
 }
 
+protocol::Traffic RunHost::traffic_since_last_round() {
+  const protocol::Traffic total{
+      messages_.sent + *served_,
+      messages_.received + uploads_->received() + (serverless_ ? serverless_->received() : Bytes())};
+  const protocol::Traffic since{total.sent - counted_traffic_.sent,
+                                total.received - counted_traffic_.received};
+  counted_traffic_ = total;
+  return since;
+}
+
 void RunHost::made_by_clients(Result<std::shared_ptr<protocol::StoredObject>> model) {
   const auto closing = std::exchange(unmade_, nullptr);
   if (!closing || finished_) return;
@@ -211,7 +221,10 @@ void RunHost::closed_round(const std::shared_ptr<Closing>& closing, const Result
   // durable.
   if (outcome && closing->summed) return journal_->drain(durable);
   if (outcome) return committed(closing);
-  if (outcome.error().code != ErrorCode::kResource) return fail(outcome.error());
+  if (outcome.error().code != ErrorCode::kResource) {
+    --closing_;
+    return fail(outcome.error());
+  }
   if (!std::exchange(closing->waits_for_room, true))
     report(Event{Severity::kError, "disk.full", {}}.with("reason", outcome.error().message));
   retry_timer_.after(kRetryWhenFull, [self = weak_from_this(), closing] {

@@ -78,6 +78,7 @@ class Federation {
                   if (after_round) after_round();
                 },
             .on_models = [this](server::RunNumber, std::vector<server::FinalModel> models) -> Result<void> {
+              if (refuses_models) return Error{ErrorCode::kUnavailable, "a test refuses the models"};
               final_models = std::move(models);
               return {};
             },
@@ -197,7 +198,8 @@ class Federation {
   boost::asio::io_context io;
   run::RunConfig run;
   server::RunNumber number;
-  int led = 0;                                                  // how often the run was started or resumed
+  int led = 0;                  // how often the run was started or resumed
+  bool refuses_models = false;  // a disk that fails while the results are written
   std::vector<std::pair<server::RunStatus, std::string>> left;  // how it ended, each time
   std::vector<server::RoundMetrics> rounds;
   std::function<void()> after_round;  // may be empty

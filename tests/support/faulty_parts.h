@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -13,26 +15,32 @@
 
 namespace fedge::test {
 
-// Fails where `fault` says, and otherwise leaves the model as it is.
+// Fails where `fault` says, "late ..." in the second round, and otherwise adds 0.001 to all parameters.
 class FaultyAggregator final : public aggregation::Aggregator {
  public:
   FaultyAggregator(std::string fault, std::size_t parameters)
       : fault_(std::move(fault)), parameters_(parameters) {
     if (fault_ == "make") throw std::runtime_error("no table");
   }
-  Result<void> add(std::span<const aggregation::Update>, Parallel& parallel) override {
+  Result<void> add(std::span<const aggregation::Update> updates, Parallel& parallel) override {
     if (fault_ == "add") throw std::out_of_range("index 7");
     if (fault_ == "task") parallel.for_each(100, [](std::size_t) { throw std::out_of_range("in a task"); });
+    const bool late = rounds_ == 1 && ++added_ == 3;
+    if (late && fault_ == "late add") return invalid("this update does not fit");
+    if (late && fault_ == "late add unavailable") return Error{ErrorCode::kUnavailable, "no table today"};
+    if (fault_ == "values") (void)updates[0].values->read(0, {});  // and ignores the error
     return {};
   }
   Result<void> prepare(Parallel&) override {
     if (fault_ == "prepare") throw 7;
     if (fault_ == "error") return invalid("the weights do not add up");
+    if (rounds_ == 1 && fault_ == "late prepare full")
+      return Error{ErrorCode::kResource, "too many updates for the table"};
     if (fault_ == "few") return Error{ErrorCode::kUnavailable, "it needs 100 updates"};
     return {};
   }
   Result<void> read(std::size_t, std::span<double> out, Parallel&) override {
-    std::ranges::fill(out, 0.0);
+    std::ranges::fill(out, 0.001);
     if (fault_ == "nan") out[3] = std::numeric_limits<double>::quiet_NaN();
     if (fault_ == "large") out[0] = 1e39;
     return {};
@@ -41,11 +49,19 @@ class FaultyAggregator final : public aggregation::Aggregator {
     if (fault_ == "covered") throw std::runtime_error("nothing is covered");
     return Coverage::all(parameters_);
   }
-  void clear() override {}
+  void clear() override {
+    ++rounds_;
+    added_ = 0;
+  }
+  std::vector<std::span<std::byte>> memory() override {  // so that a restarted run fails again
+    return {std::as_writable_bytes(std::span(&rounds_, 1))};
+  }
 
  private:
   std::string fault_;
   std::size_t parameters_;
+  std::uint64_t rounds_ = 0;
+  std::size_t added_ = 0;
 };
 
 // Selects the first candidates, until round 2.
@@ -63,6 +79,8 @@ class FaultySampler final : public aggregation::Sampler {
     for (std::size_t i = 0; i < std::min(request.count, request.candidates.size()); ++i)
       chosen.push_back({request.candidates[i].client});
     if (fault_ == "order") std::ranges::reverse(chosen);
+    if (fault_ == "inclusion") chosen[0].inclusion = std::numeric_limits<double>::quiet_NaN();
+    if (fault_ == "coefficient") chosen[0].coefficient = -1;
     return chosen;
   }
 

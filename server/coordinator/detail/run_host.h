@@ -145,12 +145,13 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   // Passes the operator's policy changes to the engine.
   void read_policy();
   void look_around();
+  // Whether the run neither has ended nor is failing.
+  bool goes_on() const { return !finished_ && failed_.empty(); }
   // Ends the run as failed if the error is kInvalid, else the coordinator.
   void fail(const Error& error);
   void journal_failed(const Error& error);
   // Ends the run once no phase is being closed.
   void finish();
-  void write_end();
   void over(Result<std::vector<FinalModel>> models);
   // Calls `done` once the worker has done all jobs posted before.
   void when_idle(std::function<void()> done);

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "core/crypto/sha256.h"
+#include "core/parameters.h"
 #include "tests/integration/federation.h"
 #include "tests/support/faulty_parts.h"
 
@@ -48,4 +50,53 @@ TEST_CASE("own sampler: an exception ends the run as failed, with the model of t
   CHECK(record.status == server::RunStatus::kFailed);
   CHECK(record.reason == "the sampler faulty threw an exception: index 7");
   CHECK(federation.rounds.size() == 1);
+}
+
+TEST_CASE("own aggregator: the model of a failed run is that of its last round") {
+  test::register_faulty_parts();
+  for (const char* fault : {"late add", "late add unavailable", "late prepare full"}) {
+    CAPTURE(fault);
+    Federation federation(3, {std::string(R"(strategy.aggregator={kind="faulty",fault=")") + fault + "\"}"});
+    const server::RunRecord record = end_of(federation);
+    CHECK(record.status == server::RunStatus::kFailed);
+    CHECK_MESSAGE(record.reason.starts_with("the aggregator faulty: "), record.reason);
+    CHECK_FALSE(federation.reported("disk.full"));
+    REQUIRE(federation.rounds.size() == 1);
+    REQUIRE((federation.final_models && *federation.final_models));
+    CHECK(to_hex(model_hash((*federation.final_models)->front().values.values())) ==
+          federation.rounds[0].model_hash);
+  }
+}
+
+TEST_CASE("own aggregator: a failed run stays failed if its end could not be written at first") {
+  test::register_faulty_parts();
+  Federation federation(3, {R"(strategy.aggregator={kind="faulty",fault="late add"})"});
+  federation.refuses_models = true;
+  for (std::size_t i = 0; i < 3; ++i) federation.add_client();
+  federation.run_until([&] { return federation.coordinator->failure().has_value(); });
+  CHECK(Federation::count(federation.client_events, "run.ended") == 0);
+  federation.refuses_models = false;
+  federation.restart_coordinator();
+  federation.run_until([&] { return !federation.left.empty(); });
+  REQUIRE(federation.left.size() == 1);
+  CHECK(federation.left[0].first == server::RunStatus::kFailed);
+  CHECK(federation.left[0].second == "the aggregator faulty: this update does not fit");
+  REQUIRE((federation.final_models && *federation.final_models));
+  CHECK(to_hex(model_hash((*federation.final_models)->front().values.values())) ==
+        federation.rounds[0].model_hash);
+}
+
+TEST_CASE("own aggregator: a run that is stopped while it fails stays stopped, and says both") {
+  test::register_faulty_parts();
+  Federation federation(3, {R"(strategy.aggregator={kind="faulty",fault="late add"})"});
+  federation.refuses_models = true;
+  for (std::size_t i = 0; i < 3; ++i) federation.add_client();
+  federation.run_until([&] { return federation.coordinator->failure().has_value(); });
+  federation.ask(server::RunStatus::kStopped, "seen enough");
+  federation.refuses_models = false;
+  federation.restart_coordinator();
+  federation.run_until([&] { return !federation.left.empty(); });
+  CHECK(federation.left[0].first == server::RunStatus::kStopped);
+  CHECK(federation.left[0].second ==
+        "seen enough; the strategy had failed: the aggregator faulty: this update does not fit");
 }

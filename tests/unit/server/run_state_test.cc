@@ -56,7 +56,7 @@ struct Run {
     REQUIRE(state->start({TrackId(track), source, nullptr}));
   }
   // Changes the track's model by five clients' updates.
-  void train(std::uint32_t track, std::uint32_t round = 1) {
+  void train(std::uint32_t track, std::uint32_t round = 1, bool ends_round = true) {
     const std::size_t size = model->layout()->size();
     for (std::uint32_t client = 0; client < 5; ++client) {
       std::vector<float> values(size);
@@ -75,6 +75,7 @@ struct Run {
                                       .completed = 5,
                                       .train_loss = 0,
                                       .track = TrackId(track),
+                                      .ends_round = ends_round,
                                       .description = nullptr});
     REQUIRE_MESSAGE(closed, closed.error().message);
   }
@@ -115,6 +116,28 @@ TEST_CASE("run state: a run without tracks that begin anew keeps no model but it
   Run run(2);  // the current model and its successor
   for (int round = 0; round < 5; ++round) run.train(0);
   CHECK(run.state->load_models()->size() == 1);
+}
+
+TEST_CASE("run state: the models of a run are those of its last complete round") {
+  Run run(8);
+  run.start(1, std::nullopt);
+  const auto hashes = [&] {
+    std::vector<Digest> all;
+    const auto models = run.state->load_models();
+    REQUIRE(models);
+    for (const FinalModel& model : *models) all.push_back(model_hash(model.values.values()));
+    return all;
+  };
+  const Digest initial = run.hash(0);
+  run.train(0, 1, false);
+  REQUIRE(run.hash(0) != initial);
+  CHECK(hashes() == std::vector{initial});  // no round is complete
+  run.train(1, 1, true);
+  const std::vector after_one = {run.hash(0), run.hash(1)};
+  CHECK(hashes() == after_one);
+  (void)run.state->end_round({});
+  run.train(0, 2, false);
+  CHECK(hashes() == after_one);
 }
 
 TEST_CASE("N1 R3, run state: an update that cannot be read again is an error, not one too few for the rule") {

@@ -2,9 +2,13 @@
 // them.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 
+#include "aggregation/own_parts.h"
 #include "aggregation/spec.h"
+#include "core/platform/thread_pool.h"
 #include "tests/support/faulty_parts.h"
 #include "tests/unit/sim/simulated_run.h"
 
@@ -62,6 +66,35 @@ TEST_CASE("own aggregator: its errors and values that are not finite name the ag
   CHECK(few.count("reason=\"the aggregator faulty: it needs 100 updates\"") == 3);
 }
 
+TEST_CASE("own aggregator: values that cannot be read are an error of the disk, not of the aggregator") {
+  struct Damaged final : aggregation::UpdateValues {
+    Result<void> read(std::size_t, std::span<float>) const override {
+      return Error{ErrorCode::kCorrupt, "chunks/1 is damaged"};
+    }
+  };
+  test::register_faulty_parts();
+  const auto kinds = aggregation::aggregator_kinds();
+  const auto kind = std::ranges::find_if(kinds, [](const auto& one) { return one.own; });
+  REQUIRE(kind != kinds.end());
+  const auto document = config::parse_toml("fault = \"values\"\n", "");
+  REQUIRE(document);
+  config::Reader section(document->root, "", "");
+  auto layout = std::make_shared<ParameterLayout>();
+  layout->add("w", {4});
+  const auto rule = aggregation::read_part(*kind, section).make({.layout = layout, .fixed_point = {}});
+  ThreadPool threads(1);
+  aggregation::Update update{.client = ClientId(0),
+                             .weight = SampleCount(1),
+                             .coverage = Coverage::all(4),
+                             .values = std::make_shared<Damaged>()};
+  for (int again = 0; again < 2; ++again) {  // the aggregator itself has not failed
+    const auto added = rule->add({&update, 1}, threads);
+    REQUIRE(!added);
+    CHECK(added.error().code == ErrorCode::kCorrupt);
+    CHECK(added.error().message == "chunks/1 is damaged");
+  }
+}
+
 TEST_CASE(
     "own sampler: an exception or a wrong selection ends the run with an error that names the sampler") {
   const Faulty faulty;
@@ -73,6 +106,8 @@ TEST_CASE(
   CHECK(sampler("select", 1) == "the sampler faulty threw an exception: index 7");
   CHECK(sampler("stranger", 1).starts_with("the sampler faulty selected client 1000 wrongly: select() must"));
   CHECK(sampler("order", 0).starts_with("the sampler faulty selected client 2 wrongly: select() must"));
+  CHECK(sampler("inclusion", 0).starts_with("the sampler faulty selected client 0 with inclusion nan and "));
+  CHECK(sampler("coefficient", 0).find(" and coefficient -1; ") != std::string::npos);
   CHECK(sampler("", 3) == "no failure");
 }
 
