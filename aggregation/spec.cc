@@ -47,7 +47,7 @@ BarrierSpec read_barrier(config::Reader& section) {
       "barrier", names, 0,
       "When a client may start its next task.\nasp: at once.\nbsp: when no other client has completed fewer "
       "tasks.\nssp: when no other client is more than barrier_staleness tasks behind.\npbsp: as bsp, but "
-      "compared only with barrier_sample random clients, drawn again after every submitted update.\npssp: as "
+      "compared only with barrier_sample random clients, drawn again whenever a task ends.\npssp: as "
       "ssp, but compared only with such random clients."));
   spec.sample = static_cast<std::size_t>(
       section.integer("barrier_sample", static_cast<std::int64_t>(spec.sample), {1, 1'000'000},

@@ -152,11 +152,13 @@ void OortSampler::pace(RoundNumber round) {
 
 SamplerFactory read_oort(config::Reader& section) {
   OortSampler::Options o;
-  o.exploration = section.number("exploration", o.exploration, {0.0, 1.0},
-                                 "Fraction of a round's clients that are chosen among those never selected "
-                                 "before. This is the value in the first round.");
-  o.exploration_decay = section.number("exploration_decay", o.exploration_decay, {0.0, 1.0},
-                                       "After every round, exploration is multiplied by this factor.");
+  o.exploration = section.number(
+      "exploration", o.exploration, {0.0, 1.0},
+      "Fraction of a round's clients that are chosen among those that never delivered an update. Round "
+      "R uses this value times exploration_decay^R.");
+  o.exploration_decay =
+      section.number("exploration_decay", o.exploration_decay, {0.0, 1.0},
+                     "In every round, also in the first, exploration is multiplied by this factor.");
   o.exploration_min =
       section.number("exploration_min", o.exploration_min, {0.0, 1.0}, "Lower bound of exploration.");
   o.clip = section.number(

@@ -83,8 +83,8 @@ SamplerFactory read_optimal(config::Reader& section) {
       section.choice(
           "estimator", {"ht", "self_norm"}, 0,
           "How the aggregate is estimated.\nht: Horvitz-Thompson; an upload has the weight 1 / (its "
-          "probability), and the mean is over all selected clients.\nself_norm: the mean of the uploads.") ==
-      0;
+          "probability), and the mean is over all clients in the draw.\nself_norm: the mean of the "
+          "uploads.") == 0;
   return [options]() -> std::unique_ptr<Sampler> { return std::make_unique<OptimalSampler>(options); };
 }
 

@@ -70,9 +70,11 @@ std::vector<Selected> PoissonSampler::select(const SelectionRequest& request) {
 
 SamplerFactory read_poisson(config::Reader& section) {
   PoissonSampler::Options options;
-  options.rate = section.number("rate", options.rate, {0.0, 1.0},
-                                "Probability that a client takes part. 0: clients_per_round times "
-                                "over_selection, divided by the number of connected clients.");
+  options.rate =
+      section.number("rate", options.rate, {0.0, 1.0},
+                     "Probability that a client takes part. 0: clients_per_round times over_selection, "
+                     "divided by the number of connected clients. With differential_privacy.kind = "
+                     "\"central\", 0: clients_per_round divided by data.partition.clients.");
   options.weights = static_cast<PoissonSampler::Weights>(
       section.choice("weights", {"samples", "ipw"}, 0,
                      "Weight of an update.\nsamples: its number of samples.\nipw: its fraction of the "

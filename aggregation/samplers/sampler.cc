@@ -49,9 +49,10 @@ std::vector<SamplerKind>& sampler_table() {
                   "a larger draw in proportion to samples, of which the clients with the highest last known "
                   "loss are selected",
                   read_power_of_choice},
-      SamplerKind{"oort", "Lai et al. 2021",
-                  "clients with a high loss that are fast enough, and some clients that were never selected",
-                  read_oort},
+      SamplerKind{
+          "oort", "Lai et al. 2021",
+          "clients with a high loss that are fast enough, and some clients that never delivered an update",
+          read_oort},
       SamplerKind{"psp", "Wang, Catterall, Mortier 2017",
                   "probabilistic synchronous parallel; it selects clients as uniform does, and its barriers "
                   "are options of the schedule",

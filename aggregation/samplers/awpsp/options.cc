@@ -100,10 +100,10 @@ SamplerFactory read_aw_psp(config::Reader& section) {
                      "What clients publish about their labels. Only the first 128 labels are used.\nnone: "
                      "nothing, and labels are not used.\nsets: which labels they have.\ndp_histogram: the "
                      "noisy number of samples of each label."));
-  options.probation =
-      static_cast<int>(section.integer("probation", options.probation, {0, 60},
-                                       "greedy: number of rounds after its failure in which a client is "
-                                       "selected only if there are too few others."));
+  options.probation = static_cast<int>(
+      section.integer("probation", options.probation, {0, 60},
+                      "greedy, greedy_coverage: number of rounds after its failure in which a client is "
+                      "selected only if there are too few others."));
   read_weights(section, options);
   return made_with(options);
 }
