@@ -103,11 +103,14 @@ SecureAggregationSpec read_secure_aggregation(config::Reader& root) {
   privacy::SecureRules& rules = masking.rules;
   rules.assumptions.corrupt = section.number("corrupt", rules.assumptions.corrupt, {0, 0.33},
                                              "Fraction of a round's clients that the coordinator may "
-                                             "control. It applies only to rounds with a sparse mask graph.");
+                                             "control. It determines a sparse mask graph, the minimum number "
+                                             "of updates in a sum of a large round, and the noise of each "
+                                             "client with differential_privacy.kind = \"distributed\".");
   rules.assumptions.dropout =
       section.number("dropout", rules.assumptions.dropout, {0, 0.6},
-                     "Maximum fraction of a round's clients that may drop out without making the round fail. "
-                     "It applies only to rounds with a sparse mask graph.");
+                     "Maximum fraction of a round's clients that may drop out without making the round fail, "
+                     "if the round has a sparse mask graph. If clients train parts of the model, it also "
+                     "determines which parts have too few clients to be summed.");
   rules.complete_below = static_cast<std::uint32_t>(
       section.integer("complete_below", rules.complete_below, {2, protocol::kMaxSecurePeers + 1},
                       "A round with fewer clients uses a complete mask graph (all pairs of clients). A "

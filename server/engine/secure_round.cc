@@ -134,8 +134,8 @@ void SecureRound::carry_on(std::vector<privacy::SecureServer::Effect>& session,
                     about_sum(Severity::kWarning, "secure.parameters_left_out")
                         .with("parameters", number(session_->left_out()))
                         .with("reason",
-                              std::string("fewer than secure_aggregation.min_clients clients of the round "
-                                          "train these parameters, so they keep their values")));
+                              std::string("too few clients of the round train these parameters "
+                                          "(secure_aggregation.min_clients), so they keep their values")));
               effects.push_back(Open{session_->cells()});
             },
             [&](const Session::Unmaskable&) {
