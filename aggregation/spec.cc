@@ -155,19 +155,24 @@ SamplingSpec read_sampling(config::Reader& root) {
   config::Reader section = root.section("sampling");
   const auto& sampler =
       sampler_kinds()[section.choice("kind", names_of(sampler_kinds()), 0,
-                                     "How clients are selected for a round.", hint_of(sampler_kinds()))];
+                                     "How clients are selected for a round. With differential_privacy.kind = "
+                                     "\"central\" the default is poisson.",
+                                     hint_of(sampler_kinds()))];
   spec.kind = sampler.name;
   spec.make = read_part(sampler, section);
   spec.clients_per_round = static_cast<std::size_t>(section.integer(
       "clients_per_round", static_cast<std::int64_t>(defaults.clients_per_round), {1, 1'000'000},
-      "Number of updates that complete a round. More than data.partition.clients count as that many."));
+      "Number of updates that complete a round. With poisson, md or weights = \"ipw\", a round waits for all "
+      "selected clients instead. With a buffered schedule: number of clients that train at the same time. "
+      "Except with md, values above data.partition.clients count as that number."));
   spec.sized = section.has("clients_per_round");
   spec.over_selection = section.number("over_selection", defaults.over_selection, {1.0, 10.0},
                                        "A round selects clients_per_round times this number of clients. It "
                                        "does not wait for the slowest of them.");
   spec.min_available = static_cast<std::size_t>(
       section.integer("min_available", static_cast<std::int64_t>(defaults.min_available), {1, 1'000'000},
-                      "Minimum number of connected clients for a round to start."));
+                      "Minimum number of connected clients for a round to start. With a buffered schedule: "
+                      "for the run to start."));
   root.adopt(section);
   return spec;
 }
@@ -186,16 +191,19 @@ StrategySpec read_strategy(config::Reader& root) {
                                                  "the number that data.partition gives the client.")));
 
   config::Reader planner = section.section("planner");
-  const auto& plan = choose(planner, planner_kinds(), spec.kind, recipe.planner,
-                            "Which part of the model a client trains and sends.");
+  const auto& plan =
+      choose(planner, planner_kinds(), spec.kind, recipe.planner,
+             "Which part of the model a client trains and sends. If not set, strategy.kind determines it.");
   spec.planner_kind = plan.name;
   spec.local_model = plan.local_model;
   spec.planner = plan.read(planner);
   section.adopt(planner);
 
   config::Reader aggregator = section.section("aggregator");
-  const auto& rule = choose(aggregator, aggregator_kinds(), spec.kind, recipe.aggregator,
-                            "How the updates of a round are combined into one aggregate.");
+  const auto& rule =
+      choose(aggregator, aggregator_kinds(), spec.kind, recipe.aggregator,
+             "How the updates of a round are combined into one aggregate. If not set, strategy.kind "
+             "determines it. With differential privacy, uniform_mean replaces the default mean.");
   spec.aggregator_kind = rule.name;
   spec.traits = rule.traits;
   spec.aggregator = read_part(rule, aggregator);
@@ -209,15 +217,16 @@ StrategySpec read_strategy(config::Reader& root) {
 
   config::Reader optimizer = section.section("server_optimizer");
   const auto& mover = choose(optimizer, server_optimizer_kinds(), spec.kind, recipe.server_optimizer,
-                             "How the aggregate changes the model.");
+                             "How the aggregate changes the model. If not set, strategy.kind determines it.");
   spec.server_optimizer_kind = mover.name;
   spec.server_optimizer = mover.read(optimizer);
   section.adopt(optimizer);
 
   config::Reader schedule = section.section("schedule");
-  spec.schedule = choose(schedule, std::span<const ScheduleKind>(kSchedules), spec.kind, recipe.schedule,
-                         "When updates are aggregated into a new model.")
-                      .read(schedule);
+  spec.schedule =
+      choose(schedule, std::span<const ScheduleKind>(kSchedules), spec.kind, recipe.schedule,
+             "When updates are aggregated into a new model. If not set, strategy.kind determines it.")
+          .read(schedule);
   section.adopt(schedule);
   root.adopt(section);
   return spec;

@@ -94,10 +94,10 @@ PartitionSpec read_partition(config::Reader& reader) {
   require_beside(reader, "min_size", spec.samples_per_client == 0,
                  "has no effect with samples_per_client, which gives every client the same number of samples",
                  "data.partition.samples_per_client");
-  spec.min_size =
-      to_size(reader.integer("min_size", 1, {0, kMaxSamples},
-                             "dirichlet, without samples_per_client: minimum number of samples of a client. "
-                             "The draw is repeated until every client has at least this number."));
+  spec.min_size = to_size(reader.integer(
+      "min_size", 1, {0, kMaxSamples},
+      "dirichlet, without samples_per_client: minimum number of samples of a client. "
+      "The draw is repeated, at most 1000 times, until every client has at least this number."));
   require_kind(reader, "classes_per_client", spec.kind == PartitionKind::kPathological,
                of_kind + "pathological");
   spec.classes_per_client = to_size(reader.integer(

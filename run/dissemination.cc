@@ -24,7 +24,7 @@ std::optional<swarm::WarmupConfig> read_warmup(config::Reader& dissemination, bo
   warmup.degree =
       static_cast<std::size_t>(section.integer("degree", 10, {2, 200},
                                                "Minimum number of neighbours of a client. In a small round, "
-                                               "the minimum is half of the other clients."));
+                                               "the minimum is half of the other clients, but at least 2."));
   warmup.spray_ratio =
       section.number("spray_ratio", 0.2, {0, 1},
                      "Fraction of its chunks that a client first sends to clients other than its neighbours. "

@@ -37,7 +37,9 @@ RunConfig read_sections(config::Reader& root, const ReadMore& more) {
   if (const auto fit = check_text(run.name, protocol::kMaxText, "the name"); run.name.empty() || !fit)
     section.fail("name", run.name.empty() ? "is empty; give the run a name"
                                           : "cannot be sent to clients: " + fit.error().message);
-  run.rounds = static_cast<std::uint32_t>(section.integer("rounds", 10, {1, 1'000'000}, "Number of rounds."));
+  run.rounds = static_cast<std::uint32_t>(
+      section.integer("rounds", 10, {1, 1'000'000},
+                      "Number of rounds. With a buffered schedule: number of aggregated models."));
   run.seed = static_cast<std::uint64_t>(
       section.integer("seed", 1, {0, kNoLimit}, "Seed of all random draws of the run."));
   run.round_deadline =

@@ -97,9 +97,9 @@ class Adaptive final : public ServerOptimizer {
 };
 
 double read_rate(config::Reader& section, double fallback) {
-  return section.number(
-      "learning_rate", fallback, kRate,
-      "Learning rate on the server. It multiplies the step that the optimizer computes from the aggregate.");
+  return section.number("learning_rate", fallback, kRate,
+                        "Learning rate on the server. It multiplies the step that the optimizer computes "
+                        "from the aggregate. The default with adagrad, adam and yogi is 0.01.");
 }
 
 ServerOptimizerFactory momentum(const Momentum::Options& options) {

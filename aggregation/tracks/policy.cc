@@ -171,8 +171,9 @@ Disagreement read_disagreement(Reader& reader, Directory& directory) {
       "deep", false,
       "all kinds but partial_data: whether the contributions before from_round are removed as well.");
   if (!partial) belongs(reader, "withheld", out.kind, "partial_data");
-  const double withheld = reader.number("withheld", 0.5, {0, 1},
-                                        "partial_data: fraction of its samples that a client withholds.");
+  const double withheld = reader.number(
+      "withheld", 0.5, {0, 1},
+      "partial_data: fraction of its samples that a client withholds. It must be above 0 and below 1.");
   if (withheld <= 0 || withheld >= 1) reader.fail("withheld", "must be above 0 and below 1");
   if (partial) out.withheld = withheld;
   return out;

@@ -114,8 +114,7 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
     rests_on.emplace_back("differential_privacy.kind");
     root.fail(kPrivacySection, why, std::move(rests_on));
   };
-  // A noised update may be aggregated by any rule. Otherwise each update must have the same weight, because
-  // clients do not report how many samples or steps are behind it.
+  // Any rule may aggregate noised updates. Others need equal weights: clients do not report samples or steps.
   if (run.privacy.of_sums() && run.strategy.aggregator_kind != "uniform_mean")
     refuse(
         "the contribution of a client is bounded only if every update has the same weight; use the "
@@ -335,7 +334,9 @@ DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
                                          "computed so that the whole run stays within epsilon.");
   const double epsilon =
       section.number("epsilon", 0, {0, 1e6},
-                     "Privacy budget. The run ends before the round that would exceed it. 0: no limit.");
+                     "Privacy budget. central, tree: the run ends before the round that would exceed it. "
+                     "distributed, local: "
+                     "max_participations rounds of a client must stay within it. 0: no limit.");
   if (epsilon > 0) spec.epsilon = epsilon;
   spec.delta = section.number(
       "delta", spec.delta, {1e-15, 0.1},

@@ -16,8 +16,9 @@ ProgramDoc coordinator_doc() {
         {"To let devices join, create tokens with 'fedge token create'; each device then runs 'fedge-client "
          "join'. Options override the keys of the configuration file."},
         {{"Exit codes",
-          {{"0", "Success; SIGINT or SIGTERM stopped the daemon, or the run of --run has ended"},
-           {"1", "The command failed"},
+          {{"0",
+            "Success; SIGINT or SIGTERM stopped the daemon, or the run of --run has finished or was stopped"},
+           {"1", "The command failed, or the run of --run has failed"},
            {"2", "The command line is wrong"}}}}}}};
 }
 

@@ -86,14 +86,15 @@ std::vector<CommandDoc> model_docs() {
          "fedge model adapters out/wordnet/model.safetensors --out adapters.safetensors"}}},
       {"aggregate",
        kModelGroup,
-       "Aggregate model files with any strategy",
+       "Aggregate model files with a strategy",
        {{"Aggregate three models with the trimmed mean",
          "fedge aggregate --strategy trimmed_mean --set trim=1 --out merged.safetensors a.safetensors "
          "b.safetensors c.safetensors"},
         {"Aggregate two models, the first with triple weight",
          "fedge aggregate --strategy fedavg --weights 3,1 --out merged.safetensors a.safetensors "
          "b.safetensors"}},
-       {"All files must hold the same tensors in the same order."}},
+       {"All files must hold the same tensors in the same order. Strategies that combine adapters by rank "
+        "are refused: they work only in a run."}},
   };
 }
 
