@@ -335,8 +335,7 @@ DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
   const double epsilon =
       section.number("epsilon", 0, {0, 1e6},
                      "Privacy budget. central, tree: the run ends before the round that would exceed it. "
-                     "distributed, local: "
-                     "max_participations rounds of a client must stay within it. 0: no limit.");
+                     "distributed, local: max_participations rounds must stay within it. 0: no limit.");
   if (epsilon > 0) spec.epsilon = epsilon;
   spec.delta = section.number(
       "delta", spec.delta, {1e-15, 0.1},
