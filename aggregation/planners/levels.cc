@@ -31,7 +31,9 @@ void read_population(config::Reader& section, const std::string& key, const std:
   levels.declared =
       section.choice("capability", {"drawn", "declared"}, 0,
                      "How a client gets its level.\ndrawn: at random, from the run's seed.\ndeclared: the "
-                     "largest level up to the value of `fedge-client run --capability`.") == 1;
+                     "largest level up to the value of `fedge-client run --capability` or, in a simulation, "
+                     "of simulation.device.capabilities; if there is none, the smallest level. Ranks are "
+                     "compared as fractions of the highest rank.") == 1;
   if (levels.declared && section.has("fractions"))
     section.fail("fractions",
                  "has no effect with capability = \"declared\", because each client declares its capability",

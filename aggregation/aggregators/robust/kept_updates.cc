@@ -44,7 +44,8 @@ RowOptions read_row_options(config::Reader& section, bool clip_to_median) {
       section.number("clip_norm", 0.0, {0.0, 1e30},
                      "Maximum Euclidean norm of an update; longer updates are clipped. 0: no clipping.");
   options.clip_to_median = section.boolean("clip_to_median", clip_to_median && options.clip_norm == 0,
-                                           "Whether updates are clipped to the median norm of the round.");
+                                           "Whether updates are clipped to the median norm of the round. "
+                                           "With clip_norm, it must be false, and false is the default.");
   options.bucket_size = static_cast<std::size_t>(
       section.integer("bucket_size", 1, {1, 1'000'000},
                       "Number of updates in a bucket. Updates are divided into buckets at random, and the "
