@@ -48,7 +48,7 @@ constexpr MetricFamily kLeftOut{"fedge_secure_parameters_left_out", kGauge,
                                 "run"};
 constexpr MetricFamily kConnected{"fedge_clients_connected", kGauge, "Clients that are connected."};
 constexpr MetricFamily kEnrolled{"fedge_clients_enrolled", kGauge,
-                                 "Clients that have joined and are not revoked."};
+                                 "Clients that have joined and are neither pending nor revoked."};
 constexpr MetricFamily kTasks{"fedge_tasks_in_progress", kGauge,
                               "Tasks that are assigned to clients and not answered yet."};
 constexpr MetricFamily kAccepted{"fedge_updates_accepted_total", kCounter,
