@@ -60,9 +60,10 @@ void read_limits(config::Reader& limits, CoordinatorConfig& config) {
   rates.enrolments_per_hour_per_token =
       count(limits, "enrolments_per_hour_per_token", rates.enrolments_per_hour_per_token,
             "Maximum number of clients that may join per hour with one token, whatever its number of uses.");
-  config.swarm_upload_mbit = limits.number("swarm_upload_mbit", 0, {0, 1e6},
-                                           "Upload limit in Mbit/s (10^6 bit/s) for seeding models in runs "
-                                           "with dissemination.kind = \"swarm\". 0 = no limit.");
+  config.swarm_upload_mbit =
+      limits.number("swarm_upload_mbit", 0, {0, 1e6},
+                    "Upload limit in Mbit/s (10^6 bit/s) for seeding models in runs "
+                    "with dissemination.kind = \"swarm\" or \"serverless\". 0 = no limit.");
 }
 
 std::vector<protocol::Address> read_addresses(config::Reader& reader, const char* key, const char* doc) {
