@@ -165,9 +165,8 @@ std::vector<CommandDoc> audit_docs() {
        "",
        "Check that no entry was changed, removed or moved",
        {{"Verify the log and print its head hash", "fedge audit verify --data-dir /var/lib/fedge"}},
-       {"Store the printed head hash elsewhere and pass it to --expect later: the check then also finds "
-        "entries "
-        "that were cut off at the end."}},
+       {"Store the printed head hash elsewhere and pass it to --expect later: the check then also finds that "
+        "both audit.log and audit.head were replaced by older copies."}},
   };
 }
 
