@@ -191,3 +191,21 @@ file apps/run_results.cc
 old '!server::has_ended(run.status)'
 new '!run.is_over()'
 caught_by integration_programs 'results: a coordinator that is started again'
+
+mutant half-round-model 'a failed or stopped run leaves a model of a round that is not complete'
+file server/run_state.cc
+old '  if (turn.ends_round) note_round_models();'
+new '  note_round_models();'
+caught_by unit_server 'run state: the models of a run are those of its last complete round'
+
+mutant own-error-as-disk-error 'an error of an own aggregator is taken for a full disk, or ends the coordinator'
+file aggregation/own_parts.cc
+old 'return error.code == allowed ? error : fail('
+new 'return error.code != ErrorCode::kInvalid ? error : fail('
+caught_by integration_federation 'own aggregator: the model of a failed run'
+
+mutant failure-forgotten 'a run whose strategy failed is paused after a restart'
+file server/coordinator/recovery.cc
+old '|| applied.error().code != ErrorCode::kInvalid || is_kept()) return applied;'
+new '|| true) return applied;'
+caught_by integration_federation 'own aggregator: a failed run stays failed'
