@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::size_t kSecretBytes = 32;
 constexpr const char* kTokenRevoked = "the join token has been revoked";
+constexpr const char* kKeyRevoked = "this client's key has been revoked";
+constexpr const char* kOtherToken = "this client already joined with another token";
 
 std::string secret_hash(const std::string& secret) { return to_hex(sha256(secret)); }
 
@@ -191,8 +193,8 @@ Result<Standing> Enrolment::redeem(const Redemption& redemption) {
     if (token->revoked) return refuse(kTokenRevoked);
     FEDGE_TRY(known, rows.find_key(redemption.key));
     if (known) {
-      if (known->state == ClientState::kRevoked) return refuse("this client's key has been revoked");
-      if (known->token != token->id) return refuse("this client already joined with another token");
+      if (known->state == ClientState::kRevoked) return refuse(kKeyRevoked);
+      if (known->token != token->id) return refuse(kOtherToken);
       standing = {known->client, known->state == ClientState::kPending, false};
       return std::optional<AuditEvent>();
     }
@@ -285,7 +287,13 @@ std::optional<Error> Enrolment::spent(const std::string& secret, const PublicKey
   const auto token = tokens_.find(secret_hash(secret));
   if (token == tokens_.end()) return std::nullopt;
   if (token->second.revoked) return refused(kTokenRevoked);
-  if (index_.contains(key)) return std::nullopt;  // it may come for an answer that was lost
+  if (const auto known = index_.find(key); known != index_.end()) {
+    const ClientRecord& client = known->second;
+    if (client.state == ClientState::kRevoked) return refused(kKeyRevoked);
+    const bool joined_with_token = client.token != 0;  // false also for a client that learn() added
+    if (joined_with_token && client.token != token->second.id) return refused(kOtherToken);
+    return std::nullopt;  // it may come for an answer that was lost
+  }
   const char* reason = objection(token->second, now);
   return reason == nullptr ? std::nullopt : std::optional(refused(reason));
 }
@@ -299,7 +307,7 @@ Result<Standing> Enrolment::authenticate(const PublicKey& key) {
     return Error{ErrorCode::kNotFound,
                  "this client is not enrolled at this coordinator; join with a token first"};
   }
-  if (known->second.state == ClientState::kRevoked) return refused("this client's key has been revoked");
+  if (known->second.state == ClientState::kRevoked) return refused(kKeyRevoked);
   return Standing{known->second.client, known->second.state == ClientState::kPending};
 }
 

@@ -99,7 +99,8 @@ class Enrolment {
   // changes. kUnavailable: unknown, and the book cannot be read.
   Result<bool> knows(const std::string& secret);
   // Why this key cannot join with a token that knows() has found: the token is revoked, expired or used up by
-  // other keys. From memory alone; without an objection, redeem() decides.
+  // other keys, or the key is revoked or joined with another token. From memory alone; without an objection,
+  // redeem() decides.
   std::optional<Error> spent(const std::string& secret, const PublicKey& key, UnixSeconds now) const;
   // Returns how many clients may connect. kUnavailable: the book cannot be read.
   Result<std::size_t> count();

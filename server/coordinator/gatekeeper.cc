@@ -118,28 +118,45 @@ void Gatekeeper::join(const std::shared_ptr<protocol::Link>& link, const protoco
   if (const auto objection = limits_.objection(attempt, options_.now())) return dismiss(link, *objection);
   const auto known = enrolment_.knows(hello.token);
   if (!known) return refuse(link, known.error());
-  const Joining joining{link, attempt, hello.token, hello.software, link->peer(), link->peer_address()};
-  if (!*known)
-    return joined(joining, Error{ErrorCode::kRefused, "this coordinator does not know the join token"});
-  // Who shows a token that was valid once does not guess. The refusal costs no look at the book either.
+  if (!*known) return wrong_token(link, attempt);
+  // A peer with a token that was valid once does not guess, and its refusal needs no redemption.
   if (const auto spent = enrolment_.spent(hello.token, link->peer(), calendar_now()))
     return refuse(link, *spent);
   waiting_.erase(link);  // its later messages are ignored
   entering_.insert(link);
-  joining_.push_back(std::make_shared<const Joining>(joining));
+  joining_.push_back(std::make_shared<const Joining>(
+      Joining{link, attempt, hello.token, hello.software, link->peer(), link->peer_address()}));
   if (joining_.size() == 1) begin_next_join();
+}
+
+void Gatekeeper::wrong_token(const std::shared_ptr<protocol::Link>& link, const JoinAttempt& attempt) {
+  if (limits_.wrong(attempt, options_.now()))
+    report_(Event{Severity::kWarning, "client.blocked", {}}
+                .with("address", link->peer_address())
+                .with("reason",
+                      "too many wrong join tokens came from this address; its join attempts are refused "
+                      "for a minute"));
+  refuse(link, Error{ErrorCode::kRefused, "this coordinator does not know the join token"});
+}
+
+// Returns whether the join still needs a redemption; if not, refuses it. Earlier joins may have reached a
+// limit or used the token up since it arrived.
+bool Gatekeeper::still_open(const Joining& joining) {
+  const auto link = joining.link.lock();
+  if (!link) return false;
+  if (const auto objection = limits_.objection(joining.attempt, options_.now())) {
+    dismiss(link, *objection);
+    return false;
+  }
+  (void)enrolment_.knows(joining.secret);  // reads what the earlier joins changed
+  const auto spent = enrolment_.spent(joining.secret, joining.key, calendar_now());
+  if (spent) refuse(link, *spent);
+  return !spent;
 }
 
 // Redeems one token at a time, so that the limits count every earlier join.
 void Gatekeeper::begin_next_join() {
-  while (!joining_.empty()) {
-    const auto next = joining_.front();
-    const auto link = next->link.lock();
-    const auto objection = link ? limits_.objection(next->attempt, options_.now()) : std::nullopt;
-    if (link && !objection) break;
-    if (link) dismiss(link, *objection);
-    joining_.pop_front();
-  }
+  while (!joining_.empty() && !still_open(*joining_.front())) joining_.pop_front();
   if (joining_.empty()) return;
   writer_->worker.post([this, writer = writer_.get(), next = joining_.front(),
                         going_on = std::weak_ptr(writer_), &io = io_,
@@ -156,17 +173,10 @@ void Gatekeeper::begin_next_join() {
 }
 
 void Gatekeeper::joined(const Joining& joining, const Result<Standing>& standing) {
-  const JoinAttempt& attempt = joining.attempt;
   if (standing) enrolment_.learn(joining.key, *standing);
-  if (standing && standing->fresh) limits_.enrolled(attempt, options_.now());
+  if (standing && standing->fresh) limits_.enrolled(joining.attempt, options_.now());
   const auto link = joining.link.lock();
   if (!standing) {
-    if (standing.error().code == ErrorCode::kRefused && limits_.wrong(attempt, options_.now()))
-      report_(Event{Severity::kWarning, "client.blocked", {}}
-                  .with("address", joining.address)
-                  .with("reason",
-                        "too many wrong join tokens came from this address; its join attempts are refused "
-                        "for a minute"));
     if (link) refuse(link, standing.error());
     return;
   }

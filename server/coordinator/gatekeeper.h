@@ -77,7 +77,10 @@ class Gatekeeper {
  private:
   void greet(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
   void join(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
+  // Counts a token that the enrolment book does not have, and refuses it.
+  void wrong_token(const std::shared_ptr<protocol::Link>& link, const JoinAttempt& attempt);
   struct Joining;
+  bool still_open(const Joining& joining);
   void begin_next_join();
   void joined(const Joining& joining, const Result<Standing>& standing);
   // Counts the joins of earlier processes within the limits' window.

@@ -1,7 +1,9 @@
 // Permissions of peers at a coordinator: every message type from every kind of peer, from one table.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
+#include <deque>
 #include <map>
 
 #include "core/platform/files.h"
@@ -335,6 +337,31 @@ TEST_CASE("A1 row 36: a used or revoked token is refused for what it is, and doe
   CHECK(*first.answer);
   late.greet(f.token());
   CHECK(*late.answer);
+}
+
+TEST_CASE("A1 row 36: many clients that join at once with one used token do not block their address") {
+  Federation f(1, {});
+  const std::string secret = f.token();
+  std::deque<HostilePeer> peers;
+  {
+    // Holds the first redemption until the other joins wait behind it.
+    const FileLock audit(f.directory.path() / "coordinator" / "audit.log");
+    for (int i = 0; i < 9; ++i) peers.emplace_back(f).begin_greeting(secret);
+    while (f.io.run_one_for(std::chrono::milliseconds(100)) > 0) {
+    }
+    for (const HostilePeer& peer : peers) CHECK_FALSE(peer.answer);
+  }
+  f.run_until([&] { return std::ranges::all_of(peers, [](const auto& peer) { return !!peer.answer; }); });
+  CHECK(std::ranges::count_if(peers, [](const auto& peer) { return peer.answer->has_value(); }) == 1);
+  for (const HostilePeer& peer : peers)
+    if (!*peer.answer)
+      CHECK(peer.answer->error().message.ends_with("already used; ask the operator for a new one"));
+  CHECK(f.count("client.blocked") == 0);
+  HostilePeer guesser(f);
+  for (int i = 0; i < 4; ++i) guesser.greet("0123456789abcdef0123456789abcde" + std::to_string(i));
+  CHECK(f.count("client.blocked") == 0);
+  guesser.greet("0123456789abcdef0123456789abcde4");
+  CHECK(f.count("client.blocked") == 1);
 }
 
 TEST_CASE("A1 row 36: a pending client waits at the door, is told so, and is let in once it is approved") {

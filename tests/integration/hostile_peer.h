@@ -48,6 +48,11 @@ class HostilePeer {
   // Connects and says hello with this secret, or with "" as a client that has joined before. Without a
   // coordinator, the answer is the connection's error.
   void greet(const std::string& secret) {
+    begin_greeting(secret);
+    federation_.run_until([&] { return answer.has_value(); });
+  }
+  // Like greet(), but does not wait for the answer.
+  void begin_greeting(const std::string& secret) {
     answer.reset();
     closed = false;
     protocol::connect(federation_.io, identity, federation_.coordinator->address(),
@@ -64,7 +69,6 @@ class HostilePeer {
                           if (*answer) listen();
                         });
                       });
-    federation_.run_until([&] { return answer.has_value(); });
   }
   void listen() {
     link->set_callbacks({.on_message =

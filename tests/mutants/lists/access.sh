@@ -45,7 +45,7 @@ caught_by integration_federation 'A1'
 
 mutant let-in-revoked 'A1: a key that was revoked is let in'
 file server/enrolment.cc
-old '  if (known->second.state == ClientState::kRevoked) return refused("this client'\''s key has been revoked");
+old '  if (known->second.state == ClientState::kRevoked) return refused(kKeyRevoked);
 '
 new ''
 caught_by unit_server 'enrolment'

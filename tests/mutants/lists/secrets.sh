@@ -12,10 +12,8 @@ caught_by integration_programs 'canary: no token'
 
 mutant log-a-wrong-token 'A4: the refusal of a join token repeats it'
 file server/coordinator/gatekeeper.cc
-old '  if (!*known)
-    return joined(joining, Error{ErrorCode::kRefused, "this coordinator does not know the join token"});'
-new '  if (!*known)
-    return joined(joining, Error{ErrorCode::kRefused, "join token " + joining.secret + " is not known"});'
+old '  if (!*known) return wrong_token(link, attempt);'
+new '  if (!*known) return refuse(link, {ErrorCode::kRefused, "join token " + hello.token + " is not known"});'
 caught_by integration_programs 'canary: no token'
 
 mutant audit-a-token 'A4: a join token is written to the audit log'

@@ -236,6 +236,29 @@ TEST_CASE("A1 row 36: what cannot be recorded is not done, and the client is tol
   CHECK_FALSE(after->tokens[0].revoked);
 }
 
+TEST_CASE(
+    "A1 row 36: why a key cannot join with a token is known from memory, as a redemption would say it") {
+  const Book book;
+  Enrolment enrolment = book.open();
+  const auto tokens = enrolment.create_tokens({.count = 2, .uses = 3, .now = 1000, .lifetime = kDay});
+  REQUIRE(tokens);
+  const std::string &first = tokens->front().secret, &second = tokens->back().secret;
+  REQUIRE(enrolment.redeem({first, key(1), 1000}));
+  REQUIRE(enrolment.redeem({first, key(2), 1000}));
+  REQUIRE(enrolment.revoke(ClientId(0), true));
+  const auto check = [&](const std::string& secret, const PublicKey& who, const std::string& expected) {
+    REQUIRE(*enrolment.knows(secret));
+    const auto spent = enrolment.spent(secret, who, 1000);
+    CHECK((spent ? spent->message : "") == expected);
+    const auto redeemed = enrolment.redeem({secret, who, 1000});
+    CHECK((redeemed ? "" : redeemed.error().message) == expected);
+  };
+  check(first, key(1), "this client's key has been revoked");
+  check(second, key(2), "this client already joined with another token");
+  check(first, key(2), "");
+  check(second, key(3), "");
+}
+
 TEST_CASE("a revoked client's token of several uses is closed with it, unless its operator keeps it") {
   const Book book;
   Enrolment enrolment = book.open();
