@@ -13,19 +13,31 @@ JoinLimits::JoinLimits(const JoinRates& rates)
     : wrong_by_address_(rates.wrong_tokens_per_minute, kMinute),
       enrolled_(rates.enrolments_per_hour, kHour),
       enrolled_by_address_(rates.enrolments_per_hour_per_address, kHour),
-      enrolled_by_token_(rates.enrolments_per_hour_per_token, kHour) {}
+      enrolled_by_token_(rates.enrolments_per_hour_per_token, kHour),
+      reported_(1, kHour) {}
 
-std::optional<Error> JoinLimits::objection(const JoinAttempt& attempt, Time now) {
-  const auto later = [](const char* what) { return Error{ErrorCode::kResource, what}; };
+std::optional<JoinLimits::Objection> JoinLimits::objection(const JoinAttempt& attempt, Time now) {
   if (wrong_by_address_.full(attempt.address, now))
-    return later("too many wrong join tokens came from this address; try again in a minute");
+    return Objection{
+        {ErrorCode::kResource, "too many wrong join tokens came from this address; try again in a minute"}};
   if (enrolled_.full(kAll, now))
-    return later("too many clients joined within the last hour; try again later");
+    return reached("limits.enrolments_per_hour", kAll,
+                   "too many clients joined within the last hour; try again later", now);
   if (enrolled_by_address_.full(attempt.address, now))
-    return later("too many clients joined from this address within the last hour; try again later");
+    return reached("limits.enrolments_per_hour_per_address", attempt.address,
+                   "too many clients joined from this address within the last hour; try again later", now);
   if (enrolled_by_token_.full(attempt.token_hash, now))
-    return later("too many clients joined with this token within the last hour; try again later");
+    return reached("limits.enrolments_per_hour_per_token", attempt.token_hash,
+                   "too many clients joined with this token within the last hour; try again later", now);
   return std::nullopt;
+}
+
+JoinLimits::Objection JoinLimits::reached(const char* limit, const std::string& key, const char* what,
+                                          Time now) {
+  const std::string name = limit + (" " + key);
+  const bool begins = !reported_.full(name, now);
+  if (begins) reported_.count(name, now);
+  return {{ErrorCode::kResource, what}, begins ? limit : nullptr};
 }
 
 bool JoinLimits::wrong(const JoinAttempt& attempt, Time now) {

@@ -28,22 +28,30 @@ struct JoinAttempt {
 
 class JoinLimits {
  public:
+  // Why an attempt is refused without checking its token.
+  struct Objection {
+    Error error;                    // kResource: an honest client retries later
+    const char* reached = nullptr;  // key of the enrolment limit, at its first refusal within an hour
+  };
+
   static constexpr std::chrono::hours kLongest{1};  // longest window of a rate
 
   explicit JoinLimits(const JoinRates& rates);
 
-  // Returns kResource if the attempt must be refused without checking its token; an honest client retries
-  // later.
-  std::optional<Error> objection(const JoinAttempt& attempt, Time now);
+  // Returns nothing if the attempt's token may be checked.
+  std::optional<Objection> objection(const JoinAttempt& attempt, Time now);
   // Counts a wrong token. Returns true if the address is refused from this attempt on.
   bool wrong(const JoinAttempt& attempt, Time now);
   void enrolled(const JoinAttempt& attempt, Time now);
 
  private:
+  Objection reached(const char* limit, const std::string& key, const char* what, Time now);
+
   RateLimiter wrong_by_address_;
   RateLimiter enrolled_;
   RateLimiter enrolled_by_address_;
   RateLimiter enrolled_by_token_;
+  RateLimiter reported_;  // enrolment limits that refused a join, by limit and address or token
 };
 
 }  // namespace fedge::server

@@ -114,8 +114,7 @@ void Gatekeeper::greet(const std::shared_ptr<protocol::Link>& link, const protoc
 
 void Gatekeeper::join(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello) {
   const JoinAttempt attempt{household_of(*link), to_hex(sha256(hello.token))};
-  // Dismissed without a log line: a flood of attempts must not flood the log.
-  if (const auto objection = limits_.objection(attempt, options_.now())) return dismiss(link, *objection);
+  if (limited(link, attempt)) return;
   const auto known = enrolment_.knows(hello.token);
   if (!known) return refuse(link, known.error());
   if (!*known) return wrong_token(link, attempt);
@@ -127,6 +126,19 @@ void Gatekeeper::join(const std::shared_ptr<protocol::Link>& link, const protoco
   joining_.push_back(std::make_shared<const Joining>(
       Joining{link, attempt, hello.token, hello.software, link->peer(), link->peer_address()}));
   if (joining_.size() == 1) begin_next_join();
+}
+
+// Refuses an attempt above a limit. Logs only its begin: a flood of attempts must not flood the log.
+bool Gatekeeper::limited(const std::shared_ptr<protocol::Link>& link, const JoinAttempt& attempt) {
+  const auto objection = limits_.objection(attempt, options_.now());
+  if (!objection) return false;
+  if (objection->reached != nullptr)
+    report_(Event{Severity::kWarning, "enrolment.limited", {}}
+                .with("limit", objection->reached)
+                .with("address", link->peer_address())
+                .with("reason", objection->error.message));
+  dismiss(link, objection->error);
+  return true;
 }
 
 void Gatekeeper::wrong_token(const std::shared_ptr<protocol::Link>& link, const JoinAttempt& attempt) {
@@ -144,10 +156,7 @@ void Gatekeeper::wrong_token(const std::shared_ptr<protocol::Link>& link, const 
 bool Gatekeeper::still_open(const Joining& joining) {
   const auto link = joining.link.lock();
   if (!link) return false;
-  if (const auto objection = limits_.objection(joining.attempt, options_.now())) {
-    dismiss(link, *objection);
-    return false;
-  }
+  if (limited(link, joining.attempt)) return false;
   (void)enrolment_.knows(joining.secret);  // reads what the earlier joins changed
   const auto spent = enrolment_.spent(joining.secret, joining.key, calendar_now());
   if (spent) refuse(link, *spent);

@@ -77,6 +77,7 @@ class Gatekeeper {
  private:
   void greet(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
   void join(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
+  bool limited(const std::shared_ptr<protocol::Link>& link, const JoinAttempt& attempt);
   // Counts a token that the enrolment book does not have, and refuses it.
   void wrong_token(const std::shared_ptr<protocol::Link>& link, const JoinAttempt& attempt);
   struct Joining;

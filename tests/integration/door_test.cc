@@ -40,6 +40,26 @@ TEST_CASE("A6 row 34: other protocols on the port are one line an address in the
   f.run_to_the_end();
 }
 
+TEST_CASE("A6 row 39: an enrolment limit that refuses joins is in the coordinator's log, once") {
+  Federation f(1, {}, {}, {}, 0, {.enrolments_per_hour_per_token = 1});
+  const auto tokens =
+      f.enrolment().create_tokens({.uses = 9, .now = 0, .lifetime = std::chrono::hours(1'000'000)});
+  REQUIRE(tokens);
+  HostilePeer first(f);
+  first.greet(tokens->front().secret);
+  REQUIRE(*first.answer);
+  CHECK_FALSE(f.reported("enrolment.limited"));
+  for (int i = 0; i < 3; ++i) {
+    HostilePeer next(f);
+    next.greet(tokens->front().secret);
+    REQUIRE_FALSE(*next.answer);
+    CHECK(next.answer->error().code == ErrorCode::kResource);
+  }
+  CHECK(f.count("enrolment.limited limit=\"limits.enrolments_per_hour_per_token\" address=\"127.0.0.1:") ==
+        1);
+  CHECK(f.count("enrolment.limited") == 1);
+}
+
 TEST_CASE("A6 row 57: a client that connects 16 times without a pause is told to wait, others are let in") {
   Federation f(2, {});
   HostilePeer storm(f);

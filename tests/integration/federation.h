@@ -31,7 +31,7 @@ class Federation {
   // `settings` are --set assignments on top of a softmax run with `clients` clients.
   Federation(std::size_t clients, const std::vector<std::string>& settings,
              const server::ArrivalRules& arrivals = {}, const protocol::ListenOptions& connections = {},
-             std::uint64_t swarm_upload_limit = 0) {
+             std::uint64_t swarm_upload_limit = 0, const server::JoinRates& joining = {}) {
     write_tiny_dataset(data);
     const std::string count = std::to_string(clients);
     auto document = config::parse_toml(
@@ -49,6 +49,7 @@ class Federation {
                                                {.data_directory = directory.path() / "coordinator",
                                                 .listen = {"127.0.0.1", 0},
                                                 .connections = connections,
+                                                .joining = joining,
                                                 .arrivals = arrivals,
                                                 .upload_limit = swarm_upload_limit,
                                                 .software = "test"},

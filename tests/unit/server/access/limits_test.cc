@@ -76,8 +76,10 @@ TEST_CASE("A1 row 36: join limits: after five wrong tokens in a minute an addres
   }
   const auto objection = limits.objection({"192.0.2.1", "the right one"}, at(30));
   REQUIRE(objection);
-  CHECK(objection->code == ErrorCode::kResource);
-  CHECK(objection->message == "too many wrong join tokens came from this address; try again in a minute");
+  CHECK(objection->error.code == ErrorCode::kResource);
+  CHECK(objection->reached == nullptr);
+  CHECK(objection->error.message ==
+        "too many wrong join tokens came from this address; try again in a minute");
   CHECK_FALSE(limits.objection({"192.0.2.2", "wrong"}, at(30)));
   CHECK(limits.objection(bad, at(59.9)));
   CHECK_FALSE(limits.objection(bad, at(60)));
@@ -103,7 +105,7 @@ TEST_CASE("A6 row 39: join limits: enrolments stop at the caps of address, token
   JoinLimits limits(rates);
   const auto join = [&](const char* address, const char* token, double second) {
     const JoinAttempt attempt{address, token};
-    if (const auto objection = limits.objection(attempt, at(second))) return objection->message;
+    if (const auto objection = limits.objection(attempt, at(second))) return objection->error.message;
     limits.enrolled(attempt, at(second));
     return std::string("joined");
   };
@@ -118,6 +120,28 @@ TEST_CASE("A6 row 39: join limits: enrolments stop at the caps of address, token
   CHECK(join("d", "y", 7) == "joined");
   CHECK(join("e", "z", 8) == "too many clients joined within the last hour; try again later");
   CHECK(join("a", "z", 3600) == "joined");
+}
+
+TEST_CASE(
+    "A6 row 39: join limits: a limit is named once an hour for each address and token that it refuses") {
+  JoinLimits limits({.enrolments_per_hour = 4, .enrolments_per_hour_per_address = 1});
+  const auto reached = [&](const char* address, double second) {
+    const auto objection = limits.objection({address, "t"}, at(second));
+    if (!objection) limits.enrolled({address, "t"}, at(second));
+    return std::string(objection && objection->reached != nullptr ? objection->reached : "");
+  };
+  CHECK(reached("a", 0).empty());
+  CHECK(reached("a", 1) == "limits.enrolments_per_hour_per_address");
+  for (int i = 2; i < 1000; ++i) CHECK(reached("a", i).empty());
+  CHECK(reached("b", 1000).empty());
+  CHECK(reached("b", 1001) == "limits.enrolments_per_hour_per_address");
+  CHECK(reached("c", 1002).empty());
+  CHECK(reached("d", 1003).empty());
+  CHECK(reached("e", 1004) == "limits.enrolments_per_hour");
+  CHECK(reached("f", 1005).empty());
+  for (const char* address : {"g", "h", "i"}) CHECK(reached(address, 4603).empty());  // joined
+  CHECK(reached("j", 4603).empty());
+  CHECK(reached("k", 4604) == "limits.enrolments_per_hour");
 }
 
 TEST_CASE("A6 row 39: join limits: ten thousand joins from one host with one token enrol a thousand") {
