@@ -145,6 +145,7 @@ void Coordinator::Impl::wait_for_room(const RunRecord& run, const Error& full) {
 
 void Coordinator::Impl::let_go_of(const RunRecord& run, RunStatus status, const std::string& reason) {
   if (auto host = hosts_.extract(run.id); !host.empty()) host.mapped()->shut_down();
+  queue_->explain(run.number, "");
   Event word = status == RunStatus::kPaused   ? Event{Severity::kInfo, "run.paused", {}}
                : status == RunStatus::kFailed ? Event{Severity::kError, "run.ended", {}}
                                               : Event{Severity::kInfo, "run.ended", {}};

@@ -74,6 +74,7 @@ void RunQueue::look(bool always) {
   disk_.post([self = shared_from_this(), always] {
     const auto changes = self->store_->foreign_changes();
     if (!changes) return self->tell(changes.error());
+    self->write_reasons();
     if ((*changes == self->foreign_changes_ && !always)) return;
     self->foreign_changes_ = *changes;
     self->tell_runs();
@@ -91,6 +92,9 @@ void RunQueue::tell(const Result<std::vector<RunRecord>>& runs) {
 void RunQueue::claim(RunNumber run, std::function<void(const Result<RunRecord>&)> claimed) {
   disk_.post([self = shared_from_this(), run, claimed = std::move(claimed)] {
     const auto mine = self->store_->claim(run, calendar_now());
+    if (const auto cleared = self->reasons_.find(run); cleared != self->reasons_.end())
+      cleared->second.written = false;
+    self->write_reasons();
     const auto record = mine ? self->store_->run(run) : Result<RunRecord>(mine.error());
     self->tell_runs();
     protocol::post(self->io_, [self, claimed, record] {
@@ -107,12 +111,26 @@ void RunQueue::set_status(RunNumber run, RunStatus status, const std::string& re
 }
 
 void RunQueue::explain(RunNumber run, const std::string& reason) {
-  disk_.post([self = shared_from_this(), run, reason] { (void)self->store_->explain(run, reason); });
+  disk_.post([self = shared_from_this(), run, reason] {
+    self->reasons_[run] = {reason, false};
+    self->write_reasons();
+  });
+}
+
+void RunQueue::write_reasons() {
+  for (auto& [run, reason] : reasons_)
+    if (!reason.written) reason.written = store_->explain(run, reason.text).has_value();
+  std::erase_if(reasons_,
+                [](const auto& entry) { return entry.second.written && entry.second.text.empty(); });
 }
 
 void RunQueue::stop() {
-  stopped_ = true;
+  if (std::exchange(stopped_, true)) return;
   timer_.cancel();
+  disk_.post([self = shared_from_this()] {
+    for (auto& [run, reason] : self->reasons_) reason = {"", false};
+    self->write_reasons();
+  });
 }
 
 void RunQueue::shut_down() {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,8 +38,11 @@ class RunQueue : public std::enable_shared_from_this<RunQueue> {
   // Marks the run as running if that is allowed, then passes its record to `claimed`. Calls on_runs first.
   void claim(RunNumber run, std::function<void(const Result<RunRecord>&)> claimed);
   void set_status(RunNumber run, RunStatus status, const std::string& reason);
-  void explain(RunNumber run, const std::string& reason);  // as RunStore::explain()
-  // Stops the callbacks.
+  // As RunStore::explain(), until the next call. Writes the reason again after claim() has cleared it, and
+  // after an error.
+  void explain(RunNumber run, const std::string& reason);
+  // Stops the callbacks and removes the reasons of explain(): they hold only while this process executes the
+  // runs.
   void stop();
   // Stops the callbacks and waits for the thread to end.
   void shut_down();
@@ -48,8 +52,9 @@ class RunQueue : public std::enable_shared_from_this<RunQueue> {
       : io_(io), store_(std::move(store)), timer_(io) {}
   void look(bool always);
   void arm();
-  // Runs on the disk's thread.
+  // Run on the disk's thread.
   void tell_runs();
+  void write_reasons();
   void tell(const Result<std::vector<RunRecord>>& runs);
 
   boost::asio::io_context& io_;
@@ -57,8 +62,14 @@ class RunQueue : public std::enable_shared_from_this<RunQueue> {
   OnRuns on_runs_;
   protocol::Worker disk_;
   protocol::Timer timer_;
-  std::uint64_t foreign_changes_ = 0;  // on the disk's thread
+  struct Reason {
+    std::string text;
+    bool written = false;
+  };
   bool stopped_ = false;
+  // On the disk's thread:
+  std::uint64_t foreign_changes_ = 0;
+  std::map<RunNumber, Reason> reasons_;  // of explain(), without empty ones that are written
 };
 
 }  // namespace fedge::server
