@@ -153,9 +153,7 @@ Result<std::string> log_run(const RunOptions& options) {
 
 // Records the change in the audit log before it takes effect. A submitted run has an id but no number yet.
 Result<std::uint64_t> note(const RunOptions& options, const char* action, const server::RunRecord& run) {
-  char id[17];
-  std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(run.id.value()));
-  std::vector<std::pair<std::string, std::string>> details = {{"run_id", id}};
+  std::vector<std::pair<std::string, std::string>> details = {{"run_id", server::text_of(run.id)}};
   if (run.number.value() > 0) details.emplace_back("run", std::to_string(run.number.value()));
   if (!options.reason.empty()) details.emplace_back("reason", options.reason);
   return server::AuditLog(options.data_directory)

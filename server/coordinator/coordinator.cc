@@ -120,14 +120,17 @@ void Coordinator::Impl::announce_runs() {
 
 Result<RunRecord> Coordinator::Impl::submit(const run::RunConfig& run) {
   FEDGE_TRY_VOID(check_run(run));
-  FEDGE_TRY(open, queue_->runs());
-  const bool is_new =
-      std::ranges::all_of(open, [](const RunRecord& other) { return has_ended(other.status); });
-  if (!is_new) return queue_->submit(run.name, run.canonical);
   const AuditLog audit(options_.data_directory);
-  FEDGE_TRY(entry, audit.record({operator_name(), "run.submitted", "run " + run.name, {}}));
-  auto submitted = queue_->submit(run.name, run.canonical);
-  if (!submitted) (void)audit.append(change_failed(entry, "run.submitted", submitted.error().message));
+  std::optional<std::uint64_t> entry;
+  auto submitted = queue_->submit(run.name, run.canonical, [&](const RunRecord& fresh) -> Result<void> {
+    FEDGE_TRY(number,
+              audit.record(
+                  {operator_name(), "run.submitted", "run " + fresh.name, {{"run_id", text_of(fresh.id)}}}));
+    entry = number;
+    return {};
+  });
+  if (!submitted && entry)
+    (void)audit.append(change_failed(*entry, "run.submitted", submitted.error().message));
   return submitted;
 }
 

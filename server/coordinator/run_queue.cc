@@ -33,7 +33,8 @@ Result<std::shared_ptr<RunQueue>> RunQueue::open(boost::asio::io_context& io,
   return std::shared_ptr<RunQueue>(new RunQueue(io, std::move(store)));
 }
 
-Result<RunRecord> RunQueue::submit(const std::string& name, const std::string& document) {
+Result<RunRecord> RunQueue::submit(const std::string& name, const std::string& document,
+                                   const BeforeInsert& before_insert) {
   FEDGE_TRY(runs, store_->open_runs());
   for (const RunRecord& run : runs) {
     if (has_ended(run.status)) continue;  // only its results remain to be written
@@ -49,8 +50,11 @@ Result<RunRecord> RunQueue::submit(const std::string& name, const std::string& d
       FEDGE_TRY_VOID(store_->ask(run.number, RunStatus::kPending, "", calendar_now()));
     return store_->run(run.number);
   }
-  FEDGE_TRY(number, store_->submit(new_run(name, document)));
-  return store_->run(number);
+  RunRecord submitted = new_run(name, document);
+  FEDGE_TRY_VOID(before_insert(submitted));
+  FEDGE_TRY(number, store_->submit(submitted));
+  submitted.number = number;
+  return submitted;
 }
 
 void RunQueue::watch(OnRuns on_runs) {

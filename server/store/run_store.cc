@@ -1,6 +1,7 @@
 #include "server/store/run_store.h"
 
 #include <array>
+#include <cstdio>
 #include <utility>
 
 #include "core/crypto/random.h"
@@ -10,6 +11,12 @@ namespace fedge::server {
 const char* name_of(RunStatus status) {
   constexpr std::array kNames = {"pending", "running", "paused", "finished", "failed", "stopped"};
   return kNames[static_cast<std::size_t>(status)];
+}
+
+std::string text_of(RunId run) {
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(run.value()));
+  return digits;
 }
 
 RunRecord new_run(const std::string& name, const std::string& document) {

@@ -44,6 +44,9 @@ struct RunRecord {
   bool is_over() const { return ended != 0; }
 };
 
+// Returns the 16 hexadecimal digits that name the run in the audit log.
+std::string text_of(RunId run);
+
 // Returns a run to submit, with a random id.
 RunRecord new_run(const std::string& name, const std::string& document);
 

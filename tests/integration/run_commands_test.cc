@@ -8,6 +8,7 @@
 
 #include "core/safetensors.h"
 #include "server/report/metrics.h"
+#include "server/store/sqlite_store.h"
 #include "tests/integration/coordinator_process.h"
 #include "tests/integration/run_program.h"
 #include "tests/support/text.h"
@@ -224,9 +225,15 @@ TEST_CASE("audit: a run that the coordinator's --run submits is recorded once, a
     REQUIRE_MESSAGE(coordinator.wait() == 0, coordinator.log());
   }
   std::vector<std::string> actions;
-  for (const json& entry : site.parsed("audit ls")) actions.push_back(entry["action"]);
+  const json entries = site.parsed("audit ls");
+  for (const json& entry : entries) actions.push_back(entry["action"]);
   CHECK(actions == std::vector<std::string>{"run.submitted", "coordinator.started", "coordinator.stopped",
                                             "coordinator.started", "coordinator.stopped"});
+  const auto store = server::open_sqlite_store(server::run_store_path(site.directory));
+  REQUIRE(store);
+  const auto run = (*store)->run(server::RunNumber(1));
+  REQUIRE(run);
+  CHECK(entries.at(0)["details"] == json{{"run_id", server::text_of(run->id)}});
 }
 
 TEST_CASE("run submit: what is wrong with a run file is said to whoever hands it in, and nothing is kept") {

@@ -20,6 +20,8 @@ namespace fedge::server {
 class RunQueue : public std::enable_shared_from_this<RunQueue> {
  public:
   using OnRuns = std::function<void(const Result<std::vector<RunRecord>>&)>;
+  // Called with a new run that has no number yet; an error prevents its insertion.
+  using BeforeInsert = std::function<Result<void>(const RunRecord&)>;
 
   static Result<std::shared_ptr<RunQueue>> open(boost::asio::io_context& io,
                                                 const std::filesystem::path& store);
@@ -27,7 +29,8 @@ class RunQueue : public std::enable_shared_from_this<RunQueue> {
   // ---- before watch(), on the caller's thread ----
   // Returns the unfinished run with this document and unpauses it, or submits a new run. kRefused if
   // another run has not ended.
-  Result<RunRecord> submit(const std::string& name, const std::string& document);
+  Result<RunRecord> submit(const std::string& name, const std::string& document,
+                           const BeforeInsert& before_insert);
   Result<std::vector<RunRecord>> runs() { return store_->open_runs(); }
   Result<RunNumber> highest() { return store_->highest(); }
 

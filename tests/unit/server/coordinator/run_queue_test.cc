@@ -25,13 +25,18 @@ TEST_CASE("run queue: what is to be gone on with must be the same, and else what
     return "[model]\nbase = \"base.safetensors\"\nbase_hash = \"" + hash + "\"\n[run]\nrounds = " + rounds +
            "\n";
   };
-  const auto begun = (*queue)->submit("a", document("aa", "3"));
+  std::vector<RunId> noted;  // runs that were to be inserted
+  const auto note = [&](const RunRecord& fresh) -> Result<void> {
+    noted.push_back(fresh.id);
+    return {};
+  };
+  const auto begun = (*queue)->submit("a", document("aa", "3"), note);
   REQUIRE(begun);
-  const auto again = (*queue)->submit("a", document("aa", "3"));
+  const auto again = (*queue)->submit("a", document("aa", "3"), note);
   REQUIRE(again);
   CHECK(again->number == begun->number);
   const auto refused = [&](const std::string& text, const std::string& what) {
-    const auto other = (*queue)->submit("a", text);
+    const auto other = (*queue)->submit("a", text, note);
     REQUIRE_FALSE(other);
     CHECK(other.error().code == ErrorCode::kRefused);
     CHECK(
@@ -43,6 +48,28 @@ TEST_CASE("run queue: what is to be gone on with must be the same, and else what
   refused(document("bb", "3"), "model.base");
   refused(document("bb", "4"), "run file");
   refused("", "run file");
+  CHECK(noted == std::vector{begun->id});
+}
+
+TEST_CASE("run queue: a run whose submission cannot be recorded is not inserted") {
+  const test::TemporaryDirectory directory;
+  boost::asio::io_context io;
+  const auto queue = RunQueue::open(io, directory.path() / "runs.db");
+  REQUIRE(queue);
+  const auto refused = (*queue)->submit("a", "document", [](const RunRecord& fresh) -> Result<void> {
+    CHECK(fresh.name == "a");
+    return Error{ErrorCode::kResource, "no space"};
+  });
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message == "no space");
+  CHECK((*queue)->runs()->empty());
+  const auto stored = (*queue)->submit("a", "document", [](const RunRecord&) { return Result<void>(); });
+  REQUIRE(stored);
+  const auto runs = (*queue)->runs();
+  REQUIRE(runs->size() == 1);
+  CHECK(runs->front().number == stored->number);
+  CHECK(runs->front().id == stored->id);
+  CHECK(runs->front().status == stored->status);
 }
 
 namespace {
@@ -55,7 +82,7 @@ struct WaitingRun {
     auto opened = RunQueue::open(io, file);
     REQUIRE(opened);
     queue = *opened;
-    const auto submitted = queue->submit("a", "document");
+    const auto submitted = queue->submit("a", "document", [](const RunRecord&) { return Result<void>(); });
     REQUIRE(submitted);
     number = submitted->number;
     auto own = open_sqlite_store(file);
