@@ -68,6 +68,7 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
     let_directory_run();
     if (queue_.empty() || finished_ || failure_) break;
     auto entry = queue_.pop();
+    report_waiting(entry.at);
     now_ = entry.at;
     ++events_;
     if (const auto error = standstill()) return *error;
@@ -208,6 +209,15 @@ void Simulation::step_server(const server::RunEngine::Input& input) {
     }
   }
   arm_server_timer();
+  waiting_report_.note(engine_->waiting(), now_);
+  report_waiting(now_);
+}
+
+void Simulation::report_waiting(Time until) {
+  const auto due = waiting_report_.due();
+  if (!due || *due > until) return;
+  now_ = std::max(now_, *due);
+  report(event_of(waiting_report_.take(now_)));
 }
 
 void Simulation::arm_server_timer() {

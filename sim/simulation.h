@@ -23,6 +23,7 @@
 #include "server/run_state.h"
 #include "sim/attacks/adversary.h"
 #include "sim/availability/availability.h"
+#include "sim/availability/waiting_report.h"
 #include "sim/devices.h"
 #include "sim/directory/virtual_directory.h"
 #include "sim/dissemination/virtual_sharing.h"
@@ -159,6 +160,7 @@ class Simulation {
   void step_server(const server::RunEngine::Input& input);
   void arm_client_timer(ClientId id);
   void arm_server_timer();
+  void report_waiting(Time until);
   void cut(ClientId id, const char* reason);
 
   void perform(ClientId id, const client::ClientEngine::Effect& effect);
@@ -232,6 +234,7 @@ class Simulation {
   Time now_{};
   Time round_closed_{};  // when the last round closed
   std::optional<Time> server_timer_;
+  WaitingReport waiting_report_;
   std::uint64_t events_ = 0;
   std::uint64_t uploads_ = 0;
   std::uint64_t bytes_up_ = 0;  // since the round started

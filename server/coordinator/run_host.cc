@@ -208,11 +208,7 @@ void RunHost::tell_waiting() {
   callbacks_.on_waiting(waiting ? "waiting for clients: " + std::to_string(waiting->clients) + " of " +
                                       std::to_string(waiting->needed)
                                 : std::string());
-  if (waiting)
-    report(Event{Severity::kInfo, "round.waiting", {}}
-               .with("round", std::int64_t{waiting->round.value()})
-               .with("clients", static_cast<std::int64_t>(waiting->clients))
-               .with("needed", static_cast<std::int64_t>(waiting->needed)));
+  if (waiting) report(event_of(*waiting));
   told_lately_ = true;
   waiting_timer_.after(std::chrono::seconds(1), [self = weak_from_this()] {
     const auto alive = self.lock();

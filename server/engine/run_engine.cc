@@ -14,4 +14,11 @@ Result<void> RunEngine::try_step(const Input& input, const StepContext& context,
   }
 }
 
+Event event_of(const RunEngine::Waiting& waiting) {
+  return Event{Severity::kInfo, "round.waiting", {}}
+      .with("round", std::int64_t{waiting.round.value()})
+      .with("clients", static_cast<std::int64_t>(waiting.clients))
+      .with("needed", static_cast<std::int64_t>(waiting.needed));
+}
+
 }  // namespace fedge::server

@@ -231,4 +231,7 @@ class RunEngine {
   virtual std::optional<Waiting> waiting() const = 0;
 };
 
+// Returns the event round.waiting.
+Event event_of(const RunEngine::Waiting& waiting);
+
 }  // namespace fedge::server
