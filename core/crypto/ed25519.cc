@@ -57,6 +57,13 @@ Result<void> check_directory(const std::filesystem::path& path) {
   return {};
 }
 
+// Returns four digits, as in chmod.
+std::string octal(mode_t mode) {
+  std::string digits;
+  for (int shift = 9; shift >= 0; shift -= 3) digits += static_cast<char>('0' + ((mode >> shift) & 7));
+  return digits;
+}
+
 Result<void> check_file(int fd, const std::filesystem::path& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return system_error("cannot stat key file", path, errno);
@@ -67,9 +74,11 @@ Result<void> check_file(int fd, const std::filesystem::path& path) {
         ErrorCode::kRefused,
         "key file " + path.string() +
             " does not belong to the user who runs this program; run the program as the owner of the file"};
-  if ((info.st_mode & 07777 & ~mode_t{S_IRUSR | S_IWUSR}) != 0)
-    return Error{ErrorCode::kRefused, "key file " + path.string() +
-                                          " is accessible to other users; run: chmod 600 " + path.string()};
+  if (const mode_t mode = info.st_mode & 07777; (mode & ~mode_t{S_IRUSR | S_IWUSR}) != 0)
+    return Error{ErrorCode::kRefused, "key file " + path.string() + " has mode " + octal(mode) +
+                                          "; only its owner may read and write it, and nobody may execute "
+                                          "it (mode 0600 or 0400); run: chmod 600 " +
+                                          path.string()};
   if (static_cast<std::size_t>(info.st_size) != kFileSize) return damaged(path);
   return {};
 }

@@ -52,6 +52,14 @@ TEST_CASE("A4 row 47: key file: of all 4096 modes only 0600 and 0400 are taken, 
     else
       REQUIRE(said.ends_with("run: chmod 600 " + place.key().string()));
   }
+  REQUIRE(::chmod(place.key().c_str(), 0700) == 0);
+  CHECK(outcome(place.key()) ==
+        "key file " + place.key().string() +
+            " has mode 0700; only its owner may read and write it, and nobody may execute it (mode 0600 or "
+            "0400); run: chmod 600 " +
+            place.key().string());
+  REQUIRE(::chmod(place.key().c_str(), 04640) == 0);
+  CHECK(outcome(place.key()).find(" has mode 4640; ") != std::string::npos);
 }
 
 TEST_CASE(
