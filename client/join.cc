@@ -65,7 +65,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     if (directory_ == nullptr || std::exchange(looked_, true)) return done_();
     const auto found = [self = shared_from_this()](const Result<FoundCoordinator>& result) {
       if (!result) {
-        self->outcome = result.error();
+        self->outcome = self->unreached(result.error());
         return self->done_();
       }
       self->coordinator_ = *result;
@@ -76,6 +76,12 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
     const SearchTerms terms{io_, *directory_, kJoinSearchPatience};
     const auto known = order_.token ? std::optional(order_.token->coordinator) : order_.coordinator;
     search_ = known ? find_coordinator(terms, *known, found) : find_run(terms, order_.run_name, found);
+  }
+
+  // Returns why no address could be found in the directory, after the last failed connection, if any.
+  Error unreached(const Error& search) const {
+    if (coordinator_.addresses.empty()) return search;
+    return {search.code, outcome.error().message + "; the directory does not help either: " + search.message};
   }
 
   boost::asio::io_context& io_;

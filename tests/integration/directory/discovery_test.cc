@@ -321,6 +321,14 @@ TEST_CASE("discovery: where nothing is, each command says what it looked for and
   fails(client + " join" + here + " no-token-at-all", "join token");
   fails(client + " join --run nowhere" + here,
         "no coordinator in the directory announces a run named 'nowhere'");
+  const Outcome created =
+      run("fedge token create --address 127.0.0.1:9 --data-dir " + site.directory.string());
+  REQUIRE(created.code == 0);
+  const std::string token = created.output.substr(0, created.output.find('\n'));
+  fails(
+      client + " join" + here + " " + token,
+      "cannot connect to 127.0.0.1:9: Connection refused; the directory does not help either: the directory "
+      "has no record of the coordinator");
   fails(client + " run --withhold size", "--withhold: 'size' is not one of latency");
   const Outcome doctor = run("fedge dht doctor --bootstrap 127.0.0.1:9" + here);
   CHECK(doctor.code == 1);
