@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 #include <string_view>
+#include <system_error>
 
 namespace fedge::config {
 namespace {
@@ -19,15 +20,18 @@ std::string table_of(const std::string& key) {
   return dot == std::string::npos ? std::string() : key.substr(0, dot);
 }
 
-// The line number at the end of a place; 0 for a whole file (sorts first), the maximum for --set (sorts
-// last).
+// The line number at the end of a place, as in "run.toml:12" or "run 2, line 12". A whole file gets 0 and
+// sorts first; --set gets the maximum and sorts last. A file's name may contain either mark.
 std::size_t line_of(std::string_view where) {
   if (where.starts_with("--set ")) return std::numeric_limits<std::size_t>::max();
-  std::size_t line = 0;
+  std::size_t begin = 0;
   for (const std::string_view mark : {":", ", line "})
     if (const std::size_t at = where.rfind(mark); at != std::string_view::npos)
-      (void)std::from_chars(where.data() + at + mark.size(), where.data() + where.size(), line);
-  return line;
+      begin = std::max(begin, at + mark.size());
+  std::size_t line = 0;
+  const char* end = where.data() + where.size();
+  const auto parsed = std::from_chars(where.data() + begin, end, line);
+  return begin > 0 && parsed.ec == std::errc() && parsed.ptr == end ? line : 0;
 }
 
 // Names a key of --set only once.

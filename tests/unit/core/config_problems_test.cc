@@ -8,8 +8,9 @@ using namespace fedge::config;
 
 namespace {
 
-Document config_document(const std::string& text, const std::vector<std::string>& assignments = {}) {
-  auto document = parse_toml(text, "run.toml");
+Document config_document(const std::string& text, const std::vector<std::string>& assignments = {},
+                         const std::string& name = "run.toml") {
+  auto document = parse_toml(text, name);
   REQUIRE(document);
   for (const std::string& assignment : assignments) REQUIRE(set(*document, assignment));
   return std::move(*document);
@@ -54,6 +55,18 @@ TEST_CASE("config: all errors of a file are reported, in the order of its lines"
         "run.toml:6: model.depth: found a float, expected an integer\n"
         "run.toml:8: unknown key model.with, did you mean model.width?\n"
         "4 errors in run.toml");
+}
+
+TEST_CASE("config: a file's name that looks like a place does not change the order of the errors") {
+  CHECK(
+      example_errors(config_document("[data]\nclients = 0\n\n[model]\nwidth = 0\n", {}, "a, line 7.toml")) ==
+      "a, line 7.toml:2: data.clients: 0 is out of range, expected 1 to 1000\n"
+      "a, line 7.toml:5: model.width: 0 is out of range, expected 1 to 100\n"
+      "2 errors in a, line 7.toml");
+  CHECK(example_errors(config_document("[data]\nclients = 2\ncolour = 1\n", {}, "a:7.toml")) ==
+        "a:7.toml: model: is wider than there are clients\n"
+        "a:7.toml:3: unknown key data.colour (known keys: clients)\n"
+        "2 errors in a:7.toml");
 }
 
 TEST_CASE("config: what only follows from another error is not reported") {
