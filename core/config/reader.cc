@@ -215,7 +215,7 @@ std::size_t Reader::choice(const std::string& key, const std::vector<std::string
   const auto close = suggestion(*text, choices);
   wrong(key, (is_missing(*value) ? found_text(*value) : "\"" + *text + "\" is not a known value") +
                  (close ? ", did you mean \"" + *close + "\"?" : "") + " (expected one of " +
-                 list_text(choices) + ")" + hint);
+                 list_text(choices) + ")" + (close || is_missing(*value) ? "" : hint));
   return fallback.value_or(0);
 }
 

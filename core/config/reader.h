@@ -56,8 +56,8 @@ class Reader {
   double number(const std::string& key, std::optional<double> fallback, NumberBounds bounds, const char* doc);
   bool boolean(const std::string& key, std::optional<bool> fallback, const char* doc);
   std::string text(const std::string& key, std::optional<std::string> fallback, const char* doc);
-  // Reads one of a closed list; another value is an error with a suggestion, and with `hint` at its end.
-  // Returns its index in `choices`.
+  // Reads one of a closed list; another value is an error with a suggestion, or with `hint` at its end if
+  // none of the list is near. Returns its index in `choices`.
   std::size_t choice(const std::string& key, const std::vector<std::string>& choices,
                      std::optional<std::size_t> fallback, const char* doc, const std::string& hint = "");
   std::vector<std::int64_t> integers(const std::string& key,

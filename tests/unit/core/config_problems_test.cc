@@ -127,6 +127,21 @@ TEST_CASE("config: a key outside of the section that has it is answered with its
         "run.toml:2: unknown key a.rate, did you mean one of a.b.rate, a.c.rate?");
 }
 
+TEST_CASE("config: the hint about an unknown value is given only if no known value is near") {
+  const auto complaint = [](const std::string& assignment) {
+    const Document document = config_document("", {assignment});
+    Reader root(document.root, "", document.name);
+    root.choice("kind", {"median", "krum"}, 0, "Kind.", "; look elsewhere");
+    return root.finish().error().message;
+  };
+  CHECK(complaint("kind=other") ==
+        "--set kind: \"other\" is not a known value (expected one of median, krum); look elsewhere");
+  CHECK(
+      complaint("kind=medain") ==
+      "--set kind: \"medain\" is not a known value, did you mean \"median\"? (expected one of median, krum)");
+  CHECK(complaint("kind=") == "--set kind: the value is missing (expected one of median, krum)");
+}
+
 TEST_CASE("config: an error of --set is named by its key, once, and comes last") {
   CHECK(example_errors(config_document("[data]\nclients = 0\n", {"model.width=200", "model={depth=0}"})) ==
         "run.toml:2: data.clients: 0 is out of range, expected 1 to 1000\n"
