@@ -202,6 +202,7 @@ std::string Reader::text(const std::string& key, std::optional<std::string> fall
 
 std::size_t Reader::choice(const std::string& key, const std::vector<std::string>& choices,
                            std::optional<std::size_t> fallback, const char* doc, const std::string& hint) {
+  if (key == "kind") kinds_ = choices;
   const Value* value = take(key, "one of " + list_text(choices),
                             fallback ? "\"" + choices[*fallback] + "\"" : std::string(), doc, !fallback);
   if (value == nullptr) return fallback.value_or(0);
@@ -340,9 +341,10 @@ Reader Reader::section(const std::string& key) {
 
 void Reader::adopt(Reader& section) {
   section.find_unknown();
-  if (section.instead_ != nullptr && std::ranges::find(section.known_, "kind") != section.known_.end())
-    if (const auto* kind = std::get_if<std::string>(&section.instead_->data); kind != nullptr && *kind != "")
-      problems_.add_hint(section.path_, kind_hint(section.path_ + ".kind", *kind, section.instead_->where));
+  if (section.instead_ != nullptr)
+    if (const auto* word = std::get_if<std::string>(&section.instead_->data))
+      if (const auto kind = suggestion(*word, section.kinds_))
+        problems_.add_hint(section.path_, kind_hint(section.path_ + ".kind", *kind, section.instead_->where));
   if (!section.path_.ends_with(']')) {
     for (const std::string& key : section.known_) known_below_.push_back(section.full(key));
     std::ranges::move(section.known_below_, std::back_inserter(known_below_));

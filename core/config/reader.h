@@ -119,6 +119,7 @@ class Reader {
   std::vector<KeyDoc>* docs_;
   std::vector<std::string> known_;
   std::vector<std::string> known_below_;  // in full, of the tables that were adopted
+  std::vector<std::string> kinds_;        // the known values of its key `kind`
   const Value* instead_ = nullptr;        // of the table, if something else has its name
   Problems problems_;
 };

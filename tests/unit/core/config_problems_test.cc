@@ -89,7 +89,11 @@ TEST_CASE("config: a section's name with a value is answered with its key `kind`
         "run.toml:1: model: found a string, expected a table; did you mean model.kind = \"cnn\"?");
   CHECK(example_errors(config_document("", {"model=cnn"})) ==
         "--set model: found a string, expected a table; did you mean model.kind=cnn?");
-  // No suggestion: 3 is not the name of a kind, and [data] has no key `kind`.
+  CHECK(example_errors(config_document("", {"model=cnnn"})) ==
+        "--set model: found a string, expected a table; did you mean model.kind=cnn?");
+  // No suggestion: neither gru nor 3 is a kind, and [data] has no key `kind`.
+  CHECK(example_errors(config_document("", {"model=gru"})) ==
+        "--set model: found a string, expected a table");
   CHECK(example_errors(config_document("model = 3\n")) ==
         "run.toml:1: model: found an integer, expected a table");
   CHECK(example_errors(config_document("data = \"cnn\"\n")) ==
