@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "core/config/suggestion.h"
 #include "core/text.h"
 
 namespace fedge::aggregation {

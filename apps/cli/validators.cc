@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "core/config/reader.h"
+#include "core/config/suggestion.h"
 #include "protocol/session/endpoint.h"
 
 namespace fedge::apps {

@@ -72,8 +72,8 @@ bool Problems::is_wrong(const std::string& path, const Problem& apart_from) cons
   return std::ranges::any_of(problems_, [&](const Problem& problem) {
     if (&problem == &apart_from || problem.kind == Problem::Kind::kJudgement) return false;
     const auto touches = [&](const std::string& key) { return within(key, path) || within(path, key); };
-    if (problem.kind == Problem::Kind::kInapplicable && problem.suspect.empty()) return false;
-    return touches(problem.suspect.empty() ? problem.key : problem.suspect);
+    if (!problem.suspects.empty()) return std::ranges::any_of(problem.suspects, touches);
+    return problem.kind != Problem::Kind::kInapplicable && touches(problem.key);
   });
 }
 
@@ -85,7 +85,7 @@ bool Problems::follows(const Problem& problem) const {
       if ((within(path, dependent) || within(dependent, path)) && wrong(on)) return true;
   }
   // A key that is close to a known one is a spelling error with any kind.
-  return problem.kind == Problem::Kind::kInapplicable && problem.suspect.empty() &&
+  return problem.kind == Problem::Kind::kInapplicable && problem.suspects.empty() &&
          std::ranges::any_of(governing(problem.key), wrong);
 }
 

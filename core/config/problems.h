@@ -19,10 +19,10 @@ struct Problem {
     kJudgement,     // the result of a cross-check of a table
   };
   Kind kind = Kind::kWrong;
-  std::string key;           // in full: "training.batch_size"
-  std::string where;         // "run.toml:12", "--set training.batch_size", or the file's name alone
-  std::string message;       // without the place
-  std::string suspect = {};  // the known key that a misspelt one probably means
+  std::string key;      // in full: "training.batch_size"
+  std::string where;    // "run.toml:12", "--set training.batch_size", or the file's name alone
+  std::string message;  // without the place
+  std::vector<std::string> suspects = {};     // the known keys that a misspelt one may mean
   std::vector<std::string> rests_on = {};     // keys and tables that the message assumes to be right
   std::vector<std::string> governed_by = {};  // of an inapplicable key, set when it is reported
 };

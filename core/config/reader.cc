@@ -10,23 +10,10 @@
 #include <utility>
 #include <variant>
 
+#include "core/config/suggestion.h"
+
 namespace fedge::config {
 namespace {
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
-    }
-  }
-  return row[b.size()];
-}
 
 std::string number_text(double value) {
   char text[32];
@@ -91,19 +78,6 @@ std::string kind_hint(const std::string& key, const std::string& kind, const std
 }
 
 }  // namespace
-
-std::optional<std::string> suggestion(std::string_view word, const std::vector<std::string>& known) {
-  std::optional<std::string> best;
-  std::size_t best_distance = (word.size() <= 3 ? 1 : std::max<std::size_t>(word.size() / 3, 2)) + 1;
-  for (const std::string& candidate : known) {
-    const std::size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
-      best = candidate;
-      best_distance = distance;
-    }
-  }
-  return best;
-}
 
 Reader::Reader(const Table& table, std::string path, std::string place, std::vector<KeyDoc>* docs)
     : table_(&table), path_(std::move(path)), place_(std::move(place)), docs_(docs) {}
@@ -354,25 +328,12 @@ void Reader::adopt(Reader& section) {
 
 void Reader::ignore(const std::string& key) { known_.push_back(key); }
 
-std::vector<std::string> Reader::deeper(const std::string& key) const {
-  constexpr std::size_t kMostNamed = 4;  // more are no help
-  std::vector<std::string> found;
-  std::ptrdiff_t depth = 0;  // of those found, which are the outermost
-  for (const std::string& path : known_below_) {
-    const std::ptrdiff_t dots = std::ranges::count(path, '.');
-    if (!path.ends_with("." + key) || (!found.empty() && dots > depth)) continue;
-    if (dots < depth) found.clear();
-    depth = dots;
-    if (std::ranges::find(found, path) == found.end()) found.push_back(path);
-  }
-  return found.size() > kMostNamed ? std::vector<std::string>() : found;
-}
-
 void Reader::find_unknown() {
   for (const auto& [key, value] : *table_) {
     if (problems_.full()) return;
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-    std::vector<std::string> meant = deeper(key);
+    std::vector<std::string> meant = keys_named(key, known_below_);
+    if (meant.size() > kMostSuggested) meant.clear();
     if (const auto close = suggestion(key, known_); meant.empty() && close) meant.push_back(full(*close));
     problems_.add(
         {.kind = Problem::Kind::kInapplicable,
@@ -382,7 +343,7 @@ void Reader::find_unknown() {
                     (meant.empty() ? " (known keys: " + list_text(known_) + ")"
                                    : std::string(", did you mean ") + (meant.size() > 1 ? "one of " : "") +
                                          list_text(meant) + "?"),
-         .suspect = meant.size() == 1 ? meant.front() : std::string()});
+         .suspects = std::move(meant)});
   }
 }
 

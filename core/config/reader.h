@@ -110,8 +110,6 @@ class Reader {
   // Records that the value itself is wrong.
   void wrong(const std::string& key, const std::string& message);
   void find_unknown();
-  // The known keys of this name in the tables below this one, in full; of several, the outermost.
-  std::vector<std::string> deeper(const std::string& key) const;
 
   const Table* table_;
   std::string path_;
@@ -127,8 +125,5 @@ class Reader {
 // Prefixes an error found after reading with its key's place, if the message begins with the key
 // ("model.adapter.rank: ..."), like Reader::fail(). Other errors stay as they are.
 Error at_key(const Document& document, Error error);
-
-// The closest of `known` to a misspelt word (edit distance at most a third of its length, or 2), if any.
-std::optional<std::string> suggestion(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace fedge::config

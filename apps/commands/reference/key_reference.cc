@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "apps/cli/help.h"
+#include "core/config/suggestion.h"
 #include "run/run_config.h"
 #include "server/coordinator_config.h"
 #include "sim/spec.h"
@@ -62,17 +63,21 @@ std::vector<std::string> all_names() {
   return names;
 }
 
-// The shortest name with the same last part, in the same section if the name has one: "run.rounds" for
-// "rounds".
-std::string with_same_end(const std::string& name, const std::vector<std::string>& names) {
+// The names with the same last part, in the same section if the name has one: "run.rounds" for "rounds".
+std::vector<std::string> with_same_end(const std::string& name, const std::vector<std::string>& names) {
   const std::size_t dot = name.find('.');
   const std::string section = dot == std::string::npos ? "" : name.substr(0, dot + 1);
-  const std::string end = "." + name.substr(name.rfind('.') + 1);
-  std::string best;
-  for (const std::string& known : names)
-    if (known.starts_with(section) && known.ends_with(end) && (best.empty() || known.size() < best.size()))
-      best = known;
-  return best;
+  std::vector<std::string> found = config::keys_named(name.substr(name.rfind('.') + 1), names);
+  std::erase_if(found, [&](const std::string& known) { return !known.starts_with(section); });
+  return found;
+}
+
+// The end of an error message about an unknown name.
+std::string meant_instead(const std::vector<std::string>& near) {
+  if (near.empty() || near.size() > config::kMostSuggested) return "list all with: fedge reference";
+  std::string list;
+  for (const std::string& name : near) list += (list.empty() ? "'" : ", '") + name + "'";
+  return std::string("did you mean ") + (near.size() > 1 ? "one of " : "") + list + "?";
 }
 
 // Splits a meaning into its first line and a line for each value: "flat: the norm is reduced ...".
@@ -120,10 +125,9 @@ std::string meaning_in_one_line(const KeyDoc& key) {
 std::string unknown_reference(const std::string& name) {
   if (!keys_of(name).empty()) return "";
   const std::vector<std::string> names = all_names();
-  std::string near = with_same_end(name, names);
-  if (near.empty()) near = config::suggestion(name, names).value_or("");
-  return "unknown key or section '" + name.substr(0, 80) + "'; " +
-         (near.empty() ? "list all with: fedge reference" : "did you mean '" + near + "'?");
+  std::vector<std::string> near = with_same_end(name, names);
+  if (const auto close = config::suggestion(name, names); near.empty() && close) near.push_back(*close);
+  return "unknown key or section '" + name.substr(0, 80) + "'; " + meant_instead(near);
 }
 
 std::string key_reference(const std::string& name, bool markdown) {

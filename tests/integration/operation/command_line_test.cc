@@ -110,10 +110,16 @@ TEST_CASE("command line: a wrong command, option or value is answered with the n
            {"fedge reference run.round",
             "fedge reference: NAME: unknown key or section 'run.round'; did you mean 'run.rounds'?"},
            {"fedge reference rounds",
-            "fedge reference: NAME: unknown key or section 'rounds'; did you mean 'run.rounds'?"},
+            "fedge reference: NAME: unknown key or section 'rounds'; did you mean one of 'run.rounds', "
+            "'training.schedule.rounds'?"},
            {"fedge reference training.learning_rate",
             "fedge reference: NAME: unknown key or section 'training.learning_rate'; did you mean "
             "'training.optimizer.learning_rate'?"},
+           {"fedge reference clients",
+            "fedge reference: NAME: unknown key or section 'clients'; did you mean one of "
+            "'data.partition.clients', 'tracks.clients', 'tracks.disagreement.clients'?"},
+           {"fedge reference kind",
+            "fedge reference: NAME: unknown key or section 'kind'; list all with: fedge reference"},
            {"fedge reference xyzzy",
             "fedge reference: NAME: unknown key or section 'xyzzy'; list all with: fedge reference"},
            {"fedge-sim attack crowdd",

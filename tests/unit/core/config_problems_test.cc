@@ -114,7 +114,7 @@ TEST_CASE("config: a key outside of the section that has it is answered with its
         "run.toml:1: unknown key clients, did you mean data.clients?");
   CHECK(example_errors(config_document("", {"width=3"})) ==
         "--set width: unknown key width, did you mean model.width?");
-  // The outermost of several, or all of them.
+  // All sections that have it.
   Document document = config_document("[a]\nrate = 1\n");
   Reader root(document.root, "", document.name);
   Reader a = root.section("a");
@@ -128,7 +128,22 @@ TEST_CASE("config: a key outside of the section that has it is answered with its
   }
   root.adopt(a);
   CHECK(root.finish().error().message ==
-        "run.toml:2: unknown key a.rate, did you mean one of a.b.rate, a.c.rate?");
+        "run.toml:2: unknown key a.rate, did you mean one of a.b.rate, a.b.d.rate, a.c.rate, "
+        "a.c.d.rate?");
+}
+
+TEST_CASE("config: what may follow from a key outside of its section is not reported") {
+  Document document = config_document("", {"size=20"});
+  Reader root(document.root, "", document.name);
+  for (const char* name : {"a", "b", "c"}) {
+    Reader section = root.section(name);
+    section.integer(name == std::string("c") ? "length" : "size", 3, {1, 100}, "Size.");
+    root.adopt(section);
+    root.fail(name, "is too small", {name + std::string(".size")});
+  }
+  CHECK(root.finish().error().message ==
+        "run.toml: c: is too small\n--set size: unknown key size, did you mean one of a.size, b.size?\n"
+        "2 errors in run.toml");
 }
 
 TEST_CASE("config: the hint about an unknown value is given only if no known value is near") {
