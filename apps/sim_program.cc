@@ -173,10 +173,11 @@ int report_interrupt(const Options& options, std::uint64_t rounds) {
   if (done > 0 && options.mode == "concrete") (void)fedge::server::rewrite_report(options.results);
   if (done < rounds)
     fedge::apps::report_failure(
-        kProgram, {fedge::ErrorCode::kUnavailable,
-                   "interrupted after " + std::to_string(done) + " of " + std::to_string(rounds) +
-                       " rounds; a simulation cannot continue, so start it again (--force overwrites " +
-                       options.results.string() + ")"});
+        options.program,
+        {fedge::ErrorCode::kUnavailable,
+         "interrupted after " + std::to_string(done) + " of " + std::to_string(rounds) +
+             " rounds; a simulation cannot continue, so start it again (--force overwrites " +
+             options.results.string() + ")"});
   return 128 + interrupt_signal;
 }
 
@@ -225,7 +226,7 @@ int report(const Options& options) {
 
 int list_strategies(const Options& options) {
   const auto listed = fedge::apps::strategies(options.part);
-  if (!listed) return fedge::apps::report_failure(kProgram, listed.error());
+  if (!listed) return fedge::apps::report_failure(options.program, listed.error());
   std::printf("%s", listed->c_str());
   return fedge::apps::kOk;
 }

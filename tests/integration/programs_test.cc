@@ -223,6 +223,7 @@ TEST_CASE("example: a program of its own speaks with its own name, also as a coo
         std::string::npos);
   CHECK(test::run("custom-sim run --help").output.find("\n  custom-sim run ") != std::string::npos);
   CHECK(test::run("custom-sim --help-markdown").code == 0);
+  CHECK(first_line("strategies nonsense").starts_with("custom-sim: unknown strategy or part 'nonsense'"));
   CHECK(test::run("fedge-sim coordinator").output.starts_with("fedge-coordinator: "));
 }
 

@@ -149,17 +149,17 @@ TEST_CASE("run end: a model that diverges is said to be useless, and the exit co
 
 TEST_CASE("run end: an interrupted simulation says how far it got and that it cannot continue") {
   const ShortRun run;
-  for (const char* mode : {"abstract", "concrete"}) {
+  for (const auto& [mode, name] : {std::pair("abstract", "fedge-sim"), std::pair("concrete", "custom-sim")}) {
     test::LoggedProcess program(
-        {FEDGE_BINARY_DIR "/fedge-sim", "run", FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml", "--mode", mode,
-         "--out", run.file(mode), "--set", "model.kind=softmax", "--set",
+        {std::string(FEDGE_BINARY_DIR "/") + name, "run", FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml",
+         "--mode", mode, "--out", run.file(mode), "--set", "model.kind=softmax", "--set",
          "data.directory=" + run.data.path().string(), "--set", "data.partition.clients=4", "--set",
          "run.rounds=100000"},
         run.file(std::string(mode) + ".log"));
     REQUIRE_MESSAGE(program.wait_for("\n     1  "), program.log());
     program.signal(SIGINT);
     CHECK(program.wait() == 128 + SIGINT);
-    CHECK_MESSAGE(contains(program.log(), "fedge-sim: interrupted after "), program.log());
+    CHECK_MESSAGE(contains(program.log(), name + std::string(": interrupted after ")), program.log());
     CHECK_FALSE(contains(program.log(), "the same command continues"));
     CHECK(
         program.log().ends_with(" of 100000 rounds; a simulation cannot continue, so start it again "
