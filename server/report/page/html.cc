@@ -281,12 +281,13 @@ std::string fact(const std::string& name, const std::string& value) {
   return "<div><dt>" + escape_html(name) + "</dt><dd>" + value + "</dd></div>\n";
 }
 
-// A run that was interrupted, stopped or has failed, or that goes on.
-std::string completeness(const ReportInfo& info, Rounds rounds) {
+// The number of rounds of a run that ended early. The report does not know the reason: the privacy budget may
+// be spent, or the run was stopped, was interrupted or failed.
+std::string rounds_of_plan(const ReportInfo& info, Rounds rounds) {
   const std::uint64_t done = rounds.back().round;
   if (done >= info.planned_rounds) return {};
-  return "<p><strong>Incomplete run: " + std::to_string(done) + " of " + std::to_string(info.planned_rounds) +
-         " rounds.</strong></p>\n";
+  return "<p>The run completed " + std::to_string(done) + " of " + std::to_string(info.planned_rounds) +
+         " planned rounds.</p>\n";
 }
 
 std::string facts(const ReportInfo& info, Rounds rounds) {
@@ -335,7 +336,7 @@ std::string report_html(const ReportInfo& info, std::span<const RoundMetrics> ro
     page += "<p>The run has not completed a round.</p>\n";
   } else {
     const Columns columns(rounds);
-    page += completeness(info, rounds);
+    page += rounds_of_plan(info, rounds);
     page += tiles(rounds) + learning_section(rounds, columns) + class_section(info, rounds, columns) +
             rank_section(rounds) + track_section(rounds) + participation_section(rounds, columns) +
             privacy_section(rounds, columns) + traffic_section(columns) + time_section(columns) +

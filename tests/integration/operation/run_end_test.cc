@@ -167,7 +167,7 @@ TEST_CASE("run end: an interrupted simulation says how far it got and that it ca
                                 run.file(mode) + ")\n"));
     const auto report = read_file(run.file(mode) + "/report.html", 1 << 26);
     REQUIRE(report);
-    CHECK(contains(*report, " of 100000 rounds.</strong>"));
+    CHECK(contains(*report, " of 100000 planned rounds.</p>"));
   }
 }
 

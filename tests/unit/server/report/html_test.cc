@@ -64,14 +64,14 @@ TEST_CASE("html: the page shows the run's figures") {
   }
 }
 
-TEST_CASE("html: the page of a run that did not complete says how many rounds it has") {
+TEST_CASE("html: the page of a run that ended early says how many of the planned rounds it has") {
   ReportInfo info{"run", "", {}, {}};
   const std::vector<RoundMetrics> rounds = {one_round(1), one_round(2)};
-  CHECK(!contains(report_html(info, rounds), "Incomplete run"));
+  CHECK(!contains(report_html(info, rounds), "planned rounds"));
   info.planned_rounds = 2;
-  CHECK(!contains(report_html(info, rounds), "Incomplete run"));
+  CHECK(!contains(report_html(info, rounds), "planned rounds"));
   info.planned_rounds = 30;
-  CHECK(contains(report_html(info, rounds), "Incomplete run: 2 of 30 rounds."));
+  CHECK(contains(report_html(info, rounds), "<p>The run completed 2 of 30 planned rounds.</p>"));
 }
 
 TEST_CASE("html: a text's page shows its bits and its adapters' ranks, and no group that was not tested") {
