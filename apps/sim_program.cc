@@ -144,6 +144,7 @@ fedge::Result<void> run_concrete(const Options& options, const fedge::sim::Simul
         fedge::sim::Device(simulation, fedge::ClientId(client), fedge::Rng(config.seed)).capability());
   const fedge::learn::DataSpec& data = config.task.data;
   const std::filesystem::path self = own_file();
+  FEDGE_TRY_VOID(fedge::server::remove_results(options.results, config.task.model.base));
   FEDGE_TRY(usage, fedge::sim::run_concrete(
                        {.programs = self.parent_path(),
                         .coordinator = {self.string(), "coordinator"},

@@ -44,6 +44,18 @@ Result<std::filesystem::path> choose_results(const ResultsChoice& choice) {
                                         "to overwrite them"};
 }
 
+Result<void> remove_results(const std::filesystem::path& directory, const std::filesystem::path& base) {
+  for (const char* name :
+       {"metrics.jsonl", "metrics.csv", "tracks.csv", "report.html", "model.safetensors"}) {
+    const std::filesystem::path path = directory / name;
+    std::error_code error;
+    if (!base.empty() && std::filesystem::equivalent(path, base, error)) continue;
+    if (!std::filesystem::remove(path, error) && error)
+      return system_error("cannot remove", path, error.value());
+  }
+  return {};
+}
+
 Result<void> check_new_file(const std::filesystem::path& path, bool force) {
   std::error_code ignored;
   if (force || !std::filesystem::is_regular_file(path, ignored)) return {};

@@ -26,6 +26,10 @@ inline constexpr const char* kDefaultResults = "fedge-out";
 // fedge-out-2, fedge-out-3, ... without results.
 Result<std::filesystem::path> choose_results(const ResultsChoice& choice);
 
+// Removes the results of an earlier run, so that no file of it remains beside those of the next one. Keeps
+// the file `base` (may be empty), which the next run reads.
+Result<void> remove_results(const std::filesystem::path& directory, const std::filesystem::path& base);
+
 // Returns kRefused if `path` is an existing file and `force` is not set.
 Result<void> check_new_file(const std::filesystem::path& path, bool force);
 

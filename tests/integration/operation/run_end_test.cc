@@ -171,6 +171,47 @@ TEST_CASE("run end: an interrupted simulation says how far it got and that it ca
   }
 }
 
+TEST_CASE(
+    "run end: --mode concrete --force removes the results of the former run before its programs start") {
+  const ShortRun run;
+  const std::string out = run.file("out");
+  REQUIRE(run.simulate("--out " + out).code == 0);
+  // The coordinator of this run fails before it writes any result.
+  const std::string failing = "--mode concrete --force --set data.directory=" + run.file("none");
+  const Outcome failed = run.simulate(failing + " --out " + out);
+  CHECK(failed.code == 1);
+  for (const char* name : {"/metrics.jsonl", "/metrics.csv", "/report.html", "/model.safetensors"})
+    CHECK_MESSAGE(!std::filesystem::exists(out + name), failed.output);
+  // The training of this run does not end.
+  REQUIRE(run.simulate("--out " + out).code == 0);
+  test::LoggedProcess program({FEDGE_BINARY_DIR "/fedge-sim",
+                               "run",
+                               FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml",
+                               "--mode",
+                               "concrete",
+                               "--out",
+                               out,
+                               "--force",
+                               "--log-level",
+                               "info",
+                               "--set",
+                               "data.directory=" + run.data.path().string(),
+                               "--set",
+                               "data.partition.clients=4",
+                               "--set",
+                               "training.local_epochs=10000",
+                               "--set",
+                               "training.batch_size=1",
+                               "--set",
+                               "model.hidden=[1000,1000]"},
+                              run.file("log"));
+  REQUIRE_MESSAGE(program.wait_for("round.started"), program.log());
+  program.signal(SIGINT);
+  CHECK(program.wait() == 128 + SIGINT);
+  CHECK_MESSAGE(contains(program.log(), "fedge-sim: interrupted after 0 of "), program.log());
+  CHECK_FALSE(std::filesystem::exists(out + "/report.html"));
+}
+
 TEST_CASE("run end: many equal warnings of a simulation are a few lines and a count") {
   const ShortRun run;
   const Outcome outcome = run.simulate(

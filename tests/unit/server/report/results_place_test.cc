@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <iterator>
 #include <string>
 
 #include "core/platform/files.h"
@@ -45,6 +47,34 @@ TEST_CASE("results place: each of a run's lasting files counts as results, an em
   const TemporaryDirectory begun;  // a run interrupted before its first round
   REQUIRE(write_file_atomic(begun.path() / "metrics.jsonl", ""));
   CHECK_FALSE(server::holds_results(begun.path()));
+}
+
+TEST_CASE("results place: results are removed, but not the run file and the model that the next run reads") {
+  const TemporaryDirectory directory;
+  const auto write = [&] {
+    write_results(directory.path(), "a = 1\n");
+    for (const char* name : {"metrics.csv", "tracks.csv", "report.html", "model.safetensors", "own.txt"})
+      REQUIRE(write_file_atomic(directory.path() / name, "x"));
+  };
+  const auto files = [&] {
+    return std::distance(std::filesystem::directory_iterator(directory.path()),
+                         std::filesystem::directory_iterator());
+  };
+  write();
+  CHECK(server::remove_results(directory.path(), ""));
+  CHECK_FALSE(server::holds_results(directory.path()));
+  CHECK(files() == 2);
+  CHECK(std::filesystem::exists(directory.path() / "run.toml"));
+  CHECK(std::filesystem::exists(directory.path() / "own.txt"));
+  write();
+  CHECK(server::remove_results(directory.path(), directory.path() / "." / "model.safetensors"));
+  CHECK(files() == 3);
+  CHECK(std::filesystem::exists(directory.path() / "model.safetensors"));
+  CHECK(server::remove_results(directory.path() / "none", ""));
+  REQUIRE(make_directory(directory.path() / "report.html" / "occupied"));
+  const auto stuck = server::remove_results(directory.path(), "");
+  REQUIRE(!stuck);
+  CHECK(stuck.error().message.find("report.html") != std::string::npos);
 }
 
 TEST_CASE("results place: without --out the next free default is taken, or that of the run that goes on") {
