@@ -91,7 +91,7 @@ class Site {
   }
   void wait_until_over(int run, const std::string& state = "finished") const {
     const std::regex over("run\\.ended state=\"" + state + "\".* run=" + std::to_string(run) + "\n");
-    const std::regex given_up("run\\.not_led .* run=" + std::to_string(run) + "\n");
+    const std::regex given_up("run\\.start_failed .* run=" + std::to_string(run) + "\n");
     const std::size_t now = coordinator->log().size();
     REQUIRE_FALSE(is(run, "paused"));
     (void)coordinator->wait_until([&] {
