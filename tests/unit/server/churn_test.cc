@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "aggregation/samplers/optimal.h"
+#include "aggregation/samplers/poisson.h"
 #include "tests/support/text.h"
 #include "tests/unit/server/engine_harness.h"
 
@@ -129,5 +131,37 @@ TEST_CASE("round: the reason why it closed says whether all clients answered, or
     CHECK(test::contains(to_string(*h.event("round.closed")),
                          one_fails ? "reason=\"all remaining clients answered\" selected=2 completed=1"
                                    : "reason=\"all selected clients answered\" selected=2 completed=2"));
+  }
+}
+
+TEST_CASE("round: with a sampler that draws it closes when all selected or all remaining clients answered") {
+  SUBCASE("poisson: more updates than clients_per_round are not enough") {
+    Harness h;
+    h.sampler = aggregation::poisson_at(1);
+    h.rules.clients_per_round = 1;
+    h.arrive({0, 1, 2});
+    for (const std::uint32_t client : {0U, 1U, 2U}) {
+      CHECK_FALSE(h.one<RoundEngine::CloseRound>());
+      h.deliver(client, 1);
+    }
+    REQUIRE(h.event("round.closed"));
+    CHECK(test::contains(to_string(*h.event("round.closed")),
+                         "reason=\"all selected clients answered\" selected=3 completed=3"));
+  }
+  SUBCASE("optimal: a client that has not trained when enough have is cancelled") {
+    Harness h;
+    h.sampler = [] {
+      return std::make_unique<aggregation::OptimalSampler>(aggregation::OptimalSampler::Options{});
+    };
+    h.rules.clients_per_round = 2;
+    h.rules.over_selection = 1.5;
+    h.arrive({0, 1, 2});
+    for (const std::uint32_t client : {0U, 1U}) h.feed(RoundEngine::Offered{ClientId(client), h.offer(1)});
+    REQUIRE(h.sent_to<protocol::CancelTask>(2));
+    CHECK(h.sent_to<protocol::CancelTask>(2)->reason == "enough clients have trained");
+    for (const std::uint32_t client : {0U, 1U}) h.feed(RoundEngine::Stored{ClientId(client), RoundNumber(1)});
+    REQUIRE(h.event("round.closed"));
+    CHECK(test::contains(to_string(*h.event("round.closed")),
+                         "reason=\"all remaining clients answered\" selected=3 completed=2"));
   }
 }
