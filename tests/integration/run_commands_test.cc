@@ -252,7 +252,11 @@ TEST_CASE("run submit: what is wrong with a run file is said to whoever hands it
 TEST_CASE("run submit, pause, resume, stop: without a coordinator a run waits for one, and says so in JSON") {
   const Operated site;
   const std::string file = site.run_file();
-  site.said("token create --address 127.0.0.1:7433");  // prepares a directory before the first start
+  // Either option prepares a directory before the first start.
+  site.said("token create --address 127.0.0.1:7433");
+  const std::string other = (site.directory / "other").string();
+  CHECK(fedge::test::run("fedge token create --no-address --data-dir " + other).code == 0);
+  CHECK(fedge::test::run("fedge token ls --data-dir " + other).code == 0);
   CHECK(site.said("run submit " + file) == "run 1 is pending\n");
   const json second = site.parsed("run submit " + file + " --set run.name=second");
   CHECK(second["run"] == 2);
