@@ -28,7 +28,6 @@ Result<RunState> RunState::create(const run::RunConfig& config, const learn::Mod
                                   Parallel& parallel) {
   RunState state(config, model, test, store, parallel);
   FEDGE_TRY_VOID(state.start({TrackId(), std::nullopt, nullptr}));
-  state.note_round_models();
   return state;
 }
 
@@ -106,21 +105,15 @@ RoundRules RunState::rules() const {
   return rules;
 }
 
-void RunState::note_round_models() {
+Result<std::vector<FinalModel>> RunState::load_models() const {
   std::vector<const TrackEntry*> entries;
   for (const auto& [id, entry] : tracks_) entries.push_back(&entry);
   std::ranges::stable_sort(entries, {}, &TrackEntry::turn);
-  round_models_.clear();
-  for (const TrackEntry* entry : entries)
-    round_models_.push_back({entry->description, entry->model.object()});
-}
-
-Result<std::vector<FinalModel>> RunState::load_models() const {
   std::vector<FinalModel> models;
-  for (const RoundModel& model : round_models_) {
+  for (const TrackEntry* entry : entries) {
     ParameterVector values(model_->layout());
-    FEDGE_TRY_VOID(model.object->read_bytes(0, std::as_writable_bytes(values.values())));
-    models.push_back({model.description, std::move(values)});
+    FEDGE_TRY_VOID(entry->complete->read_bytes(0, std::as_writable_bytes(values.values())));
+    models.push_back({entry->description, std::move(values)});
   }
   return models;
 }
@@ -215,7 +208,8 @@ Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClie
   if (made != nullptr) contributors_.insert(made->contributors.begin(), made->contributors.end());
   entry.description = turn.description;
   entry.turn = turns_++;
-  if (turn.ends_round) note_round_models();
+  if (turn.ends_round)
+    for (auto& [id, each] : tracks_) each.complete = each.model.object();
   std::optional<learn::Evaluation> evaluation;
   FEDGE_TRY(measured, measure(turn, entry.model, evaluation));
   count_clients(turn);
@@ -373,7 +367,6 @@ Result<void> RunState::restore(std::string_view saved, const Descriptions& descr
   const auto& initial = parent.object();
   if (std::ranges::none_of(tracks_, [&](const auto& each) { return each.second.model.object() == initial; }))
     store_->remove(initial->manifest().id());
-  note_round_models();
   return {};
 }
 

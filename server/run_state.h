@@ -55,8 +55,8 @@ class RunState {
   // Returns the track's model and its aggregation state. The track must exist.
   run::TrackModel& track(TrackId track) { return tracks_.at(track).model; }
   const run::TrackModel& track(TrackId track) const { return tracks_.at(track).model; }
-  // Loads all tracks' models as the last complete round left them, in the order of their phases in it; before
-  // the first round ends, the initial model.
+  // Loads all tracks' models as the last complete round left them, or as they started since, in the order of
+  // their phases.
   Result<std::vector<FinalModel>> load_models() const;
 
   // Returns the live tracks, ascending, whose state clients should keep. Empty if clients keep no state per
@@ -126,7 +126,8 @@ class RunState {
   struct TrackEntry {
     run::TrackModel model;
     std::shared_ptr<const TrackDescription> description;
-    std::size_t turn = 0;  // phase index in the last round
+    std::size_t turn = 0;                                               // phase index in the last round
+    std::shared_ptr<protocol::StoredObject> complete = model.object();  // of load_models()
   };
   RunState(const run::RunConfig& config, const learn::Model& model, const learn::Dataset& test,
            protocol::ChunkStore& store, Parallel& parallel)
@@ -137,11 +138,6 @@ class RunState {
         parallel_(&parallel),
         participation_(config.task.data.partition.clients),
         ledger_(config.privacy) {}
-  struct RoundModel {
-    std::shared_ptr<const TrackDescription> description;
-    std::shared_ptr<protocol::StoredObject> object;
-  };
-  void note_round_models();
   Result<void> close_model(const RunEngine::CloseRound& turn, run::TrackModel& model);
   // Adds the clients of a closed track phase to the round's metrics.
   void count_clients(const RunEngine::CloseRound& turn);
@@ -162,7 +158,6 @@ class RunState {
   protocol::ChunkStore* store_;
   Parallel* parallel_;
   std::map<TrackId, TrackEntry> tracks_;
-  std::vector<RoundModel> round_models_;               // of load_models()
   std::optional<run::TrackModel::Beginning> initial_;  // kept once a later track started from it
 
   // State of the current round: metrics of its closed phases, and the clients whose updates were

@@ -493,7 +493,8 @@ TEST_CASE("reference: every key of the example run file is in it") {
 
 TEST_CASE("reference: a key or a section alone is explained alone, of either file") {
   CHECK(test::run("fedge reference run.rounds").output ==
-        "run.rounds\n    Number of rounds.\n    Default: 10; integer, 1 to 1000000.\n");
+        "run.rounds\n    Number of rounds. With a buffered schedule: number of aggregated models.\n    "
+        "Default: 10; integer, 1 to 1000000.\n");
   const std::string partition = test::run("fedge reference data.partition").output;
   CHECK(partition.starts_with("data.partition."));
   CHECK(partition.find("\ndata.partition.clients\n") != std::string::npos);

@@ -155,7 +155,7 @@ def check_weights(refusals):
                                  ("median", [1] * (FILES + 1), ["--weights", "8", "7"]),
                                  ("median", [0] + [1] * (FILES - 1), ["weight", "is 0"]),
                                  ("fedavg", [10**9] + [1] * (FILES - 1), ["1000000000 samples"]),
-                                 ("fednova", [2**26] * FILES, [f"{2**26} samples"])]:
+                                 ("fednova", [2**26] * FILES, [f"{2**26} (samples"])]:
         refusals.round = dataclasses.replace(plain, options=["--weights", ",".join(map(str, weights))])
         refusals.expect(f"weights {weights}", rule, [], words)
     refusals.round = plain

@@ -194,8 +194,9 @@ caught_by integration_programs 'results: a coordinator that is started again'
 
 mutant half-round-model 'a failed or stopped run leaves a model of a round that is not complete'
 file server/run_state.cc
-old '  if (turn.ends_round) note_round_models();'
-new '  note_round_models();'
+old '  if (turn.ends_round)
+    for (auto& [id, each]'
+new '    for (auto& [id, each]'
 caught_by unit_server 'run state: the models of a run are those of its last complete round'
 
 mutant own-error-as-disk-error 'an error of an own aggregator is taken for a full disk, or ends the coordinator'
