@@ -37,6 +37,7 @@ struct Options {
   std::string run_file;
   std::optional<std::string> out;
   bool force = false;
+  bool out_is_claimed = false;
   std::vector<std::string> assignments;
   int ready_fd = -1;
 };
@@ -139,7 +140,12 @@ class Daemon {
     coordinator_ = std::move(coordinator);
     if (config) {
       FEDGE_TRY(going_on, fedge::apps::run_going_on(settled_.data_directory, *config));
-      FEDGE_TRY(results, fedge::server::choose_results({options_.out, options_.force, std::move(going_on)}));
+      std::filesystem::path results = options_.out.value_or("");
+      if (!options_.out_is_claimed) {
+        FEDGE_TRY(claim, fedge::server::choose_results({options_.out, options_.force, std::move(going_on)}));
+        results = claim.directory();
+        claim_ = std::move(claim);
+      }
       FEDGE_TRY(submitted, coordinator_->submit(*config));
       given_ = submitted.number;
       results_.show(submitted.number, results);
@@ -218,6 +224,7 @@ class Daemon {
   fedge::apps::RunResults results_;
   std::optional<fedge::server::RunNumber> given_;  // the run of --run
   std::unique_ptr<fedge::server::Coordinator> coordinator_;
+  std::optional<fedge::server::ResultsClaim> claim_;  // of the results of --run
   std::optional<fedge::Error> failure_;
   std::optional<fedge::Error> untrained_;  // why the ended run's model is unusable
   bool announced_ = false;
@@ -256,6 +263,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_flag("--force", options.force,
                "Overwrite the results of another run that are in --out; not needed to continue a run")
       ->needs(run_file);
+  app.add_flag("--out-is-claimed", options.out_is_claimed,
+               "The program that started this one has claimed --out and checked its contents")
+      ->needs("--out")
+      ->group("");  // not for users
   app.add_option("--threads", options.threads, "Threads of each run for evaluation and aggregation")
       ->default_str("number of processors")
       ->check(fedge::apps::between(1, 1024));

@@ -74,12 +74,20 @@ struct Scratch {
   }
 };
 
-fedge::Result<void> run_abstract(const Options& options, const fedge::sim::SimulationSpec& spec,
+// Chooses and claims options.results. The claim lasts until its destruction.
+fedge::Result<fedge::server::ResultsClaim> claim_results(Options& options) {
+  FEDGE_TRY(claim, fedge::server::choose_results({.out = options.out, .force = options.force}));
+  options.results = claim.directory();
+  return claim;
+}
+
+fedge::Result<void> run_abstract(Options& options, const fedge::sim::SimulationSpec& spec,
                                  const fedge::run::RunConfig& config) {
   auto built = fedge::learn::Task::build(config.task, config.seed);
   if (!built) return fedge::config::at_key(*config.source, built.error());
   const auto& task = *built;
   FEDGE_TRY(test, fedge::learn::load_test(config.task.data));
+  FEDGE_TRY(claim, claim_results(options));
   FEDGE_TRY(output, fedge::server::RunOutput::create(options.results, config, fedge::apps::version()));
   fedge::ThreadPool threads(options.threads);
   const auto store = fedge::protocol::make_memory_chunk_store(std::size_t{1} << 36);
@@ -132,8 +140,9 @@ bool in_directory(const fedge::sim::SimulationSpec& simulation) {
   return simulation.directory.kind != fedge::sim::DirectorySpec::Kind::kNone;
 }
 
-fedge::Result<void> run_concrete(const Options& options, const fedge::sim::SimulationSpec& simulation,
+fedge::Result<void> run_concrete(Options& options, const fedge::sim::SimulationSpec& simulation,
                                  const fedge::run::RunConfig& config) {
+  FEDGE_TRY(claim, claim_results(options));
   std::string scratch = (std::filesystem::temp_directory_path() / "fedge-XXXXXX").string();
   if (::mkdtemp(scratch.data()) == nullptr)
     return fedge::system_error("cannot make directory", scratch, errno);
@@ -198,9 +207,6 @@ int run_experiment(Options& options) {
   const auto ready = concrete ? fedge::sim::check_programs(own_file().parent_path(), in_directory(simulation))
                               : fedge::Result<void>();
   if (!ready) return fedge::apps::report_failure(options.program, ready.error());
-  auto results = fedge::server::choose_results({.out = options.out, .force = options.force});
-  if (!results) return fedge::apps::report_failure(options.program, results.error());
-  options.results = std::move(*results);
   catch_interrupts();
   const auto done =
       concrete ? run_concrete(options, simulation, config) : run_abstract(options, simulation, config);

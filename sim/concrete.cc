@@ -194,8 +194,7 @@ Result<protocol::Address> start_coordinator(const ConcreteOptions& options,
   std::vector<std::string> arguments = options.coordinator;
   arguments.insert(arguments.end(),
                    {"--data-dir", (options.scratch / "coordinator").string(), "--listen", "127.0.0.1:0",
-                    "--run", options.run_file.string(), "--out", options.out.string(),
-                    "--force",  // the directory was checked before
+                    "--run", options.run_file.string(), "--out", options.out.string(), "--out-is-claimed",
                     "--threads", std::to_string(options.threads), "--log-level", options.log_level});
   for (const std::string& assignment : options.assignments)
     arguments.insert(arguments.end(), {"--set", assignment});

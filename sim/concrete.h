@@ -20,7 +20,7 @@ struct ConcreteOptions {
   std::vector<std::string> coordinator;  // the command that starts the coordinator, without its options
   std::filesystem::path run_file;
   std::vector<std::string> assignments;  // assignments of --set
-  std::filesystem::path out;             // the coordinator writes its results here
+  std::filesystem::path out;             // results of the coordinator; claimed by the caller
   std::filesystem::path scratch;         // keys, enrolment, chunks; the caller removes it
   std::vector<double> capabilities;      // one client for each: its declared capability
   std::string data_directory;            // all clients' --data-directory; empty: none

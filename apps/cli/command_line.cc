@@ -38,7 +38,8 @@ std::vector<std::string> option_names(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::App* level = &command; level != nullptr; level = level->get_parent()) {
     for (const CLI::Option* option : level->get_options())
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+      if (!option->get_group().empty())  // else it is hidden
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     if (!level->get_fallthrough()) break;
   }
   return names;

@@ -1,5 +1,8 @@
 #include "server/report/results_place.h"
 
+#include <sys/file.h>
+
+#include <cerrno>
 #include <system_error>
 
 #include "core/config/document.h"
@@ -8,37 +11,63 @@
 namespace fedge::server {
 namespace {
 
+constexpr const char* kClaimed = "metrics.jsonl";  // the file that a claim locks
+
 bool is_of_run(const std::filesystem::path& directory, const std::optional<std::string>& run_file) {
   if (!run_file) return false;
   const auto text = read_file(directory / "run.toml", config::kMaxDocumentBytes);
   return text && *text == *run_file;
 }
 
-std::filesystem::path choose_default(const ResultsChoice& choice) {
+std::filesystem::path default_place(int number) {
+  return kDefaultResults + (number == 1 ? std::string() : "-" + std::to_string(number));
+}
+
+Result<ResultsClaim> claim_default(const ResultsChoice& choice) {
+  if (choice.force) return ResultsClaim::take(kDefaultResults);
   std::optional<std::filesystem::path> own;
-  std::filesystem::path place = kDefaultResults;
-  for (int number = 2; holds_results(place); ++number) {
-    if (is_of_run(place, choice.going_on)) own = place;
-    place = std::string(kDefaultResults) + "-" + std::to_string(number);
+  int number = 1;
+  for (; holds_results(default_place(number)); ++number)
+    if (is_of_run(default_place(number), choice.going_on)) own = default_place(number);
+  if (is_of_run(default_place(number), choice.going_on)) own = default_place(number);
+  if (own) return ResultsClaim::take(*own);
+  for (;; ++number) {
+    if (holds_results(default_place(number))) continue;
+    auto claim = ResultsClaim::take(default_place(number));
+    if (claim || claim.error().code != ErrorCode::kUnavailable) return claim;
   }
-  if (is_of_run(place, choice.going_on)) own = place;
-  return own.value_or(place);
 }
 
 }  // namespace
+
+Result<ResultsClaim> ResultsClaim::take(const std::filesystem::path& directory) {
+  FEDGE_TRY_VOID(make_directory(directory));
+  const auto path = directory / kClaimed;
+  File file(std::fopen(path.c_str(), "ae"));
+  if (!file) return system_error("cannot write", path, errno);
+  if (::flock(::fileno(file.get()), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return Error{ErrorCode::kUnavailable,
+                 directory.string() + " is being written by another run; name another directory with --out"};
+  return ResultsClaim(directory, std::move(file));
+}
 
 bool holds_results(const std::filesystem::path& directory) {
   std::error_code ignored;
   for (const char* name : {"model.safetensors", "report.html"})
     if (std::filesystem::exists(directory / name, ignored)) return true;
-  const auto size = std::filesystem::file_size(directory / "metrics.jsonl", ignored);
+  const auto size = std::filesystem::file_size(directory / kClaimed, ignored);
   return !ignored && size > 0;
 }
 
-Result<std::filesystem::path> choose_results(const ResultsChoice& choice) {
-  if (!choice.out) return choice.force ? std::filesystem::path(kDefaultResults) : choose_default(choice);
+Result<ResultsClaim> choose_results(const ResultsChoice& choice) {
+  if (!choice.out) return claim_default(choice);
   const std::filesystem::path directory = *choice.out;
-  if (choice.force || !holds_results(directory) || is_of_run(directory, choice.going_on)) return directory;
+  std::error_code ignored;
+  const bool allowed = choice.force || !holds_results(directory) || is_of_run(directory, choice.going_on);
+  if (allowed || std::filesystem::exists(directory / kClaimed, ignored)) {
+    FEDGE_TRY(claim, ResultsClaim::take(directory));
+    if (allowed) return claim;
+  }
   return Error{ErrorCode::kRefused, "--out " + directory.string() +
                                         " holds the results of a run; name another directory, or add --force "
                                         "to overwrite them"};

@@ -20,7 +20,8 @@ namespace fedge::server {
 
 class RunOutput {
  public:
-  // Creates the directory and an empty metrics.jsonl, and writes run.toml. `version` is the program's.
+  // Creates the directory and an empty metrics.jsonl, and writes run.toml. `version` is the program's. No
+  // other process may be writing into the directory: results_place.h.
   static Result<RunOutput> create(const std::filesystem::path& directory, const run::RunConfig& config,
                                   const std::string& version);
 

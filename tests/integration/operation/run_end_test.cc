@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/platform/files.h"
+#include "server/report/metrics.h"
 #include "tests/integration/coordinator_process.h"
 #include "tests/integration/run_program.h"
 #include "tests/support/text.h"
@@ -106,6 +107,36 @@ TEST_CASE("results: a directory that holds some is refused without --force, and 
   CHECK(test::run(merge).code == 0);
   CHECK(contains(test::run(merge).output, "add --force to overwrite it"));
   CHECK(test::run(merge + " --force").code == 0);
+}
+
+TEST_CASE("results: simulations that run at the same time write into different directories") {
+  const ShortRun run;
+  const std::string enter = "cd " + run.place.path().string() + " && exec " FEDGE_BINARY_DIR "/";
+  REQUIRE(make_directory(run.file("fedge-out")));
+  for (const std::string mode : {"abstract", "concrete"}) {
+    std::filesystem::remove(run.file("fedge-out/run.toml"));
+    test::LoggedProcess first(
+        {"sh", "-c",
+         enter + "fedge-sim run --force --mode " + mode + run.settings("--set run.rounds=100000")},
+        run.file(mode + ".log"));
+    REQUIRE_MESSAGE(first.wait_for_file(run.file("fedge-out/run.toml")), first.log());
+    const Outcome second = test::run_command(enter + "fedge-sim run" + run.settings(""));
+    CHECK_MESSAGE(second.code == 0, second.output);
+    CHECK_MESSAGE(contains(second.output,
+                           "fedge-out-" + std::string(mode == "abstract" ? "2" : "3") + "/model.safetensors"),
+                  second.output);
+    const std::string given = " --out fedge-out --force";
+    for (const std::string& program :
+         {"fedge-sim run" + given, "fedge-sim run --mode concrete" + given,
+          "fedge-coordinator --listen 127.0.0.1:0 --data-dir c" + given + " --run"}) {
+      const Outcome refused = test::run_command(enter + program + run.settings(""));
+      CHECK(refused.code == 1);
+      CHECK_MESSAGE(contains(refused.output, "fedge-out is being written by another run"), refused.output);
+    }
+    first.signal(SIGINT);
+    CHECK(first.wait() == 128 + SIGINT);
+    CHECK(server::read_metrics(run.file("fedge-out/metrics.jsonl")));
+  }
 }
 
 TEST_CASE("results: a coordinator that is started again goes on with its run without --force") {

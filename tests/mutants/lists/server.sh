@@ -170,9 +170,15 @@ caught_by integration_federation 'policy file: where secure sums alone'
 
 mutant others-results-overwritten 'a run that goes on overwrites the results of another one'
 file server/report/results_place.cc
-old '|| is_of_run(directory, choice.going_on)) return directory;'
-new '|| choice.going_on) return directory;'
+old '|| is_of_run(directory, choice.going_on);'
+new '|| choice.going_on;'
 caught_by unit_server "results place: a directory with another run"
+
+mutant results-shared 'two runs at the same time write into one directory'
+file server/report/results_place.cc
+old 'LOCK_EX | LOCK_NB'
+new 'LOCK_SH | LOCK_NB'
+caught_by unit_server 'results place: a directory is taken while another run'
 
 mutant refused-round-fails 'a run fails for one last round whose updates are refused'
 file server/report/run_verdict.cc

@@ -81,12 +81,33 @@ TEST_CASE("results place: without --out the next free default is taken, or that 
   const TemporaryDirectory directory;
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(directory.path());
-  CHECK(*server::choose_results({}) == "fedge-out");
+  CHECK(server::choose_results({})->directory() == "fedge-out");
   write_results("fedge-out", "a = 1\n");
-  CHECK(*server::choose_results({}) == "fedge-out-2");
+  CHECK(server::choose_results({})->directory() == "fedge-out-2");
   write_results("fedge-out-2", "a = 2\n");
-  CHECK(*server::choose_results({}) == "fedge-out-3");
-  CHECK(*server::choose_results({.going_on = "a = 1\n"}) == "fedge-out");
-  CHECK(*server::choose_results({.force = true}) == "fedge-out");
+  CHECK(server::choose_results({})->directory() == "fedge-out-3");
+  CHECK(server::choose_results({.going_on = "a = 1\n"})->directory() == "fedge-out");
+  CHECK(server::choose_results({.force = true})->directory() == "fedge-out");
+  std::filesystem::current_path(before);
+}
+
+TEST_CASE(
+    "results place: a directory is taken while another run writes into it, even before its first round") {
+  const TemporaryDirectory directory;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  {
+    const auto first = server::choose_results({});
+    REQUIRE(first);
+    CHECK(first->directory() == "fedge-out");
+    CHECK(server::choose_results({})->directory() == "fedge-out-2");
+    for (const std::optional<std::string>& out : {std::optional<std::string>("fedge-out"), {}}) {
+      const auto refused = server::choose_results({.out = out, .force = true});
+      REQUIRE(!refused);
+      CHECK(refused.error().message ==
+            "fedge-out is being written by another run; name another directory with --out");
+    }
+  }
+  CHECK(server::choose_results({})->directory() == "fedge-out");
   std::filesystem::current_path(before);
 }
