@@ -104,10 +104,22 @@ std::string reworded(const CLI::ParseError& error, const CLI::App& command) {
   return text;
 }
 
+// The command that an unknown option follows: CLI11 gives an option that a command with fallthrough does not
+// know to the command around it. An option that the inner command knows was before that command.
+const CLI::App& misled_command(const CLI::App& command, const std::string& word) {
+  if (!word.starts_with("-") || command.get_subcommands().empty()) return command;
+  const CLI::App& inner = *command.get_subcommands().back();
+  const bool known = inner.get_option_no_throw(word.substr(0, word.find('='))) != nullptr;
+  return inner.get_fallthrough() && !known ? misled_command(inner, word) : command;
+}
+
 Complaint complaint_about(const CLI::App& app, const CLI::ParseError& error) {
   for (const CLI::App* command = &app;; command = command->get_subcommands().back()) {
     const auto unexpected = command->remaining();
-    if (!unexpected.empty()) return {command, unexpected_word(*command, unexpected.front())};
+    if (!unexpected.empty()) {
+      const CLI::App& misled = misled_command(*command, unexpected.front());
+      return {&misled, unexpected_word(misled, unexpected.front())};
+    }
     if (command->get_subcommands().empty()) return {command, reworded(error, *command)};
   }
 }
