@@ -136,15 +136,19 @@ void add_token_options(CLI::App& join, CLI::App& run, ClientOptions& options) {
   auto* token =
       join.add_option("TOKEN", options.token,
                       "Join token; other users may see it in the process list, so --token-file is safer");
+  auto* join_token = join.add_option("--token", options.token, "The same as TOKEN, as in fedge-client run")
+                         ->type_name("TOKEN")
+                         ->excludes(token);
   auto* run_token =
       run.add_option("--token", options.token,
                      "Join with this token unless this device has joined already; other users may "
                      "see it in the process list, so --token-file is safer")
           ->type_name("TOKEN");
-  for (auto [command, other] : {std::pair(&join, token), std::pair(&run, run_token)})
+  for (auto* command : {&join, &run})
     command->add_option("--token-file", options.token_file, "File with the token; -: standard input")
         ->type_name("FILE")
-        ->excludes(other);
+        ->excludes(command == &join ? join_token : run_token);
+  join.get_option("--token-file")->excludes(token);
 }
 
 }  // namespace

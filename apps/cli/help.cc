@@ -65,8 +65,10 @@ std::vector<std::string> conditions_of(const CLI::Option& option) {
                                     : "required unless " + option.get_envname() + " is set");
   if (!option.get_positional() && repeats(option)) facts.emplace_back("may be repeated");
   for (const CLI::Option* needed : option.get_needs()) facts.push_back("needs " + needed->get_name());
-  for (const CLI::Option* other : option.get_excludes())
-    facts.push_back("cannot be combined with " + other->get_name());
+  std::vector<std::string> others;  // sorted: the set's order is that of addresses
+  for (const CLI::Option* other : option.get_excludes()) others.push_back(other->get_name());
+  std::ranges::sort(others);
+  if (!others.empty()) facts.push_back("cannot be combined with " + joined(others, " or "));
   return facts;
 }
 

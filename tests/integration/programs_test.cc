@@ -407,7 +407,9 @@ TEST_CASE("options: one that may be repeated takes one value each time, and what
 TEST_CASE("errors: a damaged token, and a client that has not joined, are told what to do") {
   const TemporaryDirectory directory;
   const std::string state = "fedge-client --state-dir " + directory.path().string() + "/state ";
-  CHECK(test::run(state + "join nonsense").output.find("a join token begins with") != std::string::npos);
+  for (const std::string given : {"nonsense", "--token nonsense"})
+    CHECK(test::run(state + "join " + given).output.find("a join token begins with") != std::string::npos);
+  CHECK(test::run(state + "join A --token B").output.find("use only one of ") != std::string::npos);
   CHECK(test::run(state + "join fedge1.AAAA").output.find("incomplete or mistyped") != std::string::npos);
   const Outcome outcome = test::run(state + "run");
   CHECK(outcome.code == 1);
