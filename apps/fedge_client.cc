@@ -114,8 +114,10 @@ int join(const Options& options) {
   if (!joined) return fedge::apps::report_failure(kProgram, joined.error());
   const auto& membership = joined->membership;
   const std::string number = std::to_string(membership.client.value());
-  std::printf("joined %s as client %s; now run: fedge-client run\n",
-              fedge::protocol::to_string(membership.coordinators.front()).c_str(), number.c_str());
+  const bool usual = options.state_directory == fedge::apps::default_client_state();
+  std::printf("joined %s as client %s; now run: %s run\n",
+              fedge::protocol::to_string(membership.coordinators.front()).c_str(), number.c_str(),
+              usual ? kProgram : fedge::client::client_command(options.state_directory).c_str());
   if (joined->pending)
     std::printf("This client is pending until the coordinator's operator runs: fedge client approve %s\n",
                 number.c_str());

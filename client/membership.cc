@@ -1,6 +1,8 @@
 #include "client/membership.h"
 
+#include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "core/detail/json.h"
 #include "core/platform/files.h"
@@ -14,14 +16,31 @@ std::filesystem::path membership_file(const std::filesystem::path& directory) {
   return directory / "membership.json";
 }
 
+// The path as one word of a shell command.
+std::string shell_word(const std::string& path) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("/._-+,:@").find(c) != std::string_view::npos;
+  };
+  if (!path.empty() && std::ranges::all_of(path, plain)) return path;
+  std::string word = "'";
+  for (const char c : path) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 }  // namespace
+
+std::string client_command(const std::filesystem::path& state_directory) {
+  return "fedge-client --state-dir " + shell_word(state_directory.string());
+}
 
 Result<Membership> read_membership(const std::filesystem::path& state_directory) {
   const auto file = membership_file(state_directory);
   auto text = read_file(file, kMaxMembershipFile);
   if (!text && text.error().code == ErrorCode::kNotFound)
     return Error{ErrorCode::kNotFound, "there is no membership.json in " + state_directory.string() +
-                                           "; join a coordinator first: fedge-client join TOKEN"};
+                                           "; join a coordinator first: " + client_command(state_directory) +
+                                           " join TOKEN"};
   if (!text) return text.error();
   const Error damaged{ErrorCode::kCorrupt,
                       file.string() + " is damaged; remove it and join again with a new token"};

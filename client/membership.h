@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "core/crypto/ed25519.h"
@@ -17,6 +18,9 @@ struct Membership {
   PublicKey coordinator_key;                    // pinned
   ClientId client;                              // assigned by the coordinator
 };
+
+// The shell command "fedge-client --state-dir DIR", for messages.
+std::string client_command(const std::filesystem::path& state_directory);
 
 // kNotFound if the client has not joined yet; the error says how to join.
 Result<Membership> read_membership(const std::filesystem::path& state_directory);

@@ -42,7 +42,7 @@ Check state_directory(const std::filesystem::path& directory) {
   struct stat info {};
   if (::stat(directory.c_str(), &info) != 0) {
     check.detail = directory.string() + ": " + std::strerror(errno) +
-                   "; join a coordinator first: fedge-client join TOKEN";
+                   "; join a coordinator first: " + client_command(directory) + " join TOKEN";
   } else if (!S_ISDIR(info.st_mode)) {
     check.detail = directory.string() + " is not a directory";
   } else if (::access(directory.c_str(), R_OK | W_OK | X_OK) != 0) {

@@ -413,7 +413,13 @@ TEST_CASE("errors: a damaged token, and a client that has not joined, are told w
   CHECK(test::run(state + "join fedge1.AAAA").output.find("incomplete or mistyped") != std::string::npos);
   const Outcome outcome = test::run(state + "run");
   CHECK(outcome.code == 1);
-  CHECK(outcome.output.find("join a coordinator first: fedge-client join TOKEN") != std::string::npos);
+  CHECK_MESSAGE(
+      outcome.output.find("join a coordinator first: " + state + "join TOKEN\n") != std::string::npos,
+      outcome.output);
+  const Outcome spaced = test::run("fedge-client --state-dir \"it's here\" run");
+  CHECK_MESSAGE(
+      spaced.output.find(R"(fedge-client --state-dir 'it'\''s here' join TOKEN)") != std::string::npos,
+      spaced.output);
 }
 
 TEST_CASE("errors: a join without a token says where tokens come from") {
