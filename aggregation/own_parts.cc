@@ -1,12 +1,17 @@
 #include "aggregation/own_parts.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cfloat>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +36,28 @@ auto guarded(const std::string& part, Call&& call) {
   } catch (...) {
     throw PartFailure(part + " threw an exception that is not a std::exception");
   }
+}
+
+[[noreturn]] void refuse_registration(const std::string& message) {
+  std::fprintf(stderr, "%s: %s\n", ::program_invocation_short_name, message.c_str());
+  std::exit(1);
+}
+
+template <class Kind>
+void check_registered(const Kind& kind, std::span<const Kind> known, const std::string& part,
+                      const std::string& a_part) {
+  if (kind.name == nullptr || *kind.name == '\0')
+    refuse_registration(a_part + " without a name; set .name in register_" + part + "()");
+  const auto same = [&](const Kind& other) { return std::string_view(other.name) == kind.name; };
+  if (std::any_of(known.begin(), known.end(), same))
+    refuse_registration("there is already " + a_part + " " + kind.name + "; choose another name");
+  const char* missing = kind.paper == nullptr     ? "paper"
+                        : kind.summary == nullptr ? "summary"
+                        : kind.read == nullptr    ? "read"
+                                                  : nullptr;
+  if (missing != nullptr)
+    refuse_registration("the " + part + " " + kind.name + " has no " + missing + "; set ." + missing +
+                        " in register_" + part + "()");
 }
 
 // The first error of the values that an own rule reads: a fault of a disk, not of the rule.
@@ -219,6 +246,12 @@ class OwnSampler final : public Sampler {
 };
 
 }  // namespace
+
+void check_new(const AggregatorKind& kind) {
+  check_registered(kind, aggregator_kinds(), "aggregator", "an aggregator");
+}
+
+void check_new(const SamplerKind& kind) { check_registered(kind, sampler_kinds(), "sampler", "a sampler"); }
 
 AggregatorPart read_part(const AggregatorKind& kind, config::Reader& section) {
   if (!kind.own) return kind.read(section);

@@ -19,6 +19,11 @@ class PartFailure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Ends the program with exit code 1 and a message if this own part cannot be registered: its name is taken,
+// or a member is null.
+void check_new(const AggregatorKind& kind);
+void check_new(const SamplerKind& kind);
+
 // Reads the kind's options from its section and wraps the part if it is an own one. An exception of an own
 // part, also of its factory, is an error of the section's key `kind`.
 AggregatorPart read_part(const AggregatorKind& kind, config::Reader& section);

@@ -1,12 +1,11 @@
 #include "aggregation/aggregators/registry.h"
 
-#include <algorithm>
-#include <string_view>
 #include <vector>
 
 #include "aggregation/aggregators/adapters/rules.h"
 #include "aggregation/aggregators/mean.h"
 #include "aggregation/aggregators/robust/rules.h"
+#include "aggregation/own_parts.h"
 #include "core/check.h"
 
 namespace fedge::aggregation {
@@ -75,8 +74,7 @@ std::vector<AggregatorKind>& table() {
 std::span<const AggregatorKind> aggregator_kinds() { return table(); }
 
 void register_aggregator(const AggregatorKind& kind) {
-  const auto same = [&](const AggregatorKind& known) { return std::string_view(known.name) == kind.name; };
-  FEDGE_CHECK(std::none_of(table().begin(), table().end(), same), "two aggregators of one name");
+  check_new(kind);
   table().push_back(kind);
   table().back().own = true;
 }

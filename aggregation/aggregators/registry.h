@@ -30,7 +30,7 @@ struct AggregatorKind {
 // The first is the default.
 std::span<const AggregatorKind> aggregator_kinds();
 // Adds a kind to the table. Call it at the start of main(), before anything reads the table. The name must be
-// new.
+// new, and no member null; otherwise the program ends with a message and exit code 1.
 void register_aggregator(const AggregatorKind& kind);
 
 }  // namespace fedge::aggregation

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "aggregation/own_parts.h"
 #include "aggregation/samplers/awpsp/aw_psp.h"
 #include "aggregation/samplers/md.h"
 #include "aggregation/samplers/oort.h"
@@ -66,8 +67,7 @@ std::vector<SamplerKind>& sampler_table() {
 std::span<const SamplerKind> sampler_kinds() { return sampler_table(); }
 
 void register_sampler(const SamplerKind& kind) {
-  const auto same = [&](const SamplerKind& known) { return std::string_view(known.name) == kind.name; };
-  FEDGE_CHECK(std::none_of(sampler_table().begin(), sampler_table().end(), same), "two samplers of one name");
+  check_new(kind);
   sampler_table().push_back(kind);
   sampler_table().back().own = true;
 }

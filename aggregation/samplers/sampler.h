@@ -126,7 +126,7 @@ struct SamplerKind {
 // The first is the default.
 std::span<const SamplerKind> sampler_kinds();
 // Adds a sampler to the table. Call it at the start of main(), before anything reads the table. The name must
-// be new.
+// be new, and no member null; otherwise the program ends with a message and exit code 1.
 void register_sampler(const SamplerKind& kind);
 
 }  // namespace fedge::aggregation
