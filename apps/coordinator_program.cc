@@ -109,7 +109,7 @@ class Daemon {
     if (ended_)
       std::printf("%s", results_.summary().c_str());
     else if (!supervised)
-      std::printf("stopped; the same command continues the %s\n", given_ ? "run" : "runs");
+      report_stop();
     std::fflush(stdout);
     return untrained_ ? fedge::apps::report_failure(options_.program, *untrained_) : fedge::apps::kOk;
   }
@@ -202,6 +202,14 @@ class Daemon {
       untrained_ = fedge::Error{fedge::ErrorCode::kUnavailable, reason};
     if (!begun) note(fedge::Error{fedge::ErrorCode::kUnavailable, reason});
     coordinator_->stop(begun ? "the run has ended" : "the run cannot be executed");
+  }
+
+  void report_stop() const {
+    const auto open = fedge::apps::would_continue(settled_.data_directory, given_);
+    if (open && *open)
+      std::printf("stopped; the same command continues the %s\n", given_ ? "run" : "runs");
+    else
+      std::printf("stopped\n");
   }
 
   void note(const std::optional<fedge::Error>& error) {

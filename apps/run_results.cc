@@ -1,5 +1,6 @@
 #include "apps/run_results.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <utility>
@@ -29,6 +30,16 @@ Result<std::optional<std::string>> run_going_on(const std::filesystem::path& dat
     if (run.started != 0 && !server::has_ended(run.status) && run.document == config.canonical)
       return std::optional(config.canonical);
   return std::optional<std::string>();
+}
+
+Result<bool> would_continue(const std::filesystem::path& data_directory,
+                            std::optional<server::RunNumber> number) {
+  FEDGE_TRY(store, server::open_sqlite_store(server::run_store_path(data_directory)));
+  FEDGE_TRY(runs, store->runs());
+  return std::ranges::any_of(runs, [&](const server::RunRecord& run) {
+    return (!number || run.number == *number) &&
+           (run.status == server::RunStatus::kPending || run.status == server::RunStatus::kRunning);
+  });
 }
 
 Result<void> RunResults::begin(const server::RunRecord& run, const run::RunConfig& config,

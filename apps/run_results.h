@@ -21,6 +21,11 @@ namespace fedge::apps {
 Result<std::optional<std::string>> run_going_on(const std::filesystem::path& data_directory,
                                                 const run::RunConfig& config);
 
+// Returns whether a run, of several or with this number, is pending or running in the data directory: a
+// coordinator that starts there continues it.
+Result<bool> would_continue(const std::filesystem::path& data_directory,
+                            std::optional<server::RunNumber> number);
+
 class RunResults {
  public:
   explicit RunResults(std::filesystem::path data_directory) : data_directory_(std::move(data_directory)) {}

@@ -162,6 +162,32 @@ TEST_CASE("results: a coordinator that is started again goes on with its run wit
   CHECK(*read_file(run.file("out/metrics.jsonl"), 1 << 20) == "what it had written\n");
 }
 
+TEST_CASE("coordinator: a stop without a run to continue promises nothing") {
+  const ShortRun run;
+  test::LoggedProcess idle(
+      {FEDGE_BINARY_DIR "/fedge-coordinator", "--data-dir", run.file("idle"), "--listen", "127.0.0.1:0"},
+      run.file("idle.log"));
+  REQUIRE_MESSAGE(idle.wait_for("coordinator.listening"), idle.log());
+  idle.signal(SIGTERM);
+  CHECK(idle.wait() == 0);
+  CHECK_MESSAGE(idle.log().ends_with("\nstopped\n"), idle.log());
+  for (const bool paused : {false, true}) {
+    test::CoordinatorProcess coordinator({.directory = run.file("c"),
+                                          .results = run.file("out"),
+                                          .settings = {"data.directory=" + run.data.path().string()}});
+    REQUIRE_MESSAGE(coordinator.wait_for("run.started"), coordinator.log());
+    if (paused) {
+      REQUIRE(test::run("fedge run pause 1 --data-dir " + run.file("c")).code == 0);
+      REQUIRE_MESSAGE(coordinator.wait_for("run.paused"), coordinator.log());
+    }
+    coordinator.signal(SIGTERM);
+    CHECK(coordinator.wait() == 0);
+    CHECK_MESSAGE(coordinator.log().ends_with(paused ? "\nstopped\n"
+                                                     : "\nstopped; the same command continues the run\n"),
+                  coordinator.log());
+  }
+}
+
 TEST_CASE("run end: a model that diverges is said to be useless, and the exit code is 1") {
   const ShortRun run;
   const std::string diverging = " --set training.optimizer.learning_rate=1000 --set strategy.max_abs=0.001 ";
