@@ -177,12 +177,40 @@ SamplingSpec read_sampling(config::Reader& root) {
   return spec;
 }
 
+namespace {
+
+// Returns the value of `kind` if it is an aggregator's name and not a strategy's.
+std::optional<std::string> misplaced_aggregator(const config::Reader& section,
+                                                const std::vector<std::string>& strategies) {
+  if (!section.has("kind")) return std::nullopt;
+  config::Reader copy = section;  // its errors are not reported
+  const std::string kind = copy.text("kind", "", "");
+  const std::vector<std::string> aggregators = names_of(aggregator_kinds());
+  const auto is_in = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), kind) != names.end();
+  };
+  return is_in(aggregators) && !is_in(strategies) ? std::optional(kind) : std::nullopt;
+}
+
+const Recipe& choose_recipe(config::Reader& section) {
+  std::vector<std::string> kinds = names_of(recipes());
+  const auto misplaced = misplaced_aggregator(section, kinds);
+  if (misplaced) kinds.push_back(*misplaced);  // for an error that is not about an unknown value
+  const std::size_t chosen = section.choice(
+      "kind", kinds, 0, "A published combination of the parts below. `fedge strategies` describes each.");
+  if (!misplaced) return recipes()[chosen];
+  section.fail("kind", "\"" + *misplaced +
+                           "\" is an aggregator, not a strategy; set strategy.aggregator.kind = \"" +
+                           *misplaced + "\" instead");
+  return recipes().front();
+}
+
+}  // namespace
+
 StrategySpec read_strategy(config::Reader& root) {
   StrategySpec spec;
   config::Reader section = root.section("strategy");
-  const std::vector<std::string> kinds = names_of(recipes());
-  const Recipe& recipe = recipes()[section.choice(
-      "kind", kinds, 0, "A published combination of the parts below. `fedge strategies` describes each.")];
+  const Recipe& recipe = choose_recipe(section);
   spec.kind = recipe.name;
   spec.fixed_point = read_fixed_point(section);
   spec.max_weight = SampleCount(

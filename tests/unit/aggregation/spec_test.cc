@@ -63,6 +63,9 @@ TEST_CASE("spec: mistakes are named with their line") {
   CHECK(contains(error_of("[sampling]\n\nover_selection = 0.5\n"), "run.toml:3"));
   CHECK(contains(error_of("[sampling]\nclients_per_round = 0\n"), "sampling.clients_per_round"));
   CHECK(contains(error_of("[strategy]\nkind = \"fedavgg\"\n"), "fedavg"));
+  CHECK(error_of("[strategy]\nkind = \"uniform_mean\"\n") ==
+        "run.toml:2: strategy.kind: \"uniform_mean\" is an aggregator, not a strategy; set "
+        "strategy.aggregator.kind = \"uniform_mean\" instead");
   CHECK(contains(error_of("[strategy]\nserver_optimizer = { learning_rate = -1 }\n"),
                  "strategy.server_optimizer.learning_rate"));
   CHECK(contains(error_of("[strategy]\nfraction_bits = 64\n"), "strategy.fraction_bits"));
