@@ -6,6 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
+#include <cstdlib>
 #include <optional>
 
 #include "apps/cli/command_line.h"
@@ -70,6 +71,9 @@ fedge::Result<fedge::server::CoordinatorConfig> settings(const Options& options)
     config.admin = *listen;
   }
   if (options.data_directory) config.data_directory = *options.data_directory;
+  if (const char* exported = std::getenv("FEDGE_DATA_DIR");
+      exported != nullptr && config.data_directory.empty())
+    config.data_directory = exported;
   if (options.threads) config.threads = *options.threads;
   if (config.threads == 0) config.threads = fedge::available_processors();
   if (options.log_level) config.log_level = *options.log_level;
@@ -247,7 +251,7 @@ void add_options(CLI::App& app, Options& options) {
       ->needs(config);
   app.add_option("--data-dir", options.data_directory,
                  "Directory of the key, clients, runs and audit log; created if it does not exist; required "
-                 "unless the configuration file has data_directory")
+                 "unless the configuration file has data_directory, or FEDGE_DATA_DIR is set")
       ->type_name("DIR");
   app.add_option("--listen", options.listen, "Address to listen on; port 0 picks a free port")
       ->type_name("HOST:PORT")
@@ -290,9 +294,10 @@ int run_daemon(const Options& options) {
   const auto settled = settings(options);
   if (!settled) return fedge::apps::report_failure(options.program, settled.error());
   if (settled->data_directory.empty())
-    return fedge::apps::report_wrong_usage(
-        options.program,
-        "the data directory is missing: give --data-dir DIR, or data_directory in the file of --config");
+    return fedge::apps::report_wrong_usage(options.program,
+                                           "the data directory is missing: give --data-dir DIR or "
+                                           "data_directory in the file of --config, or set "
+                                           "FEDGE_DATA_DIR");
   if (options.run_file.empty() && !options.assignments.empty())
     return fedge::apps::report_wrong_usage(options.program,
                                            "--set overrides keys of a run file: give --run FILE too");

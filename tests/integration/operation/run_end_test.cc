@@ -188,6 +188,20 @@ TEST_CASE("coordinator: a stop without a run to continue promises nothing") {
   }
 }
 
+TEST_CASE("coordinator: without another data directory it uses FEDGE_DATA_DIR, as fedge does") {
+  const ShortRun run;
+  REQUIRE(write_file_atomic(run.file("named.toml"), "data_directory = \"" + run.file("named") + "\"\n"));
+  for (const std::string& config : {std::string(), run.file("named.toml")}) {
+    std::vector<std::string> command = {"env", "FEDGE_DATA_DIR=" + run.file("exported"),
+                                        FEDGE_BINARY_DIR "/fedge-coordinator", "--listen", "127.0.0.1:0"};
+    if (!config.empty()) command.insert(command.end(), {"--config", config});
+    const test::LoggedProcess coordinator(command, run.file("log"));
+    REQUIRE_MESSAGE(coordinator.wait_for("coordinator.listening"), coordinator.log());
+    CHECK(std::filesystem::exists(run.file("exported/node.key")));
+    CHECK(std::filesystem::exists(run.file("named/node.key")) == !config.empty());
+  }
+}
+
 TEST_CASE("run end: a model that diverges is said to be useless, and the exit code is 1") {
   const ShortRun run;
   const std::string diverging = " --set training.optimizer.learning_rate=1000 --set strategy.max_abs=0.001 ";
