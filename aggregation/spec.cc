@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "aggregation/own_parts.h"
 
@@ -99,7 +100,9 @@ std::string hint_of(std::span<const Kind>) {
 }
 std::string own_program(const std::string& part) {
   return "; if it is " + part +
-         " of your own program, start that program: PROGRAM run FILE, or PROGRAM coordinator --run FILE";
+         " of your own program, use your program instead of fedge-sim, and PROGRAM coordinator --run FILE "
+         "instead "
+         "of fedge-coordinator";
 }
 std::string hint_of(std::span<const AggregatorKind>) { return own_program("an aggregator"); }
 std::string hint_of(std::span<const SamplerKind>) { return own_program("a sampler"); }

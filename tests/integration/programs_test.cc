@@ -195,8 +195,8 @@ TEST_CASE(
   CHECK(unknown.code == 1);
   CHECK(unknown.output.find("\"sign_vote\" is not a known value") != std::string::npos);
   const std::string hint =
-      "; if it is an aggregator of your own program, start that program: PROGRAM run FILE, or PROGRAM "
-      "coordinator --run FILE\n";
+      "; if it is an aggregator of your own program, use your program instead of fedge-sim, and PROGRAM "
+      "coordinator --run FILE instead of fedge-coordinator\n";
   CHECK_MESSAGE(unknown.output.find(hint) != std::string::npos, unknown.output);
   const Outcome listed = test::run("custom-sim strategies sign_vote");
   CHECK(listed.code == 0);
@@ -289,7 +289,8 @@ TEST_CASE("example: a program with a sampler of its own lets clients take part i
   const Outcome unknown = test::run("fedge-sim " + arguments);
   CHECK(unknown.code == 1);
   CHECK(unknown.output.find("\"round_robin\" is not a known value") != std::string::npos);
-  CHECK(unknown.output.find("; if it is a sampler of your own program, start that program: ") !=
+  CHECK(unknown.output.find(
+            "; if it is a sampler of your own program, use your program instead of fedge-sim, ") !=
         std::string::npos);
 }
 
