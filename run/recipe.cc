@@ -149,9 +149,15 @@ void check_schedule(const RunConfig& run, config::Reader& root) {
               {"strategy.schedule", "strategy.aggregator", "sampling.clients_per_round"});
 }
 
-// Checks status.labels against sampling.labels if both are given.
+// Checks status.labels against the protection of updates, and against sampling.labels if both are given.
 void check_status(const RunConfig& run, config::Reader& root) {
   const protocol::LabelReport wanted = run.sampling.make()->traits().labels;
+  const bool protects = run.secure.on || run.privacy.by_clients();
+  if (protects && wanted == protocol::LabelReport::kNone && run.status.labels != protocol::LabelReport::kNone)
+    root.fail("status.labels",
+              "must be \"none\": clients that mask their updates or add noise to them never publish the "
+              "labels of their samples, so every client would refuse this run",
+              {"status.labels", "sampling", "secure_aggregation.kind", "differential_privacy.kind"});
   if (run.sampling.kind != "aw_psp" && wanted == protocol::LabelReport::kNone) return;
   const auto name_of = [](protocol::LabelReport labels) {
     return protocol::label_reports().at(static_cast<std::size_t>(labels));

@@ -100,6 +100,8 @@ TEST_CASE("secure run: what needs to see single updates is refused, and why is s
   check_secure_refused(kExact + "[sampling]\nclients_per_round = 2\n",
                        "min_clients is 3, but a round has only 2 clients");
   check_secure_refused(kExact + "[sampling]\nkind = \"aw_psp\"\nlabels = \"sets\"\n", "labels");
+  check_secure_refused(kExact + "[status]\nlabels = \"sets\"\n",
+                       "run.toml:4: status.labels: must be \"none\": clients that mask their updates");
   // The noise is too small to hide anything.
   const std::string faint =
       kExact + "[differential_privacy]\nnoise_multiplier = 0.4\nmax_participations = 1000\nkind = ";

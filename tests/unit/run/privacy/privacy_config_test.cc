@@ -291,6 +291,10 @@ TEST_CASE("private run: what no guarantee is known for is refused, and why is sa
   check_private_refused("[sampling]\nkind = \"aw_psp\"\nlabels = \"sets\"\n" + noise, "use poisson");
   check_private_refused("[sampling]\nover_selection = 1.5\n" + noise, "over_selection has no effect");
   check_private_refused(
+      "[status]\nlabels = \"dp_histogram\"\n[differential_privacy]\nkind = \"local\"\nnoise_multiplier = "
+      "1.0\nmax_participations = 10\n",
+      "so every client would refuse this run");
+  check_private_refused(
       "[differential_privacy]\nkind = \"distributed\"\nnoise_multiplier = 1.0\nmax_participations = 10\n",
       "set secure_aggregation.kind");
   check_private_refused("[secure_aggregation]\nkind = \"exact\"\n" + noise + "clipping = \"adaptive\"\n",
