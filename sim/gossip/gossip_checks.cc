@@ -23,6 +23,16 @@ Result<void> first_of(std::span<const Refusal> refusals) {
   return {};
 }
 
+Result<void> check_protection(const run::RunConfig& config) {
+  return first_of(std::array{
+      Refusal{config.secure.on,
+              "secure_aggregation.kind: in gossip, clients send single models to each other, so there is no "
+              "sum of updates that masks could hide; remove [secure_aggregation]"},
+      Refusal{config.privacy.on(),
+              "differential_privacy.kind: gossip has no accounting of privacy loss for models that clients "
+              "send to each other; remove [differential_privacy]"}});
+}
+
 Result<void> check_strategy(const aggregation::StrategySpec& strategy) {
   const bool mean = strategy.aggregator_kind == "mean" || strategy.aggregator_kind == "uniform_mean";
   return first_of(std::array{
@@ -95,6 +105,7 @@ Result<void> check_gossip_options(const GossipOptions& options, std::size_t clie
 }
 
 Result<void> check_gossip_run(const run::RunConfig& config, const SimulationSpec& simulation) {
+  FEDGE_TRY_VOID(check_protection(config));  // first: privacy changes defaults that are refused below
   FEDGE_TRY_VOID(check_strategy(config.strategy));
   FEDGE_TRY_VOID(check_training(config));
   FEDGE_TRY_VOID(check_participation(config));

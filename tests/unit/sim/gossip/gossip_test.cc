@@ -257,6 +257,12 @@ TEST_CASE("gossip: what only a coordinator could do is refused, and the key is n
     CAPTURE(key);
     CHECK(refusal(settings).find(key) == 0);
   };
+  names({"secure_aggregation.kind=exact"}, "secure_aggregation.kind: ");
+  const Settings noise = {"differential_privacy.noise_multiplier=1"};
+  const Settings bounded = noise + Settings{"differential_privacy.max_participations=10"};
+  names(noise + Settings{"differential_privacy.kind=central"}, "differential_privacy.kind: ");
+  names(bounded + Settings{"differential_privacy.kind=tree"}, "differential_privacy.kind: ");
+  names(bounded + Settings{"differential_privacy.kind=local"}, "differential_privacy.kind: ");
   names({"strategy.kind=median"}, "strategy.aggregator.kind = \"median\": ");
   names({"strategy.aggregator.kind=fednova"}, "strategy.aggregator.kind = \"fednova\": ");
   names({"strategy.kind=fedadam"}, "strategy.server_optimizer.kind = \"adam\": ");
