@@ -9,6 +9,9 @@
 namespace fedge::run {
 namespace {
 
+constexpr const char* kWarmupRemedy =
+    "lower run.chunk_size so that an update has more chunks, or raise spray_ratio or lower threshold";
+
 std::optional<swarm::WarmupConfig> read_warmup(config::Reader& dissemination, bool serverless) {
   swarm::WarmupConfig warmup;
   config::Reader section = dissemination.section("warmup");
@@ -94,7 +97,7 @@ Result<swarm::WarmupConfig> warmup_of(const swarm::WarmupConfig& rules, std::siz
   // At most half of the others are neighbours, so that there are strangers to spray chunks to.
   config.degree =
       std::min(config.degree, std::max<std::size_t>(2, (members - std::min<std::size_t>(1, members)) / 2));
-  if (const auto fit = swarm::check_warmup(config); !fit)
+  if (const auto fit = swarm::check_warmup(config, kWarmupRemedy); !fit)
     return fit.error().with_prefix("dissemination.warmup: ");
   return config;
 }

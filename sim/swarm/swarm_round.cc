@@ -234,7 +234,8 @@ Result<void> check_between(Between between, const char* name) {
 }  // namespace
 
 Result<void> check_swarm_round(const SwarmRoundOptions& options) {
-  FEDGE_TRY_VOID(swarm::check_warmup(options.warmup));
+  FEDGE_TRY_VOID(
+      swarm::check_warmup(options.warmup, "raise spray-ratio, lower threshold, or set owner-fallback"));
   FEDGE_TRY_VOID(check_between(options.up, "up"));
   FEDGE_TRY_VOID(check_between(options.down, "down"));
   if (!(options.drop >= 0 && options.drop <= 0.9)) return invalid("drop must be 0 to 0.9");

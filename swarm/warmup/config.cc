@@ -85,7 +85,7 @@ std::optional<std::string> deadlock_of(const WarmupConfig& config) {
   return std::nullopt;
 }
 
-Result<void> check_warmup(const WarmupConfig& config) {
+Result<void> check_warmup(const WarmupConfig& config, const std::string& remedy) {
   FEDGE_TRY_VOID(check_sizes(config));
   if (!(config.spray_ratio >= 0 && config.spray_ratio <= 1))
     return invalid("spray-ratio must be from 0 to 1");
@@ -100,7 +100,7 @@ Result<void> check_warmup(const WarmupConfig& config) {
                    " chunks of other clients are needed, but there are only " + text(others));
   FEDGE_TRY_VOID(check_scheduler(config.scheduler));
   if (const auto deadlock = deadlock_of(config); deadlock && !config.fallback_after)
-    return invalid(*deadlock + "; raise spray-ratio, lower threshold, or set owner-fallback");
+    return invalid(*deadlock + "; " + remedy);
   return {};
 }
 

@@ -65,7 +65,7 @@ std::size_t sprayed_chunks(const WarmupConfig& config);
 std::optional<std::string> deadlock_of(const WarmupConfig& config);
 
 // kInvalid begins with the command line's name of the value at fault ("spray-ratio ..."). A configuration
-// that would deadlock is invalid unless owners may help (fallback_after).
-Result<void> check_warmup(const WarmupConfig& config);
+// that would deadlock is invalid unless owners may help (fallback_after); that error ends with `remedy`.
+Result<void> check_warmup(const WarmupConfig& config, const std::string& remedy);
 
 }  // namespace fedge::swarm

@@ -58,6 +58,7 @@ TEST_CASE("swarm: a deadlock that owners are let out of is said, and one that th
   CHECK(refused.code == 1);
   CHECK(refused.output.find("fedge-sim: --threshold is out of reach: k = 100 is more than kappa + sigma (n - "
                             "1) = 1 + 0 * 24 = 1") == 0);
+  CHECK(refused.output.ends_with("; raise spray-ratio, lower threshold, or set owner-fallback\n"));
   const Outcome helped = run(small + " --owner-fallback 2");
   CHECK(helped.code == 0);
   CHECK(helped.output.find("Owners had to send in spite of the gate") != std::string::npos);

@@ -137,6 +137,8 @@ TEST_CASE("serverless, simulated: a threshold that no warm-up could reach is ref
   CHECK(
       engine.error().message.starts_with("dissemination.warmup: threshold is out of reach: k = 32 is more "
                                          "than kappa + sigma (n - 1) = 1 + 0 * 9 = 1"));
+  CHECK(engine.error().message.ends_with(
+      "; lower run.chunk_size so that an update has more chunks, or raise spray_ratio or lower threshold"));
 }
 
 }  // namespace fedge::sim

@@ -14,7 +14,7 @@ namespace fedge::swarm {
 namespace {
 
 std::string refusal(const WarmupConfig& config) {
-  const auto checked = check_warmup(config);
+  const auto checked = check_warmup(config, "the remedy");
   return checked ? "" : checked.error().message;
 }
 
@@ -51,6 +51,7 @@ TEST_CASE("warm-up: a threshold that gating can never reach is refused with the 
   config.degree = 4;
   config.spray_ratio = 0.1;  // sigma = 4: 1 + 4 * 9 = 37 < 40
   CHECK(contains(refusal(config), "k = 40 is more than kappa + sigma (n - 1) = 1 + 4 * 9 = 37"));
+  CHECK(refusal(config).ends_with("; the remedy"));
   config.threshold = 0.0925;  // k = 37
   CHECK(refusal(config).empty());
   config.threshold = 0.1;
