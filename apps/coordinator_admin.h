@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/event.h"
 #include "core/result.h"
@@ -23,6 +24,9 @@ class CoordinatorAdmin {
   // Puts the event into the log and the metrics.
   void log(const Event& event);
   void add(server::RunNumber run, const server::RoundMetrics& round) { metrics_.add(run, round); }
+  void resume(server::RunNumber run, const std::vector<server::RoundMetrics>& history) {
+    metrics_.resume(run, history);
+  }
   void forget(server::RunNumber run) { metrics_.forget(run); }
   // Serves at this address and writes the actual address to the file admin-address in the data directory;
   // without an address removes that file. The coordinator must already listen.

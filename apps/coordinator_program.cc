@@ -169,6 +169,7 @@ class Daemon {
     return {.on_led = [this](const fedge::server::RunRecord& run, const auto& config,
                              const auto& history) -> fedge::Result<void> {
               if (run.number == given_) listening();
+              admin_.resume(run.number, history);
               return results_.begin(run, config, history);
             },
             .on_round =

@@ -139,15 +139,21 @@ void CoordinatorMetrics::add(RunNumber run, const RoundMetrics& round) {
   Latest& latest = latest_[run];
   ++rounds_;
   durations_.observe(std::max(0.0, round.wall_seconds - latest.seconds));
-  keep_if_measured(round.test_accuracy, latest.accuracy);
-  keep_if_measured(round.test_loss, latest.loss);
   accepted_ += trainings_completed(round);
   bytes_up_ += static_cast<double>(round.bytes_up);
   bytes_down_ += static_cast<double>(round.bytes_down);
-  if (round.clients_completed > 0) {
-    keep_if_measured(round.train_loss, latest.train_loss);
-    not_stored_.reset();
-  }
+  if (round.clients_completed > 0) not_stored_.reset();
+  update(latest, round);
+}
+
+void CoordinatorMetrics::resume(RunNumber run, const std::vector<RoundMetrics>& history) {
+  for (const RoundMetrics& round : history) update(latest_[run], round);
+}
+
+void CoordinatorMetrics::update(Latest& latest, const RoundMetrics& round) {
+  keep_if_measured(round.test_accuracy, latest.accuracy);
+  keep_if_measured(round.test_loss, latest.loss);
+  if (round.clients_completed > 0) keep_if_measured(round.train_loss, latest.train_loss);
   keep_if_measured(round.epsilon, latest.epsilon);
   keep_if_measured(round.parameters_left_out, latest.left_out);
   latest.round = round.round;

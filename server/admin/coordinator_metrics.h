@@ -42,6 +42,8 @@ class CoordinatorMetrics {
 
   void add(const Event& event);
   void add(RunNumber run, const RoundMetrics& round);
+  // Continues a run: its metrics are those of the last round of `history`. Counters do not change.
+  void resume(RunNumber run, const std::vector<RoundMetrics>& history);
   // Removes the metrics of a run that is no longer executed.
   void forget(RunNumber run) { latest_.erase(run); }
   // Returns why clients should not connect: the data directory is missing or full, the enrolment book or
@@ -69,6 +71,7 @@ class CoordinatorMetrics {
     std::optional<double> epsilon;
     std::optional<double> left_out;
   };
+  static void update(Latest& latest, const RoundMetrics& round);
   std::map<RunNumber, Latest> latest_;  // of the runs being executed
   std::uint64_t accepted_ = 0;
   LabelledCounts refused_;  // by code

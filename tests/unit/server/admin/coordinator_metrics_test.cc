@@ -117,6 +117,25 @@ TEST_CASE("coordinator metrics: rounds are added up, and the last evaluation sta
   CHECK(scrape.value("fedge_round_duration_seconds_bucket", {{"le", "60"}}) == 3);
 }
 
+TEST_CASE("coordinator metrics: after a restart, the first round counts from the end of the round before") {
+  Watched watched;
+  RoundMetrics second = round(2, 1000);
+  second.test_accuracy = kNotMeasured;
+  watched.metrics.resume(RunNumber(1), {round(1, 400), second});
+  watched.metrics.resume(RunNumber(2), {});
+  Scrape scrape = watched.scrape();
+  CHECK(scrape.value("fedge_last_round", {{"run", "1"}}) == 2);
+  CHECK_FALSE(scrape.value("fedge_last_round", {{"run", "2"}}));
+  CHECK(scrape.value("fedge_test_accuracy_ratio", {{"run", "1"}}) == 0.25);
+  CHECK(scrape.value("fedge_rounds_total") == 0);
+  CHECK(scrape.value("fedge_updates_accepted_total") == 0);
+  CHECK(scrape.value("fedge_round_duration_seconds_count") == 0);
+  watched.metrics.add(RunNumber(1), round(3, 1030));
+  scrape = watched.scrape();
+  CHECK(scrape.value("fedge_rounds_total") == 1);
+  CHECK(scrape.value("fedge_round_duration_seconds_sum") == 30);
+}
+
 TEST_CASE("coordinator metrics: each run that is led has its own figures, counters are of all") {
   Watched watched;
   watched.metrics.add(RunNumber(1), round(2, 24));
