@@ -40,7 +40,7 @@ Result<void> CoordinatorAdmin::listen(boost::asio::io_context& io,
             server::AdminServer::listen(io, {.listen = *address}, server::coordinator_pages(metrics_)));
   server_ = std::move(server);
   const std::string real = protocol::to_string(server_->address());
-  log_event(Event{Severity::kInfo, "admin.listening", {}}.with("address", real));
+  log(Event{Severity::kInfo, "admin.listening", {}}.with("address", real));
   return write_file_atomic(address_file_, real + "\n");
 }
 

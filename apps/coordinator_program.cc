@@ -43,10 +43,8 @@ struct Options {
   int ready_fd = -1;
 };
 
-// Logs the address, and writes it as one line to the descriptor that a supervisor passed.
+// Writes the address as one line to the descriptor that a supervisor passed.
 void announce(const std::string& program, int fd, const std::string& address) {
-  fedge::apps::log_event(
-      fedge::Event{fedge::Severity::kInfo, "coordinator.listening", {}}.with("address", address));
   if (fd < 0) return;
   const std::string line = address + "\n";
   if (::write(fd, line.data(), line.size()) < 0) std::perror((program + ": --ready-fd").c_str());
@@ -95,7 +93,7 @@ class Daemon {
         settled_(std::move(settled)),
         admin_(settled_.data_directory),
         signals_(io_, SIGINT, SIGTERM),
-        results_(settled_.data_directory) {}
+        results_(settled_.data_directory, [this](const fedge::Event& event) { admin_.log(event); }) {}
 
   int run() {
     if (const auto ready = set_up(); !ready)
@@ -125,8 +123,7 @@ class Daemon {
       FEDGE_TRY(document, fedge::apps::load_document(options_.run_file, options_.assignments));
       FEDGE_TRY(loaded, fedge::run::read_run_config(document));
       for (const std::string& note : loaded.notes)
-        fedge::apps::log_event(
-            fedge::Event{fedge::Severity::kWarning, "run.adjusted", {}}.with("reason", note));
+        admin_.log(fedge::Event{fedge::Severity::kWarning, "run.adjusted", {}}.with("reason", note));
       config = std::move(loaded);
     }
     FEDGE_TRY(coordinator, fedge::server::Coordinator::create(
@@ -192,8 +189,10 @@ class Daemon {
 
   // Announces the address once: with --run, when that run is executed.
   void listening() {
-    if (!std::exchange(announced_, true))
-      announce(options_.program, options_.ready_fd, fedge::protocol::to_string(coordinator_->address()));
+    if (std::exchange(announced_, true)) return;
+    const std::string address = fedge::protocol::to_string(coordinator_->address());
+    admin_.log(fedge::Event{fedge::Severity::kInfo, "coordinator.listening", {}}.with("address", address));
+    announce(options_.program, options_.ready_fd, address);
   }
 
   // Ends the program with the run of --run, unless an operator has only paused that run.

@@ -12,12 +12,13 @@
 namespace fedge::apps {
 namespace {
 
-void log_round(server::RunNumber run, const server::RoundMetrics& metrics) {
+Event completed(server::RunNumber run, const server::RoundMetrics& metrics) {
   Event event{Severity::kInfo, "round.completed", {}};
   event.with("round", static_cast<std::int64_t>(metrics.round));
   if (!std::isnan(metrics.test_accuracy)) event.with("accuracy", metrics.test_accuracy);
   if (!std::isnan(metrics.test_loss)) event.with("loss", metrics.test_loss);
-  log_event(event.with("model", metrics.model_hash.substr(0, 12)).with("run", run.value()));
+  event.with("model", metrics.model_hash.substr(0, 12)).with("run", run.value());
+  return event;
 }
 
 }  // namespace
@@ -63,7 +64,7 @@ Result<void> RunResults::add(server::RunNumber run, const server::RoundMetrics& 
   if (is_shown(run))
     table_->add(metrics);
   else
-    log_round(run, metrics);
+    log_(completed(run, metrics));
   return outputs_.at(run).add(metrics);
 }
 

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/event.h"
 #include "core/result.h"
 #include "server/report/console.h"
 #include "server/report/run_output.h"
@@ -28,7 +30,9 @@ Result<bool> would_continue(const std::filesystem::path& data_directory,
 
 class RunResults {
  public:
-  explicit RunResults(std::filesystem::path data_directory) : data_directory_(std::move(data_directory)) {}
+  // `log` receives the events of runs that are not shown.
+  RunResults(std::filesystem::path data_directory, std::function<void(const Event&)> log)
+      : data_directory_(std::move(data_directory)), log_(std::move(log)) {}
 
   // Shows this run as a table and writes its results to this directory instead of the data directory.
   void show(server::RunNumber run, std::filesystem::path out) { shown_ = {run, std::move(out)}; }
@@ -51,6 +55,7 @@ class RunResults {
   bool is_shown(server::RunNumber run) const { return shown_ && shown_->run == run; }
 
   std::filesystem::path data_directory_;
+  std::function<void(const Event&)> log_;
   std::optional<Shown> shown_;
   std::map<server::RunNumber, server::RunOutput> outputs_;
   std::unique_ptr<server::RoundTable> table_;

@@ -38,13 +38,13 @@ struct WatchedRun {
   // More rounds than a test takes, unless it sets another number.
   explicit WatchedRun(int rounds = 100'000) {
     test::write_tiny_dataset(data);
-    coordinator = std::make_unique<CoordinatorProcess>(
-        CoordinatorProcess::Options{.directory = directory,
-                                    .results = out.path() / "results",
-                                    .settings = {"data.directory=" + data.path().string(),
-                                                 "data.partition.clients=1", "sampling.clients_per_round=1",
-                                                 "run.rounds=" + std::to_string(rounds), "model.hidden=[4]"},
-                                    .more = {"--admin-listen", "127.0.0.1:0"}});
+    coordinator = std::make_unique<CoordinatorProcess>(CoordinatorProcess::Options{
+        .directory = directory,
+        .results = out.path() / "results",
+        .settings = {"data.directory=" + data.path().string(), "data.partition.clients=1",
+                     "sampling.clients_per_round=2",  // adjusted to 1
+                     "run.rounds=" + std::to_string(rounds), "model.hidden=[4]"},
+        .more = {"--admin-listen", "127.0.0.1:0"}});
   }
   std::uint16_t port() const {
     const auto text = read_file(directory / "admin-address", 1000);
@@ -93,6 +93,8 @@ TEST_CASE("admin pages: a coordinator's metrics are those of its results") {
   CHECK(scrape.value("fedge_clients_connected") == 1);
   CHECK(scrape.value("fedge_clients_enrolled") == 1);
   CHECK(scrape.value("fedge_events_total", {{"event", "client.connected"}}) == 1);
+  for (const char* event : {"coordinator.listening", "admin.listening", "run.adjusted"})
+    CHECK(scrape.value("fedge_events_total", {{"event", event}}) == 1);
   CHECK(*scrape.value("fedge_tasks_in_progress") <= 1);
 
   const auto rounds = server::read_metrics(watched.out.path() / "results" / "metrics.jsonl");
