@@ -18,6 +18,7 @@ namespace fedge::server {
 class PolicyFile {
  public:
   PolicyFile(std::filesystem::path data_directory, RunNumber run);
+  RunNumber run() const { return run_; }
 
   // ---- for the coordinator ----
   // Returns the file's policy; writes `own` to the file first if there is none.

@@ -1,5 +1,8 @@
 #include "apps/commands/policy_commands.h"
 
+#include <algorithm>
+
+#include "core/config/document.h"
 #include "core/platform/files.h"
 #include "server/data_directory.h"
 #include "server/policy_file.h"
@@ -60,6 +63,26 @@ Result<server::PolicyFile> policy_of(const PolicyOptions& options) {
   return invalid("several runs are in progress; name one with --run; their numbers:" + numbers);
 }
 
+// The disagreements of the run file. All others were added during the run.
+Result<std::vector<aggregation::Disagreement>> in_run_file(const PolicyOptions& options,
+                                                           const server::PolicyFile& file,
+                                                           std::size_t clients) {
+  FEDGE_TRY(store, server::open_sqlite_store(server::run_store_path(options.data_directory)));
+  FEDGE_TRY(run, store->run(file.run()));
+  FEDGE_TRY(document, config::parse_toml(run.document, "run " + std::to_string(run.number.value())));
+  config::Reader root(document.root, "", document.name);
+  config::Reader section = root.section("tracks");
+  return aggregation::read_policy(section, clients).disagreements;
+}
+
+// The engine starts an added disagreement in the round after the change (TrackBook::adopt). A deep one also
+// removes what was contributed from round 1.
+std::string rounds_of(const aggregation::Disagreement& entry, bool added) {
+  const bool undated = added && !entry.deep && entry.from_round == RoundNumber(1);
+  return (undated ? "added" : std::to_string(entry.from_round.value())) + " to " +
+         (entry.until_round ? std::to_string(entry.until_round->value()) : "end");
+}
+
 }  // namespace
 
 Result<std::string> add_disagreement(const PolicyOptions& options) {
@@ -88,15 +111,15 @@ Result<std::string> lift_disagreement(const PolicyOptions& options) {
 Result<std::string> list_disagreements(const PolicyOptions& options) {
   FEDGE_TRY(file, policy_of(options));
   FEDGE_TRY(policy, file.read());
+  FEDGE_TRY(own, in_run_file(options, file, policy.clients));
   std::string text = row("", {"kind", "clients", "against", "rounds", "past"});
   for (std::size_t i = 0; i < policy.disagreements.size(); ++i) {
     const aggregation::Disagreement& entry = policy.disagreements[i];
-    const std::string rounds = std::to_string(entry.from_round.value()) + " to " +
-                               (entry.until_round ? std::to_string(entry.until_round->value()) : "end");
+    const bool added = std::ranges::find(own, entry) == own.end();
     const bool data = entry.kind == aggregation::DisagreementKind::kPartialData;
     const char* past = data ? "-" : entry.deep || policy.strict ? "removed" : "stays";
     text += row(std::to_string(i + 1), {aggregation::name_of(entry.kind), listed(policy, entry.clients),
-                                        listed(policy, entry.against), rounds, past});
+                                        listed(policy, entry.against), rounds_of(entry, added), past});
   }
   return text;
 }

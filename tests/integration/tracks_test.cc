@@ -5,6 +5,8 @@
 #include <string>
 
 #include "core/platform/files.h"
+#include "server/data_directory.h"
+#include "server/store/sqlite_store.h"
 #include "tests/integration/run_program.h"
 #include "tests/unit/learn/idx_fixture.h"
 
@@ -166,25 +168,36 @@ TEST_CASE("tracks: an operator adds, lists and lifts disagreements of a coordina
   CHECK(none.code == 1);
   CHECK(none.output.find("a coordinator creates this file when it starts a run with synchronous rounds") !=
         std::string::npos);
+  {
+    const auto store = server::open_sqlite_store(server::run_store_path(data.path()));
+    REQUIRE(store);
+    const std::string document =
+        "[tracks]\nclients = [\"a\", \"b\", \"c\"]\n[[tracks.disagreement]]\nkind = \"outbound\"\n"
+        "clients = [\"b\"]\nagainst = [\"c\"]\n";
+    for (int number = 1; number <= 3; ++number) REQUIRE((*store)->submit(server::new_run("r", document)));
+  }
   // The file that a coordinator writes.
   const auto file = data.path() / "runs" / "3" / "policy.toml";
   REQUIRE(make_directory(file.parent_path()));
-  REQUIRE(write_file_atomic(file, "clients = [\"a\", \"b\", \"c\"]\n"));
+  REQUIRE(write_file_atomic(file,
+                            "clients = [\"a\", \"b\", \"c\"]\n[[disagreement]]\nkind = \"outbound\"\n"
+                            "clients = [\"b\"]\nagainst = [\"c\"]\n"));
   CHECK(run("fedge tracks add --kind inbound --clients a --against b,c --until 9" + where).output ==
-        "disagreement 1 starts with the next round, or with its own first round if that is later\n");
+        "disagreement 2 starts with the next round, or with its own first round if that is later\n");
   CHECK(run("fedge tracks add --kind full --clients c --from 4 --deep" + where).code == 0);
   const Outcome unknown = run("fedge tracks add --kind inbound --clients a --against d" + where);
   CHECK(unknown.code == 1);
   CHECK(unknown.output.find("\"d\" is not a client of this policy") != std::string::npos);
   const Outcome listed = run("fedge tracks ls" + where);
   CHECK(listed.output.find(
-            "   1  inbound        a                         b,c                       1 to 9        "
+            "   1  outbound       b                         c                         1 to end      "
+            "stays\n   2  inbound        a                         b,c                       added to 9    "
             "stays\n") != std::string::npos);
   CHECK(listed.output.find(
-            "   2  full           c                         -                         4 to end      "
+            "   3  full           c                         -                         4 to end      "
             "removed\n") != std::string::npos);
-  CHECK(run("fedge tracks lift 3" + where).code == 1);
-  CHECK(run("fedge tracks lift 1" + where).code == 0);
+  CHECK(run("fedge tracks lift 4" + where).code == 1);
+  CHECK(run("fedge tracks lift 2" + where).code == 0);
   CHECK(run("fedge tracks ls" + where).output.find("inbound") == std::string::npos);
   const auto text = read_file(file, 10000);
   REQUIRE(text);
