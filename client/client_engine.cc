@@ -309,11 +309,13 @@ void ClientEngine::on(const Trained& trained, const StepContext& context, std::v
 
 void ClientEngine::on(const TrainingFailed& failed, const StepContext&, std::vector<Effect>& effects) {
   Run* run = find(failed.run);
-  if (run != nullptr && run->works_on(failed.task)) fail_task(*run, failed.error, effects);
+  if (run != nullptr && run->works_on(failed.task))
+    fail_task(*run, failed.error, effects, failed.error.code == ErrorCode::kRefused);
 }
 
-void ClientEngine::fail_task(Run& run, const Error& error, std::vector<Effect>& effects) {
-  effects.push_back(about_task(run, Severity::kError, "task.failed", error.message));
+void ClientEngine::fail_task(Run& run, const Error& error, std::vector<Effect>& effects, bool forbidden) {
+  effects.push_back(
+      about_task(run, forbidden ? Severity::kInfo : Severity::kError, "task.failed", error.message));
   if (link_ == LinkState::kOnline)
     effects.push_back(
         Send{protocol::TaskFailed{run.id, run.task->round, error.code, error.message, run.task->track}});

@@ -232,7 +232,8 @@ class ClientEngine {
   // Ends the current task; reports a finished update that nobody will fetch as dropped.
   void drop(Run& run, const std::string& reason, std::vector<Effect>& effects);
   void abandon(Run& run, std::vector<Effect>& effects);
-  void fail_task(Run& run, const Error& error, std::vector<Effect>& effects);
+  // `forbidden`: the owner's limits or the run's terms forbid the task, which is no fault.
+  void fail_task(Run& run, const Error& error, std::vector<Effect>& effects, bool forbidden = false);
   void leave(Run& run, const std::string& reason, std::vector<Effect>& effects);
   void revoked(const std::string& reason, std::vector<Effect>& effects);
   void end_work(const std::string& reason, LinkState link, std::vector<Effect>& effects);

@@ -307,6 +307,24 @@ TEST_CASE("runs: what comes of another run's task of the same round is ignored")
   CHECK(h.work(kOther) == "waiting");
 }
 
+TEST_CASE("runs: a task that the owner's limits forbid fails as information, any other as an error") {
+  for (const auto& [code, severity] :
+       {std::pair(ErrorCode::kRefused, Severity::kInfo), std::pair(ErrorCode::kResource, Severity::kError)}) {
+    EngineHarness h;
+    h.go_online();
+    h.describe_and_prepare(kRun);
+    h.train(1, kRun);
+    h.feed(ClientEngine::TrainingFailed{kRun, {RoundNumber(1), {}}, {code, "why"}});
+    CHECK(h.sent<protocol::TaskFailed>()->reason == "why");
+    const auto failed = std::ranges::find_if(h.effects, [](const auto& effect) {
+      const auto* event = std::get_if<Event>(&effect);
+      return event != nullptr && event->name == "task.failed";
+    });
+    REQUIRE(failed != h.effects.end());
+    CHECK(std::get<Event>(*failed).severity == severity);
+  }
+}
+
 TEST_CASE("runs: a run that cannot be prepared fails its own task alone, and counts as no part taken") {
   EngineHarness h;
   h.go_online();
