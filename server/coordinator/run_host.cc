@@ -378,7 +378,7 @@ void RunHost::over(Result<std::vector<FinalModel>> models) {
   if (ended) ended = parts_.store->set_status(run, status, reason, calendar_now());
   if (!ended) return callbacks_.on_failure(ended.error());
   for (const auto& [client, link] : house_.peers.links())
-    if (!failed_.empty()) deliver(client, protocol::RunEnded{config().id, "the run has failed"});
+    if (!failed_.empty()) deliver(client, protocol::RunEnded{config().id, kRunFailed});
   remove_chunks(house_.data_directory, run);
   callbacks_.on_over(status, reason);
 }

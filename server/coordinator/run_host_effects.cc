@@ -90,7 +90,10 @@ void RunHost::send(ClientId client, const protocol::Message& message) {
   if (serverless_ && verdict != nullptr && verdict->accepted) return serverless_->keep(client, *verdict);
   if (secure_ && verdict != nullptr && verdict->accepted) return secure_->keep(client, *verdict);
   if (serverless_) serverless_->dismissed(client, message);
-  deliver(client, message);
+  // The engine does not know the verdict. Its reason may quote other clients, so clients do not get it.
+  const bool failed =
+      std::holds_alternative<protocol::RunEnded>(message) && stopped_.empty() && !verdict_.failure().empty();
+  deliver(client, failed ? protocol::Message(protocol::RunEnded{config().id, kRunFailed}) : message);
 }
 
 void RunHost::deliver(ClientId client, const protocol::Message& message) {

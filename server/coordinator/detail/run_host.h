@@ -84,6 +84,8 @@ class RunHost : public std::enable_shared_from_this<RunHost> {
   std::size_t tasks() const { return serving_.size(); }
 
  private:
+  static constexpr const char* kRunFailed = "the run has failed";  // what clients are told
+
   // A closed track phase that is not durable yet.
   struct Closing {
     RunEngine::CloseRound close;

@@ -218,6 +218,22 @@ TEST_CASE("run end: a model that diverges is said to be useless, and the exit co
   }
 }
 
+TEST_CASE("run end: a client is told that its run failed, and not that all rounds are done") {
+  const ShortRun run;
+  const test::CoordinatorProcess coordinator(
+      {.directory = run.file("c"),
+       .results = run.file("out"),
+       .settings = {"data.directory=" + run.data.path().string(), "data.partition.clients=1",
+                    "sampling.clients_per_round=1", "run.rounds=2", "strategy.max_abs=0.001",
+                    "training.optimizer.learning_rate=1000"}});
+  const std::string token = test::run("fedge token create --data-dir " + run.file("c")).output;
+  test::LoggedProcess client({FEDGE_BINARY_DIR "/fedge-client", "--state-dir", run.file("device"), "run",
+                              "--once", "--token", token.substr(0, token.find('\n'))},
+                             run.file("device.log"));
+  CHECK_MESSAGE(client.wait() == 0, client.log());
+  CHECK_MESSAGE(contains(client.log(), "run.ended reason=\"the run has failed\""), client.log());
+}
+
 TEST_CASE("run end: an interrupted simulation says how far it got and that it cannot continue") {
   const ShortRun run;
   for (const auto& [mode, name] : {std::pair("abstract", "fedge-sim"), std::pair("concrete", "custom-sim")}) {
