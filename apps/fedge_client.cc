@@ -138,6 +138,21 @@ fedge::Result<MaybeTrainer> trainer_of(const Options& options) {
                        .silence = fedge::seconds(options.trainer_timeout_seconds)});
 }
 
+// Standard input is not read: it may never end.
+void report_unused_token(const Options& options, const fedge::client::Membership& membership) {
+  const auto text = options.token_file == "-" ? fedge::invalid("not read") : token_text(options);
+  const auto token = text ? fedge::protocol::parse_join_token(*text) : text.error();
+  const bool another = token && token->coordinator != membership.coordinator_key;
+  const std::string joined = "this device has already joined " +
+                             fedge::protocol::to_string(membership.coordinators.front()) + " as client " +
+                             std::to_string(membership.client.value());
+  using fedge::Severity;
+  fedge::apps::log_event(
+      fedge::Event{another ? Severity::kWarning : Severity::kInfo, "token.not_used", {}}.with(
+          "reason",
+          another ? joined + "; to join the token's coordinator, use another --state-dir" : joined));
+}
+
 // Joins unless this device has joined before; checks the coordinator against --coordinator.
 fedge::Result<void> be_member(const Options& options) {
   const auto membership = fedge::client::read_membership(options.state_directory);
@@ -147,6 +162,7 @@ fedge::Result<void> be_member(const Options& options) {
     if (const auto joined = become_member(options); !joined) return joined.error();
     return {};
   }
+  if (options.has_token()) report_unused_token(options, *membership);
   if (options.coordinator.empty()) return {};
   const auto pin = fedge::parse_public_key(options.coordinator);
   if (!pin) return pin.error().with_prefix("--coordinator: ");
