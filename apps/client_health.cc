@@ -70,7 +70,7 @@ std::string connection(const Found& found) {
 
 std::string doing(const client::RunActivity& run) {
   const std::string name = run.name.empty() ? "(no description yet)" : run.name;
-  if (!run.task) return name + ": " + run.work;
+  if (!run.task) return name + ": " + run.work + (run.reason.empty() ? "" : ": " + run.reason);
   std::string text = name + ": round " + std::to_string(run.task->round.value());
   if (run.task->track != TrackId()) text += ", track " + std::to_string(run.task->track.value());
   return text + ": " + (run.work == "offered" ? "trained, waiting for the coordinator's decision" : run.work);
@@ -126,6 +126,7 @@ ordered_json document(const Found& found) {
       part["round"] = run.task->round.value();
       part["track"] = run.task->track.value();
     }
+    if (!run.reason.empty()) part["reason"] = run.reason;
     said["runs"].push_back(part);
   }
   said["last_update"] = {{"verdict", daemon.verdict},
@@ -192,8 +193,11 @@ int client_doctor(const std::string& program, const HealthOptions& options) {
     return healthy ? kOk : kFailed;
   }
   for (const auto& check : checks) print(check);
-  std::printf("\n%s\n", healthy ? "This client can take part."
-                                : "This client cannot take part; correct what is marked FAIL above.");
+  const bool rejects = std::ranges::any_of(
+      checks, [](const client::Check& check) { return check.name == client::kRejectedRun; });
+  std::printf("\n%s\n", !healthy  ? "This client cannot take part; correct what is marked FAIL above."
+                        : rejects ? "This client can take part in runs, but it has rejected those above."
+                                  : "This client can take part.");
   return healthy ? kOk : kFailed;
 }
 

@@ -32,7 +32,8 @@ std::vector<ClientEngine::Part> ClientEngine::parts() const {
     const char* work = kNames.at(static_cast<std::size_t>(run.work));
     if (!run.task && run.stage == Stage::kPreparing) work = "preparing";
     if (!run.task && run.stage == Stage::kRejected) work = "rejected";
-    parts.push_back({run.id, work, run.task ? std::optional(run.task->task()) : std::nullopt});
+    const auto task = run.task ? std::optional(run.task->task()) : std::nullopt;
+    parts.push_back({run.id, work, task, run.stage == Stage::kRejected ? run.rejection.message : ""});
   }
   return parts;
 }

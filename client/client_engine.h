@@ -151,6 +151,7 @@ class ClientEngine {
     // "offered"
     const char* work;
     std::optional<TaskId> task;  // the current task
+    std::string reason;          // why the run is rejected; empty if it is not
   };
   std::vector<Part> parts() const;
   bool knows(RunId run) const { return find(run) != nullptr; }

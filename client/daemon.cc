@@ -8,6 +8,7 @@
 #include "client/client_memory.h"
 #include "client/detail/daemon_impl.h"
 #include "core/crypto/sealed_box.h"
+#include "core/text.h"
 #include "protocol/session/loop.h"
 
 namespace fedge::client {
@@ -15,6 +16,8 @@ namespace {
 
 // How long to search the directory before trying the last known addresses.
 constexpr Duration kSearchPatience = seconds(2);
+
+constexpr std::size_t kMaxShownReason = 500;  // of each run in the status file, whose size is bounded
 
 }  // namespace
 
@@ -87,7 +90,8 @@ void Daemon::Impl::step(const ClientEngine::Input& input) {
 void Daemon::Impl::show_status() {
   Activity activity{.link = engine_.link_name(), .runs = {}};
   for (const auto& part : engine_.parts())
-    activity.runs.push_back({parts_[part.run].name, part.work, part.task});
+    activity.runs.push_back(
+        {parts_[part.run].name, part.work, part.task, clean_text(part.reason, kMaxShownReason)});
   status_.set(std::move(activity));
   if (engine_.stopped()) return status_.write();
   if (!status_.changed() || status_due_) return;

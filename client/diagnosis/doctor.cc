@@ -12,6 +12,7 @@
 #include <ctime>
 #include <utility>
 
+#include "client/diagnosis/status_file.h"
 #include "client/membership.h"
 #include "client/task_files.h"
 
@@ -128,6 +129,10 @@ std::vector<Check> examine(const DoctorOptions& options) {
   std::vector<Check> checks;
   examine_files(options, checks);
   examine_network(options, checks);
+  if (const auto status = read_status(options.state_directory))
+    for (const RunActivity& run : status->activity.runs)
+      if (!run.reason.empty())
+        checks.push_back({kRejectedRun, Health::kWarning, run.name + ": " + run.reason});
   return checks;
 }
 

@@ -12,6 +12,8 @@ namespace fedge::client {
 
 enum class Health { kGood, kWarning, kBad, kSkipped };
 
+inline constexpr const char* kRejectedRun = "rejected run";  // name of a check
+
 struct Check {
   std::string name;  // "key file"
   Health health = Health::kGood;
@@ -24,7 +26,8 @@ struct DoctorOptions {
   std::size_t cache_bytes = std::size_t{1} << 30;
 };
 
-// In the order of execution; kSkipped if an earlier failure makes a check impossible.
+// In the order of execution; kSkipped if an earlier failure makes a check impossible. Ends with a warning
+// for each run that the last daemon rejected.
 std::vector<Check> examine(const DoctorOptions& options);
 // Whether no check failed.
 bool healthy(const std::vector<Check>& checks);

@@ -80,6 +80,7 @@ bool take(const nlohmann::json& json, RunActivity& out) {
   if (take(json, "round", round) && take(json, "track", track))
     out.task =
         TaskId{RoundNumber(static_cast<std::uint32_t>(round)), TrackId(static_cast<std::uint32_t>(track))};
+  take(json, "reason", out.reason);
   return take(json, "name", out.name) && take(json, "work", out.work);
 }
 
@@ -96,6 +97,7 @@ nlohmann::ordered_json json_of(const RunActivity& run) {
     json["round"] = run.task->round.value();
     json["track"] = run.task->track.value();
   }
+  if (!run.reason.empty()) json["reason"] = run.reason;
   return json;
 }
 

@@ -19,6 +19,7 @@ struct RunActivity {
   std::string name;            // empty: not described since the daemon started
   std::string work;            // ClientEngine::Part's
   std::optional<TaskId> task;  // the current task
+  std::string reason = {};     // why the run is rejected; empty if it is not
   bool operator==(const RunActivity&) const = default;
 };
 

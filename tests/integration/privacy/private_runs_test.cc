@@ -62,19 +62,28 @@ class OwnersScene {
     coordinator_ = std::make_unique<test::CoordinatorProcess>(test::CoordinatorProcess::Options{
         .directory = path("coordinator"), .results = path("results"), .settings = settings});
   }
-  std::unique_ptr<test::LoggedProcess> start(const std::string& name,
-                                             const std::vector<std::string>& insists) {
+  // `state`: name of the client whose state directory is used; this one if empty.
+  std::unique_ptr<test::LoggedProcess> start(const std::string& name, const std::vector<std::string>& insists,
+                                             const std::string& state = "") {
     auto token = run("fedge token create --data-dir " + path("coordinator").string()).output;
     token.pop_back();
     std::vector<std::string> command = {FEDGE_BINARY_DIR "/fedge-client",
                                         "--state-dir",
-                                        path(name).string(),
+                                        path(state.empty() ? name : state).string(),
                                         "run",
                                         "--once",
                                         "--token",
                                         token};
     command.insert(command.end(), insists.begin(), insists.end());
     return std::make_unique<test::LoggedProcess>(command, path(name + ".log"));
+  }
+  // What `fedge-client COMMAND` says about this client, at last with these words: a daemon writes its status
+  // at most once a second.
+  std::string said(const std::string& command, const std::string& name, const std::string& words) const {
+    std::string output;
+    for (int look = 0; look < 500 && !test::contains(output, words); ++look)
+      output = run("fedge-client --state-dir " + path(name).string() + " " + command).output;
+    return output;
   }
 
  private:
@@ -148,11 +157,20 @@ TEST_CASE("private runs: what a device's owner insists on its daemon keeps to, a
   const auto noise = scene.start("noise", {"--require-noise", "8"});
   CHECK_MESSAGE(noise->wait_for("started with --require-noise 8, but no client of this run adds noise"),
                 noise->log());
+  const std::string rejected = ": rejected: this client was started with --require-noise 8, but";
+  CHECK(test::contains(scene.said("status", "noise", rejected), rejected));
+  const std::string doctor = scene.said("doctor", "noise", "warn  rejected run");
+  CHECK_MESSAGE(test::contains(doctor, "--require-noise 8, but no client of this run adds noise"), doctor);
+  CHECK(test::contains(doctor, "This client can take part in runs, but it has rejected those above."));
   const auto masks = scene.start("masks", {"--only-secure", "--min-clients", "5", "--corrupt", "0.2"});
   CHECK_MESSAGE(masks->wait_for("started with --only-secure"), masks->log());
   const auto day = scene.start("day", {"--max-updates-per-day", "1"});
   CHECK_MESSAGE(day->wait_for("the limit of --max-updates-per-day"), day->log());
   CHECK(test::contains(day->log(), "update.accepted round=1"));
   CHECK_FALSE(test::contains(day->log(), "update.accepted round=2"));
+  CHECK(test::contains(day->log(), "info task.failed round=2"));
+  const auto again = scene.start("again", {}, "day");
+  CHECK_MESSAGE(again->wait_for("info token.not_used reason=\"this device has already joined 127.0.0.1:"),
+                again->log());
   for (const auto* other : {&noise, &masks}) CHECK_FALSE(test::contains((*other)->log(), "update.accepted"));
 }

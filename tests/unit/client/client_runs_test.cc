@@ -336,6 +336,8 @@ TEST_CASE("runs: a run that cannot be prepared fails its own task alone, and cou
   CHECK(h.sent<protocol::TaskFailed>()->run == kOther);
   CHECK(h.event("run.rejected") == "run.rejected reason=\"no data here\" run=\"78\"");
   CHECK(h.work(kOther) == "rejected");
+  CHECK(h.engine.parts().at(0).reason.empty());
+  CHECK(h.engine.parts().at(1).reason == "no data here");
   CHECK(h.work(kRun) == "training");
   h.feed(ClientEngine::Received{protocol::RunEnded{kRun, "done"}});
   CHECK_FALSE(h.engine.takes_part());

@@ -14,6 +14,7 @@ namespace fedge::client {
 TEST_CASE("status file: every run is there with its work and its task, also sixteen with the longest names") {
   const test::TemporaryDirectory state;
   Activity activity{.link = "online", .runs = {{"first", "training", TaskId{RoundNumber(3), TrackId(2)}}}};
+  activity.runs.push_back({"second", "rejected", std::nullopt, "no noise"});
   // Quotes are the permitted characters of a name that take most space in JSON.
   while (activity.runs.size() < kMaxRuns)
     activity.runs.push_back({std::string(protocol::kMaxText, '"'), "idle", std::nullopt});
