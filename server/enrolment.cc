@@ -29,7 +29,7 @@ Error refused(const char* reason) { return {ErrorCode::kRefused, reason}; }
 // Turns a local error into kUnavailable: a client gives up after a refusal.
 Error unavailable(const Error& error) { return {ErrorCode::kUnavailable, error.message}; }
 
-Error being_written() { return {ErrorCode::kUnavailable, "the enrolment book is being written; try again"}; }
+Error being_written() { return {ErrorCode::kUnavailable, kBookBusy}; }
 
 AuditEvent created(const std::vector<NewToken>& tokens, const TokenOrder& order) {
   const std::string first = std::to_string(tokens.front().id);

@@ -28,6 +28,10 @@
 
 namespace fedge::server {
 
+// Why a client that this process does not know must connect again: another process writes the book.
+inline constexpr const char* kBookBusy =
+    "the list of enrolled clients is being written; the client connects again by itself";
+
 class BookRows;
 class EnrolmentStore;
 

@@ -1,5 +1,7 @@
 #include "server/coordinator/refusal_log.h"
 
+#include "server/enrolment.h"
+
 namespace fedge::server {
 namespace {
 
@@ -9,6 +11,8 @@ constexpr Duration kEvery = seconds(60);
 
 std::optional<Event> RefusalLog::note(const std::string& household, const std::string& address,
                                       const std::string& reason, Time now) {
+  if (reason == kBookBusy)
+    return Event{Severity::kDebug, "client.refused", {}}.with("address", address).with("reason", reason);
   auto known = entries_.find(household);
   if (known == entries_.end() && entries_.size() >= kMaxAddresses) {
     std::erase_if(entries_, [&](const auto& entry) { return now - entry.second.reported >= kEvery; });

@@ -18,7 +18,8 @@ class RefusalLog {
   static constexpr std::size_t kMaxAddresses = 1024;
 
   // Returns the event to report for this refusal, if any. `household` is the address that counts, `address`
-  // the one shown. With more than kMaxAddresses in a minute, the rest count as one.
+  // the one shown. With more than kMaxAddresses in a minute, the rest count as one. A refusal with the reason
+  // kBookBusy is normal operation: always an event of severity debug.
   std::optional<Event> note(const std::string& household, const std::string& address,
                             const std::string& reason, Time now);
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "server/coordinator/connect_rate.h"
+#include "server/enrolment.h"
 #include "tests/support/at.h"
 
 using namespace fedge;
@@ -28,6 +29,16 @@ TEST_CASE("A6 row 34: refusals: one event an address and minute, which says how 
   const auto third = log.note("192.0.2.7", "192.0.2.7:4", "no key", at(220));
   REQUIRE(third);
   CHECK(to_string(*third) == R"(client.refused address="192.0.2.7:4" reason="no key")");
+}
+
+TEST_CASE("refusals: a client that must wait for the enrolment book is no warning, and hides none") {
+  RefusalLog log;
+  const auto busy = log.note("192.0.2.7", "192.0.2.7:1000", kBookBusy, at(100));
+  REQUIRE(busy);
+  CHECK(busy->severity == Severity::kDebug);
+  const auto refused = log.note("192.0.2.7", "192.0.2.7:1000", "not TLS", at(101));
+  REQUIRE(refused);
+  CHECK(refused->severity == Severity::kWarning);
 }
 
 TEST_CASE("A6 row 56: refusals: beyond 1024 addresses in a minute all others count as one") {
