@@ -365,10 +365,10 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
                                    ? std::min(rules_.clients_per_round, wanted_)
                                    : rules_.clients_per_round;
   const bool short_of_answers = completed + count(TaskState::kUnsent) < expected;
-  effects.push_back(turn_event(short_of_answers ? Severity::kWarning : Severity::kInfo, "round.closed")
-                        .with("reason", reason)
-                        .with("selected", number(tasks_.size()))
-                        .with("completed", number(completed)));
+  Event word = turn_event(short_of_answers ? Severity::kWarning : Severity::kInfo, "round.closed");
+  word.with("reason", reason).with("selected", number(tasks_.size())).with("completed", number(completed));
+  if (tasks_.size() < expected) word.with("wanted", number(expected));
+  effects.push_back(std::move(word));
   CloseRound closed{.round = round_,
                     .selected = tasks_.size(),
                     .completed = completed,

@@ -130,7 +130,8 @@ TEST_CASE("round: the reason why it closed says whether all clients answered, or
     REQUIRE(h.one<RoundEngine::CloseRound>());
     CHECK(test::contains(to_string(*h.event("round.closed")),
                          one_fails ? "reason=\"all remaining clients answered\" selected=2 completed=1"
-                                   : "reason=\"all selected clients answered\" selected=2 completed=2"));
+                                   : "reason=\"all selected clients answered\" selected=2 completed=2 "
+                                     "wanted=3"));
   }
 }
 
