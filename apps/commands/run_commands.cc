@@ -10,6 +10,7 @@
 #include "apps/commands/listing.h"
 #include "apps/common.h"
 #include "core/platform/files.h"
+#include "core/text.h"
 #include "server/audit_log.h"
 #include "server/coordinator/run_parts.h"
 #include "server/data_directory.h"
@@ -71,12 +72,20 @@ Result<std::vector<Listing::Cell>> row_of(server::RunStore& store, const server:
       time_or_nothing(run.ended),           run.reason.empty() ? Listing::Cell() : Listing::Cell(run.reason)};
 }
 
+// Cuts a long reason so that the table stays readable; `fedge run show` has all of it.
+void shorten(Listing::Cell& reason) {
+  constexpr std::size_t kShown = 80;
+  if (auto* text = std::get_if<std::string>(&reason); text != nullptr && text->size() > kShown)
+    *text = clean_text(*text, kShown) + "...";
+}
+
 Result<std::string> list_runs(const RunOptions& options) {
   FEDGE_TRY(store, open_store(options));
   FEDGE_TRY(runs, store->runs());
   Listing list(run_columns());
   for (const server::RunRecord& run : runs) {
     FEDGE_TRY(row, row_of(*store, run));
+    if (options.format != "json") shorten(row.back());
     list.add(std::move(row));
   }
   return options.print(list);

@@ -264,6 +264,11 @@ TEST_CASE("run submit, pause, resume, stop: without a coordinator a run waits fo
   CHECK(second["state"] == "pending");
   CHECK(site.parsed("run pause 1 --reason later")["state"] == "paused");
   CHECK(site.fedge("run pause 1").output == "fedge: run 1 is paused already\n");
+  const std::string reason(200, 'x');
+  CHECK(site.said("run pause 2 --reason " + reason) == "run 2 is paused\n");
+  CHECK(contains(site.said("run ls"), " " + reason.substr(0, 80) + "...\n"));
+  CHECK(contains(site.said("run show 2"), reason));
+  CHECK(site.parsed("run ls").at(1)["reason"] == reason);
   CHECK(site.parsed("run show 1")["reason"] == "later");
   CHECK(site.parsed("run show 1")["results"].is_null());
   const auto results = site.directory / "runs" / "1" / "results";  // as a coordinator makes it
@@ -279,8 +284,8 @@ TEST_CASE("run submit, pause, resume, stop: without a coordinator a run waits fo
     ids.insert(entry["details"]["run_id"]);
     CHECK(entry["details"].contains("run") == (entry["action"] != "run.submitted"));
   }
-  CHECK(told == std::vector<std::string>{"run.submitted", "run.submitted", "run.paused", "run.resumed",
-                                         "run.stopped"});
+  CHECK(told == std::vector<std::string>{"run.submitted", "run.submitted", "run.paused", "run.paused",
+                                         "run.resumed", "run.stopped"});
   CHECK(ids.size() == 2);
   CHECK(site.fedge("run pause 7").output.starts_with("fedge: there is no run 7 "));
 }
