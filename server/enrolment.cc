@@ -330,13 +330,16 @@ Result<std::optional<std::uint32_t>> Enrolment::revoke(ClientId client, bool kee
     if (!promise && !record)
       return Error{ErrorCode::kNotFound,
                    "there is no " + client_name(client) + " in " + enrolment_path(directory_).string()};
-    if (record) {
+    if (record && !promise && !keep_token) {
+      FEDGE_TRY(came_by, rows.find_token(record->token));
+      promise = came_by;
+    }
+    const bool was_revoked = !record || record->state == ClientState::kRevoked;
+    if (was_revoked && (!promise || promise->revoked))
+      return invalid(client_name(client) + " is already revoked");
+    if (!was_revoked) {
       record->state = ClientState::kRevoked;
       FEDGE_TRY_VOID(rows.put(*record));
-      if (!promise && !keep_token) {
-        FEDGE_TRY(came_by, rows.find_token(record->token));
-        promise = came_by;
-      }
     }
     AuditEvent event{operator_name(), "client.revoked", client_name(client), {}};
     if (promise && !promise->revoked) {

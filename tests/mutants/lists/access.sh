@@ -156,9 +156,9 @@ caught_by unit_client 'asks again, slowly, for ever'
 
 mutant revoked-keeps-token 'A1: a token for several uses stays open when a client that knows it is revoked'
 file server/enrolment.cc
-old '        promise = came_by;
+old '      promise = came_by;
 '
-new '        if (came_by && came_by->uses == 1) promise = came_by;
+new '      if (came_by && came_by->uses == 1) promise = came_by;
 '
 caught_by unit_server 'token of several uses is closed with it'
 

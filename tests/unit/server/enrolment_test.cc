@@ -273,6 +273,26 @@ TEST_CASE("a revoked client's token of several uses is closed with it, unless it
   CHECK(enrolment.redeem({tokens->at(1).secret, key(5), 1001}));
 }
 
+TEST_CASE("a client is revoked once: again is an error without an entry, unless its token is still valid") {
+  const Book book;
+  Enrolment enrolment = book.open();
+  const auto tokens = enrolment.create_tokens({.count = 2, .uses = 5, .now = 1000, .lifetime = kDay});
+  REQUIRE(enrolment.redeem({tokens->at(0).secret, key(1), 1001}));
+  const auto invited = enrolment.create_token(1000, kDay);
+  const auto entries = [&] { return AuditLog(book.directory).verify("")->entries; };
+  REQUIRE(enrolment.revoke(ClientId(0), /*keep_token=*/true));
+  const auto once = entries();
+  CHECK(enrolment.revoke(ClientId(0), /*keep_token=*/true).error().message == "client 0 is already revoked");
+  CHECK(entries() == once);
+  CHECK(*enrolment.revoke(ClientId(0)) == tokens->at(0).id);
+  CHECK(entries() == once + 1);
+  CHECK(enrolment.revoke(ClientId(0)).error().message == "client 0 is already revoked");
+  // The client number of a token that nobody has used.
+  REQUIRE(enrolment.revoke(*invited->client));
+  CHECK_FALSE(enrolment.revoke(*invited->client));
+  CHECK(entries() == once + 2);
+}
+
 TEST_CASE("enrolment: those who have joined within the hour are known with household and token") {
   const Book book;
   Enrolment enrolment = book.open();
