@@ -330,10 +330,11 @@ Result<std::string> RunState::save() {
 Result<std::shared_ptr<protocol::StoredObject>> RunState::take_up(const protocol::Manifest& manifest) const {
   FEDGE_TRY(object, store_->create(manifest));
   if (!object->complete())
-    return Error{ErrorCode::kCorrupt,
-                 "object " + short_hex(manifest.id()) +
-                     " of the last checkpoint is missing or damaged on the disk; restore "
-                     "the data directory from a backup"};
+    return Error{
+        ErrorCode::kCorrupt,
+        "object " + short_hex(manifest.id()) +
+            " of the last checkpoint is missing or damaged; it was in a file of chunks/models in the "
+            "run's directory; restore the data directory from a backup"};
   return object;
 }
 

@@ -91,6 +91,7 @@ TEST_CASE("corruption: without its model a run is not gone on with, and what to 
       cut ? halve(file) : flip(file, 4096 + 100);
     check_refused(whole, "restore the data directory from a backup");
     CHECK_MESSAGE(contains(whole.server->log(), "object"), whole.server->log());
+    CHECK(contains(whole.server->log(), "chunks/models"));
   }
 }
 

@@ -221,7 +221,8 @@ TEST_CASE(
   run.store->remove(run.state->track(TrackId(0)).object()->manifest().id());
   const auto missing = again->restore(*saved, {});
   CHECK(missing.error().code == ErrorCode::kCorrupt);
-  CHECK(missing.error().message.find("missing or damaged") != std::string::npos);
+  CHECK(missing.error().message.find("missing or damaged; it was in a file of chunks/models") !=
+        std::string::npos);
 
   Run other(40);
   other.train(0, 1);
