@@ -74,10 +74,14 @@ Result<ResultsClaim> choose_results(const ResultsChoice& choice) {
 }
 
 Result<void> remove_results(const std::filesystem::path& directory, const std::filesystem::path& base) {
-  for (const char* name :
-       {"metrics.jsonl", "metrics.csv", "tracks.csv", "report.html", "model.safetensors"}) {
+  std::error_code error;
+  // The file of the claim stays: its lock would go with it.
+  if (const auto path = directory / kClaimed; std::filesystem::exists(path, error)) {
+    std::filesystem::resize_file(path, 0, error);
+    if (error) return system_error("cannot empty", path, error.value());
+  }
+  for (const char* name : {"metrics.csv", "tracks.csv", "report.html", "model.safetensors"}) {
     const std::filesystem::path path = directory / name;
-    std::error_code error;
     if (!base.empty() && std::filesystem::equivalent(path, base, error)) continue;
     if (!std::filesystem::remove(path, error) && error)
       return system_error("cannot remove", path, error.value());

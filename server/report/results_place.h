@@ -51,8 +51,8 @@ inline constexpr const char* kDefaultResults = "fedge-out";
 // process has claimed the directory.
 Result<ResultsClaim> choose_results(const ResultsChoice& choice);
 
-// Removes the results of an earlier run, so that no file of it remains beside those of the next one. Keeps
-// the file `base` (may be empty), which the next run reads.
+// Removes the results of an earlier run, so that no file of it remains beside those of the next one, and
+// empties metrics.jsonl, which a claim locks. Keeps the file `base` (may be empty), which the next run reads.
 Result<void> remove_results(const std::filesystem::path& directory, const std::filesystem::path& base);
 
 // Returns kRefused if `path` is an existing file and `force` is not set.

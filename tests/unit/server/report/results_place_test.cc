@@ -63,12 +63,13 @@ TEST_CASE("results place: results are removed, but not the run file and the mode
   write();
   CHECK(server::remove_results(directory.path(), ""));
   CHECK_FALSE(server::holds_results(directory.path()));
-  CHECK(files() == 2);
+  CHECK(files() == 3);
+  CHECK(std::filesystem::file_size(directory.path() / "metrics.jsonl") == 0);
   CHECK(std::filesystem::exists(directory.path() / "run.toml"));
   CHECK(std::filesystem::exists(directory.path() / "own.txt"));
   write();
   CHECK(server::remove_results(directory.path(), directory.path() / "." / "model.safetensors"));
-  CHECK(files() == 3);
+  CHECK(files() == 4);
   CHECK(std::filesystem::exists(directory.path() / "model.safetensors"));
   CHECK(server::remove_results(directory.path() / "none", ""));
   REQUIRE(make_directory(directory.path() / "report.html" / "occupied"));
