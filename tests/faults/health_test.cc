@@ -59,7 +59,8 @@ TEST_CASE("doctor: says of each step whether it is well, and the exit code says 
   CHECK(contains(line(alone.output, "skip  tls"), "needs TCP"));
   const Outcome nobody = test::run("fedge-client --state-dir /nonexistent doctor");
   CHECK(nobody.code == 1);
-  CHECK(contains(line(nobody.output, "FAIL  state directory"), "fedge-client --state-dir /nonexistent join TOKEN"));
+  CHECK(contains(line(nobody.output, "FAIL  state directory"),
+                 "fedge-client --state-dir /nonexistent join TOKEN"));
 }
 
 TEST_CASE("status: says what the daemon is doing, and what it did when it has ended") {
