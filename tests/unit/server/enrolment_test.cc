@@ -279,7 +279,7 @@ TEST_CASE("a client is revoked once: again is an error without an entry, unless 
   const auto tokens = enrolment.create_tokens({.count = 2, .uses = 5, .now = 1000, .lifetime = kDay});
   REQUIRE(enrolment.redeem({tokens->at(0).secret, key(1), 1001}));
   const auto invited = enrolment.create_token(1000, kDay);
-  const auto entries = [&] { return AuditLog(book.directory).verify("")->entries; };
+  const auto entries = [&] { return server::AuditLog(book.directory).verify("")->entries; };
   REQUIRE(enrolment.revoke(ClientId(0), /*keep_token=*/true));
   const auto once = entries();
   CHECK(enrolment.revoke(ClientId(0), /*keep_token=*/true).error().message == "client 0 is already revoked");
