@@ -6,7 +6,7 @@
 //   U_i    = |B_i| rms_i, at most the 95% quantile of all candidates'           statistical utility
 //   util_i = (U_i + sqrt(0.1 ln R / L_i)) (T / t_i)^alpha if t_i > T, else without that factor
 //
-// Of K clients, k = floor((1 - epsilon) K) are exploited: drawn in proportion to util among those with at
+// It exploits k = floor((1 - epsilon) K) of K clients: drawn in proportion to util among those with at
 // least 95% of the k-th largest util. The others are explored: drawn uniformly among clients that have never
 // delivered. If one group has too few clients, the other fills in. epsilon = max(0.1, 0.9 * 0.98^R). T is a
 // quantile of the candidates' times. The pacer raises it whenever the utility delivered in a window of rounds

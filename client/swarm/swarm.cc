@@ -22,7 +22,7 @@ using protocol::ObjectId;
 constexpr Duration kTick = std::chrono::milliseconds(200);
 constexpr Duration kFirstRetry = std::chrono::milliseconds(400);
 constexpr Duration kLongestRetry = seconds(30);
-// Of two clients the one with the lower number connects; the other one tries after this delay.
+// The client with the lower number connects to the other one, which tries itself after this delay.
 constexpr Duration kOtherWay = seconds(3);
 // Idle links are closed after this time.
 constexpr Duration kIdle = seconds(60);

@@ -13,7 +13,7 @@
 
 namespace fedge::learn {
 
-// What a block's forward pass keeps for its backward pass, for one block of sequences.
+// The values that a block's forward pass keeps for its backward pass, for one block of sequences.
 struct Activations {
   Activations(const TransformerShape& s, std::size_t tokens, std::size_t sequences)
       : x(tokens * s.width),

@@ -1,4 +1,4 @@
-// What a user sees of a run file with errors, of existing results, and of a failed run.
+// The output of the programs for a run file with errors, existing results, and a failed run.
 #include <doctest/doctest.h>
 
 #include <string>

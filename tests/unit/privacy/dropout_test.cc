@@ -133,7 +133,7 @@ TEST_CASE("secure aggregation: masks of ChaCha20 where somebody has no instructi
 TEST_CASE(
     "secure aggregation: partial updates: each parameter's sum and weight, and what too few train is left "
     "out") {
-  // Of every fifteen members, ten train the first part and ten the second; only two members in all train the
+  // Ten of every fifteen members train the first part and ten the second; only two members in all train the
   // third.
   for (const std::uint32_t members : {15U, 120U}) {
     std::vector<Coverage> trained;

@@ -114,7 +114,7 @@ TEST_CASE("day clock: gaps end in the hours that are asked for") {
   hours[3] = 23;
   hours[4] = 0;
   const sim::DayClock clock(hours, short_stays);
-  // Of the clock's 22 + 23 + 0 parts of a day, 23 pass in hour 3 and none in hour 4.
+  // A day has 22 + 23 + 0 parts of the clock: 23 pass in hour 3 and none in hour 4.
   CHECK(clock.after(3 * 3600, kDay * 22 / 45) == doctest::Approx((3 + 22.0 / 23) * 3600).epsilon(1e-6));
   CHECK(clock.after(3 * 3600, kDay * 23.5 / 45) == doctest::Approx(5.5 * 3600).epsilon(1e-6));
   CHECK(clock.after(4.5 * 3600, kDay / 45) == doctest::Approx(6 * 3600).epsilon(1e-6));

@@ -194,7 +194,7 @@ TEST_CASE("text data: a cosine learning rate goes on from round to round as in o
     for (const float value : update) squares += static_cast<double>(value) * static_cast<double>(value);
     return std::sqrt(squares);
   };
-  // Of 8 steps, the first has half of the peak rate. The fifth comes a third of the way through the cosine
+  // The first of 8 steps has half of the peak rate. The fifth comes a third of the way through the cosine
   // decay.
   const double half = moved(1, 1);
   const double third = moved(2, 1);

@@ -1,4 +1,4 @@
-// What a program sees that registers a part wrongly: one sentence and exit code 1.
+// A program that registers a part wrongly prints one sentence and ends with exit code 1.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
