@@ -57,7 +57,7 @@ struct Options {
   std::string format = "table";
 };
 
-// Sets no SA_RESTART, so that a signal also interrupts waiting for a child process.
+// Sets no SA_RESTART, so that a signal also interrupts waiting for a program to listen.
 void catch_interrupts() {
   struct sigaction action {};
   action.sa_handler = [](int number) { interrupt_signal = number; };

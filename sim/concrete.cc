@@ -23,6 +23,7 @@ namespace fedge::sim {
 namespace {
 
 constexpr std::chrono::hours kTokenLifetime{24};
+constexpr useconds_t kPollMicroseconds = 10'000;
 
 // Child processes by pid. The destructor stops those that still run, and then kills them.
 class Processes {
@@ -55,10 +56,15 @@ class Processes {
     int status = 0;
     rusage usage{};
   };
-  // Waits for one process to end, or for a signal (empty name).
-  Ended wait() {
+  // Waits for one process to end, or for `interrupted` (empty name). It polls, because a blocking wait would
+  // miss a signal that comes just before it.
+  Ended wait(const std::function<bool()>& interrupted) {
     Ended ended;
-    const pid_t pid = ::wait4(-1, &ended.status, 0, &ended.usage);
+    pid_t pid = 0;
+    while (pid == 0 && !(interrupted && interrupted())) {
+      pid = ::wait4(-1, &ended.status, WNOHANG, &ended.usage);
+      if (pid == 0) ::usleep(kPollMicroseconds);
+    }
     const auto node = running_.extract(pid);
     if (node) ended.name = node.mapped();
     return ended;
@@ -232,7 +238,7 @@ Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options) {
   way.coordinator = coordinator;
   FEDGE_TRY_VOID(start_clients(options, way, processes));
   for (;;) {
-    const auto ended = processes.wait();
+    const auto ended = processes.wait(options.interrupted);
     if (options.interrupted && options.interrupted()) return Error{ErrorCode::kUnavailable, "interrupted"};
     if (!ended.name.empty() && failed(ended)) return Error{ErrorCode::kUnavailable, describe_end(ended)};
     // Clients end with the run; ~Processes stops those that missed the last message.

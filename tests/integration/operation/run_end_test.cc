@@ -139,6 +139,21 @@ TEST_CASE("results: simulations that run at the same time write into different d
   }
 }
 
+TEST_CASE("results: a concrete run interrupted while its clients start ends at once") {
+  const ShortRun run;
+  REQUIRE(make_directory(run.file("out")));
+  test::LoggedProcess simulation(
+      {"sh", "-c",
+       "exec " FEDGE_BINARY_DIR "/fedge-sim run --mode concrete --out " + run.file("out") +
+           run.settings(
+               "--set data.partition.clients=32 --set data.partition.min_size=0 --set run.rounds=100000")},
+      run.file("log"));
+  // The coordinator writes this file before the first client starts.
+  REQUIRE_MESSAGE(simulation.wait_for_file(run.file("out/run.toml")), simulation.log());
+  simulation.signal(SIGINT);
+  CHECK(simulation.wait() == 128 + SIGINT);
+}
+
 TEST_CASE("results: a coordinator that is started again goes on with its run without --force") {
   const ShortRun run;
   const test::CoordinatorProcess::Options options{
