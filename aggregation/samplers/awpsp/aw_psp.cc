@@ -26,11 +26,15 @@ std::uint32_t saturated(SampleCount samples) {
       std::min<std::uint64_t>(samples.value(), std::numeric_limits<std::uint32_t>::max()));
 }
 
+// Bit k: a task of k rounds ago was not delivered. Rounds without a task, absence among them, do not count.
+std::uint64_t undelivered(const Availability& past) { return past.failed & ~past.down; }
+
 // True if the client is down, or its task of the previous round failed.
-bool failed_now(const Availability& past) {
-  const bool down = (past.down & 1) != 0;
-  const bool undelivered = (past.failed & ~past.down & 2) != 0;
-  return down || undelivered;
+bool failed_now(const Availability& past) { return (past.down & 1) != 0 || (undelivered(past) & 2) != 0; }
+
+// True if none of the client's last five tasks was delivered.
+bool has_failed_often(const Availability& past) {
+  return past.results == 0 && past.results_known == Availability::kMeanWindow;
 }
 
 // Labels that the client holds. A noisy count holds a label from half of an even share on.
@@ -66,7 +70,8 @@ void AwPspSampler::forget(std::span<const ClientId> left) {
     Client& state = clients_[client.value()];
     order_is_old_ = order_is_old_ || state.latency >= 0;
     state = {};
-    if (!labels_.empty()) labels_[client.value()] = {};
+    asked_.erase(client.value());
+    if (uses_labels()) labels_[client.value()] = {};
   }
 }
 
@@ -80,7 +85,7 @@ void AwPspSampler::describe(ClientId client, const NodeRecord& record) {
     order_is_old_ = order_is_old_ || latency != state.latency;
     state.latency = latency;
   }
-  if (!labels_.empty())
+  if (uses_labels())
     labels_[client.value()] =
         read_labels(record.labels, options_.labels == protocol::LabelReport::kDpHistogram);
 }
@@ -89,7 +94,9 @@ void AwPspSampler::remember(const Feedback& feedback) {
   if (feedback.client.value() >= clients_.size()) return;
   Client& state = clients_[feedback.client.value()];
   observe_task(state.past, feedback.delivered, options_.predictor);
-  if (feedback.delivered && !labels_.empty()) delivered_ |= labels_[feedback.client.value()];
+  asked_.erase(feedback.client.value());
+  if (feedback.delivered || has_failed_often(state.past)) state.fresh_since = round_;
+  if (feedback.delivered && uses_labels()) delivered_ |= labels_[feedback.client.value()];
   if (!feedback.delivered || !(feedback.loss_rms >= 0)) return;
   const double utility = static_cast<double>(feedback.samples.value()) * feedback.loss_rms;
   state.utility = static_cast<float>(std::min<double>(utility, kMaxAwPspUtility));
@@ -98,9 +105,13 @@ void AwPspSampler::remember(const Feedback& feedback) {
 void AwPspSampler::observe(std::uint32_t client, bool there) {
   Client& state = clients_[client];
   Availability& past = state.past;
-  const bool busy = past.asked && !there && round_.value() - state.last_selected.value() <= kOpenRounds;
-  if (busy) return;
-  past.asked = 0;
+  if (past.asked) {
+    const auto asked = asked_.find(client);
+    const bool open = asked != asked_.end() && round_.value() - asked->second.value() <= kOpenRounds;
+    if (open && !there) return;
+    if (asked != asked_.end()) asked_.erase(asked);
+    past.asked = 0;
+  }
   observe_round(past, there, options_.predictor);
   if (!options_.chronic) return;
   if (!there) {
@@ -113,8 +124,7 @@ void AwPspSampler::observe(std::uint32_t client, bool there) {
 void AwPspSampler::begin_round(const SelectionRequest& request, Candidates candidates) {
   if (!stream_) stream_ = request.rng;
   round_ = request.round;
-  delivered_before_ = std::exchange(delivered_, {});
-  asked_.clear();
+  delivered_ = {};
   samples_ = 0;
   double utilities = 0;
   double useful = 0;
@@ -139,26 +149,33 @@ void AwPspSampler::begin_round(const SelectionRequest& request, Candidates candi
   // If no other candidate is available, the presumed offline ones among the candidates are probed.
   if (!anybody)
     for (const Candidate& candidate : candidates) clients_[candidate.client.value()].past.chronic = 0;
-  typical_labels_ = typical_labels();
+  count_labels();
   find_correlations();
 }
 
-// The median: a minority that claims too many labels cannot move it beyond what the others hold.
-int AwPspSampler::typical_labels() const {
+// The typical number is the median: a minority that claims too many labels cannot move it beyond what the
+// others hold.
+void AwPspSampler::count_labels() {
   std::array<std::size_t, LabelSet::kMaxLabels + 1> clients{};
   std::size_t known = 0;
+  LabelSet once;
+  contested_ = {};
   for (const LabelSet& labels : labels_) {
     const int count = labels.count();
     if (count == 0) continue;
     ++clients[static_cast<std::size_t>(count)];
     ++known;
+    contested_ |= labels & once;
+    once |= labels;
   }
+  typical_labels_ = 0;
   std::size_t below = 0;
-  for (std::size_t count = 1; count < clients.size(); ++count) {
+  for (std::size_t count = 1; count < clients.size() && known > 0; ++count) {
     below += clients[count];
-    if (2 * below >= known) return static_cast<int>(count);
+    if (2 * below < known) continue;
+    typical_labels_ = static_cast<int>(count);
+    return;
   }
-  return 0;
 }
 
 // Sorts by latency, then number. A radix sort, because comparisons would dominate the run time. Nonnegative
@@ -229,10 +246,7 @@ void AwPspSampler::find_correlations() {
 double AwPspSampler::weighted_score(std::uint32_t client) const {
   const Client& state = clients_[client];
   double score = power(std::max(double{state.past.chance}, options_.epsilon), options_.a) *
-                 power(1 + freshness(round_, state.last_selected), options_.b);
-  if (!labels_.empty())
-    score *=
-        power(1 + std::min(labels_[client].count_without(delivered_before_), typical_labels_), options_.c);
+                 power(1 + freshness(round_, state.fresh_since), options_.b);
   if (options_.d > 0 && state.utility > 0)
     score *= power(std::clamp(double{state.utility} / mean_utility_, 1 / kUtilityRange, kUtilityRange),
                    options_.d);
@@ -252,10 +266,10 @@ std::vector<Unit> AwPspSampler::units_of(Candidates candidates) const {
     unit.cluster = shared.cluster;
     if (state.past.chronic) continue;
     if (greedy) {
-      const double fresh = freshness(round_, state.last_selected);
+      const double fresh = freshness(round_, state.fresh_since);
       unit.weight = double{state.past.chance} * fresh;
       unit.spare = double{state.past.chance} * std::max(fresh, 1.0);
-      if ((state.past.failed & probation) != 0) unit.weight = 0;
+      if ((undelivered(state.past) & probation) != 0) unit.weight = 0;
     } else {
       unit.weight = unit.spare = weighted_score(client);
     }
@@ -264,7 +278,31 @@ std::vector<Unit> AwPspSampler::units_of(Candidates candidates) const {
     if (options_.risk == AwPspOptions::Risk::kHard && risk + kRiskRounding >= options_.correlation.threshold)
       unit.weight = 0;
   }
+  if (!greedy && uses_labels()) weigh_labels(candidates, units);
   return units;
+}
+
+void AwPspSampler::weigh_labels(Candidates candidates, std::vector<Unit>& units) const {
+  std::vector<LabelSet> labels;
+  labels.reserve(candidates.size());
+  for (const Candidate& candidate : candidates) labels.push_back(labels_[candidate.client.value()]);
+  const std::vector<double> factors = label_factors({units, labels, covered(), contested_, typical_labels_});
+  if (factors.empty()) return;
+  for (std::size_t k = 0; k < units.size(); ++k) {
+    const double factor = power(factors[k], options_.c);
+    units[k].weight *= factor;
+    if (factor > 0) units[k].spare *= factor;
+  }
+}
+
+std::vector<std::size_t> AwPspSampler::draw_labelled(Candidates candidates, const SampleRequest& request,
+                                                     Rng& rng) const {
+  std::vector<LabelSet> labels;
+  labels.reserve(candidates.size());
+  const LabelSet old = covered();
+  for (const Candidate& candidate : candidates)
+    labels.push_back(labels_[candidate.client.value()].without(old));
+  return labelled_sample(request, labels, rng);
 }
 
 std::vector<std::size_t> AwPspSampler::choose(Candidates candidates, std::span<const Unit> units,
@@ -275,23 +313,23 @@ std::vector<std::size_t> AwPspSampler::choose(Candidates candidates, std::span<c
   if (options_.selector == AwPspOptions::Selector::kWeighted) {
     Rng rng = request.rng;
     p = inclusion_probabilities(units, m, guard);
-    return guarded_sample({units, p, m, guard}, rng);
+    const SampleRequest sample{units, p, m, guard};
+    return uses_labels() ? draw_labelled(candidates, sample, rng) : guarded_sample(sample, rng);
   }
   p.assign(units.size(), 1.0);
   if (options_.selector == AwPspOptions::Selector::kGreedy) return best_units(units, m, guard);
   std::vector<LabelSet> labels;
   std::vector<double> fresh;
   for (const Candidate& candidate : candidates) {
-    fresh.push_back(freshness(round_, clients_[candidate.client.value()].last_selected));
-    if (!labels_.empty()) labels.push_back(labels_[candidate.client.value()]);
+    fresh.push_back(freshness(round_, clients_[candidate.client.value()].fresh_since));
+    if (uses_labels()) labels.push_back(labels_[candidate.client.value()]);
   }
   return most_covering_units({units, labels, fresh, m, guard, covered(), typical_labels_});
 }
 
 LabelSet AwPspSampler::covered() const {
   LabelSet covered = delivered_;
-  for (const std::uint32_t client : asked_)
-    if (clients_[client].past.asked) covered |= labels_[client];
+  for (const auto& [client, round] : asked_) covered |= labels_[client];
   return covered;
 }
 
@@ -314,10 +352,8 @@ std::vector<Selected> AwPspSampler::select(const SelectionRequest& request) {
       choice.coefficient =
           state.samples / samples_ *
           std::min(1 / (choice.inclusion * double{state.past.chance}), options_.max_coefficient);
-    state.last_selected = request.round;
     state.past.asked = 1;
-    if (!labels_.empty() && options_.selector == AwPspOptions::Selector::kGreedyCoverage)
-      asked_.insert(client.value());
+    asked_[client.value()] = request.round;
     chosen.push_back(choice);
   }
   return chosen;

@@ -1,5 +1,5 @@
 // AwPspSampler: availability-weighted probabilistic synchronous parallel (Behfar and Mortier 2026,
-// arXiv:2604.16090). It prefers clients that are likely to be available, were not selected for long, or add
+// arXiv:2604.16090). It prefers clients that are likely to be available, have not delivered for long, or add
 // labels, and avoids clients whose neighbours in latency have failed. docs/algorithms/aw-psp.md says which
 // parts are from the paper, from the authors' code and from this project.
 //
@@ -26,8 +26,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "aggregation/samplers/awpsp/correlation.h"
@@ -41,7 +41,7 @@ struct AwPspOptions {
   enum class Selector { kWeighted, kGreedy, kGreedyCoverage };
   enum class Risk { kSoft, kHard, kNone };
   Selector selector = Selector::kWeighted;
-  // w = max(A, epsilon)^a (1 + F)^b (1 + cov)^c util^d (1 - rho), with F from freshness()
+  // w = max(A, epsilon)^a (1 + F)^b s^c util^d (1 - rho), with F from freshness() and s from label_factors()
   double a = 1;
   double b = 1;
   double c = 1;
@@ -53,12 +53,14 @@ struct AwPspOptions {
   CorrelationOptions correlation;
   bool diversity = true;
   protocol::LabelReport labels = protocol::LabelReport::kNone;
-  int probation = 3;  // rounds after a failure in which the greedy selectors skip a client
+  // Rounds after an undelivered task in which the greedy selectors prefer other clients. Absence does not
+  // count.
+  int probation = 3;
   bool inverse_probability = false;
   double max_coefficient = 10;  // c_max
 };
 
-// F: rounds since the last selection; for a client never selected, rounds so far plus one.
+// F: rounds since the client last delivered an update; for a client that never did, rounds so far plus one.
 double freshness(RoundNumber now, RoundNumber last);
 
 class AwPspSampler final : public Sampler {
@@ -86,7 +88,9 @@ class AwPspSampler final : public Sampler {
     float latency = -1;  // milliseconds; negative: not reported
     float utility = 0;   // samples times root mean square loss of its last update; 0: none yet
     std::uint32_t samples = 0;
-    RoundNumber last_selected;
+    // Round of its last delivered update, or of the last of five undelivered tasks in a row: a client that
+    // never delivers must not come first for ever.
+    RoundNumber fresh_since;
   };
   static_assert(sizeof(Client) == 64, "the header states it");
   // A client's failures in common with its neighbours.
@@ -99,13 +103,18 @@ class AwPspSampler final : public Sampler {
   void grow(std::size_t clients);
   void forget(std::span<const ClientId> left);
   void begin_round(const SelectionRequest& request, Candidates candidates);
-  int typical_labels() const;
+  void count_labels();
   void observe(std::uint32_t client, bool there);
   void find_correlations();
   void sort_by_latency();
   std::vector<Unit> units_of(Candidates candidates) const;
   double weighted_score(std::uint32_t client) const;
-  // Labels covered by this round's deliveries and by clients selected in it whose tasks are open.
+  bool uses_labels() const { return !labels_.empty(); }
+  // Multiplies the units' weights by their label factors, the weighted selector's gain of labels.
+  void weigh_labels(Candidates candidates, std::vector<Unit>& units) const;
+  // Draws a sample with these probabilities, balanced over the labels that are not covered yet.
+  std::vector<std::size_t> draw_labelled(Candidates candidates, const SampleRequest& request, Rng& rng) const;
+  // Labels covered by this round's deliveries and by open tasks.
   LabelSet covered() const;
   // Returns the indices of the chosen candidates; `p` receives every candidate's inclusion probability.
   std::vector<std::size_t> choose(Candidates candidates, std::span<const Unit> units,
@@ -122,13 +131,11 @@ class AwPspSampler final : public Sampler {
   bool order_is_old_ = false;
   std::vector<Shared> shared_;
   std::size_t largest_cluster_ = 0;
-  double samples_ = 0;       // of all known clients
-  double mean_utility_ = 0;  // of clients with a utility
-  // Only with labels: those covered by the deliveries of this round and of the previous one; for
-  // kGreedyCoverage also the clients selected in this round.
-  LabelSet delivered_;
-  LabelSet delivered_before_;
-  std::set<std::uint32_t> asked_;
+  double samples_ = 0;                          // of all known clients
+  double mean_utility_ = 0;                     // of clients with a utility
+  LabelSet delivered_;                          // labels of this round's deliveries
+  LabelSet contested_;                          // labels that at least two known clients claim
+  std::map<std::uint32_t, RoundNumber> asked_;  // clients with an open task: the round of their selection
 };
 
 SamplerFactory read_aw_psp(config::Reader& section);

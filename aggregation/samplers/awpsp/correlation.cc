@@ -10,32 +10,28 @@
 namespace fedge::aggregation {
 namespace {
 
-// Counts over the n rounds in which both clients were known: a down, b down, both down, both failed.
-struct PairCounts {
-  int n = 0;
-  int x = 0;
-  int y = 0;
-  int both_down = 0;
-  int both_failed = 0;
+// The correlation of two bits over n rounds: x rounds with the first, y with the second, `both` with both.
+double correlation_of(int n, int x, int y, int both) {
+  // n^2 times the covariance, and n^4 times the product of the variances.
+  const int covariance = n * both - x * y;
+  const int variances = (n * x - x * x) * (n * y - y * y);
+  return variances == 0 ? 0.0 : covariance / std::sqrt(static_cast<double>(variances));
+}
 
-  // n^2 times the covariance, and n^4 times the product of the variances. Down-times correlate like up-times.
-  int covariance() const { return n * both_down - x * y; }
-  int variances() const { return (n * x - x * x) * (n * y - y * y); }
-  double correlation() const {
-    return variances() == 0 ? 0.0 : covariance() / std::sqrt(static_cast<double>(variances()));
-  }
-  double co_failure() const { return n == 0 ? 0.0 : static_cast<double>(both_failed) / n; }
-  // max(c, f, 0). Clients that never failed together were never down together; then c and f are at most 0.
-  double score() const {
-    return both_failed == 0 ? 0.0 : std::clamp(std::max(correlation(), co_failure()), 0.0, 1.0);
-  }
+// The rounds in which both clients were known.
+struct Common {
+  int count = 0;
+  std::uint64_t mask = 0;  // a bit for each
 };
 
-PairCounts count(const Trace& a, const Trace& b) {
+Common common_rounds(const Trace& a, const Trace& b) {
   const int n = std::min(a.rounds, b.rounds);
-  const std::uint64_t rounds = n >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1;
-  return {n, std::popcount(a.down & rounds), std::popcount(b.down & rounds),
-          std::popcount(a.down & b.down & rounds), std::popcount(a.failed & b.failed & rounds)};
+  return {n, n >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1};
+}
+
+double correlation_of(const Common& rounds, std::uint64_t a, std::uint64_t b) {
+  return correlation_of(rounds.count, std::popcount(a & rounds.mask), std::popcount(b & rounds.mask),
+                        std::popcount(a & b & rounds.mask));
 }
 
 bool is_flipped(const Trace& a, const Trace& b, const CorrelationOptions& options) {
@@ -97,7 +93,8 @@ class PairWalk {
         traces_(std::min(places_, kBlock + 2 * margin_)),
         scores_(traces_.size() * margin_),
         safe_(traces_.size()),
-        downs_(traces_.size()) {
+        downs_(traces_.size()),
+        failures_(traces_.size()) {
     for (auto* part : {&down_, &failed_, &rounds_, &failed_now_, &before_, &links_})
       part->resize(traces_.size());
   }
@@ -148,8 +145,8 @@ class PairWalk {
     }
     const TraceArrays arrays{count_,         down_.data(),       failed_.data(),
                              rounds_.data(), failed_now_.data(), before_.data()};
-    const PairScores result{margin_,       scores_.data(), options_.threshold,
-                            links_.data(), safe_.data(),   downs_.data()};
+    const PairScores result{margin_,      scores_.data(), options_.threshold, links_.data(),
+                            safe_.data(), downs_.data(),  failures_.data()};
     kernels_.score(arrays, result);
     if (!alike) compare_the_unlike();
     kernels_.judge(arrays, result);
@@ -179,16 +176,22 @@ class PairWalk {
   std::vector<double> scores_;
   std::vector<double> safe_;
   std::vector<double> downs_;
+  std::vector<double> failures_;
 };
 
 }  // namespace
 
-double availability_correlation(const Trace& a, const Trace& b) { return count(a, b).correlation(); }
+// Down-times correlate like up-times.
+double availability_correlation(const Trace& a, const Trace& b) {
+  return correlation_of(common_rounds(a, b), a.down, b.down);
+}
 
-double co_failure(const Trace& a, const Trace& b) { return count(a, b).co_failure(); }
+double co_failure(const Trace& a, const Trace& b) {
+  return correlation_of(common_rounds(a, b), a.failed, b.failed);
+}
 
 double pair_score(const Trace& a, const Trace& b, const CorrelationOptions& options) {
-  const double score = count(a, b).score();
+  const double score = std::clamp(std::max(availability_correlation(a, b), co_failure(a, b)), 0.0, 1.0);
   return options.noise > 0 && is_flipped(a, b, options) ? 1 - score : score;
 }
 

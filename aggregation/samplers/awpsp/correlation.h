@@ -1,9 +1,10 @@
 // Finds clients that fail together: AW-PSP's correlation of failures (Behfar and Mortier 2026,
 // arXiv:2604.16090). A client is compared with the few clients nearest to it in latency. A pair's score is
-// the larger of the Pearson correlation of their availability and their rate of common failures. Both use bit
-// masks of the last 64 rounds in which both were known (the window is ours). Negative scores count as 0,
-// because a factor 1 - score may not exceed 1. Pure functions; O(N) for N clients with a constant number of
-// neighbours.
+// the larger of the Pearson correlation of their availability and that of their failures. The authors' code
+// uses the rate of common failures; but independent clients that are often down also fail in the same rounds
+// by chance, and the correlation is free of this chance. Both use bit masks of the last 64 rounds in which
+// both were known (the window is ours). Negative scores count as 0, because a factor 1 - score may not
+// exceed 1. Pure functions; O(N) for N clients with a constant number of neighbours.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,8 @@ struct CorrelationOptions {
 
 // c: Pearson correlation of two availability vectors, in [-1, 1]; 0 if one of them never changed.
 double availability_correlation(const Trace& a, const Trace& b);
-// f: share of the commonly known rounds in which both failed.
+// f: phi coefficient (Pearson correlation) of two failure vectors, in [-1, 1]; 0 if one of them never
+// changed.
 double co_failure(const Trace& a, const Trace& b);
 // rho = clamp(max(c, f), 0, 1), with noise if configured.
 double pair_score(const Trace& a, const Trace& b, const CorrelationOptions& options);

@@ -50,10 +50,11 @@ void read_exponents(config::Reader& section, AwPspOptions& options) {
   options.a = section.number("a", options.a, {0, 10},
                              "weighted: exponent of the predicted availability in the weight of a client.");
   options.b = section.number("b", options.b, {0, 10},
-                             "weighted: exponent of (1 + rounds since the client was last selected).");
-  options.c = section.number("c", options.c, {0, 10},
-                             "weighted: exponent of (1 + number of the client's labels that no update of the "
-                             "last round covered). It requires the key labels.");
+                             "weighted: exponent of (1 + rounds since the client last delivered an update).");
+  options.c =
+      section.number("c", options.c, {0, 10},
+                     "weighted: exponent of the factor that raises the weight of clients with rare labels. "
+                     "It requires the key labels.");
   options.d = section.number("d", options.d, {0, 10},
                              "weighted: exponent of the client's utility relative to the mean. The utility "
                              "is the number of samples times root mean square loss.");
@@ -64,8 +65,8 @@ void read_correlation(config::Reader& section, AwPspOptions& options) {
   options.risk = static_cast<AwPspOptions::Risk>(section.choice(
       "risk", {"soft", "hard", "none"}, greedy ? 1 : 0,
       "How the risk of correlated failures is used. With a greedy selector, the default is hard.\nsoft: the "
-      "weight is multiplied by 1 - risk.\nhard: a client with a risk of at least correlation_threshold is "
-      "selected only if there are too few others.\nnone: the risk is ignored."));
+      "weight is multiplied by 1 - risk.\nhard: clients with a risk below correlation_threshold are "
+      "preferred.\nnone: the risk is ignored."));
   CorrelationOptions& correlation = options.correlation;
   correlation.threshold = section.number(
       "correlation_threshold", correlation.threshold, {0.01, 1},
@@ -89,9 +90,10 @@ SamplerFactory read_aw_psp(config::Reader& section) {
   options.selector = static_cast<AwPspOptions::Selector>(section.choice(
       "selector", {"weighted", "greedy", "greedy_coverage"}, 0,
       "How clients are selected.\nweighted: drawn with probabilities proportional to their "
-      "weights.\ngreedy: the clients with the largest product of availability and freshness, "
-      "as in the authors' code.\ngreedy_coverage: the clients with the most new labels and, among equals, "
-      "the highest freshness; the authors' code uses this mode for many clients."));
+      "weights; with the key labels, the draw is balanced over labels.\ngreedy: the clients with the largest "
+      "product of availability and freshness, as in the authors' code.\ngreedy_coverage: the clients with "
+      "the most new labels and, among equals, the highest freshness; the authors' code uses this mode for "
+      "many clients."));
   read_exponents(section, options);
   read_predictor(section, options);
   read_correlation(section, options);
@@ -102,8 +104,8 @@ SamplerFactory read_aw_psp(config::Reader& section) {
                      "noisy number of samples of each label."));
   options.probation = static_cast<int>(
       section.integer("probation", options.probation, {0, 60},
-                      "greedy, greedy_coverage: number of rounds after its failure in which a client is "
-                      "selected only if there are too few others."));
+                      "greedy, greedy_coverage: number of rounds after an undelivered task in which other "
+                      "clients are preferred. Absence does not count."));
   read_weights(section, options);
   return made_with(options);
 }

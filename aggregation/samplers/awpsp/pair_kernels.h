@@ -28,7 +28,8 @@ struct PairScores {
   std::uint64_t* links = nullptr;
   // safe[k]: the product of (1 - rho_kj) over client k's failed neighbours j.
   double* safe = nullptr;
-  double* downs = nullptr;  // scratch: rounds in which each client was down
+  double* downs = nullptr;     // scratch: rounds in which each client was down
+  double* failures = nullptr;  // scratch: rounds in which each client failed
 };
 
 struct PairKernels {

@@ -24,37 +24,49 @@ inline double as_double(std::uint64_t small) {
   return __builtin_bit_cast(double, small | __builtin_bit_cast(std::uint64_t, kUnit)) - kUnit;
 }
 
-// max(c, f, 0), at most 1, as pair_score(). All sums and products are integers below 2^24, hence exact.
-void score_row(const TraceArrays& traces, std::size_t distance, const double* downs, double* row) {
+// The larger of two correlations num / sqrt(var), between 0 and 1. All sums and products are integers below
+// 2^24, hence exact. A correlation without variance is 0 / 1.
+inline double larger_correlation(double num_a, double var_a, double num_b, double var_b) {
+  const double a = num_a / __builtin_sqrt(var_a > 0 ? var_a : 1.0);
+  const double b = num_b / __builtin_sqrt(var_b > 0 ? var_b : 1.0);
+  const double larger = a > b ? a : b;
+  const double positive = larger < 0 ? 0.0 : larger;
+  return positive > 1 ? 1.0 : positive;
+}
+
+// max(c, f, 0), at most 1, as pair_score().
+void score_row(const TraceArrays& traces, std::size_t distance, const PairScores& result, double* row) {
   const std::size_t pairs = traces.count - distance;
   const std::uint64_t* __restrict down = traces.down;
   const std::uint64_t* __restrict failed = traces.failed;
   const std::uint64_t* __restrict rounds = traces.rounds;
+  const double* __restrict downs = result.downs;
+  const double* __restrict failures = result.failures;
   double* __restrict out = row + distance;
   for (std::size_t k = 0; k < pairs; ++k) {
     const double n = as_double(rounds[k]);
     const double x = downs[k];
     const double y = downs[k + distance];
+    const double u = failures[k];
+    const double v = failures[k + distance];
     const double both_down = as_double(ones(down[k] & down[k + distance]));
     const double both_failed = as_double(ones(failed[k] & failed[k + distance]));
-    const double covariance = n * both_down - x * y;
-    const double variances = (n * x - x * x) * (n * y - y * y);
-    // Without rounds there are no failures, without variance no covariance: 0 / 1.
-    const double correlation = covariance / __builtin_sqrt(variances == 0 ? 1.0 : variances);
-    const double co_failure = both_failed / (n == 0 ? 1.0 : n);
-    const double larger = correlation > co_failure ? correlation : co_failure;
-    out[k] = larger > 1 ? 1.0 : larger;
+    out[k] = larger_correlation(n * both_down - x * y, (n * x - x * x) * (n * y - y * y),
+                                n * both_failed - u * v, (n * u - u * u) * (n * v - v * v));
   }
 }
 
 void score(const TraceArrays& traces, const PairScores& result) {
   const std::uint64_t* __restrict down = traces.down;
+  const std::uint64_t* __restrict failed = traces.failed;
   double* __restrict downs = result.downs;
+  double* __restrict failures = result.failures;
   for (std::size_t k = 0; k < traces.count; ++k) downs[k] = as_double(ones(down[k]));
+  for (std::size_t k = 0; k < traces.count; ++k) failures[k] = as_double(ones(failed[k]));
   for (std::size_t d = 0; d < result.distances; ++d) {
     double* row = result.scores + d * traces.count;
     for (std::size_t k = 0; k <= d; ++k) row[k] = 0;
-    score_row(traces, d + 1, downs, row);
+    score_row(traces, d + 1, result, row);
   }
 }
 

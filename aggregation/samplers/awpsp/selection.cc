@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <map>
 #include <utility>
 
 #include "aggregation/samplers/awpsp/correlation.h"
+#include "aggregation/samplers/balanced.h"
 #include "aggregation/samplers/systematic.h"
 #include "core/check.h"
 
@@ -14,6 +16,10 @@ namespace {
 
 using Places = std::vector<std::uint32_t>;
 constexpr std::uint32_t kAlone = Correlations::kAlone;
+constexpr std::size_t kBalanced = 32;  // most labels that a sample balances
+// A balanced sample of m is drawn from a systematic sample of kThinned m + kThinnedMore units.
+constexpr std::size_t kThinned = 4;
+constexpr std::size_t kThinnedMore = 256;
 
 std::size_t half_of(std::size_t m) { return (m + 1) / 2; }
 
@@ -75,7 +81,7 @@ void fill(std::span<const Unit> units, const Places& places, std::size_t m, std:
 
 // The cluster whose values add up to more than `limit`. There is at most one: its sum exceeds half of the
 // total.
-std::uint32_t crowded(std::span<const Unit> units, std::span<const double> p, std::size_t limit) {
+std::uint32_t crowded(std::span<const Unit> units, std::span<const double> p, double limit) {
   std::uint32_t last = 0;
   for (const Unit& unit : units)
     if (unit.cluster != kAlone) last = std::max(last, unit.cluster);
@@ -83,7 +89,7 @@ std::uint32_t crowded(std::span<const Unit> units, std::span<const double> p, st
   for (std::size_t i = 0; i < units.size(); ++i)
     if (units[i].cluster != kAlone) sums[units[i].cluster] += p[i];
   for (std::size_t c = 0; c < sums.size(); ++c)
-    if (sums[c] > static_cast<double>(limit)) return static_cast<std::uint32_t>(c);
+    if (sums[c] > limit) return static_cast<std::uint32_t>(c);
   return kAlone;
 }
 
@@ -155,6 +161,36 @@ Places take_guarded(std::span<const Unit> units, const Taking& taking, const Bet
   return inside;
 }
 
+// A number for each label.
+using ByLabel = std::array<double, LabelSet::kMaxLabels>;
+
+template <class Visit>
+void each_label(const LabelSet& labels, const Visit& visit) {
+  for (std::size_t word = 0; word < labels.bits.size(); ++word)
+    for (std::uint64_t left = labels.bits[word]; left != 0; left &= left - 1)
+      visit(64 * word + static_cast<std::size_t>(std::countr_zero(left)));
+}
+
+// The held labels by their expected number of holders in the sample, the rarest first; at most kBalanced.
+std::vector<std::size_t> rarest_labels(std::span<const LabelSet> labels, std::span<const double> p) {
+  ByLabel expected{};
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    each_label(labels[i], [&](std::size_t label) { expected[label] += p[i]; });
+  std::vector<std::size_t> order;
+  for (std::size_t label = 0; label < expected.size(); ++label)
+    if (expected[label] > 0) order.push_back(label);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return expected[a] < expected[b]; });
+  order.resize(std::min(order.size(), kBalanced));
+  return order;
+}
+
+// The cluster whose probabilities add up to the limit, which is then an integer; kAlone if there is none.
+std::uint32_t full_cluster(std::span<const Unit> units, std::span<const double> p, std::size_t limit) {
+  constexpr double kRounding = 1e-9;
+  return crowded(units, p, static_cast<double>(limit) * (1 - kRounding));
+}
+
 std::vector<std::size_t> sorted(const Places& places) {
   std::vector<std::size_t> result(places.begin(), places.end());
   std::sort(result.begin(), result.end());
@@ -167,9 +203,21 @@ void LabelSet::add(std::size_t label) {
   if (label < kMaxLabels) bits[label / 64] |= std::uint64_t{1} << label % 64;
 }
 
+bool LabelSet::holds(std::size_t label) const {
+  return label < kMaxLabels && (bits[label / 64] >> label % 64 & 1) != 0;
+}
+
 LabelSet& LabelSet::operator|=(const LabelSet& other) {
   for (std::size_t i = 0; i < bits.size(); ++i) bits[i] |= other.bits[i];
   return *this;
+}
+
+LabelSet LabelSet::operator&(const LabelSet& other) const {
+  return {{bits[0] & other.bits[0], bits[1] & other.bits[1]}};
+}
+
+LabelSet LabelSet::without(const LabelSet& other) const {
+  return {{bits[0] & ~other.bits[0], bits[1] & ~other.bits[1]}};
 }
 
 int LabelSet::count_without(const LabelSet& covered) const {
@@ -184,7 +232,7 @@ std::vector<double> inclusion_probabilities(std::span<const Unit> units, std::si
     fill(units, all_places(units), m, p);
   if (!guard || units.empty()) return p;
   const std::size_t limit = half_of(m);
-  const std::uint32_t cluster = crowded(units, p, limit);
+  const std::uint32_t cluster = crowded(units, p, static_cast<double>(limit));
   if (cluster == kAlone) return p;
   const auto [inside, outside] = split(units, all_places(units), cluster);
   const std::size_t share = std::max(limit, m - std::min(m, outside.size()));
@@ -197,6 +245,71 @@ std::vector<std::size_t> guarded_sample(const SampleRequest& request, Rng& rng) 
   FEDGE_CHECK(request.probabilities.size() == request.units.size(), "a probability for each unit");
   return systematic_sample(request.probabilities, rng,
                            request.guard ? blocks_of(request) : SystematicBlocks{});
+}
+
+std::vector<double> label_factors(const LabelRequest& request) {
+  ByLabel weight{};
+  for (std::size_t i = 0; i < request.units.size(); ++i)
+    each_label(request.labels[i].without(request.covered),
+               [&](std::size_t label) { weight[label] += request.units[i].weight; });
+  bool missing_any = false;
+  double sum = 0;
+  double held = 0;
+  for (std::size_t label = 0; label < weight.size(); ++label) {
+    missing_any = missing_any || weight[label] > 0;
+    if (!request.contested.holds(label)) weight[label] = 0;
+    sum += weight[label];
+    held += weight[label] > 0 ? 1 : 0;
+  }
+  if (!missing_any) return {};
+  ByLabel gain{};
+  for (std::size_t label = 0; label < gain.size(); ++label)
+    gain[label] = weight[label] > 0 ? sum / held / weight[label] : 1;
+  std::vector<double> factors(request.units.size());
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    const LabelSet missing = request.labels[i].without(request.covered);
+    const int count = missing.count();
+    if (request.labels[i].count() == 0) factors[i] = 1;  // its record has not arrived, or names no label
+    if (count == 0) continue;
+    double gains = 0;
+    each_label(missing, [&](std::size_t label) { gains += gain[label]; });
+    factors[i] = gains * std::min(count, request.typical) / count;
+  }
+  return factors;
+}
+
+std::vector<std::size_t> labelled_sample(const SampleRequest& request, std::span<const LabelSet> labels,
+                                         Rng& rng) {
+  FEDGE_CHECK(labels.size() == request.units.size(), "labels for each unit");
+  const std::span<const double> p = request.probabilities;
+  const std::uint32_t cluster = request.guard ? full_cluster(request.units, p, half_of(request.m)) : kAlone;
+  // Thins out the members of a full cluster and the others separately, because both sums are integers.
+  std::vector<std::size_t> kept;
+  std::vector<double> left;
+  for (const bool inside : {true, false}) {
+    std::vector<double> part(p.size(), 0.0);
+    double sum = 0;
+    for (std::size_t i = 0; i < p.size(); ++i)
+      if ((cluster != kAlone && request.units[i].cluster == cluster) == inside) sum += part[i] = p[i];
+    if (sum == 0) continue;
+    const auto size = static_cast<std::size_t>(std::llround(sum));
+    const std::vector<double> first = capped_proportional(part, kThinned * size + kThinnedMore);
+    for (const std::size_t i : systematic_sample(first, rng)) {
+      kept.push_back(i);
+      left.push_back(std::min(1.0, p[i] / first[i]));
+    }
+  }
+  const std::vector<std::size_t> rarest = rarest_labels(labels, p);
+  const std::size_t guarded = cluster == kAlone ? 0 : 1;
+  const auto holds = [&](std::size_t place, std::size_t group) {
+    if (group < guarded) return request.units[kept[place]].cluster == cluster;
+    return labels[kept[place]].holds(rarest[group - guarded]);
+  };
+  std::vector<std::size_t> chosen;
+  for (const std::size_t place : balanced_sample({left, rarest.size() + guarded, holds}, rng))
+    chosen.push_back(kept[place]);
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
 }
 
 std::vector<std::size_t> best_units(std::span<const Unit> units, std::size_t m, bool guard) {
@@ -225,7 +338,7 @@ std::vector<std::size_t> most_covering_units(const CoverageRequest& request) {
     int most = 0;
     for (auto at = left.begin(); at != left.end(); ++at) {
       const auto used = counts.find(units[*at].cluster);
-      if (units[*at].weight == 0 || (limit > 0 && used != counts.end() && used->second >= limit)) continue;
+      if (limit > 0 && used != counts.end() && used->second >= limit) continue;
       const int fresh = std::min(request.labels[*at].count_without(covered), request.most_new);
       if (fresh < most || fresh == 0) continue;
       if (fresh > most || fresher(*at, *best)) best = at;

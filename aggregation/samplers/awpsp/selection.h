@@ -21,7 +21,10 @@ struct LabelSet {
   std::array<std::uint64_t, 2> bits{};
 
   void add(std::size_t label);
+  bool holds(std::size_t label) const;
   LabelSet& operator|=(const LabelSet& other);
+  LabelSet operator&(const LabelSet& other) const;
+  LabelSet without(const LabelSet& other) const;
   int count_without(const LabelSet& covered) const;
   int count() const { return count_without({}); }
 };
@@ -52,12 +55,36 @@ struct SampleRequest {
 };
 std::vector<std::size_t> guarded_sample(const SampleRequest& request, Rng& rng);
 
+// The factors s_i by which labels raise weights (ours): min(n_i, typical) times the mean of W / W_l over the
+// n_i missing labels l of the client. W_l is the weight of all units that hold l, and W the mean of W_l over
+// the missing labels. So each missing label gets about an equal share of the sample, and a rare label raises
+// the probability of its holders. A label outside `contested` counts 1. s_i is 0 for a unit whose labels are
+// all covered and 1 for a unit without labels. The result is empty, which means no factors, if no unit has a
+// missing label. O(N) for units with few labels.
+struct LabelRequest {
+  std::span<const Unit> units;
+  std::span<const LabelSet> labels;  // one for each unit
+  LabelSet covered;                  // labels that are not missing
+  LabelSet contested;                // labels that at least two clients claim: nobody gains by inventing one
+  int typical = 0;                   // upper bound on the labels that count
+};
+std::vector<double> label_factors(const LabelRequest& request);
+
+// Like guarded_sample(), but balanced over these labels: each label has as many holders in the sample as
+// expected, up or down to the next integer where possible (balanced.h). The rarest labels come first, and at
+// most 32 are balanced. A cluster that gets exactly ceil(m / 2) of the probability gets exactly this many;
+// other clusters stay below the limit on average only. A systematic sample of 4 m + 256 units is thinned out
+// by the balanced one: O(N) and O(m labels^3).
+std::vector<std::size_t> labelled_sample(const SampleRequest& request, std::span<const LabelSet> labels,
+                                         Rng& rng);
+
 // The m units with the highest weight, then with the highest `spare`; of equal ones the first. Ascending
 // indices. O(N + m log m).
 std::vector<std::size_t> best_units(std::span<const Unit> units, std::size_t m, bool guard);
 
 // The authors' large mode: m times chooses the unit with the most uncovered labels, counted up to most_new.
-// Ties go to the unit not selected for longest (`freshness`), then to the last. Weights decide only the tier.
+// Ties go to the first tier, then to the highest freshness, then to the last unit. Weights decide only the
+// tier.
 // O(N) for each choice that adds labels, and O(N) for all others together.
 struct CoverageRequest {
   std::span<const Unit> units;

@@ -34,14 +34,11 @@ double share_of_liar(AwPspOptions::Selector selector, std::size_t claimed) {
 
 }  // namespace
 
-TEST_CASE("aw_psp: who claims every label is asked as often as its share and half of it more, at most") {
-  // Its fair share is 4 of 20. Without a bound on the gain of new labels, the share would be 0.53 for 128
-  // labels and 0.33 for ten.
+TEST_CASE("aw_psp: who claims every label is asked about as often as everybody else") {
+  // Its fair share is 4 of 20. Without the bound by the typical number of labels, it would be asked in almost
+  // every round, and so it would with 128 labels that nobody else claims if those were rare labels.
   for (const std::size_t claimed : {std::size_t{10}, std::size_t{128}}) {
-    CHECK(share_of_liar(AwPspOptions::Selector::kWeighted, claimed) < 0.3);
-    CHECK(share_of_liar(AwPspOptions::Selector::kWeighted, claimed) >
-          share_of_liar(AwPspOptions::Selector::kWeighted, 2));
-    // Without the bound, the greedy selector would select it in every round.
+    CHECK(share_of_liar(AwPspOptions::Selector::kWeighted, claimed) < 0.23);
     CHECK(share_of_liar(AwPspOptions::Selector::kGreedyCoverage, claimed) < 0.21);
   }
 }

@@ -19,7 +19,7 @@ struct RememberedClient {
   double latency = -1;
   double samples = 0;
   double utility = 0;
-  unsigned last_selected = 0;
+  unsigned fresh_since = 0;  // round of its last delivery, or of the last of five failed tasks in a row
 };
 
 // Uses the default predictor, no guard, and presumes no client gone.
@@ -46,7 +46,7 @@ class SlowAwPsp {
     }
     for (const auto& [i, availability] : chance) {
       const RememberedClient& client = clients_[i];
-      const double fresh = client.last_selected == 0 ? round + 1.0 : round - client.last_selected;
+      const double fresh = client.fresh_since == 0 ? round + 1.0 : round - client.fresh_since;
       spare[i] = std::pow(std::max(availability, options_.epsilon), options_.a) *
                  std::pow(1 + fresh, options_.b) * std::pow(relative_utility(client), options_.d);
       weight[i] = options_.risk == AwPspOptions::Risk::kSoft ? spare[i] * (1 - risk(i)) : spare[i];
@@ -118,20 +118,21 @@ class SlowAwPsp {
   static double score(const RememberedClient& a, const RememberedClient& b) {
     const std::size_t all = a.there.size();
     const std::size_t n = std::min<std::size_t>(64, all);
-    double mean_a = 0, mean_b = 0, both = 0, covariance = 0, variance_a = 0, variance_b = 0;
-    for (std::size_t t = all - n; t < all; ++t) {
-      mean_a += a.there[t] / static_cast<double>(n);
-      mean_b += b.there[t] / static_cast<double>(n);
-      both += (a.failed[t] && b.failed[t]) / static_cast<double>(n);
-    }
-    for (std::size_t t = all - n; t < all; ++t) {
-      covariance += (a.there[t] - mean_a) * (b.there[t] - mean_b);
-      variance_a += (a.there[t] - mean_a) * (a.there[t] - mean_a);
-      variance_b += (b.there[t] - mean_b) * (b.there[t] - mean_b);
-    }
-    const bool constant = variance_a < 1e-9 || variance_b < 1e-9;
-    const double pearson = constant ? 0 : covariance / std::sqrt(variance_a * variance_b);
-    return std::clamp(std::max(pearson, both), 0.0, 1.0);
+    const auto correlation = [&](const std::vector<bool>& x, const std::vector<bool>& y) {
+      double mean_x = 0, mean_y = 0, covariance = 0, variance_x = 0, variance_y = 0;
+      for (std::size_t t = all - n; t < all; ++t) {
+        mean_x += x[t] / static_cast<double>(n);
+        mean_y += y[t] / static_cast<double>(n);
+      }
+      for (std::size_t t = all - n; t < all; ++t) {
+        covariance += (x[t] - mean_x) * (y[t] - mean_y);
+        variance_x += (x[t] - mean_x) * (x[t] - mean_x);
+        variance_y += (y[t] - mean_y) * (y[t] - mean_y);
+      }
+      const bool constant = variance_x < 1e-9 || variance_y < 1e-9;
+      return constant ? 0 : covariance / std::sqrt(variance_x * variance_y);
+    };
+    return std::clamp(std::max(correlation(a.there, b.there), correlation(a.failed, b.failed)), 0.0, 1.0);
   }
 
   static std::map<unsigned, double> filled(const std::map<unsigned, double>& weights, double m) {

@@ -292,10 +292,12 @@ TEST_CASE("aw_psp selection: the best are those of a sorted list, passing over c
   }
 }
 
-TEST_CASE("aw_psp selection: covering takes the largest of (new labels, freshness, number) m times") {
+TEST_CASE(
+    "aw_psp selection: covering takes the largest of (new labels, first tier, freshness, number) m times") {
   Rng rng(6);
   for (int trial = 0; trial < 300; ++trial) {
     std::vector<Unit> units = weighted(std::vector<double>(1 + rng.below(25), 1.0));
+    for (Unit& unit : units) unit.weight = rng.below(3) == 0 ? 0.0 : 1.0;
     std::vector<LabelSet> labels(units.size());
     std::vector<double> fresh;
     for (LabelSet& set : labels) {
@@ -308,7 +310,7 @@ TEST_CASE("aw_psp selection: covering takes the largest of (new labels, freshnes
     while (expected.size() < std::min(m, units.size())) {
       std::size_t best = units.size();
       const auto key = [&](std::size_t i) {
-        return std::make_tuple(labels[i].count_without(covered), fresh[i], i);
+        return std::make_tuple(labels[i].count_without(covered), units[i].weight > 0, fresh[i], i);
       };
       for (std::size_t i = 0; i < units.size(); ++i)
         if (std::find(expected.begin(), expected.end(), i) == expected.end() &&
@@ -334,6 +336,15 @@ TEST_CASE("aw_psp selection: covering keeps the guard and takes the second tier 
   // Half comes from the cluster, selected by labels, then the others; the second tier is not needed.
   CHECK(most_covering_units({units, labels, fresh, 4, true}) == std::vector<std::size_t>{2, 3, 5, 6});
   CHECK(most_covering_units({units, labels, fresh, 4, false}) == std::vector<std::size_t>{0, 1, 2, 3});
+}
+
+TEST_CASE("aw_psp selection: a unit of the second tier that alone holds a label covers it") {
+  std::vector<Unit> units = weighted({1, 1, 1});
+  std::vector<LabelSet> labels(3);
+  for (std::size_t i = 0; i < 3; ++i) labels[i].add(i / 2);
+  units[2].weight = 0;
+  CHECK(most_covering_units({units, labels, std::vector<double>{1, 2, 1}, 2, false}) ==
+        std::vector<std::size_t>{1, 2});
 }
 
 TEST_CASE("aw_psp selection: nobody, nothing wanted, more wanted than there are, and weights all 0") {
