@@ -75,6 +75,7 @@ Result<std::unique_ptr<Planner>> FedPltPlanner::make(const FedPltOptions& option
   planner->layers_ = std::move(layers);
   planner->divided_ = divided;
   planner->sub_layers_ = pieces;
+  planner->rotate_ = options.rotate;
   if (!options.levels.declared)
     for (std::uint32_t client = 0; client < context.clients; ++client) planner->place(ClientId(client));
   return std::unique_ptr<Planner>(std::move(planner));
@@ -91,7 +92,8 @@ void FedPltPlanner::admit(ClientId client, double capability) {
 
 Coverage FedPltPlanner::plan(const PlanRequest& request) {
   const std::size_t level = population_.level(request.client);
-  const Window on{first_on_[request.client.value()], active_[level], sub_layers_};
+  const std::uint64_t moved = rotate_ ? request.round.value() % sub_layers_ : 0;
+  const Window on{(first_on_[request.client.value()] + moved) % sub_layers_, active_[level], sub_layers_};
   std::vector<Range> ranges;
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     if (l >= divided_) {
@@ -109,6 +111,11 @@ PlannerFactory read_fedplt(config::Reader& section) {
   FedPltOptions options;
   options.levels = read_levels(section);
   options.split_output = read_split_output(section);
+  options.rotate = section.boolean(
+      "rotate", false,
+      "Whether the part of a client moves by one sub-layer in every round, cyclically. In as many rounds as "
+      "there are sub-layers, a client then trains each of them equally often. If not, a client trains the "
+      "same part in the whole run, which is the paper's rule; rotation is an option of Fedge.");
   for (const double share : options.levels.shares)
     if (auto fraction = exact_fraction(share); !fraction) section.fail("shares", fraction.error().message);
   return [options](const PlannerContext& context) { return FedPltPlanner::make(options, context); };

@@ -1,10 +1,12 @@
 // FedPLT (Dabaja and El-Azouzi 2026, arXiv:2605.02337; docs/algorithms/fedplt.md). Each layer is cut into L
 // equal sub-layers, groups of neighbouring rows of the weight with their biases. A client of activation a
-// trains L * a of them, the same ones for the whole run. The sub-layers left out are assigned cyclically: the
-// numbers of clients that leave out any two sub-layers differ by at most one.
+// trains L * a of them, by default the same ones for the whole run. The sub-layers left out are assigned
+// cyclically: the numbers of clients that leave out any two sub-layers differ by at most one.
 //   L = least common multiple of the denominators of 1 - a_k over all clients
 //   client k leaves out D_k = (1 - a_k) L sub-layers, starting where client k - 1 ended
 // Every divided layer has the same a_k and therefore the same L and assignment.
+// The option `rotate` (ours, not the paper's) moves every client's part by one sub-layer a round, cyclically.
+// The balance stays, and in L rounds a client trains every sub-layer equally often.
 // Memory: 5 bytes a client.
 #pragma once
 
@@ -21,6 +23,7 @@ namespace fedge::aggregation {
 struct FedPltOptions {
   Levels levels;              // every share is a fraction with a denominator up to 1000
   bool split_output = false;  // false: all clients train the whole last layer
+  bool rotate = false;        // true: in round t, a client's part is t sub-layers further, cyclically
 };
 
 class FedPltPlanner final : public Planner {
@@ -45,6 +48,7 @@ class FedPltPlanner final : public Planner {
   Population population_;
   std::vector<std::uint32_t> first_on_;  // by client: first active sub-layer
   std::uint32_t next_off_ = 0;
+  bool rotate_ = false;
 };
 
 PlannerFactory read_fedplt(config::Reader& section);

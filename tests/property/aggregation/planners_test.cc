@@ -129,6 +129,41 @@ TEST_CASE("fedplt: the clients that leave out two units of a layer differ by one
   }
 }
 
+TEST_CASE(
+    "fedplt: with rotate, every round is balanced, and over a cycle a client trains each unit equally") {
+  std::mt19937 engine(5);
+  const auto layout = planning::chain({{40, 3}, {20, 40}, {7, 20}});
+  constexpr std::uint32_t kCycle = 20;  // a multiple of every number of sub-layers that these mixes have
+  for (int trial = 0; trial < 30; ++trial) {
+    const std::string mix = random_mix(engine);
+    const std::size_t clients = 1 + engine() % 30;
+    CAPTURE(mix);
+    CAPTURE(clients);
+    const auto made = planner({"fedplt", mix + "rotate = true\n", layout, clients, engine()});
+    const auto first = static_cast<std::uint32_t>(1 + engine() % 1000);
+    for (std::uint32_t layer = 0; layer < 2; ++layer) {
+      const std::size_t units = layout->tensors()[2 * layer + 1].size;
+      std::vector<std::vector<int>> times(clients, std::vector<int>(units, 0));
+      for (std::uint32_t round = first; round < first + kCycle; ++round) {
+        std::vector<int> trainers(units, 0);
+        for (std::uint32_t client = 0; client < clients; ++client)
+          for (const std::size_t unit : units_of(*layout, layer, plan(*made, client, round))) {
+            ++trainers[unit];
+            ++times[client][unit];
+          }
+        const auto [least, most] = std::minmax_element(trainers.begin(), trainers.end());
+        REQUIRE(*most - *least <= 1);
+      }
+      for (std::uint32_t client = 0; client < clients; ++client) {
+        // Sub-layers take turns: each is trained in a_k of the rounds.
+        const std::size_t trained = units_of(*layout, layer, plan(*made, client, first)).size();
+        for (const int count : times[client])
+          REQUIRE(static_cast<std::size_t>(count) * units == kCycle * trained);
+      }
+    }
+  }
+}
+
 TEST_CASE("fedplt and random mask: a unit is trained whole or not at all") {
   std::mt19937 engine(3);
   const auto layout = planning::chain({{20, 2, 3, 3}, {20, 20, 5, 5}, {40, 180}, {10, 40}});

@@ -69,6 +69,21 @@ TEST_CASE("fedplt: a client trains the same part in every round") {
       CHECK(plan(*made, client, round) == plan(*made, client, 1));
 }
 
+TEST_CASE("fedplt: with rotate, a part moves by one sub-layer a round and stays as large") {
+  const std::string options = "shares = [0.2]\nfractions = [1]\n";
+  const auto fixed = planner({"fedplt", options, planning::small_mlp(), 5});
+  const auto rotating = planner({"fedplt", options + "rotate = true\n", planning::small_mlp(), 5});
+  // Client 1 of the first test trains sub-layer 3: in round 1 it trains 4, in round 2 it begins again at 0.
+  CHECK(plan(*rotating, 1, 1) == Coverage::of({{32, 40}, {48, 50}, {90, 100}, {104, 105}, {105, 123}}));
+  CHECK(plan(*rotating, 1, 2) == Coverage::of({{0, 8}, {40, 42}, {50, 60}, {100, 101}, {105, 123}}));
+  for (std::uint32_t client = 0; client < 5; ++client) {
+    CHECK(rotating->share(ClientId(client)) == fixed->share(ClientId(client)));
+    CHECK(plan(*rotating, client, 5) == plan(*fixed, client, 5));
+    for (std::uint32_t round = 1; round <= 5; ++round)
+      CHECK(plan(*rotating, client, round).count() == plan(*fixed, client, round).count());
+  }
+}
+
 TEST_CASE("fedplt: the paper's mix trains 28 % of the parameters on average") {
   // 784-500-250-125-10, all multiples of 5: 10 % of the clients at 1, 90 % at exactly 0.2.
   const auto layout = planning::chain({{500, 784}, {250, 500}, {125, 250}, {10, 125}});
