@@ -158,11 +158,15 @@ void Accumulator::count(const UpdateView& update) {
   ++updates_;
 }
 
-void Accumulator::mean(std::size_t first, std::span<double> out) const {
+void Accumulator::mean(std::size_t first, std::span<double> out, double damping) const {
   std::fill(out.begin(), out.end(), 0.0);
+  const auto total = static_cast<double>(total_weight_.value());
   weights_.for_each(first, first + out.size(), [&](std::size_t begin, std::size_t end, std::uint64_t weight) {
     const double divisor = static_cast<double>(weight) * format_.unit();
     for (std::size_t i = begin; i < end; ++i) out[i - first] = static_cast<double>(sums_.data()[i]) / divisor;
+    if (damping == 0 || weight == total_weight_.value()) return;
+    const double factor = static_cast<float>(std::pow(static_cast<double>(weight) / total, damping));
+    for (std::size_t i = begin; i < end; ++i) out[i - first] *= factor;
   });
 }
 

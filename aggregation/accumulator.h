@@ -74,8 +74,10 @@ class Accumulator {
   // give such a sum.
   Result<void> add(const ExactSum& sum);
 
-  // Writes the mean of parameters first, first + 1, ... in double; 0 where no update contributed.
-  void mean(std::size_t first, std::span<double> out) const;
+  // Writes the mean of parameters first, first + 1, ... in double; 0 where no update contributed. Each mean
+  // is multiplied by (weight of the updates that cover the parameter / total_weight())^damping, rounded to
+  // single precision so that every math library gives the same factor.
+  void mean(std::size_t first, std::span<double> out, double damping = 0) const;
   // Divides the sums by this weight instead of the weight of the contributing updates.
   void mean_over(double weight, std::size_t first, std::span<double> out) const;
   // The integer sums, one a parameter, so that noise can be added.
@@ -85,6 +87,8 @@ class Accumulator {
   }
 
   std::size_t updates() const { return updates_; }
+  // Weight of all updates. An added sum counts with its heaviest cell: that is the weight of its updates if
+  // they all cover some parameter, and less otherwise.
   SampleCount total_weight() const { return total_weight_; }
   // The parameters that at least one update covered; weights() has the weight of each.
   Coverage covered() const { return weights_.covered(); }

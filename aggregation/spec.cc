@@ -195,6 +195,13 @@ std::optional<std::string> misplaced_aggregator(const config::Reader& section,
   return is_in(aggregators) && !is_in(strategies) ? std::optional(kind) : std::nullopt;
 }
 
+// Whether the planner also divides the last layer, so that maybe no parameter is trained by all clients.
+bool splits_output(const config::Reader& planner) {
+  if (!planner.has("split_output")) return false;
+  config::Reader copy = planner;  // its errors are not reported
+  return copy.boolean("split_output", false, "");
+}
+
 const Recipe& choose_recipe(config::Reader& section) {
   std::vector<std::string> kinds = names_of(recipes());
   const auto misplaced = misplaced_aggregator(section, kinds);
@@ -228,6 +235,7 @@ StrategySpec read_strategy(config::Reader& root) {
   spec.planner_kind = plan.name;
   spec.local_model = plan.local_model;
   spec.planner = plan.read(planner);
+  spec.split_output = splits_output(planner);
   section.adopt(planner);
 
   config::Reader aggregator = section.section("aggregator");

@@ -60,6 +60,7 @@ struct StrategySpec {
   std::string planner_kind = "full";
   LocalModel local_model = LocalModel::kWhole;
   PlannerFactory planner;
+  bool split_output = false;  // strategy.planner.split_output: no layer is trained by all clients
   std::string aggregator_kind = "mean";
   AggregatorTraits traits;
   AggregatorPart aggregator;

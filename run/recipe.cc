@@ -186,6 +186,31 @@ void check_tracks(const RunConfig& run, config::Reader& root) {
               {"strategy.aggregator", "tracks.lifting_rounds"});
 }
 
+// Damping compares the weight of the updates of a parameter with the weight of all updates of a round.
+void check_damping(const RunConfig& run, config::Reader& root) {
+  if (run.strategy.aggregator.damping == 0) return;
+  const std::string damping = "strategy.aggregator.damping";
+  const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
+  if (sampler.unbiased || sampler.weighs)
+    root.fail(
+        damping,
+        "reduces the mean of some parameters, but sampling.kind = \"" + run.sampling.kind +
+            "\" as configured corrects the mean for the clients that send nothing; remove damping, or use "
+            "sampling.kind = \"uniform\"",
+        {damping, "sampling"});
+  if (run.privacy.of_sums())
+    root.fail(damping,
+              "needs the weight of the updates of each parameter, but with differential_privacy.kind as "
+              "configured the sum of every parameter is divided by the same number; remove damping",
+              {damping, "differential_privacy.kind"});
+  if (run.secure.on && run.strategy.split_output)
+    root.fail(
+        damping,
+        "with secure_aggregation.kind, the coordinator knows the weight of all updates only from a parameter "
+        "that every client trains; set strategy.planner.split_output = false, or remove damping",
+        {damping, "strategy.planner", "secure_aggregation.kind"});
+}
+
 // Every client of a serverless round must be able to compute its aggregate, also one that joins later.
 void check_serverless(const RunConfig& run, config::Reader& root) {
   if (!run.dissemination.serverless) return;
@@ -334,6 +359,7 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
                   "\" sets weights for a mean of the updates, but the aggregator " +
                   run.strategy.aggregator_kind + " is not a mean",
               {"strategy.aggregator", "sampling"});
+  check_damping(run, root);
   check_schedule(run, root);
   check_serverless(run, root);
   check_warmup(run, root);

@@ -21,9 +21,10 @@ enum class Weighting { kSamples, kUniform, kNormalised };
 
 class Mean final : public Aggregator {
  public:
-  Mean(const AggregatorContext& context, Weighting weighting)
+  Mean(const AggregatorContext& context, Weighting weighting, double damping)
       : context_(context),
         weighting_(weighting),
+        damping_(damping),
         uniform_weight_(uniform_weight(context.fixed_point, context.max_updates)),
         room_(static_cast<double>(context.fixed_point.max_total_weight().value() /
                                   std::max<std::size_t>(context.max_updates, 1))),
@@ -54,7 +55,10 @@ class Mean final : public Aggregator {
   }
 
   std::span<std::int64_t> sums() override { return accumulator_.sums(); }
-  void divide_by(double weight) override { fixed_weight_ = weight; }
+  void divide_by(double weight) override {
+    FEDGE_CHECK(damping_ == 0, "damping needs the weight of the round's updates");
+    fixed_weight_ = weight;
+  }
 
   Result<void> prepare(Parallel&) override {
     if (accumulator_.updates() == 0 && fixed_weight_ == 0)
@@ -66,7 +70,7 @@ class Mean final : public Aggregator {
     if (fixed_weight_ > 0)
       accumulator_.mean_over(fixed_weight_, first, out);
     else
-      accumulator_.mean(first, out);
+      accumulator_.mean(first, out, damping_);
     if (weighting_ != Weighting::kNormalised) return {};
     const double tau = weighted_steps_ / static_cast<double>(accumulator_.total_weight().value());
     for (double& value : out) value *= tau;
@@ -121,6 +125,7 @@ class Mean final : public Aggregator {
 
   AggregatorContext context_;
   Weighting weighting_;
+  double damping_;
   std::uint64_t uniform_weight_;
   double room_;  // bound on samples * factor of one update
   Accumulator accumulator_;
@@ -128,10 +133,19 @@ class Mean final : public Aggregator {
   double fixed_weight_ = 0;    // fixed divisor; 0: the weight of the updates that arrived
 };
 
-AggregatorPart part(Weighting weighting) {
-  return {.make = [weighting](const AggregatorContext& context) -> std::unique_ptr<Aggregator> {
-    return std::make_unique<Mean>(context, weighting);
-  }};
+AggregatorPart part(Weighting weighting, double damping = 0) {
+  return {.make = [=](const AggregatorContext& context) -> std::unique_ptr<Aggregator> {
+            return std::make_unique<Mean>(context, weighting, damping);
+          },
+          .damping = damping};
+}
+
+double read_damping(config::Reader& section) {
+  return section.number(
+      "damping", 0, {0, 1},
+      "Reduces the step of parameters that few clients train. The mean of a parameter is multiplied by "
+      "(weight of the updates that train it / weight of all updates of the round)^damping. 0: no reduction, "
+      "the published rule; other values are an option of Fedge.");
 }
 
 }  // namespace
@@ -148,8 +162,10 @@ double effective_steps(std::uint64_t steps, double momentum, double alpha) {
   return tau;
 }
 
-AggregatorPart read_mean(config::Reader&) { return part(Weighting::kSamples); }
-AggregatorPart read_uniform_mean(config::Reader&) { return part(Weighting::kUniform); }
+AggregatorPart read_mean(config::Reader& section) { return part(Weighting::kSamples, read_damping(section)); }
+AggregatorPart read_uniform_mean(config::Reader& section) {
+  return part(Weighting::kUniform, read_damping(section));
+}
 AggregatorPart read_fednova(config::Reader&) { return part(Weighting::kNormalised); }
 
 }  // namespace fedge::aggregation

@@ -3,7 +3,9 @@
 //   uniform_mean  every update counts the same: SCAFFOLD, FedBuff
 //   fednova       weighted by samples, each update divided by the effective length a_k of its local
 //                 optimizer, the sum multiplied by the mean a_k (Wang et al., NeurIPS 2020, eq. 6-7)
-// Memory: 8 bytes a parameter during a round.
+// The option `damping` = g of mean and uniform_mean is ours: the mean of parameter i is multiplied by
+// (W_i / W)^g, where W_i is the weight of the updates that cover i, and W the weight of all updates of the
+// round. Memory: 8 bytes a parameter during a round.
 #pragma once
 
 #include "aggregation/aggregators/registry.h"

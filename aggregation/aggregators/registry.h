@@ -15,6 +15,8 @@ struct AggregatorPart {
   AggregatorFactory make;
   // Fewest updates that the configured rule accepts.
   std::size_t min_updates = 1;
+  // Of the means: exponent of the factor for parameters that only some of the updates cover; 0: none.
+  double damping = 0;
 };
 
 struct AggregatorKind {

@@ -71,6 +71,10 @@ TEST_CASE("modes: every strategy gives the same models in virtual time and over 
   SUBCASE("control variates kept on the client") { more = "--set strategy.kind=scaffold"; }
   SUBCASE("normalised") { more = "--set strategy.kind=fednova"; }
   SUBCASE("rows of layers") { more = "--set strategy.kind=fedplt"; }
+  SUBCASE("rows that rotate, and damping") {
+    more =
+        "--set strategy.kind=fedplt --set strategy.planner.rotate=true --set strategy.aggregator.damping=0.5";
+  }
   SUBCASE("random rows") { more = "--set strategy.kind=random_mask"; }
   SUBCASE("thinner networks") { more = "--set strategy.kind=heterofl"; }
   SUBCASE("nested networks") { more = "--set strategy.kind=fjord"; }

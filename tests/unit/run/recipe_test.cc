@@ -194,6 +194,33 @@ TEST_CASE("recipe: a sampler that goes by who is there is refused where a barrie
   CHECK(contains(run("availability", "bsp"), "kind = \"availability\" would count a client that waits"));
 }
 
+TEST_CASE("recipe: damping is refused where a round's weights are corrected, replaced or unknown") {
+  const auto damped = [](const std::string& planner, const std::string& more) {
+    return refusal("[strategy]\nkind = \"fedplt\"\nplanner = { rotate = true" + planner +
+                   " }\naggregator = { damping = 0.5 }\n" + more);
+  };
+  const std::string key = "strategy.aggregator.damping: ";
+  CHECK(damped("", "") == "accepted");
+  for (const char* kind : {"optimal", "md"}) {
+    const std::string message = damped("", "[sampling]\nkind = \"" + std::string(kind) + "\"\n");
+    CHECK(contains(message, key));
+    CHECK(contains(message, "sampling.kind = \"" + std::string(kind) + "\" as configured corrects the mean"));
+  }
+  CHECK(damped("", "[sampling]\nkind = \"optimal\"\nestimator = \"self_norm\"\n") == "accepted");
+  const std::string uniform = "[strategy]\naggregator = { kind = \"uniform_mean\", damping = 0.5 }\n";
+  const std::string privacy = "[differential_privacy]\nnoise_multiplier = 1\n";
+  const std::string refused = refusal(uniform + privacy + "kind = \"central\"\n");
+  CHECK(contains(refused, key));
+  CHECK(contains(refused, "differential_privacy.kind"));
+  CHECK(refusal(uniform + privacy + "kind = \"local\"\nmax_participations = 100\n") == "accepted");
+  const std::string secure = "[secure_aggregation]\nkind = \"exact\"\n";
+  CHECK(damped("", secure) == "accepted");
+  const std::string unknown = damped(", split_output = true", secure);
+  CHECK(contains(unknown, key));
+  CHECK(contains(unknown, "set strategy.planner.split_output = false"));
+  CHECK(damped(", split_output = true", "") == "accepted");
+}
+
 TEST_CASE("recipe: what cannot work with AdamW or with adapters is refused before a run begins") {
   const std::string nova = "[strategy]\nkind = \"fednova\"\n";
   CHECK(contains(refusal(nova + "[training]\noptimizer = { kind = \"adamw\" }\n"),

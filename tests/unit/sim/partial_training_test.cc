@@ -119,6 +119,42 @@ TEST_CASE("partial training: what nobody trained keeps its bits, whatever the se
     }
 }
 
+TEST_CASE("partial training: with damping, a parameter moves by the mean times its factor, rotating or not") {
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  for (const char* rotate : {"false", "true"}) {
+    CAPTURE(rotate);
+    const Settings settings =
+        planned("fedplt", "0.4") + Settings{std::string("strategy.planner.rotate=") + rotate,
+                                            "strategy.aggregator.kind=uniform_mean", "run.rounds=1"};
+    SimulatedRun plain(data.path(), settings);
+    SimulatedRun damped(data.path(), settings + Settings{"strategy.aggregator.damping=1"});
+    const Outcome full = plain.run();
+    const Outcome reduced = damped.run();
+    std::size_t smaller = 0;
+    for (std::size_t i = 0; i < full.models[0].size(); ++i) {
+      double trainers = 0;
+      for (const Coverage& plan : plans_of(plain, 1)) trainers += plan.contains(i) ? 1 : 0;
+      const auto step = [&](const Outcome& outcome) {
+        return static_cast<double>(outcome.models[1][i]) - static_cast<double>(outcome.models[0][i]);
+      };
+      REQUIRE(std::abs(step(reduced) - step(full) * trainers / 3) < 1e-6);
+      if (trainers == 3) REQUIRE(reduced.models[1][i] == full.models[1][i]);
+      if (std::abs(step(reduced)) < 0.9 * std::abs(step(full))) ++smaller;
+    }
+    CHECK(smaller > 1000);
+  }
+}
+
+TEST_CASE("partial training: parts rotate in an asynchronous run too") {
+  const Outcome outcome = simulate({"model.kind=mlp", "model.hidden=[20, 10]", "strategy.planner.kind=fedplt",
+                                    "strategy.schedule.kind=buffered", "strategy.schedule.buffer_size=4",
+                                    "strategy.planner.rotate=true", "strategy.aggregator.damping=0.5"});
+  REQUIRE(outcome.models.size() == 4);
+  CHECK(outcome.models[3] != outcome.models[2]);
+  CHECK(outcome.count("task.failed") == 0);
+}
+
 TEST_CASE("partial training: a round's uploads are 4 r_k d bytes of each client and a few hundred besides") {
   const test::TemporaryDirectory data;
   test::write_tiny_dataset(data);

@@ -24,6 +24,14 @@ TEST_CASE("secure, simulated: the models are those of the same run without") {
     more = {"model.kind=mlp", "model.hidden=[20]", "strategy.kind=fedplt",
             "strategy.planner.shares=[0.5, 1.0]"};
   }
+  SUBCASE("parts that rotate, and damping") {
+    more = {"model.kind=mlp",
+            "model.hidden=[20]",
+            "strategy.kind=fedplt",
+            "strategy.planner.shares=[0.5, 1.0]",
+            "strategy.planner.rotate=true",
+            "strategy.aggregator.damping=0.5"};
+  }
   SUBCASE("the model comes from other clients") { more = {"dissemination.kind=swarm"}; }
   SUBCASE("a sparse graph of neighbours") {
     more = {"data.partition.clients=40",
