@@ -26,3 +26,15 @@ file aggregation/samplers/awpsp/aw_psp.cc
 old '    if (2 * below >= known) return static_cast<int>(count);'
 new '    if (below >= known) return static_cast<int>(count);'
 caught_by unit_aggregation 'who claims every label'
+
+mutant rotation-of-every-second-client 'a part that rotates leaves some sub-layers with more clients than others'
+file aggregation/planners/fedplt.cc
+old 'const std::uint64_t moved = rotate_ ? request.round.value() % sub_layers_ : 0;'
+new 'const std::uint64_t moved = rotate_ && request.client.value() % 2 == 0 ? request.round.value() % sub_layers_ : 0;'
+caught_by property_aggregation 'with rotate, every round is balanced'
+
+mutant damping-by-one-parameter 'damping compares with the weight of one parameter, not with that of all updates'
+file aggregation/accumulator.cc
+old 'const auto total = static_cast<double>(total_weight_.value());'
+new 'const auto total = static_cast<double>(weights_.at(first).value());'
+caught_by unit_aggregation 'damping: by hand'
