@@ -159,6 +159,10 @@ TEST_CASE(
     "the recorded models of every round") {
   std::vector<std::string> settings;
   SUBCASE("means") {}
+  SUBCASE("parts that rotate, and damping") {
+    settings = {"strategy.kind=fedplt", "strategy.planner.rotate=true", "strategy.aggregator.damping=0.5",
+                "model.kind=mlp", "model.hidden=[10]"};
+  }
   SUBCASE("control variates") { settings = {"strategy.kind=scaffold"}; }
   SUBCASE("error feedback") {
     settings = {"compression.kind=top_k", "compression.fraction=0.05", "compression.zstd=true"};

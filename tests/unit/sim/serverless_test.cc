@@ -26,6 +26,9 @@ TEST_CASE("serverless, simulated: the models are those that a coordinator makes,
   SUBCASE("all of ten clients") {}
   SUBCASE("some of them in each round") { more = {"sampling.clients_per_round=4"}; }
   SUBCASE("partial, compressed updates") { more = {"strategy.kind=fedplt", "compression.kind=int8"}; }
+  SUBCASE("parts that rotate, and damping") {
+    more = {"strategy.kind=fedplt", "strategy.planner.rotate=true", "strategy.aggregator.damping=0.5"};
+  }
   SUBCASE("of FedNova") { more = {"strategy.aggregator.kind=fednova"}; }
   const Outcome serverless = simulate(kServerless + more);
   CHECK(serverless.hashes() == simulate(kServerlessModel + more).hashes());
