@@ -23,8 +23,8 @@ caught_by unit_aggregation 'who claims every label'
 
 mutant novelty-of-the-most 'a minority that claims every label says how much new labels win'
 file aggregation/samplers/awpsp/aw_psp.cc
-old '    if (2 * below >= known) return static_cast<int>(count);'
-new '    if (below >= known) return static_cast<int>(count);'
+old '    if (2 * below < known) continue;'
+new '    if (below < known) continue;'
 caught_by unit_aggregation 'who claims every label'
 
 mutant rotation-of-every-second-client 'a part that rotates leaves some sub-layers with more clients than others'
@@ -38,3 +38,61 @@ file aggregation/accumulator.cc
 old 'const auto total = static_cast<double>(total_weight_.value());'
 new 'const auto total = static_cast<double>(weights_.at(first).value());'
 caught_by unit_aggregation 'damping: by hand'
+
+mutant absence-is-failure 'aw_psp: a client that was away is on probation'
+file aggregation/samplers/awpsp/aw_psp.cc
+old '      if ((undelivered(state.past) & probation) != 0) unit.weight = 0;'
+new '      if ((state.past.failed & probation) != 0) unit.weight = 0;'
+caught_by unit_aggregation 'aw_psp: absence is no failure'
+
+mutant probation-excludes 'aw_psp: the only holder of a label is passed over because it is on probation'
+file aggregation/samplers/awpsp/selection.cc
+old '      if (limit > 0 && used != counts.end() && used->second >= limit) continue;'
+new '      if (units[*at].weight == 0 || (limit > 0 && used != counts.end() && used->second >= limit)) continue;'
+caught_by unit_aggregation 'aw_psp selection: a unit of the second tier|aw_psp: a rare label on probation'
+
+mutant common-failures-by-chance 'aw_psp: failures in common count without what chance explains'
+file aggregation/samplers/awpsp/correlation.cc
+old '  const int covariance = n * both - x * y;'
+new '  const int covariance = n * both;'
+caught_by unit_aggregation 'aw_psp correlation: independent clients'
+
+mutant fresh-once-asked 'aw_psp: a client is fresh once it was asked, whether it delivers or not'
+file aggregation/samplers/awpsp/aw_psp.cc
+old '    state.past.asked = 1;
+'
+new '    state.past.asked = 1;
+    state.fresh_since = request.round;
+'
+caught_by unit_aggregation 'aw_psp: an undelivered task'
+
+mutant never-fresh 'aw_psp: a client that never delivers comes before all others for ever'
+file aggregation/samplers/awpsp/aw_psp.cc
+old '  if (feedback.delivered || has_failed_often(state.past)) state.fresh_since = round_;'
+new '  if (feedback.delivered || (has_failed_often(state.past) && round_ == RoundNumber())) state.fresh_since = round_;'
+caught_by unit_aggregation 'aw_psp: an undelivered task'
+
+mutant labels-not-balanced 'aw_psp: told labels change the weights, and nobody balances the draw'
+file aggregation/samplers/awpsp/aw_psp.cc
+old '    return uses_labels() ? draw_labelled(candidates, sample, rng) : guarded_sample(sample, rng);'
+new '    return guarded_sample(sample, rng);'
+caught_by unit_aggregation 'aw_psp: the weighted selector with told labels'
+
+mutant open-tasks-uncovered 'aw_psp: a substitute covers labels that others are still working on'
+file aggregation/samplers/awpsp/aw_psp.cc
+old '  for (const auto& [client, round] : asked_) covered |= labels_[client];'
+new '  for (const auto& [client, round] : asked_)
+    if (round > round_) covered |= labels_[client];'
+caught_by unit_aggregation 'aw_psp: who takes a failed client'
+
+mutant cube-biased 'a balanced sample draws units more or less often than stated'
+file aggregation/samplers/balanced.cc
+old '< backward.length;'
+new '< forward.length;'
+caught_by unit_aggregation 'balanced sample: each unit|aw_psp labels: a labelled sample'
+
+mutant invented-label 'aw_psp: a label that one client alone claims raises its weight'
+file aggregation/samplers/awpsp/selection.cc
+old '    if (!request.contested.holds(label)) weight[label] = 0;'
+new '    if (request.contested.count() > 128) weight[label] = 0;'
+caught_by unit_aggregation 'aw_psp labels: the factor'
