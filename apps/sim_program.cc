@@ -86,7 +86,7 @@ fedge::Result<void> run_abstract(Options& options, const fedge::sim::SimulationS
   auto built = fedge::learn::Task::build(config.task, config.seed);
   if (!built) return fedge::config::at_key(*config.source, built.error());
   const auto& task = *built;
-  FEDGE_TRY(test, fedge::learn::load_test(config.task.data));
+  FEDGE_TRY(test, fedge::learn::load_evaluation(config.task.data, fedge::Rng(config.seed)));
   FEDGE_TRY(claim, claim_results(options));
   FEDGE_TRY(output, fedge::server::RunOutput::create(options.results, config, fedge::apps::version()));
   fedge::ThreadPool threads(options.threads);

@@ -1,6 +1,7 @@
 #include "learn/model_file.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "core/adapter_layout.h"
 #include "core/config/document.h"
 #include "core/safetensors.h"
+#include "core/text.h"
 #include "learn/data/dataset.h"
 #include "learn/models/adapters.h"
 
@@ -26,6 +28,18 @@ Result<TaskSpec> read_task_text(const std::string& text, const std::string& name
     if (std::ranges::find(own, key) == own.end()) root.ignore(key);
   FEDGE_TRY_VOID(root.finish());
   return task;
+}
+
+Result<std::optional<std::uint64_t>> read_seed(const std::map<std::string, std::string>& metadata,
+                                               const std::string& path) {
+  const auto found = metadata.find(kSeedMetadata);
+  if (found == metadata.end()) return std::optional<std::uint64_t>();
+  const std::string& text = found->second;
+  std::uint64_t seed = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (code != std::errc() || end != text.data() + text.size())
+    return invalid(path + ": the metadata \"seed\" is not an integer");
+  return std::optional(seed);
 }
 
 // Checks what the tensors' shapes do not show: that the base and the run have the same tokenizer, the same
@@ -54,6 +68,13 @@ Result<void> check_base(const Safetensors& base, const Model& model, const DataS
 
 }  // namespace
 
+std::map<std::string, std::string> task_metadata(const std::string& task_text, const DataSpec& data,
+                                                 std::uint64_t seed) {
+  std::map<std::string, std::string> metadata = {{kTaskMetadata, task_text}};
+  if (data.validation > 0) metadata.emplace(kSeedMetadata, number_text(seed));
+  return metadata;
+}
+
 Result<ModelFile> read_model_file(const std::filesystem::path& path) {
   FEDGE_TRY(file, open_safetensors(path, kMaxBytes));
   FEDGE_TRY(header, read_safetensors_header(file));
@@ -71,7 +92,8 @@ Result<ModelFile> read_model_file(const std::filesystem::path& path) {
   FEDGE_TRY(stored, read_safetensors(file, std::move(header)));
   auto values = arrange(stored.values, model->layout());
   if (!values) return values.error().with_prefix(where);
-  return ModelFile{std::move(task), std::move(model), std::move(*values)};
+  FEDGE_TRY(seed, read_seed(stored.metadata, path.string()));
+  return ModelFile{std::move(task), seed, std::move(model), std::move(*values)};
 }
 
 Result<std::string> base_hash(const std::filesystem::path& path) {

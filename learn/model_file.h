@@ -1,9 +1,13 @@
 // A .safetensors file of a model that describes itself: its metadata "task" holds the run's [data], [model]
-// and [training] as TOML. They suffice to rebuild the model and to tokenize a text for it.
+// and [training] as TOML. They suffice to rebuild the model and to tokenize a text for it. The metadata
+// "seed" selects the validation samples of a run that has some.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/parameters.h"
@@ -15,9 +19,16 @@
 namespace fedge::learn {
 
 inline constexpr const char* kTaskMetadata = "task";
+inline constexpr const char* kSeedMetadata = "seed";
+
+// The metadata of a model that was trained for a run with this seed. It contains the seed only if the run has
+// validation samples, which the seed selects.
+std::map<std::string, std::string> task_metadata(const std::string& task_text, const DataSpec& data,
+                                                 std::uint64_t seed);
 
 struct ModelFile {
   TaskSpec task;
+  std::optional<std::uint64_t> seed;  // of the run, if it has validation samples
   std::unique_ptr<Model> model;
   ParameterVector values;  // in the order of the model's layout
 };

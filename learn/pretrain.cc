@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/coverage.h"
+#include "learn/data/validation.h"
 #include "learn/model_file.h"
 
 namespace fedge::learn {
@@ -22,14 +23,22 @@ std::uint64_t pretraining_steps(const TaskSpec& spec, std::size_t samples) {
   return samples == 0 ? 0 : spec.training.steps(samples);
 }
 
-Result<Pretrained> pretrain(const TaskSpec& spec, std::uint64_t seed, const Dataset& data,
-                            const PretrainOptions& options) {
-  std::vector<std::uint32_t> samples;
-  for (std::size_t i = 0; i < data.size(); ++i)
-    if (options.labels.empty() || std::ranges::find(options.labels, data.labels[i]) != options.labels.end())
-      samples.push_back(static_cast<std::uint32_t>(i));
+Result<std::vector<std::uint32_t>> pretraining_samples(const TaskSpec& spec, std::uint64_t seed,
+                                                       const Dataset& data, const PretrainOptions& options) {
+  FEDGE_TRY(validation, validation_samples(spec.data, data.labels, data.classes, Rng(seed)));
+  std::vector<std::uint32_t> samples = samples_without(validation, data.size());
+  std::erase_if(samples, [&](std::uint32_t sample) {
+    return !options.labels.empty() &&
+           std::ranges::find(options.labels, data.labels[sample]) == options.labels.end();
+  });
   if (samples.empty())
     return invalid("no sample of the data set has one of the chosen labels, so there is nothing to train on");
+  return samples;
+}
+
+Result<Pretrained> pretrain(const TaskSpec& spec, std::uint64_t seed, const Dataset& data,
+                            const PretrainOptions& options) {
+  FEDGE_TRY(samples, pretraining_samples(spec, seed, data, options));
   FEDGE_TRY(model, make_model(spec.model, data.shape, data.outputs()));
   const Rng rng(seed);
   FEDGE_TRY(values, initial_parameters(*model, spec.data, rng.fork("model")));

@@ -32,9 +32,13 @@ struct Pretrained {
   std::uint64_t steps = 0;
 };
 
+// The samples of `data` that pretrain() trains on, ascending: those with a chosen label, without the
+// validation samples. kInvalid if there are none.
+Result<std::vector<std::uint32_t>> pretraining_samples(const TaskSpec& spec, std::uint64_t seed,
+                                                       const Dataset& data, const PretrainOptions& options);
 // Number of steps that pretrain() makes on this many samples.
 std::uint64_t pretraining_steps(const TaskSpec& spec, std::size_t samples);
-// Errors are those of make_model() and initial_parameters(), and kInvalid if no sample has a chosen label.
+// Errors are those of make_model(), initial_parameters() and pretraining_samples().
 Result<Pretrained> pretrain(const TaskSpec& spec, std::uint64_t seed, const Dataset& data,
                             const PretrainOptions& options);
 

@@ -142,6 +142,11 @@ DataSpec read_data(config::Reader& reader) {
   spec.test_windows = to_size(reader.integer(
       "test_windows", 0, {0, kMaxSamples},
       "texts: number of test samples from the held-out text of each group, evenly spaced. 0: all."));
+  spec.validation = reader.number(
+      "validation", 0.0, {0.0, 0.5},
+      "Fraction of the training samples, of each label or group, that no client gets and that replace the "
+      "test samples in every evaluation. Use it to choose settings, such as the learning rate, without the "
+      "test samples. 0: the test samples are used.");
   config::Reader tokenizer = reader.section("tokenizer");
   spec.tokenizer = read_tokenizer(tokenizer, is_text(spec));
   reader.adopt(tokenizer);

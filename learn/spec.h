@@ -50,6 +50,8 @@ struct DataSpec {
   std::size_t context = 128;  // texts: tokens in a sample
   TokenizerSpec tokenizer;
   std::size_t test_windows = 0;  // texts: test samples from the held-out text of each group; 0: all
+  double validation =
+      0;  // fraction of the training samples that replace the test samples (data/validation.h)
 };
 
 // The names of all data sets.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/check.h"
+#include "learn/data/validation.h"
 #include "learn/models/adapters.h"
 #include "learn/submodel.h"
 
@@ -58,7 +59,7 @@ SampleCount trained_samples(SampleCount count, double share) {
 
 Result<std::shared_ptr<const Task>> Task::build(const TaskSpec& spec, std::uint64_t seed) {
   FEDGE_TRY(data, load_train(spec.data));
-  FEDGE_TRY(parts, learn::partition(spec.data.partition, data->labels, data->classes, Rng(seed)));
+  FEDGE_TRY(parts, partition_for_clients(spec.data, data->labels, data->classes, Rng(seed)));
   FEDGE_TRY(model, make_model(spec.model, data->shape, data->outputs()));
   FEDGE_TRY_VOID(check_training(spec.training, *model));
   return std::shared_ptr<const Task>(

@@ -75,6 +75,10 @@ RunConfig read_sections(config::Reader& root, const ReadMore& more) {
   if (wait > 0 && static_cast<std::size_t>(wait) > clients)
     section.fail("wait_for_clients", too_many, {kClients});
   root.adopt(section);
+  if (run.task.data.validation > 0)
+    run.notes.push_back("data.validation: accuracy and loss are measured on validation samples, " +
+                        number_text(run.task.data.validation) +
+                        " of the training samples, instead of the test samples");
   run.sampling = aggregation::read_sampling(root);
   if (run.sampling.min_available > clients) root.fail("sampling.min_available", too_many, {kClients});
   // md draws with replacement, so it may draw more often than there are clients.

@@ -9,6 +9,7 @@
 
 #include "apps/common.h"
 #include "core/platform/files.h"
+#include "learn/data/validation.h"
 #include "learn/task.h"
 #include "learn/text/bpe_trainer.h"
 #include "learn/text/corpus.h"
@@ -151,10 +152,13 @@ Result<std::string> partition_data(const DataOptions& options) {
 Result<std::string> list_data(const DataOptions& options) {
   FEDGE_TRY(shared, share_out(options));
   const learn::Dataset& data = shared.task->data();
+  FEDGE_TRY(validation,
+            learn::validation_samples(shared.task->spec().data, data.labels, data.classes, Rng(shared.seed)));
   const bool columns = data.classes <= kColumns;
-  std::string said = shared.task->spec().data.dataset + ": " + std::to_string(data.size()) +
-                     " training samples, " + std::to_string(data.classes) +
-                     (data.shape.tokens ? " groups" : " classes");
+  std::string said =
+      shared.task->spec().data.dataset + ": " + std::to_string(data.size()) + " training samples" +
+      (validation.empty() ? "" : " (" + std::to_string(validation.size()) + " for validation)") + ", " +
+      std::to_string(data.classes) + (data.shape.tokens ? " groups" : " classes");
   if (columns) said += class_names(data);
   said += columns ? "\n  client  samples  of class" : "\n  client  samples  of";
   char line[64];

@@ -98,9 +98,11 @@ Result<std::string> merge_adapters(const ModelOptions& options) {
   ParameterVector values(layout);
   std::copy_n(merged, values.size(), values.values().begin());
   FEDGE_TRY(task, without_adapters(header.metadata.at(learn::kTaskMetadata)));
-  FEDGE_TRY_VOID(write_safetensors(
-      options.out, values,
-      {{"model_hash", to_hex(model_hash(values.values()))}, {learn::kTaskMetadata, std::move(task)}}));
+  std::map<std::string, std::string> metadata = {{"model_hash", to_hex(model_hash(values.values()))},
+                                                 {learn::kTaskMetadata, std::move(task)}};
+  if (const auto seed = header.metadata.find(learn::kSeedMetadata); seed != header.metadata.end())
+    metadata.insert(*seed);
+  FEDGE_TRY_VOID(write_safetensors(options.out, values, metadata));
   return options.out + ": " + std::to_string(values.size()) + " parameters, " +
          std::to_string(std::min(options.ranks, adapters->rank())) + " ranks merged\n";
 }
@@ -179,7 +181,11 @@ void ModelCommands::add_evaluation() {
   evaluate_
       ->add_option("FILE", evaluation_.file, "Model file: model.safetensors of a run, or a pretrained model")
       ->required();
-  evaluate_->add_option("--dataset", evaluation_.dataset, "Data set; default: the one of the model's run")
+  evaluate_
+      ->add_option(
+          "--dataset", evaluation_.dataset,
+          "Data set; its test samples are used; default: the data and samples on which the model's run was "
+          "evaluated")
       ->type_name("NAME");
   evaluate_
       ->add_option("--directory", evaluation_.directory,

@@ -22,12 +22,14 @@ struct Question {
   std::vector<learn::Completion> lines;  // empty: no ROUGE-L
 };
 
-// The data that the options name, as the model takes them.
+// The data that the options name, as the model takes them. The model's run has validation samples only in its
+// own data set; of one that is named, the test samples are used.
 learn::DataSpec data_of(const EvaluationOptions& options, const learn::ModelFile& file) {
   learn::DataSpec data = file.task.data;
   if (!options.dataset.empty()) {
     data.dataset = options.dataset;
     data.directory.clear();
+    data.validation = 0;
   }
   if (!options.directory.empty()) data.directory = options.directory;
   if (options.test_windows > 0) data.test_windows = options.test_windows;
@@ -41,7 +43,16 @@ Result<Question> read_question(const EvaluationOptions& options, const learn::Mo
     return invalid("--dataset: " + spec.dataset + (text ? " is text, but " : " is not text, but ") +
                    options.file + (text ? " is not a language model" : " is a language model"));
   Question question;
-  FEDGE_TRY(data, learn::load_test(spec));
+  if (spec.validation > 0 && !file.seed)
+    return invalid(
+        options.file +
+        ": the run of this model has validation samples (data.validation), but the file lacks the seed "
+        "that selects them; name the data set with --dataset to use its test samples");
+  if (spec.validation > 0 && options.rouge > 0)
+    return invalid("--rouge uses lines of the test data, but the run of " + options.file +
+                   " uses validation samples (data.validation); name the data set with --dataset to use its "
+                   "test samples");
+  FEDGE_TRY(data, learn::load_evaluation(spec, Rng(file.seed.value_or(0))));
   if (!(data->shape == file.model->input()))
     return invalid("--dataset: the samples of " + spec.dataset + " do not have the input shape of " +
                    options.file);
@@ -121,9 +132,10 @@ void print_row(const Figures& figures, std::FILE* out) {
   std::fprintf(out, "\n");
 }
 
-void print_head(const Question& question, const std::string& dataset, bool adapters, std::FILE* out) {
+void print_head(const Question& question, const learn::DataSpec& spec, bool adapters, std::FILE* out) {
   const bool text = question.data->shape.tokens;
-  std::fprintf(out, "%zu held-out samples of %s", question.data->size(), dataset.c_str());
+  std::fprintf(out, "%zu %s samples of %s", question.data->size(),
+               spec.validation > 0 ? "validation" : "held-out", spec.dataset.c_str());
   if (!question.lines.empty()) std::fprintf(out, ", %zu lines to complete", question.lines.size());
   std::fprintf(out, "\n%5s  %7s  %9s", "ranks", "loss", "accuracy%");
   if (text) std::fprintf(out, "  %10s  %9s  %8s", "perplexity", "bits/byte", "of groups");
@@ -140,7 +152,7 @@ Result<void> evaluate_model(const EvaluationOptions& options, std::FILE* out) {
   FEDGE_TRY(question, read_question(options, file));
   ThreadPool threads(options.threads);
   const learn::Adapters* adapters = file.model->adapters();
-  if (!options.json) print_head(question, data_of(options, file).dataset, adapters != nullptr, out);
+  if (!options.json) print_head(question, data_of(options, file), adapters != nullptr, out);
   const auto values = std::as_const(file.values).values();
   for (const std::size_t rank : ranks) {
     Figures figures{.ranks = rank,

@@ -53,8 +53,9 @@ class Progress {
   std::uint64_t count_ = 0;
 };
 
-void print(const learn::Evaluation& evaluation, std::FILE* out) {
-  std::fprintf(out, "held out  loss %.4f, accuracy %.2f %%", evaluation.loss, 100 * evaluation.accuracy);
+void print(const learn::Evaluation& evaluation, const learn::DataSpec& data, std::FILE* out) {
+  std::fprintf(out, "%s  loss %.4f, accuracy %.2f %%", data.validation > 0 ? "validation" : "held out",
+               evaluation.loss, 100 * evaluation.accuracy);
   if (evaluation.bits_per_byte > 0) std::fprintf(out, ", %.3f bits per byte", evaluation.bits_per_byte);
   std::fprintf(out, "\n");
 }
@@ -67,7 +68,7 @@ Result<void> pretrain(const run::RunConfig& config, const PretrainCommand& comma
       ::access(parent.c_str(), W_OK | X_OK) != 0)
     return system_error("cannot write into", parent, errno);
   FEDGE_TRY(data, learn::load_train(config.task.data));
-  FEDGE_TRY(test, learn::load_test(config.task.data));
+  FEDGE_TRY(test, learn::load_evaluation(config.task.data, Rng(config.seed)));
   learn::PretrainOptions options;
   for (const std::uint32_t label : command.labels) {
     if (label >= data->classes)
@@ -75,13 +76,9 @@ Result<void> pretrain(const run::RunConfig& config, const PretrainCommand& comma
                      std::to_string(data->classes - 1));
     options.labels.push_back(static_cast<std::uint8_t>(label));
   }
-  std::size_t samples = data->size();
-  if (!options.labels.empty())
-    samples = static_cast<std::size_t>(std::ranges::count_if(data->labels, [&](std::uint8_t label) {
-      return std::ranges::find(options.labels, label) != options.labels.end();
-    }));
+  FEDGE_TRY(samples, learn::pretraining_samples(config.task, config.seed, *data, options));
   const std::size_t per_sample = data->shape.tokens ? data->shape.width : 1;
-  Progress progress(learn::pretraining_steps(config.task, samples),
+  Progress progress(learn::pretraining_steps(config.task, samples.size()),
                     config.task.training.batch_size * per_sample, out);
   std::stop_source finish;
   options.finish = finish.get_token();
@@ -91,13 +88,11 @@ Result<void> pretrain(const run::RunConfig& config, const PretrainCommand& comma
   };
   FEDGE_TRY(trained, learn::pretrain(config.task, config.seed, *data, options));
   ThreadPool threads(command.threads);
-  print(learn::evaluate(*trained.model, trained.values.values(), *test, threads), out);
+  print(learn::evaluate(*trained.model, trained.values.values(), *test, threads), config.task.data, out);
   const std::string hash = to_hex(model_hash(trained.values.values()));
-  FEDGE_TRY_VOID(write_safetensors(command.out, trained.values,
-                                   {{"run", config.name},
-                                    {"steps", std::to_string(trained.steps)},
-                                    {"model_hash", hash},
-                                    {learn::kTaskMetadata, config.task_text}}));
+  auto metadata = learn::task_metadata(config.task_text, config.task.data, config.seed);
+  metadata.insert({{"run", config.name}, {"steps", std::to_string(trained.steps)}, {"model_hash", hash}});
+  FEDGE_TRY_VOID(write_safetensors(command.out, trained.values, metadata));
   std::fprintf(out, "model     %s  %s\n", command.out.c_str(), hash.substr(0, 12).c_str());
   return {};
 }

@@ -103,7 +103,7 @@ Result<void> run_gossip_command(const GossipCommand& command, std::FILE* out) {
     return fits.error().with_prefix("--");
   const auto task = learn::Task::build(config.task, config.seed);
   if (!task) return config::at_key(document, task.error());
-  FEDGE_TRY(test, learn::load_test(config.task.data));
+  FEDGE_TRY(test, learn::load_evaluation(config.task.data, Rng(config.seed)));
   ThreadPool threads(command.jobs);
   FEDGE_TRY(gossip, sim::Gossip::create(options, config, **task, threads));
   std::vector<sim::GossipFigures> rounds;

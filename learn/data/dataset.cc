@@ -9,7 +9,7 @@
 #include "core/check.h"
 #include "core/platform/files.h"
 #include "learn/data/idx.h"
-#include "learn/data/partition.h"
+#include "learn/data/validation.h"
 #include "learn/text/corpus.h"
 #include "learn/text/text_data.h"
 
@@ -175,14 +175,28 @@ Result<std::shared_ptr<const Dataset>> load_test(const DataSpec& spec) {
   return std::make_shared<const Dataset>(std::move(data));
 }
 
+Result<std::shared_ptr<const Dataset>> load_evaluation(const DataSpec& spec, const Rng& rng) {
+  if (spec.validation == 0) return load_test(spec);
+  if (const auto known = describe(spec); !known) return known.error();
+  if (is_text(spec)) {
+    FEDGE_TRY(text, load_text(spec, TextSplit::kTrain));
+    FEDGE_TRY(windows, validation_samples(spec, text.labels, text.classes, rng));
+    return std::make_shared<const Dataset>(
+        select_windows(text, spread_windows(text, windows, spec.test_windows)));
+  }
+  FEDGE_TRY(labels, read_labels(directory_of(spec), "train-labels-idx1-ubyte"));
+  FEDGE_TRY(samples, validation_samples(spec, labels.values, kClasses, rng));
+  return shared(read_images(directory_of(spec), "train-images-idx3-ubyte", labels, samples));
+}
+
 Result<std::vector<std::uint32_t>> partition_sizes(const DataSpec& spec, const Rng& rng) {
   const auto shared_out = [&]() -> Result<Partition> {
     if (is_text(spec)) {
       FEDGE_TRY(data, load_text(spec, TextSplit::kTrain));
-      return partition(spec.partition, data.labels, data.classes, rng);
+      return partition_for_clients(spec, data.labels, data.classes, rng);
     }
     FEDGE_TRY(labels, read_labels(directory_of(spec), "train-labels-idx1-ubyte"));
-    return partition(spec.partition, labels.values, kClasses, rng);
+    return partition_for_clients(spec, labels.values, kClasses, rng);
   };
   FEDGE_TRY(parts, shared_out());
   std::vector<std::uint32_t> sizes(parts.clients());
@@ -196,11 +210,11 @@ Result<std::shared_ptr<const Dataset>> load_part(const DataSpec& spec, std::size
   FEDGE_CHECK(client < spec.partition.clients, "the partition has fewer clients");
   if (is_text(spec)) {
     FEDGE_TRY(text, load_text(spec, TextSplit::kTrain));
-    FEDGE_TRY(groups, partition(spec.partition, text.labels, text.classes, rng));
+    FEDGE_TRY(groups, partition_for_clients(spec, text.labels, text.classes, rng));
     return std::make_shared<const Dataset>(select_windows(text, groups.of(client)));
   }
   FEDGE_TRY(labels, read_labels(directory_of(spec), "train-labels-idx1-ubyte"));
-  FEDGE_TRY(parts, partition(spec.partition, labels.values, kClasses, rng));
+  FEDGE_TRY(parts, partition_for_clients(spec, labels.values, kClasses, rng));
   FEDGE_TRY(data, read_images(directory_of(spec), "train-images-idx3-ubyte", labels, parts.of(client)));
   return std::make_shared<const Dataset>(std::move(data));
 }

@@ -74,11 +74,16 @@ Result<std::shared_ptr<const Dataset>> load_train(const DataSpec& spec);
 Result<std::shared_ptr<const Dataset>> load_test(const DataSpec& spec);
 
 // Loads one client's part of the training set (images as bytes). Sample i is sample
-// partition(...).of(client)[i] of the whole set, so training on 0..size()-1 is training on that part. `rng`
-// is the run's root stream; client < partition.clients.
+// partition_for_clients(...).of(client)[i] of the whole set, so training on 0..size()-1 is training on that
+// part. `rng` is the run's root stream; client < partition.clients.
 Result<std::shared_ptr<const Dataset>> load_part(const DataSpec& spec, std::size_t client, const Rng& rng);
 
-// Number of training samples of each client. Errors include those of partition().
+// Loads the samples on which every model of a run is evaluated: the test samples, or the validation samples
+// (images as bytes) if data.validation is above 0. A text's data.test_windows applies to both. `rng` is the
+// run's root stream. Errors are those of load_test() or of validation_samples().
+Result<std::shared_ptr<const Dataset>> load_evaluation(const DataSpec& spec, const Rng& rng);
+
+// Number of training samples of each client. Errors include those of partition_for_clients().
 Result<std::vector<std::uint32_t>> partition_sizes(const DataSpec& spec, const Rng& rng);
 
 // The properties of a data set that are known without its files.

@@ -75,6 +75,16 @@ Result<Dataset> load_text(const DataSpec& spec, TextSplit split) {
   return data;
 }
 
+std::vector<std::uint32_t> spread_windows(const Dataset& data, std::span<const std::uint32_t> windows,
+                                          std::size_t wanted) {
+  std::vector<std::uint32_t> chosen;
+  for (std::size_t begin = 0, end = 0; begin < windows.size(); begin = end) {
+    while (end < windows.size() && data.labels[windows[end]] == data.labels[windows[begin]]) ++end;
+    for (const std::size_t i : spread(end - begin, wanted)) chosen.push_back(windows[begin + i]);
+  }
+  return chosen;
+}
+
 Dataset select_windows(const Dataset& data, std::span<const std::uint32_t> samples) {
   Dataset part{.shape = data.shape, .classes = data.classes, .floats = {}, .labels = {}};
   part.class_names = data.class_names;

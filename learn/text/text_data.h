@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/result.h"
 #include "learn/data/dataset.h"
@@ -21,6 +22,10 @@ Result<Tokenizer> make_tokenizer(const TokenizerSpec& spec);
 // All groups' samples, in the groups' order; of the held-out text at most spec.test_windows per group (0:
 // all). Errors are those of load_corpus(); kInvalid if there are more than 256 groups or no text.
 Result<Dataset> load_text(const DataSpec& spec, TextSplit split);
+
+// Returns at most `wanted` (0: all) of these windows (ascending) of each group, evenly spread.
+std::vector<std::uint32_t> spread_windows(const Dataset& data, std::span<const std::uint32_t> windows,
+                                          std::size_t wanted);
 
 // Returns a data set with only these samples (ascending) of a text.
 Dataset select_windows(const Dataset& data, std::span<const std::uint32_t> samples);

@@ -36,7 +36,7 @@ struct TestBench {
 };
 
 Result<TestBench> make_bench(const run::RunConfig& config) {
-  FEDGE_TRY(test, learn::load_test(config.task.data));
+  FEDGE_TRY(test, learn::load_evaluation(config.task.data, Rng(config.seed)));
   // Checks the partition here, so that not every client reports the same error. The coordinator's host may
   // lack the training set.
   auto partition = learn::partition_sizes(config.task.data, Rng(config.seed));

@@ -60,7 +60,8 @@ Result<void> write_reports(const std::filesystem::path& directory, const run::Ru
                         .run_file = run_file,
                         .class_names = learn::class_names(config.task.data),
                         .facts = run_facts(config, circumstances_of(directory)),
-                        .planned_rounds = config.rounds};
+                        .planned_rounds = config.rounds,
+                        .evaluated_on = config.task.data.validation > 0 ? "validation" : "test"};
   return write_file_atomic(directory / "report.html", report_html(info, rounds));
 }
 
@@ -90,11 +91,12 @@ Result<void> RunOutput::add(const RoundMetrics& metrics) {
 Result<void> RunOutput::finish(std::span<const FinalModel> models) {
   const std::string rounds = std::to_string(rounds_.empty() ? 0 : rounds_.back().round);
   for (const FinalModel& model : models) {
-    std::map<std::string, std::string> metadata = {{"run", config_.name},
-                                                   {"round", rounds},
-                                                   {"model_hash", to_hex(model_hash(model.values.values()))},
-                                                   {kVersionMetadata, version_},
-                                                   {learn::kTaskMetadata, config_.task_text}};
+    std::map<std::string, std::string> metadata =
+        learn::task_metadata(config_.task_text, config_.task.data, config_.seed);
+    metadata.insert({{"run", config_.name},
+                     {"round", rounds},
+                     {"model_hash", to_hex(model_hash(model.values.values()))},
+                     {kVersionMetadata, version_}});
     if (model.track) metadata["exclude"] = joined_names(model.track->exclude, ',');
     auto path = directory_ / "model.safetensors";
     if (&model != &models.front()) {
@@ -114,8 +116,9 @@ std::string RunOutput::summary() const {
   });
   if (evaluated != rounds_.rend()) {
     char line[96];
-    std::snprintf(line, sizeof line, "accuracy  %.2f %% after round %llu\n", 100 * evaluated->test_accuracy,
-                  static_cast<unsigned long long>(evaluated->round));
+    std::snprintf(line, sizeof line, "accuracy  %.2f %% after round %llu%s\n", 100 * evaluated->test_accuracy,
+                  static_cast<unsigned long long>(evaluated->round),
+                  config_.task.data.validation > 0 ? ", on validation samples" : "");
     text += line;
     if (!std::isnan(evaluated->bits_per_byte)) {
       std::snprintf(line, sizeof line, "text      %.3f bits per byte, mean of groups %.3f\n",

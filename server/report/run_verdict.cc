@@ -88,7 +88,7 @@ std::string RunVerdict::failure() const {
   if (rounds_ > 0 && idle_.rounds == rounds_)
     return "the model is untrained: no client contributed an update in " + rounds + "; " + cause();
   if (not_finite_since_)
-    return "the model has diverged: its test loss has not been finite since round " +
+    return "the model has diverged: its loss has not been finite since round " +
            std::to_string(*not_finite_since_) + "; try a lower training.optimizer.learning_rate";
   if (idle_.refused_rounds >= kRefusedRounds)
     return "the model has not changed since round " + std::to_string(idle_.since) + ": " + cause();

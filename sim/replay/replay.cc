@@ -172,7 +172,7 @@ Result<ReplaySummary> replay_run(server::RunStore& store, const server::RunRecor
   // Read before the journal: a running coordinator writes a round's journal entries first.
   FEDGE_TRY(recorded, read_rounds(store, run.number));
   FEDGE_TRY(task, learn::Task::build(config.task, config.seed));
-  FEDGE_TRY(test, learn::load_test(config.task.data));
+  FEDGE_TRY(test, learn::load_evaluation(config.task.data, Rng(config.seed)));
   const auto models = protocol::make_memory_chunk_store(kMaxPayload);
   const auto updates = protocol::make_memory_chunk_store(kMaxPayload);
   FEDGE_TRY(state, server::RunState::create(config, task->model(), *test, *models, parallel));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,50 @@ TEST_CASE("modes: virtual time, real sockets, one thread and two give the same m
   CHECK(expected[0] != expected[2]);
   CHECK(hashes(example.directory("one")) == expected);
   CHECK(hashes(example.directory("real")) == expected);
+}
+
+TEST_CASE("validation: every program evaluates on the validation samples, and none needs the test samples") {
+  const ProgramExample example;
+  for (const char* kind : {"images", "labels"})
+    REQUIRE(std::filesystem::remove(example.data.path() / ("t10k-" + std::string(kind) + "-idx" +
+                                                           (kind[0] == 'i' ? "3" : "1") + "-ubyte")));
+  const std::string split = "--set data.validation=0.25 ";
+  CHECK(example.simulate("without", "").output.find("t10k") != std::string::npos);
+  std::vector<double> accuracies;
+  for (const auto& [name, more] :
+       std::vector<std::pair<std::string, std::string>>{{"virtual", ""}, {"real", "--mode concrete"}}) {
+    const Outcome outcome = example.simulate(name, split + more);
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+    CHECK(outcome.output.find("measured on validation samples, 0.25 of the training samples") !=
+          std::string::npos);
+    CHECK(outcome.output.find("after round 3, on validation samples") != std::string::npos);
+    const auto rounds = server::read_metrics(example.directory(name) / "metrics.jsonl");
+    REQUIRE((rounds && rounds->size() == 3));
+    accuracies.push_back(rounds->back().test_accuracy);
+  }
+  CHECK(hashes(example.directory("real")) == hashes(example.directory("virtual")));
+  CHECK(accuracies[0] == accuracies[1]);
+  const std::string model = (example.directory("virtual") / "model.safetensors").string();
+  const auto evaluated =
+      nlohmann::json::parse(test::run("fedge model evaluate " + model + " --format json").output);
+  CHECK(evaluated["samples"] == 10);
+  CHECK(evaluated["accuracy"] == accuracies[0]);
+  CHECK(test::run("fedge model evaluate " + model)
+            .output.starts_with("10 validation samples of fashion-mnist"));
+  // A data set that is named is evaluated on its test samples.
+  CHECK(test::run("fedge model evaluate " + model + " --dataset fashion-mnist --directory " +
+                  example.data.path().string())
+            .output.find("t10k") != std::string::npos);
+  const std::string list = example.arguments.substr(std::string("run ").size());
+  CHECK(
+      test::run("fedge data ls " + list + split).output.find("40 training samples (10 for validation), 10") !=
+      std::string::npos);
+  const Outcome central =
+      test::run("fedge-sim pretrain " + list + split + "--out " + example.directory("base").string());
+  REQUIRE_MESSAGE(central.code == 0, central.output);
+  CHECK(central.output.find("validation  loss") != std::string::npos);
+  CHECK(test::run("fedge model evaluate " + example.directory("base").string())
+            .output.starts_with("10 validation samples"));
 }
 
 TEST_CASE("modes: every strategy gives the same models in virtual time and over real sockets") {

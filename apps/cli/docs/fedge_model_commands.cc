@@ -64,7 +64,7 @@ std::vector<CommandDoc> model_docs() {
       {"model evaluate",
        "",
        "Evaluate a model on held-out data",
-       {{"Evaluate a model on the test data of its own run",
+       {{"Evaluate a model on the test (or validation) samples of its own run",
          "fedge model evaluate out/fashion/model.safetensors"},
         {"Add ROUGE-L of two held-out lines from each group",
          "fedge model evaluate out/wordnet/model.safetensors --rouge 2"}},

@@ -101,14 +101,16 @@ std::string section(const std::string& heading, const std::string& figures) {
   return figures.empty() ? "" : "<h2>" + heading + "</h2><div class=\"charts\">\n" + figures + "</div>\n";
 }
 
-std::string learning_section(Rounds rounds, const Columns& columns) {
-  Chart accuracy = over_rounds(columns, "Accuracy on the test data", "accuracy", Unit::kPercent);
+std::string learning_section(const ReportInfo& info, Rounds rounds, const Columns& columns) {
+  Chart accuracy =
+      over_rounds(columns, "Accuracy on the " + info.evaluated_on + " data", "accuracy", Unit::kPercent);
   accuracy.series = {{"accuracy", columns.accuracy}};
   Chart loss = over_rounds(columns, "Loss", "mean cross-entropy (nats)", Unit::kNone);
   loss.from_zero = true;
-  loss.series = {{"test", column(rounds, [](const auto& r) { return r.test_loss; }), 1},
+  loss.series = {{info.evaluated_on, column(rounds, [](const auto& r) { return r.test_loss; }), 1},
                  {"training", column(rounds, [](const auto& r) { return r.train_loss; }), 2}};
-  Chart bits = over_rounds(columns, "Bits per byte of test text", "bits per byte", Unit::kNone);
+  Chart bits =
+      over_rounds(columns, "Bits per byte of " + info.evaluated_on + " text", "bits per byte", Unit::kNone);
   bits.series = {{"whole text", column(rounds, [](const auto& r) { return r.bits_per_byte; }), 1},
                  {"mean of groups", column(rounds, [](const auto& r) { return r.group_bits_per_byte; }), 2}};
   return section("Accuracy and loss", figure(bits) + figure(accuracy) + figure(loss));
@@ -191,7 +193,7 @@ std::string class_section(const ReportInfo& info, Rounds rounds, const Columns& 
     });
     if (std::ranges::none_of(own, [](double value) { return std::isfinite(value); })) continue;
     out += small_figure({.title = name,
-                         .description = "Accuracy on the test samples of this " + what +
+                         .description = "Accuracy on the " + info.evaluated_on + " samples of this " + what +
                                         " over rounds. The grey line is the accuracy over " + all + ".",
                          .x = columns.round,
                          .y = own,
@@ -214,7 +216,7 @@ std::string tile(const std::string& label, const std::string& value, const std::
   return "<div><dt>" + label + "</dt><dd>" + value + "</dd><dd>" + note + "</dd></div>\n";
 }
 
-std::string tiles(Rounds rounds) {
+std::string tiles(const ReportInfo& info, Rounds rounds) {
   const RoundMetrics* last = nullptr;
   const RoundMetrics* best = nullptr;
   std::uint64_t up = 0, down = 0, selected = 0, completed = 0;
@@ -234,7 +236,8 @@ std::string tiles(Rounds rounds) {
   if (last != nullptr) {
     out += tile("Final accuracy", with_unit(last->test_accuracy, Unit::kPercent), of_round(*last));
     out += tile("Best accuracy", with_unit(best->test_accuracy, Unit::kPercent), of_round(*best));
-    out += tile("Final test loss", with_unit(last->test_loss, Unit::kNone), of_round(*last));
+    out += tile("Final " + info.evaluated_on + " loss", with_unit(last->test_loss, Unit::kNone),
+                of_round(*last));
   }
   const RoundMetrics& end = rounds.back();
   out += tile("Rounds", std::to_string(end.round),
@@ -252,10 +255,11 @@ std::string tiles(Rounds rounds) {
   return out + "</dl>\n";
 }
 
-std::string table(Rounds rounds) {
+std::string table(const ReportInfo& info, Rounds rounds) {
   std::string out = "<h2>Rounds</h2><div class=\"card scroll\"><table><thead><tr>";
   const bool text = is_text(rounds);
-  for (const char* name : {"round", "bits per byte", "accuracy", "test loss", "training loss", "clients",
+  const std::string loss = info.evaluated_on + " loss";
+  for (const char* name : {"round", "bits per byte", "accuracy", loss.c_str(), "training loss", "clients",
                            "upload", "download", "virtual time", "wall-clock time", "model"}) {
     if (text || name != std::string_view("bits per byte")) out += "<th>" + std::string(name) + "</th>";
   }
@@ -337,10 +341,10 @@ std::string report_html(const ReportInfo& info, std::span<const RoundMetrics> ro
   } else {
     const Columns columns(rounds);
     page += rounds_of_plan(info, rounds);
-    page += tiles(rounds) + learning_section(rounds, columns) + class_section(info, rounds, columns) +
-            rank_section(rounds) + track_section(rounds) + participation_section(rounds, columns) +
-            privacy_section(rounds, columns) + traffic_section(columns) + time_section(columns) +
-            table(rounds);
+    page += tiles(info, rounds) + learning_section(info, rounds, columns) +
+            class_section(info, rounds, columns) + rank_section(rounds) + track_section(rounds) +
+            participation_section(rounds, columns) + privacy_section(rounds, columns) +
+            traffic_section(columns) + time_section(columns) + table(info, rounds);
   }
   if (!info.run_file.empty()) {
     page += "<h2>Run file</h2><div class=\"card\"><pre>" + escape_html(info.run_file) + "</pre></div>\n";

@@ -21,6 +21,7 @@ struct ReportInfo {
   std::vector<std::string> class_names;                    // a class without a name is "class 3"
   std::vector<std::pair<std::string, std::string>> facts;  // shown under the name, e.g. {"Seed", "7"}
   std::uint64_t planned_rounds = 0;                        // 0: not known
+  std::string evaluated_on = "test";                       // the accuracy's samples: "test" or "validation"
 };
 
 // `rounds` in ascending order, possibly none.

@@ -67,7 +67,7 @@ std::string over_ranks(const RoundMetrics& last, const std::vector<std::uint64_t
 std::string rank_table(const RoundMetrics& last, bool text) {
   std::string out =
       "<div class=\"card scroll\"><table class=\"numbers\"><thead><tr><th>rank</th><th>accuracy</th>"
-      "<th>test loss</th>";
+      "<th>loss</th>";
   if (text) out += "<th>bits per byte</th><th>perplexity per token</th>";
   out += "</tr></thead><tbody>\n";
   for (const RankMetrics& figures : last.ranks) {

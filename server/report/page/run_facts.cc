@@ -113,6 +113,9 @@ Facts run_facts(const run::RunConfig& config, const RunCircumstances& circumstan
                  {"Local training", training_text(config.task.training)},
                  {"Rounds", grouped_digits(config.rounds)},
                  {"Seed", std::to_string(config.seed)}};
+  if (const double validation = config.task.data.validation; validation > 0)
+    facts.emplace_back("Evaluation",
+                       "validation samples, " + shortest(validation) + " of the training samples");
   if (const std::string privacy = privacy_text(config); !privacy.empty())
     facts.emplace_back("Privacy", privacy);
   if (!circumstances.version.empty()) facts.emplace_back("Program version", "Fedge " + circumstances.version);

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Mutants of the checks of values and of other untrusted input (R2, R3, A6).
+# Mutants of the checks of values and of other untrusted input (R2, R3, A6), and of
+# the choice of samples.
 
 mutant skip-finite-check 'R2: an update with a value that is no number is folded'
 file aggregation/value_check.cc
@@ -118,3 +119,15 @@ file core/platform/repeated_events.cc
 old '  ++found->second.held_back;'
 new '  found->second.held_back = 0;'
 caught_by unit_core 'repeated events: a few lines'
+
+mutant partition-keeps-validation 'data.validation: the partition forgets to leave out the validation samples'
+file learn/data/validation.cc
+old '  const std::vector<std::uint32_t> rest = samples_without(validation, labels.size());'
+new '  const std::vector<std::uint32_t> rest = samples_without({}, labels.size());'
+caught_by unit_learn 'no client has'
+
+mutant evaluate-on-test 'data.validation: the model is evaluated on the test samples all the same'
+file learn/data/dataset.cc
+old '  if (spec.validation == 0) return load_test(spec);'
+new '  if (spec.validation < 1) return load_test(spec);'
+caught_by unit_learn 'validation'

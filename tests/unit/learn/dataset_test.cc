@@ -1,8 +1,10 @@
 #include "learn/data/dataset.h"
 
 #include <cmath>
+#include <set>
 
-#include "learn/data/partition.h"
+#include "learn/data/validation.h"
+#include "learn/task.h"
 #include "tests/support/skip.h"
 #include "tests/unit/learn/idx_fixture.h"
 
@@ -73,6 +75,42 @@ std::optional<TrainTest> fashion_mnist() {
   REQUIRE(data.error().code == ErrorCode::kNotFound);
   fedge::test::skip("Fashion-MNIST not found", "dataset-fashion-mnist");
   return std::nullopt;
+}
+
+// Training sample i has the shade i; 100 samples with label 0, 60 with 1, 26 with 2. Test samples have the
+// shade 255.
+struct Skewed {
+  learn::test::TemporaryDirectory directory;
+  TaskSpec spec;
+
+  Skewed() {
+    learn::test::Bytes shades(186), values(186);
+    for (std::size_t i = 0; i < shades.size(); ++i) {
+      shades[i] = static_cast<std::uint8_t>(i);
+      values[i] = i % 7 == 0 && i < 182 ? 2 : 9;
+    }
+    for (std::size_t i = 0, seen = 0; i < values.size(); ++i)
+      if (values[i] == 9) values[i] = seen++ % 8 < 3 ? 1 : 0;
+    directory.write("train-images-idx3-ubyte.gz", gzip(images(shades)));
+    directory.write("train-labels-idx1-ubyte.gz", gzip(labels(values)));
+    directory.write("t10k-images-idx3-ubyte.gz", gzip(images({255, 255})));
+    directory.write("t10k-labels-idx1-ubyte.gz", gzip(labels({0, 1})));
+    spec.data.directory = directory.path().string();
+    spec.data.partition.clients = 3;
+    spec.data.validation = 0.1;
+    spec.model.kind = ModelKind::kSoftmax;
+  }
+};
+
+// The shade of a sample whose pixels all have the same one.
+int shade_of(const Dataset& data, std::size_t sample) {
+  return static_cast<int>(std::lround((input_of(data, sample)[0] * 0.3530 + 0.2860) * 255));
+}
+
+std::vector<int> shades_of(const Dataset& data) {
+  std::vector<int> shades(data.size());
+  for (std::size_t i = 0; i < shades.size(); ++i) shades[i] = shade_of(data, i);
+  return shades;
 }
 
 }  // namespace
@@ -169,6 +207,82 @@ TEST_CASE("dataset: one client's part is its samples of the whole, in the partit
       CHECK(input_of(**part, i)[400] == input_of(*whole->train, sample)[400]);
     }
   }
+}
+
+TEST_CASE("dataset: no client has a validation sample, and together they are the training set, each once") {
+  Skewed fixture;
+  for (const PartitionKind kind :
+       {PartitionKind::kIid, PartitionKind::kDirichlet, PartitionKind::kShards, PartitionKind::kNatural}) {
+    CAPTURE(name_of(kind));
+    fixture.spec.data.partition.kind = kind;
+    const auto validation = load_evaluation(fixture.spec.data, Rng(5));
+    const auto whole = Task::build(fixture.spec, 5);
+    const auto sizes = partition_sizes(fixture.spec.data, Rng(5));
+    REQUIRE((validation && whole && sizes));
+    std::multiset<int> all;
+    for (const int shade : shades_of(**validation)) all.insert(shade);
+    for (const std::uint32_t client : {0U, 1U, 2U}) {
+      const auto part = Task::build_for(fixture.spec, 5, ClientId(client));
+      REQUIRE(part);
+      std::vector<int> simulated;
+      for (const std::uint32_t sample : (*whole)->samples_of(ClientId(client)))
+        simulated.push_back(shade_of((*whole)->data(), sample));
+      const std::vector<int> own = shades_of((*part)->data());
+      CHECK(own == simulated);
+      CHECK(own.size() == (*sizes)[client]);
+      all.insert(own.begin(), own.end());
+    }
+    CHECK(all.size() == 186);
+    CHECK(std::set<int>(all.begin(), all.end()).size() == 186);
+    CHECK(*all.rbegin() == 185);
+  }
+}
+
+TEST_CASE("dataset: validation samples are the rounded fraction of each label, drawn by the seed") {
+  Skewed fixture;
+  const auto train = load_train(fixture.spec.data);
+  const auto validation = load_evaluation(fixture.spec.data, Rng(5));
+  REQUIRE((train && validation));
+  std::vector<long> counts(10), chosen(10), expected(10);
+  for (const auto label : (*train)->labels) ++counts[label];
+  for (const auto label : (*validation)->labels) ++chosen[label];
+  CHECK(counts == std::vector<long>{100, 60, 26, 0, 0, 0, 0, 0, 0, 0});
+  CHECK(chosen == std::vector<long>{10, 6, 3, 0, 0, 0, 0, 0, 0, 0});
+  CHECK(shades_of(**validation) == shades_of(**load_evaluation(fixture.spec.data, Rng(5))));
+  CHECK(shades_of(**validation) != shades_of(**load_evaluation(fixture.spec.data, Rng(6))));
+  fixture.spec.data.validation = 0;
+  CHECK(shades_of(**load_evaluation(fixture.spec.data, Rng(5))) == std::vector<int>{255, 255});
+}
+
+TEST_CASE("dataset: without validation samples, the partition is that of all samples") {
+  Skewed fixture;
+  fixture.spec.data.validation = 0;
+  fixture.spec.data.partition.kind = PartitionKind::kDirichlet;
+  const auto train = load_train(fixture.spec.data);
+  REQUIRE(train);
+  const auto plain = partition(fixture.spec.data.partition, (*train)->labels, 10, Rng(5));
+  const auto parts = partition_for_clients(fixture.spec.data, (*train)->labels, 10, Rng(5));
+  REQUIRE((plain && parts));
+  for (std::size_t client = 0; client < 3; ++client)
+    CHECK(std::ranges::equal(plain->of(client), parts->of(client)));
+}
+
+TEST_CASE("dataset: a validation split without samples, or one that leaves too few, names the key") {
+  Skewed fixture;
+  fixture.spec.data.validation = 0.001;
+  for (const auto& error :
+       {Task::build(fixture.spec, 5).error(), load_evaluation(fixture.spec.data, Rng(5)).error(),
+        Task::build_for(fixture.spec, 5, ClientId(0)).error()})
+    CHECK(
+        error.message ==
+        "data.validation: 0.001 of the 186 training samples rounds to 0 samples of each label; raise it, or "
+        "set it to 0");
+  fixture.spec.data.validation = 0.5;
+  fixture.spec.data.partition.clients = 100;
+  CHECK(Task::build(fixture.spec, 5)
+            .error()
+            .message.find("data.partition.clients: 100 clients cannot share 93 samples") !=
+        std::string::npos);
 }
 
 TEST_CASE("dataset: Fashion-MNIST is the published one") {

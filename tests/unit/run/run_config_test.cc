@@ -57,6 +57,14 @@ TEST_CASE("run file: what could never run is refused by file, line and key") {
   CHECK(many->notes ==
         std::vector<std::string>{"run.toml:2: sampling.clients_per_round: is 20, but the data is "
                                  "partitioned over 10 clients; 10 is used"});
+  const auto held_out = read_run("[data]\nvalidation = 0.1\n");
+  REQUIRE(held_out);
+  CHECK(held_out->notes ==
+        std::vector<std::string>{"run.toml:2: data.validation: accuracy and loss are measured on validation "
+                                 "samples, 0.1 of the training samples, instead of the test samples"});
+  CHECK(contains(held_out->task_text, "validation"));  // a client partitions by itself
+  CHECK(!contains(read_run("")->task_text, "validation"));
+  CHECK(contains(complaint("[data]\nvalidation = 0.6\n"), "run.toml:2: data.validation: "));
   // Sampling with replacement may draw a client twice. Without the key, a suitable default applies.
   const auto drawn = read_run("[sampling]\nkind = \"md\"\nclients_per_round = 20\n");
   REQUIRE(drawn);

@@ -9,7 +9,7 @@
 
 #include "core/parallel.h"
 #include "learn/data/batch.h"
-#include "learn/data/partition.h"
+#include "learn/data/validation.h"
 #include "learn/evaluate.h"
 #include "learn/generate.h"
 #include "learn/pretrain.h"
@@ -111,6 +111,44 @@ TEST_CASE("text data: so many windows of what is held out are tested on, evenly 
   for (const std::uint8_t label : (*some)->labels) of_b += label;
   CHECK(of_b == 5);
   CHECK((*some)->text.windows[4].start > (*all)->text.windows[20].start);
+}
+
+TEST_CASE("text data: validation windows are of the training text, of each group, and no client has them") {
+  Texts texts;
+  texts.spec.data.validation = 0.25;
+  const auto train = load_train(texts.spec.data);
+  const auto validation = load_evaluation(texts.spec.data, Rng(5));
+  const auto whole = Task::build(texts.spec, 5);
+  REQUIRE((train && validation && whole));
+  std::vector<std::size_t> counts(2), chosen(2);
+  for (const std::uint8_t label : (*train)->labels) ++counts[label];
+  for (const std::uint8_t label : (*validation)->labels) ++chosen[label];
+  for (const std::size_t group : {0U, 1U}) {
+    CHECK(chosen[group] == static_cast<std::size_t>(std::llround(0.25 * static_cast<double>(counts[group]))));
+    CHECK((*whole)->samples_of(ClientId(static_cast<std::uint32_t>(group))).size() ==
+          counts[group] - chosen[group]);
+    const auto part = Task::build_for(texts.spec, 5, ClientId(static_cast<std::uint32_t>(group)));
+    REQUIRE(part);
+    CHECK((*part)->data().size() == counts[group] - chosen[group]);
+  }
+  texts.spec.data.test_windows = 5;
+  const auto some = load_evaluation(texts.spec.data, Rng(5));
+  REQUIRE(some);
+  CHECK((*some)->size() == 10);
+  CHECK((*some)->labels == std::vector<std::uint8_t>{0, 0, 0, 0, 0, 1, 1, 1, 1, 1});
+}
+
+TEST_CASE("text data: central training leaves out the validation windows") {
+  Texts texts;
+  const auto train = load_train(texts.spec.data);
+  REQUIRE(train);
+  CHECK(pretraining_samples(texts.spec, 5, **train, {})->size() == (*train)->size());
+  texts.spec.data.validation = 0.25;
+  const auto held = validation_samples(texts.spec.data, (*train)->labels, 2, Rng(5));
+  const auto rest = pretraining_samples(texts.spec, 5, **train, {});
+  REQUIRE((held && rest));
+  CHECK(held->size() + rest->size() == (*train)->size());
+  for (const std::uint32_t window : *held) CHECK(!std::ranges::binary_search(*rest, window));
 }
 
 TEST_CASE("text data: natural clients have whole groups, dealt in turn, and more than there are is refused") {

@@ -53,6 +53,13 @@ TEST_CASE("html: the page shows the run's figures") {
                            "<td>10/12</td>"}) {
     CHECK_MESSAGE(contains(page, part), part);
   }
+  CHECK(contains(page, "Accuracy on the test data"));
+  info.evaluated_on = "validation";
+  const std::string validated = report_html(info, rounds);
+  for (const char* part :
+       {"Accuracy on the validation data", "Final validation loss", "<th>validation loss</th>"})
+    CHECK_MESSAGE(contains(validated, part), part);
+  CHECK(!contains(validated, "test loss"));
   for (RoundMetrics& round : rounds) round.virtual_seconds = round.wall_seconds;
   CHECK(contains(report_html(info, rounds), "<dd>concrete: real clients, real time</dd>"));
   for (const char* tag : {"figure", "svg", "div", "main", "table", "tr", "p", "dl", "output", "span",

@@ -74,6 +74,7 @@ TEST_CASE("run facts: what is particular to a kind is shown with it") {
 [run]
 rounds = 1
 [data]
+validation = 0.1
 partition = { kind = "shards", shards_per_client = 3, clients = 4 }
 [model]
 kind = "cnn"
@@ -87,6 +88,7 @@ kind = "fedbuff"
 schedule = { buffer_size = 5 }
 )");
   CHECK(value(shards, "Partition") == "shards, 3 shards per client, 4 clients");
+  CHECK(value(shards, "Evaluation") == "validation samples, 0.1 of the training samples");
   CHECK(value(shards, "Model") == "cnn, channels [32, 64], dense 512");
   CHECK(value(shards, "Local training") == "adamw, 1 local step, batch size 20");
   CHECK(value(shards, "Learning rate") == "0.001");

@@ -86,7 +86,7 @@ TEST_CASE("verdict: a loss that is not finite at the last evaluation is named wi
   for (std::uint64_t round = 2; round <= 3; ++round)
     verdict.add(verdict_round(round, 2, std::numeric_limits<double>::quiet_NaN()));
   CHECK(verdict.failure() ==
-        "the model has diverged: its test loss has not been finite since round 2; try a lower "
+        "the model has diverged: its loss has not been finite since round 2; try a lower "
         "training.optimizer.learning_rate");
   verdict.add(verdict_round(4, 2, std::numeric_limits<double>::infinity()));
   CHECK(verdict.failure().find("since round 2;") != std::string::npos);
