@@ -4,21 +4,39 @@
     bench/experiments/run.py fedplt --programs build/release/bin --out /tmp/fedplt [--seeds 3] [--quick]
 
 Each row of an experiment is a run file with some settings changed; fedge-sim runs it once for each seed.
-If the experiment has a "base", that model is pre-trained first. If a setting is "tuned", each row uses the
-value with the best result on its first seed.
+If the experiment has a "base", that model is pre-trained first.
+
+"tuned" chooses settings without the test samples. Its "values" (of one "setting") or the "values" of each
+element of its "grid" are tried in every combination, on the first seed, with data.validation = 0.1 and with
+its own "settings". A value is the value of "setting", or {"name": ..., "settings": {...}}. The combination
+with the best metric "by" on the validation samples is used for the row's runs, which train on all training
+samples and are evaluated on the test samples. Directories of tuning runs have "tuning" in their name.
+
+If a row, or the whole experiment, names another row in "against", a second table shows the mean of the
+differences to that row over the seeds, for the columns in "paired". A seed gives both rows the same partition,
+initial model and devices.
+
 Finished runs with the same settings are not repeated, so that an interrupted experiment can be continued.
 Uses only the standard library.
 """
 import argparse
 import concurrent.futures
+import itertools
 import json
+import math
 import os
 import statistics
 import subprocess
 import sys
+from typing import Callable, NamedTuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+
+TUNING = {"data.validation": 0.1}  # settings of tuning runs, unless the experiment sets them
+# Student's t for 1, 2, ... degrees of freedom, two-sided at 5 %. Above 20, the last is used: it is too large.
+STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+           2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086]
 
 
 def load(name):
@@ -48,7 +66,7 @@ def prepare(options, experiment):
 
 def run(options, experiment, parts, seed):
     """Returns one run's metrics: a list with a dictionary for each round. `parts` define the cell's settings: its
-    row, in a grid its table and column, and the value of a tuned setting."""
+    row, in a grid its table and column, and the values of tuned settings."""
     settings = dict(experiment["settings"])
     for part in parts:
         settings.update(part["settings"])
@@ -148,46 +166,62 @@ def spread(values, scale=1.0, digits=2):
     return text
 
 
+class Column(NamedTuple):
+    title: str  # may contain the experiment's fields, e.g. {target}
+    value: Callable  # a run's rounds and the experiment -> a number, or None
+    scale: float = 1.0
+    digits: int = 2
+
+
 COLUMNS = {
-    "final": ("final accuracy, %", lambda runs, _: spread([final(r) for r in runs], 100)),
-    "best": ("best accuracy, %", lambda runs, _: spread(
-        [max(x["test_accuracy"] for x in r if x.get("test_accuracy") is not None) for r in runs], 100)),
-    "up": ("upload, MB", lambda runs, _: spread([megabytes(r) for r in runs], 1, 1)),
-    "at": ("accuracy at {at} MB, %", lambda runs, e: spread([accuracy_at(r, e["at"]) for r in runs], 100)),
-    "seconds": ("virtual seconds to {target} %", lambda runs, e: spread(
-        [seconds_to(r, e["target"] / 100) for r in runs], 1, 0)),
-    "rounds": ("rounds to {target} %", lambda runs, e: spread(
-        [rounds_to(r, e["target"] / 100) for r in runs], 1, 0)),
-    "updates": ("updates to {target} %", lambda runs, e: spread(
-        [updates_to(r, e["target"] / 100) for r in runs], 1, 0)),
-    "ratio": ("of float32's upload, %", lambda runs, e: spread([100 * megabytes(r) / e["whole"] for r in runs], 1, 1)),
-    "bits": ("bits a byte", lambda runs, _: spread([final(r, "bits_per_byte") for r in runs], 1, 3)),
-    "group_bits": ("mean of groups", lambda runs, _: spread([final(r, "group_bits_per_byte") for r in runs], 1, 3)),
-    "last_bits": ("bits after the last round", lambda runs, _: spread([r[-1]["bits_per_byte"] for r in runs], 1, 3)),
-    "last_group_bits": ("mean of groups", lambda runs, _: spread(
-        [r[-1]["group_bits_per_byte"] for r in runs], 1, 3)),
-    "down": ("download, MB", lambda runs, _: spread([downloaded(r) for r in runs], 1, 1)),
-    "tuned": ("{tuned[name]}", lambda runs, e: str(e["chosen"])),
-    "settled": ("accuracy, %", lambda runs, _: spread([settled(r) for r in runs], 100)),
-    "covered": ("on covered labels, %", lambda runs, _: spread([settled(r, "covered_accuracy") for r in runs], 100)),
-    "labels": ("covered labels of 10", lambda runs, _: spread(
-        [statistics.fmean(x["covered_labels"] for x in r if x.get("covered_labels") is not None) for r in runs])),
-    "gini": ("participation Gini", lambda runs, _: spread([r[-1]["participation_gini"] for r in runs], 1, 3)),
-    "interclass": ("variance between classes", lambda runs, _: spread(
-        [settled(r, "between_class_variance") for r in runs], 1, 3)),
-    "uploads": ("uploads a round", lambda runs, _: spread(
-        [statistics.fmean(x["clients_completed"] for x in r) for r in runs], 1, 1)),
+    "final": Column("final accuracy, %", lambda run, _: final(run), 100),
+    "best": Column("best accuracy, %", lambda run, _: max(
+        r["test_accuracy"] for r in run if r.get("test_accuracy") is not None), 100),
+    "up": Column("upload, MB", lambda run, _: megabytes(run), 1, 1),
+    "at": Column("accuracy at {at} MB, %", lambda run, e: accuracy_at(run, e["at"]), 100),
+    "seconds": Column("virtual seconds to {target} %", lambda run, e: seconds_to(run, e["target"] / 100), 1, 0),
+    "rounds": Column("rounds to {target} %", lambda run, e: rounds_to(run, e["target"] / 100), 1, 0),
+    "updates": Column("updates to {target} %", lambda run, e: updates_to(run, e["target"] / 100), 1, 0),
+    "ratio": Column("of float32's upload, %", lambda run, e: megabytes(run) / e["whole"], 100, 1),
+    "bits": Column("bits a byte", lambda run, _: final(run, "bits_per_byte"), 1, 3),
+    "group_bits": Column("mean of groups", lambda run, _: final(run, "group_bits_per_byte"), 1, 3),
+    "last_bits": Column("bits after the last round", lambda run, _: run[-1]["bits_per_byte"], 1, 3),
+    "last_group_bits": Column("mean of groups", lambda run, _: run[-1]["group_bits_per_byte"], 1, 3),
+    "down": Column("download, MB", lambda run, _: downloaded(run), 1, 1),
+    "settled": Column("accuracy, %", lambda run, _: settled(run), 100),
+    "covered": Column("on covered labels, %", lambda run, _: settled(run, "covered_accuracy"), 100),
+    "labels": Column("covered labels of 10", lambda run, _: statistics.fmean(
+        r["covered_labels"] for r in run if r.get("covered_labels") is not None)),
+    "gini": Column("participation Gini", lambda run, _: run[-1]["participation_gini"], 1, 3),
+    "interclass": Column("variance between classes", lambda run, _: settled(run, "between_class_variance"), 1, 3),
+    "uploads": Column("uploads a round", lambda run, _: statistics.fmean(r["clients_completed"] for r in run), 1, 1),
 }
 
 
 def column(name):
-    """Returns a column's title and function. "accuracy@4" and "bits@4" are for the model's first 4 ranks."""
+    """Returns a column. "accuracy@4" and "bits@4" are for the model's first 4 ranks."""
     key, _, rank = name.partition("@")
     if not rank:
         return COLUMNS[name]
     key, title, scale, digits = {"accuracy": ("accuracy", "%", 100, 2), "bits": ("bits_per_byte", "bits", 1, 3)}[key]
-    return (f"rank {rank}, {title}",
-            lambda runs, _: spread([at_rank(r, int(rank), key) for r in runs], scale, digits))
+    return Column(f"rank {rank}, {title}", lambda run, _: at_rank(run, int(rank), key), scale, digits)
+
+
+def values_of(name, runs, experiment):
+    return [column(name).value(run, experiment) for run in runs]
+
+
+def title_of(name, experiment):
+    if name == "tuned":
+        return ", ".join(axis["name"] for axis in axes_of(experiment["tuned"]))
+    return column(name).title.format(**experiment)
+
+
+def text_of(name, cell, experiment):
+    """Returns the text of a column in a cell's row."""
+    if name == "tuned":
+        return cell["chosen"]
+    return spread(values_of(name, cell["runs"], experiment), column(name).scale, column(name).digits)
 
 
 def print_row(cells):
@@ -200,46 +234,114 @@ def runs_of(options, experiment, parts):
         return list(pool.map(lambda seed: run(options, experiment, parts, seed), range(1, options.seeds + 1)))
 
 
+def axes_of(tuned):
+    """Returns the tuned settings, each with its values."""
+    return tuned.get("grid", [tuned])
+
+
+def combinations(tuned):
+    """Returns every combination of the tuned settings' values, as a part of a cell."""
+    def part(axis, value):
+        return value if isinstance(value, dict) else {"name": str(value), "settings": {axis["setting"]: value}}
+
+    found = []
+    for chosen in itertools.product(*([part(axis, value) for value in axis["values"]] for axis in axes_of(tuned))):
+        settings = {}
+        for one in chosen:
+            settings.update(one["settings"])
+        found.append({"name": ", ".join(one["name"] for one in chosen), "settings": settings})
+    return found
+
+
 def tune(options, experiment, parts):
-    """Returns the value of the tuned setting that is best on the first seed, as a part of the cell."""
+    """Returns the best combination of the tuned settings, as a part of the cell. Uses no test samples."""
     tuned = experiment["tuned"]
-    figures = {}
+    tuning = {"name": "tuning", "settings": TUNING | tuned.get("settings", {})}
+    sign = 1 if tuned["by"] == "test_accuracy" else -1
+
+    def score(part):
+        rounds = [r for r in run(options, experiment, parts + [tuning, part], 1) if r.get("test_accuracy") is not None]
+        found = [r.get(tuned["by"]) for r in rounds[-3:]]
+        # The metric of a model that diverged is null.
+        return -math.inf if not found or None in found else sign * statistics.fmean(found)
+
+    tried = combinations(tuned)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        tried = [{"name": str(value), "settings": {tuned["setting"]: value}} for value in tuned["values"]]
-        for part, rounds in zip(tried, pool.map(lambda part: run(options, experiment, parts + [part], 1), tried)):
-            figures[part["name"]] = (final(rounds, tuned["by"]), part)
-    best = (max if tuned["by"] == "test_accuracy" else min)(figures.values(), key=lambda pair: pair[0])[1]
-    experiment["chosen"] = best["name"]
-    return best
+        return max(zip(pool.map(score, tried), tried), key=lambda pair: pair[0])[1]
+
+
+def run_cell(options, experiment, parts):
+    """Runs a cell with all seeds, with tuned settings if there are any."""
+    chosen = [tune(options, experiment, parts)] if "tuned" in experiment else []
+    return {"runs": runs_of(options, experiment, parts + chosen), "chosen": "".join(part["name"] for part in chosen)}
+
+
+def difference(ours, theirs, scale, digits):
+    """Returns the cells "mean difference", "standard error" and "significant" for two rows' values by seed."""
+    if None in ours or None in theirs:
+        return ["not reached by every seed", "", ""]
+    differences = [scale * (one - other) for one, other in zip(ours, theirs)]
+    mean, count = statistics.fmean(differences), len(differences)
+    if count < 2:
+        return [f"{mean:+.{digits}f}", "", ""]
+    error = statistics.stdev(differences) / math.sqrt(count)
+    limit = STUDENT[min(count - 1, len(STUDENT)) - 1] * error
+    return [f"{mean:+.{digits}f}", f"{error:.{digits}f}", "yes" if abs(mean) > limit else "no"]
+
+
+def print_differences(experiment, cells):
+    """Prints the differences of rows to the rows that they name in "against"; nothing if none does."""
+    pairs = [(row["name"], row.get("against", experiment.get("against"))) for row in experiment["rows"]]
+    pairs = [(name, other) for name, other in pairs if other and other != name]
+    if not pairs:
+        return
+    print("\nDifferences on the same seeds:\n")
+    print_row(["run", "against", "metric", "mean difference", "standard error", "significant at 5 %"])
+    print_row(["---"] * 6)
+    for name, other in pairs:
+        for metric in experiment["paired"]:
+            ours, theirs = (values_of(metric, cells[row]["runs"], experiment) for row in (name, other))
+            print_row([name, other, title_of(metric, experiment)] +
+                      difference(ours, theirs, column(metric).scale, column(metric).digits))
+
+
+def check_against(experiment):
+    """Ends the program if a row that "against" names does not exist."""
+    names = [row["name"] for row in experiment["rows"]]
+    for owner in [experiment] + experiment["rows"]:
+        if owner.get("against", names[0]) not in names:
+            sys.exit(f"against: there is no row \"{owner['against']}\"")
+        if "against" in owner and not experiment.get("paired"):
+            sys.exit('against: the experiment must list the columns to compare in "paired"')
 
 
 def print_lists(options, experiment):
     """Prints tables with a row for each run and a column for each metric."""
+    check_against(experiment)
     columns = experiment["columns"]
     for table in experiment.get("tables", [None]):
         if table:
             print(f"\n{table['name']}:\n")
-        print_row(["run"] + [column(c)[0].format(**experiment) for c in columns])
+        print_row(["run"] + [title_of(name, experiment) for name in columns])
         print_row(["---"] * (len(columns) + 1))
+        cells = {}
         for row in experiment["rows"]:
-            parts = [table, row] if table else [row]
-            if "tuned" in experiment:
-                parts = parts + [tune(options, experiment, parts)]
-            runs = runs_of(options, experiment, parts)
-            experiment.setdefault("whole", statistics.fmean(megabytes(r) for r in runs))
-            print_row([row["name"]] + [column(c)[1](runs, experiment) for c in columns])
+            cell = cells[row["name"]] = run_cell(options, experiment, [table, row] if table else [row])
+            experiment.setdefault("whole", statistics.fmean(megabytes(r) for r in cell["runs"]))
+            print_row([row["name"]] + [text_of(name, cell, experiment) for name in columns])
+        print_differences(experiment, cells)
 
 
 def print_grid(options, experiment):
     """Prints tables with a row and a column for each setting, and one metric in each cell."""
-    title, figure = column(experiment["cell"])
+    metric = experiment["cell"]
     for table in experiment["tables"]:
-        print(f"\n{table['name']}: {title}\n")
+        print(f"\n{table['name']}: {title_of(metric, experiment)}\n")
         print_row([""] + [across["name"] for across in experiment["across"]])
         print_row(["---"] * (len(experiment["across"]) + 1))
         for row in experiment["rows"]:
             print_row([row["name"]] + [
-                figure(runs_of(options, experiment, [table, row, across]), experiment)
+                text_of(metric, run_cell(options, experiment, [table, row, across]), experiment)
                 for across in experiment["across"]])
 
 
