@@ -4,7 +4,8 @@
     bench/experiments/run.py fedplt --programs build/release/bin --out /tmp/fedplt [--seeds 3] [--quick]
 
 Each row of an experiment is a run file with some settings changed; fedge-sim runs it once for each seed.
-If the experiment has a "base", that model is pre-trained first.
+If the experiment has a "base", that model is pre-trained first. "prepare" names a script of this directory that
+writes files into --out first; $OUT in a setting is replaced by that directory.
 
 "tuned" chooses settings without the test samples. Its "values" (of one "setting") or the "values" of each
 element of its "grid" are tried in every combination, on the first seed, with data.validation = 0.1 and with
@@ -46,7 +47,10 @@ def load(name):
 
 
 def prepare(options, experiment):
-    """Pre-trains the base model of the runs, unless it exists, and sets it in their settings."""
+    """Writes the files that the runs need. Pre-trains their base model, unless it exists, and sets it in their settings."""
+    if "prepare" in experiment:
+        os.makedirs(options.out, exist_ok=True)
+        subprocess.run([sys.executable, os.path.join(HERE, experiment["prepare"]), options.out], check=True)
     base = experiment.get("base")
     if not base:
         return
@@ -86,7 +90,8 @@ def run(options, experiment, parts, seed):
                    "--out", out, "--force", "--log-level", "error",
                    "--threads", str(max(1, len(os.sched_getaffinity(0)) // options.jobs))]
         for key, value in settings.items():
-            command += ["--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            command += ["--set", f"{key}={text.replace('$OUT', os.path.abspath(options.out))}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         # A run whose model diverges also exits with 1; its metrics are valid results of the experiment.
         if done.returncode != 0 and not os.path.exists(model):
@@ -277,16 +282,17 @@ def run_cell(options, experiment, parts):
 
 
 def difference(ours, theirs, scale, digits):
-    """Returns the cells "mean difference", "standard error" and "significant" for two rows' values by seed."""
+    """Returns the mean difference of two rows' values by seed and its standard error; bold if it is significant."""
     if None in ours or None in theirs:
-        return ["not reached by every seed", "", ""]
+        return "not reached by every seed"
     differences = [scale * (one - other) for one, other in zip(ours, theirs)]
     mean, count = statistics.fmean(differences), len(differences)
+    text = f"{mean:+.{digits}f}"
     if count < 2:
-        return [f"{mean:+.{digits}f}", "", ""]
+        return text
     error = statistics.stdev(differences) / math.sqrt(count)
     limit = STUDENT[min(count - 1, len(STUDENT)) - 1] * error
-    return [f"{mean:+.{digits}f}", f"{error:.{digits}f}", "yes" if abs(mean) > limit else "no"]
+    return f"**{text}** ± {error:.{digits}f}" if abs(mean) > limit else f"{text} ± {error:.{digits}f}"
 
 
 def print_differences(experiment, cells):
@@ -295,14 +301,14 @@ def print_differences(experiment, cells):
     pairs = [(name, other) for name, other in pairs if other and other != name]
     if not pairs:
         return
-    print("\nDifferences on the same seeds:\n")
-    print_row(["run", "against", "metric", "mean difference", "standard error", "significant at 5 %"])
-    print_row(["---"] * 6)
+    print("\nDifferences on the same seeds (mean ± standard error; bold: significant at 5 %):\n")
+    metrics = experiment["paired"]
+    print_row(["run", "minus"] + [title_of(metric, experiment) for metric in metrics])
+    print_row(["---"] * (len(metrics) + 2))
     for name, other in pairs:
-        for metric in experiment["paired"]:
-            ours, theirs = (values_of(metric, cells[row]["runs"], experiment) for row in (name, other))
-            print_row([name, other, title_of(metric, experiment)] +
-                      difference(ours, theirs, column(metric).scale, column(metric).digits))
+        print_row([name, other] + [
+            difference(*(values_of(metric, cells[row]["runs"], experiment) for row in (name, other)),
+                       column(metric).scale, column(metric).digits) for metric in metrics])
 
 
 def check_against(experiment):

@@ -82,17 +82,16 @@ def check_tuning(directory):
 
 def check_differences(directory):
     lines = run(directory, EXPERIMENT).stdout.splitlines()
-    at = lines.index("Differences on the same seeds:")
+    at = lines.index("Differences on the same seeds (mean ± standard error; bold: significant at 5 %):")
     # 11, 12 and 13 points: the standard error is 1 / sqrt(3), and 12 > 4.303 * 0.577.
-    assert lines[at + 4:] == ["| better | plain | final accuracy, % | +12.00 | 0.58 | yes |",
-                              "| better | plain | upload, MB | +0.0 | 0.0 | no |",
-                              "| the same | better | final accuracy, % | -12.00 | 0.58 | yes |",
-                              "| the same | better | upload, MB | +0.0 | 0.0 | no |"], lines
+    assert lines[at + 2:] == ["| run | minus | final accuracy, % | upload, MB |", "| --- | --- | --- | --- |",
+                              "| better | plain | **+12.00** ± 0.58 | +0.0 ± 0.0 |",
+                              "| the same | better | **-12.00** ± 0.58 | +0.0 ± 0.0 |"], lines
     # With two seeds: 11 and 12 points, and 11.5 > 12.706 * 0.5.
     two = run(directory, EXPERIMENT, "--seeds", "2").stdout
-    assert "| better | plain | final accuracy, % | +11.50 | 0.50 | yes |" in two, two
+    assert "| better | plain | **+11.50** ± 0.50 | +0.0 ± 0.0 |" in two, two
     one = run(directory, EXPERIMENT, "--seeds", "1").stdout
-    assert "| better | plain | final accuracy, % | +11.00 |  |  |" in one, one
+    assert "| better | plain | +11.00 | +0.0 |" in one, one
 
 
 def check_single(directory):
