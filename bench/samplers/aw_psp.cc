@@ -21,6 +21,7 @@ using namespace fedge::aggregation;
 
 constexpr std::size_t kSelected = 1000;
 constexpr std::uint32_t kGroup = 50;  // clients that go down together, with similar latencies
+constexpr std::size_t kLabels = 10;   // of which a client holds at most two
 constexpr int kRounds = 40;
 constexpr int kWarmUp = 20;  // rounds after which traces are long enough to correlate
 
@@ -34,7 +35,9 @@ void describe(AwPspSampler& sampler, std::uint32_t clients, Rng rng) {
   double of_group = 0;
   for (std::uint32_t i = 0; i < clients; ++i) {
     if (i % kGroup == 0) of_group = 1000 * rng.fork("group", i / kGroup).uniform();
-    sampler.describe(ClientId(i), {.latency_ms = of_group + 0.01 * rng.uniform(), .labels = {}});
+    std::vector<double> labels(kLabels);
+    labels[i % kLabels] = labels[i / kLabels % kLabels] = 1;
+    sampler.describe(ClientId(i), {.latency_ms = of_group + 0.01 * rng.uniform(), .labels = labels});
   }
 }
 
@@ -89,6 +92,7 @@ int main(int argc, char** argv) {
   const std::vector<Row> rows = {
       {"aw_psp weighted", {}},
       {"aw_psp weighted, latencies new", {}, true},
+      {"aw_psp weighted, told labels", {.labels = protocol::LabelReport::kSets}},
       {"aw_psp greedy", {.selector = AwPspOptions::Selector::kGreedy, .risk = AwPspOptions::Risk::kHard}},
       {"availability",
        {.b = 0, .c = 0, .risk = AwPspOptions::Risk::kNone, .correlation = {}, .diversity = false}},

@@ -107,18 +107,6 @@ TEST_CASE("aw_psp: a client that failed is on probation for three rounds of the 
   CHECK(select(sampler, 5, everybody(5), 5).size() == 5);
 }
 
-TEST_CASE("aw_psp: labels of clients that did not deliver are as good as missing in the next round") {
-  AwPspOptions options = plain_psp();
-  options.c = 1;
-  options.labels = Labels::kSets;
-  AwPspSampler sampler(options);
-  sampler.describe(ClientId(0), {.labels = {1, 0}});
-  sampler.describe(ClientId(1), {.labels = {1, 0}});
-  sampler.describe(ClientId(2), {.labels = {0, 1}});
-  finish(sampler, select(sampler, 1, {0}, 1), 1, false);
-  for (const auto& [client, choice] : stated(sampler, 2, {1, 2}, 1)) CHECK(choice.inclusion == 0.5);
-}
-
 TEST_CASE("aw_psp: who takes a failed client's place brings the labels that the others lack") {
   AwPspSampler sampler(AwPspOptions{.selector = Selector::kGreedyCoverage, .labels = Labels::kSets});
   for (const unsigned client : {0U, 3U, 5U}) sampler.describe(ClientId(client), {.labels = {1, 1, 0, 0}});
