@@ -8,11 +8,11 @@
 namespace fedge::aggregation {
 namespace {
 
-constexpr double kDecided = 1e-9;  // distance from 0 or 1 at which a unit is decided
+constexpr double kDecided = 1e-11;  // distance from 0 or 1 at which a unit is decided
+constexpr double kWhole = 1e-6;     // the same for the last units, whose sums have the errors of all others
 constexpr double kNoPivot = 1e-9;
 
-// A matrix.
-using Rows = std::vector<std::vector<double>>;
+using Rows = std::vector<std::vector<double>>;  // of a matrix
 
 // Returns a vector u other than 0 with A u = 0, by Gauss and Jordan's elimination with partial pivoting;
 // empty if there is none.
@@ -39,7 +39,7 @@ std::vector<double> null_vector(Rows a, std::size_t columns) {
   return u;
 }
 
-bool is_open(double p) { return p > kDecided && p < 1 - kDecided; }
+bool is_open(double p, double tolerance = kDecided) { return p > tolerance && p < 1 - tolerance; }
 
 // The walk through the cube [0, 1]^N: each step keeps the balanced groups and decides at least one unit.
 class Walk {
@@ -67,7 +67,8 @@ class Walk {
       else
         move_along(u);
     }
-    for (const std::size_t i : open_) p_[i] = rng_.uniform() < p_[i] ? 1 : 0;
+    for (const std::size_t i : open_)
+      if (is_open(p_[i], kWhole)) p_[i] = rng_.uniform() < p_[i] ? 1 : 0;
     std::vector<std::size_t> chosen;
     for (std::size_t i = 0; i < p_.size(); ++i)
       if (p_[i] > 0.5) chosen.push_back(i);

@@ -20,7 +20,7 @@ struct BalanceRequest {
   std::function<bool(std::size_t unit, std::size_t group)> holds;  // whether a unit belongs to a group
 };
 
-// The indices of the drawn units, ascending. Each unit is drawn with its probability, to within 1e-8. If the
+// The indices of the drawn units, ascending. Each unit is drawn with its probability, to within 1e-6. If the
 // probabilities add up to an integer, so does the sample's size; the same holds for the first groups. The
 // last groups are given up first if not all can be balanced. O(N groups^3), with at most one random draw a
 // unit.
