@@ -12,11 +12,11 @@ constexpr double kDecided = 1e-11;  // distance from 0 or 1 at which a unit is d
 constexpr double kWhole = 1e-6;     // the same for the last units, whose sums have the errors of all others
 constexpr double kNoPivot = 1e-9;
 
-using Rows = std::vector<std::vector<double>>;  // of a matrix
+using CubeRows = std::vector<std::vector<double>>;  // of a matrix
 
 // Returns a vector u other than 0 with A u = 0, by Gauss and Jordan's elimination with partial pivoting;
 // empty if there is none.
-std::vector<double> null_vector(Rows a, std::size_t columns) {
+std::vector<double> null_vector(CubeRows a, std::size_t columns) {
   std::size_t rank = 0;  // the first `rank` columns have their pivots in the rows of the same numbers
   for (; rank < columns; ++rank) {
     std::size_t best = rank;
@@ -42,9 +42,9 @@ std::vector<double> null_vector(Rows a, std::size_t columns) {
 bool is_open(double p, double tolerance = kDecided) { return p > tolerance && p < 1 - tolerance; }
 
 // The walk through the cube [0, 1]^N: each step keeps the balanced groups and decides at least one unit.
-class Walk {
+class CubeWalk {
  public:
-  Walk(const BalanceRequest& request, Rng& rng)
+  CubeWalk(const BalanceRequest& request, Rng& rng)
       : request_(request),
         rng_(rng),
         p_(request.probabilities.begin(), request.probabilities.end()),
@@ -79,7 +79,7 @@ class Walk {
   // A direction of the first open units that keeps the balanced groups; empty if there is none.
   std::vector<double> direction() const {
     const std::size_t columns = std::min(balanced_ + 1, open_.size());
-    Rows a(balanced_, std::vector<double>(columns));
+    CubeRows a(balanced_, std::vector<double>(columns));
     for (std::size_t k = 0; k < columns; ++k)
       for (std::size_t g = 0; g < balanced_; ++g) a[g][k] = g == 0 || request_.holds(open_[k], g - 1) ? 1 : 0;
     return null_vector(std::move(a), columns);
@@ -125,7 +125,7 @@ class Walk {
 }  // namespace
 
 std::vector<std::size_t> balanced_sample(const BalanceRequest& request, Rng& rng) {
-  return Walk(request, rng).drawn();
+  return CubeWalk(request, rng).drawn();
 }
 
 }  // namespace fedge::aggregation

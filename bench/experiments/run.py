@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs an experiment of docs/experiments/ and writes its table.
 
-    bench/experiments/run.py fedplt --programs build/release/bin --out /tmp/fedplt [--seeds 3] [--quick]
+    bench/experiments/run.py fedplt/relatives --programs build/release/bin --out /tmp/fedplt [--seeds 3] [--quick]
 
 Each row of an experiment is a run file with some settings changed; fedge-sim runs it once for each seed.
 If the experiment has a "base", that model is pre-trained first. "prepare" names a script of this directory that
