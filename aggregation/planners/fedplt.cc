@@ -113,8 +113,9 @@ PlannerFactory read_fedplt(config::Reader& section) {
   options.split_output = read_split_output(section);
   options.rotate = section.boolean(
       "rotate", false,
-      "Whether the part of a client moves by one sub-layer in every round, cyclically. In as many rounds as "
-      "there are sub-layers, a client then trains each of them equally often. If not, a client trains the "
+      "Whether the part of a client moves by one sub-layer in every round, cyclically. In as many "
+      "consecutive rounds as there are sub-layers, a client then trains each of them equally often. If not, "
+      "a client trains the "
       "same part in the whole run, which is the paper's rule; rotation is an option of Fedge.");
   for (const double share : options.levels.shares)
     if (auto fraction = exact_fraction(share); !fraction) section.fail("shares", fraction.error().message);

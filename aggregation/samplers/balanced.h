@@ -21,9 +21,9 @@ struct BalanceRequest {
 };
 
 // The indices of the drawn units, ascending. Each unit is drawn with its probability, to within 1e-6. If the
-// probabilities add up to an integer, so does the sample's size; the same holds for the first groups. The
-// last groups are given up first if not all can be balanced. O(N groups^3), with at most one random draw a
-// unit.
+// probabilities add up to an integer, the sample has exactly this size, and the first groups have exactly
+// their expected number of members if that is an integer, too. The last groups are given up first if not all
+// can be balanced. O(N groups^3), with at most one random draw a unit.
 std::vector<std::size_t> balanced_sample(const BalanceRequest& request, Rng& rng);
 
 }  // namespace fedge::aggregation

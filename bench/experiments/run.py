@@ -17,6 +17,9 @@ If a row, or the whole experiment, names another row in "against", a second tabl
 differences to that row over the seeds, for the columns in "paired". A seed gives both rows the same partition,
 initial model and devices.
 
+A final result is the mean of the last three evaluations, or of as many as "averaged" says: 1 fits learning rates
+that fall to 0.
+
 Finished runs with the same settings are not repeated, so that an interrupted experiment can be continued.
 Uses only the standard library.
 """
@@ -34,6 +37,7 @@ from typing import Callable, NamedTuple
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 
+averaged = 3  # evaluations at the end of a run whose mean is its final result; an experiment's "averaged"
 TUNING = {"data.validation": 0.1}  # settings of tuning runs, unless the experiment sets them
 # Student's t for 1, 2, ... degrees of freedom, two-sided at 5 %. Above 20, the last is used: it is too large.
 STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
@@ -103,8 +107,8 @@ def run(options, experiment, parts, seed):
 
 
 def final(rounds, key="test_accuracy"):
-    """Returns the mean of the last three evaluated rounds. Under label skew, single rounds differ by several points."""
-    return statistics.fmean([r[key] for r in rounds if r.get(key) is not None][-3:])
+    """Returns the mean of the last evaluated rounds. Under label skew, single rounds differ by several points."""
+    return statistics.fmean([r[key] for r in rounds if r.get(key) is not None][-averaged:])
 
 
 def settled(rounds, key="test_accuracy"):
@@ -123,7 +127,7 @@ def downloaded(rounds):
 def at_rank(rounds, rank, key):
     """Like final(), for the model truncated to this rank of its adapters. None if the run has no such rank."""
     found = [x[key] for r in rounds for x in r.get("ranks", []) if x["rank"] == rank]
-    return statistics.fmean(found[-3:]) if found else None
+    return statistics.fmean(found[-averaged:]) if found else None
 
 
 def accuracy_at(rounds, budget):
@@ -266,13 +270,16 @@ def tune(options, experiment, parts):
 
     def score(part):
         rounds = [r for r in run(options, experiment, parts + [tuning, part], 1) if r.get("test_accuracy") is not None]
-        found = [r.get(tuned["by"]) for r in rounds[-3:]]
+        found = [r.get(tuned["by"]) for r in rounds[-averaged:]]
         # The metric of a model that diverged is null.
         return -math.inf if not found or None in found else sign * statistics.fmean(found)
 
     tried = combinations(tuned)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        return max(zip(pool.map(score, tried), tried), key=lambda pair: pair[0])[1]
+        best, part = max(zip(pool.map(score, tried), tried), key=lambda pair: pair[0])
+    if best == -math.inf:
+        sys.exit(f"{parts[-1]['name']}: the model diverges with every tuned value")
+    return part
 
 
 def run_cell(options, experiment, parts):
@@ -283,6 +290,8 @@ def run_cell(options, experiment, parts):
 
 def difference(ours, theirs, scale, digits):
     """Returns the mean difference of two rows' values by seed and its standard error; bold if it is significant."""
+    if all(value is None for value in ours) or all(value is None for value in theirs):
+        return ""
     if None in ours or None in theirs:
         return "not reached by every seed"
     differences = [scale * (one - other) for one, other in zip(ours, theirs)]
@@ -361,6 +370,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help="three rounds each: does it run at all?")
     options = parser.parse_args()
     experiment = load(options.experiment)
+    global averaged
+    averaged = experiment.get("averaged", averaged)
     prepare(options, experiment)
     (print_grid if "across" in experiment else print_lists)(options, experiment)
 

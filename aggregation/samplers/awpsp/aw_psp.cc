@@ -286,7 +286,11 @@ void AwPspSampler::weigh_labels(Candidates candidates, std::vector<Unit>& units)
   std::vector<LabelSet> labels;
   labels.reserve(candidates.size());
   for (const Candidate& candidate : candidates) labels.push_back(labels_[candidate.client.value()]);
-  const std::vector<double> factors = label_factors({units, labels, covered(), contested_, typical_labels_});
+  std::vector<double> fresh;
+  fresh.reserve(candidates.size());
+  for (const Candidate& candidate : candidates)
+    fresh.push_back(power(1 + freshness(round_, clients_[candidate.client.value()].fresh_since), options_.b));
+  const std::vector<double> factors = label_factors({labels, fresh, covered(), contested_, typical_labels_});
   if (factors.empty()) return;
   for (std::size_t k = 0; k < units.size(); ++k) {
     const double factor = power(factors[k], options_.c);
@@ -322,14 +326,18 @@ std::vector<std::size_t> AwPspSampler::choose(Candidates candidates, std::span<c
   std::vector<double> fresh;
   for (const Candidate& candidate : candidates) {
     fresh.push_back(freshness(round_, clients_[candidate.client.value()].fresh_since));
-    if (uses_labels()) labels.push_back(labels_[candidate.client.value()]);
+    // After five failures in a row, a rare label no longer gives its holder a place in every round.
+    const bool counts = uses_labels() && !has_failed_often(clients_[candidate.client.value()].past);
+    if (uses_labels()) labels.push_back(counts ? labels_[candidate.client.value()] : LabelSet{});
   }
   return most_covering_units({units, labels, fresh, m, guard, covered(), typical_labels_});
 }
 
 LabelSet AwPspSampler::covered() const {
   LabelSet covered = delivered_;
-  for (const auto& [client, round] : asked_) covered |= labels_[client];
+  if (!uses_labels()) return covered;
+  for (const auto& [client, round] : asked_)
+    if (round == round_) covered |= labels_[client];
   return covered;
 }
 
@@ -340,6 +348,7 @@ std::vector<Selected> AwPspSampler::select(const SelectionRequest& request) {
   const Candidates candidates(request.candidates.begin(), end);
   if (!candidates.empty()) grow(std::size_t{candidates.back().client.value()} + 1);
   if (request.round != round_) begin_round(request, candidates);
+  if (uses_labels() && typical_labels_ == 0) count_labels();  // records may have arrived during the round
   const std::vector<Unit> units = units_of(candidates);
   std::vector<double> p;
   const std::vector<std::size_t> places = choose(candidates, units, request, p);

@@ -21,8 +21,9 @@
 // mean over all known clients if A_i is exact. So A_i must not use that i is up in this round; otherwise
 // clients that are seldom up would count too little.
 //
-// Pure; single-threaded. 64 bytes a known client, 13 more with correlation and 16 with labels. A selection is
-// O(known clients). Clients with a number of kMaxClients or above are ignored.
+// Pure; single-threaded. 64 bytes a known client, 13 more with correlation and 16 with labels; about 50 bytes
+// an open task. A selection is O(known clients), with told labels plus a bounded time (labelled_sample()).
+// Clients with a number of kMaxClients or above are ignored.
 #pragma once
 
 #include <cstdint>
@@ -114,7 +115,7 @@ class AwPspSampler final : public Sampler {
   void weigh_labels(Candidates candidates, std::vector<Unit>& units) const;
   // Draws a sample with these probabilities, balanced over the labels that are not covered yet.
   std::vector<std::size_t> draw_labelled(Candidates candidates, const SampleRequest& request, Rng& rng) const;
-  // Labels covered by this round's deliveries and by open tasks.
+  // Labels covered by this round's deliveries and by the open tasks of this round.
   LabelSet covered() const;
   // Returns the indices of the chosen candidates; `p` receives every candidate's inclusion probability.
   std::vector<std::size_t> choose(Candidates candidates, std::span<const Unit> units,

@@ -80,7 +80,7 @@ void read_correlation(config::Reader& section, AwPspOptions& options) {
                      "Fraction of random pairs whose score s is replaced by 1 - s, for experiments.");
   options.diversity = section.boolean("diversity", options.diversity,
                                       "Whether one cluster provides at most half of a round (rounded up), if "
-                                      "there are enough other clients.");
+                                      "there are enough other clients. weighted with labels: on average.");
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ void observe_task(Availability& state, bool delivered, const PredictorOptions& o
   (delivered ? state.delivered : state.undelivered) += 1;
   state.results = static_cast<std::uint8_t>((state.results << 1 | (delivered ? 1 : 0)) & 0x1f);
   if (state.results_known < Availability::kMeanWindow) ++state.results_known;
-  if (!delivered) state.failed |= 1;
+  if (!delivered && state.rounds > 0) state.failed |= 1;
   state.asked = 0;
 }
 

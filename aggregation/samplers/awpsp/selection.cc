@@ -171,8 +171,15 @@ void each_label(const LabelSet& labels, const Visit& visit) {
       visit(64 * word + static_cast<std::size_t>(std::countr_zero(left)));
 }
 
-// The held labels by their expected number of holders in the sample, the rarest first; at most kBalanced.
-std::vector<std::size_t> rarest_labels(std::span<const LabelSet> labels, std::span<const double> p) {
+// The most labels that a sample of this many units balances: an elimination costs their third power for each.
+std::size_t most_balanced(std::size_t units) {
+  constexpr double kOperations = 5e7;
+  return std::min(kBalanced, static_cast<std::size_t>(std::cbrt(kOperations / static_cast<double>(units))));
+}
+
+// The held labels by their expected number of holders in the sample, the rarest first; at most `most`.
+std::vector<std::size_t> rarest_labels(std::span<const LabelSet> labels, std::span<const double> p,
+                                       std::size_t most) {
   ByLabel expected{};
   for (std::size_t i = 0; i < labels.size(); ++i)
     each_label(labels[i], [&](std::size_t label) { expected[label] += p[i]; });
@@ -181,8 +188,20 @@ std::vector<std::size_t> rarest_labels(std::span<const LabelSet> labels, std::sp
     if (expected[label] > 0) order.push_back(label);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return expected[a] < expected[b]; });
-  order.resize(std::min(order.size(), kBalanced));
+  order.resize(std::min(order.size(), most));
   return order;
+}
+
+// A block for each of these labels: the units of which it is the rarest label.
+SystematicBlocks by_rarest(std::span<const LabelSet> labels, const std::vector<std::size_t>& rarest) {
+  SystematicBlocks blocks{.of = std::vector<std::uint32_t>(labels.size(), SystematicBlocks::kNone),
+                          .count = rarest.size()};
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto first =
+        std::find_if(rarest.begin(), rarest.end(), [&](std::size_t label) { return labels[i].holds(label); });
+    if (first != rarest.end()) blocks.of[i] = static_cast<std::uint32_t>(first - rarest.begin());
+  }
+  return blocks;
 }
 
 // The cluster whose probabilities add up to the limit, which is then an integer; kAlone if there is none.
@@ -249,9 +268,9 @@ std::vector<std::size_t> guarded_sample(const SampleRequest& request, Rng& rng) 
 
 std::vector<double> label_factors(const LabelRequest& request) {
   ByLabel weight{};
-  for (std::size_t i = 0; i < request.units.size(); ++i)
+  for (std::size_t i = 0; i < request.labels.size(); ++i)
     each_label(request.labels[i].without(request.covered),
-               [&](std::size_t label) { weight[label] += request.units[i].weight; });
+               [&](std::size_t label) { weight[label] += request.fresh[i]; });
   bool missing_any = false;
   double sum = 0;
   double held = 0;
@@ -261,19 +280,19 @@ std::vector<double> label_factors(const LabelRequest& request) {
     sum += weight[label];
     held += weight[label] > 0 ? 1 : 0;
   }
-  if (!missing_any) return {};
+  if (!missing_any || request.typical == 0) return {};
   ByLabel gain{};
   for (std::size_t label = 0; label < gain.size(); ++label)
     gain[label] = weight[label] > 0 ? sum / held / weight[label] : 1;
-  std::vector<double> factors(request.units.size());
+  std::vector<double> factors(request.labels.size());
   for (std::size_t i = 0; i < factors.size(); ++i) {
     const LabelSet missing = request.labels[i].without(request.covered);
     const int count = missing.count();
-    if (request.labels[i].count() == 0) factors[i] = 1;  // its record has not arrived, or names no label
+    if (request.labels[i].count() == 0) factors[i] = request.typical;
     if (count == 0) continue;
     double gains = 0;
     each_label(missing, [&](std::size_t label) { gains += gain[label]; });
-    factors[i] = gains * std::min(count, request.typical) / count;
+    factors[i] = std::min(gains * std::min(count, request.typical) / count, kMaxLabelFactor);
   }
   return factors;
 }
@@ -282,6 +301,8 @@ std::vector<std::size_t> labelled_sample(const SampleRequest& request, std::span
                                          Rng& rng) {
   FEDGE_CHECK(labels.size() == request.units.size(), "labels for each unit");
   const std::span<const double> p = request.probabilities;
+  const std::size_t thinned = kThinned * request.m + kThinnedMore;
+  const std::vector<std::size_t> rarest = rarest_labels(labels, p, most_balanced(thinned));
   const std::uint32_t cluster = request.guard ? full_cluster(request.units, p, half_of(request.m)) : kAlone;
   // Thins out the members of a full cluster and the others separately, because both sums are integers.
   std::vector<std::size_t> kept;
@@ -292,14 +313,12 @@ std::vector<std::size_t> labelled_sample(const SampleRequest& request, std::span
     for (std::size_t i = 0; i < p.size(); ++i)
       if ((cluster != kAlone && request.units[i].cluster == cluster) == inside) sum += part[i] = p[i];
     if (sum == 0) continue;
-    const auto size = static_cast<std::size_t>(std::llround(sum));
-    const std::vector<double> first = capped_proportional(part, kThinned * size + kThinnedMore);
-    for (const std::size_t i : systematic_sample(first, rng)) {
+    const std::vector<double> first = capped_proportional(part, thinned);
+    for (const std::size_t i : systematic_sample(first, rng, by_rarest(labels, rarest))) {
       kept.push_back(i);
       left.push_back(std::min(1.0, p[i] / first[i]));
     }
   }
-  const std::vector<std::size_t> rarest = rarest_labels(labels, p);
   const std::size_t guarded = cluster == kAlone ? 0 : 1;
   const auto holds = [&](std::size_t place, std::size_t group) {
     if (group < guarded) return request.units[kept[place]].cluster == cluster;

@@ -1,7 +1,8 @@
 // The selectors of AW-PSP (Behfar and Mortier 2026, arXiv:2604.16090): the weighted one, our reconstruction
 // of the paper's sampling probabilities, and the greedy one of the authors' code. Both apply the diversity
 // guard: of m clients at most ceil(m / 2) come from one cluster of correlated failures, or as few more as
-// needed to reach m. Pure functions; N units, named by their index.
+// needed to reach m; with told labels, the weighted selector keeps to it on average only. Pure functions; N
+// units, named by their index.
 #pragma once
 
 #include <array>
@@ -55,26 +56,30 @@ struct SampleRequest {
 };
 std::vector<std::size_t> guarded_sample(const SampleRequest& request, Rng& rng);
 
-// The factors s_i by which labels raise weights (ours): min(n_i, typical) times the mean of W / W_l over the
-// n_i missing labels l of the client. W_l is the weight of all units that hold l, and W the mean of W_l over
-// the missing labels. So each missing label gets about an equal share of the sample, and a rare label raises
-// the probability of its holders. A label outside `contested` counts 1. s_i is 0 for a unit whose labels are
-// all covered and 1 for a unit without labels. The result is empty, which means no factors, if no unit has a
-// missing label. O(N) for units with few labels.
+// The factors s_i by which labels raise weights (ours): min(n_i, typical) times the mean of V / V_l over the
+// n_i missing labels l of the client. V_l is the sum of `fresh` over all units that hold l, and V the mean of
+// V_l over the missing labels. So each missing label gets about an equal share of the sample, and a rare
+// label raises the probability of its holders. Availability and risk are no part of V_l: a label whose
+// holders seldom deliver gets a smaller share. A label outside `contested` counts 1. s_i is 0 for a unit
+// whose labels are all covered, `typical` for a unit without labels, and at most kMaxLabelFactor. The result
+// is empty, which means no factors, if no unit has a missing label. O(N) for units with few labels.
+inline constexpr double kMaxLabelFactor = 1e6;
 struct LabelRequest {
-  std::span<const Unit> units;
   std::span<const LabelSet> labels;  // one for each unit
+  std::span<const double> fresh;     // one for each unit, positive
   LabelSet covered;                  // labels that are not missing
   LabelSet contested;                // labels that at least two clients claim: nobody gains by inventing one
-  int typical = 0;                   // upper bound on the labels that count
+  int typical = 0;                   // upper bound on the labels that count; 0: no factors
 };
 std::vector<double> label_factors(const LabelRequest& request);
 
 // Like guarded_sample(), but balanced over these labels: each label has as many holders in the sample as
-// expected, up or down to the next integer where possible (balanced.h). The rarest labels come first, and at
-// most 32 are balanced. A cluster that gets exactly ceil(m / 2) of the probability gets exactly this many;
-// other clusters stay below the limit on average only. A systematic sample of 4 m + 256 units is thinned out
-// by the balanced one: O(N) and O(m labels^3).
+// expected, up or down to the next integer where possible (balanced.h). The rarest labels come first; at most
+// 32 are balanced, and fewer if m is above about 300, which bounds the time. From more than 4 m + 256 units,
+// a systematic sample of this size is drawn first, in which the units with the same rarest label stay
+// together; so the number of holders deviates a little more. A cluster that gets exactly ceil(m / 2) of the
+// probability gets exactly this many members; other clusters stay below the limit on average only. O(N) and
+// O(m labels^3).
 std::vector<std::size_t> labelled_sample(const SampleRequest& request, std::span<const LabelSet> labels,
                                          Rng& rng);
 

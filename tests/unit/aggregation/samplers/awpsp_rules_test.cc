@@ -107,6 +107,89 @@ TEST_CASE("aw_psp: a client that failed is on probation for three rounds of the 
   CHECK(select(sampler, 5, everybody(5), 5).size() == 5);
 }
 
+TEST_CASE("aw_psp: substitutes are found while others work, whether labels are told or not") {
+  for (const Selector selector : {Selector::kWeighted, Selector::kGreedy, Selector::kGreedyCoverage})
+    for (const Labels labels : {Labels::kNone, Labels::kSets}) {
+      AwPspSampler sampler(AwPspOptions{.selector = selector, .labels = labels});
+      const auto chosen = select(sampler, 1, everybody(6), 2);
+      REQUIRE(chosen.size() == 2);
+      finish(sampler, {chosen[0]}, 1, false);
+      CHECK(select(sampler, 1, everybody(6), 1).size() == 1);
+      // A record that arrives during the first round counts for the next substitute.
+      sampler.describe(ClientId(4), {.labels = {1, 0}});
+      CHECK(select(sampler, 1, everybody(6), 6).size() == 6);
+    }
+}
+
+TEST_CASE("aw_psp: a task that nobody ended covers its labels in its own round only") {
+  AwPspSampler sampler(AwPspOptions{.selector = Selector::kGreedyCoverage, .labels = Labels::kSets});
+  for (unsigned i = 0; i < 4; ++i)
+    sampler.describe(ClientId(i), {.labels = i < 2 ? std::vector<double>{1, 0} : std::vector<double>{0, 1}});
+  REQUIRE(holds(select(sampler, 1, {0, 2}, 1), 2));  // it never answers, and is absent
+  finish(sampler, select(sampler, 1, {0}, 1), 1);
+  for (unsigned round = 2; round <= 4; ++round) {
+    // Client 3 holds the label of client 2, and client 1 the same label as client 0.
+    const auto chosen = select(sampler, round, {0, 1, 3}, 2);
+    CHECK(holds(chosen, 3));
+    finish(sampler, chosen, round);
+  }
+}
+
+TEST_CASE("aw_psp: after five failures in a row, a rare label gives its holder no place in every round") {
+  AwPspSampler sampler(
+      AwPspOptions{.selector = Selector::kGreedyCoverage, .risk = Risk::kNone, .labels = Labels::kSets});
+  for (unsigned i = 0; i < 5; ++i)
+    sampler.describe(ClientId(i), {.labels = i == 0 ? std::vector<double>{0, 1} : std::vector<double>{1, 0}});
+  int asked = 0;
+  for (unsigned round = 1; round <= 25; ++round)
+    for (const Selected& choice : select(sampler, round, everybody(5), 2)) {
+      if (choice.client == ClientId(0)) ++asked;
+      finish(sampler, {choice}, round, choice.client != ClientId(0));
+    }
+  // Five times for its label, and then once in about three rounds, as the others.
+  CHECK(asked >= 5);
+  CHECK(asked <= 14);
+}
+
+TEST_CASE("aw_psp: two clients that claim a rare label and never deliver get little of the round") {
+  AwPspSampler sampler(AwPspOptions{.labels = Labels::kSets});
+  for (unsigned i = 0; i < 40; ++i) {
+    std::vector<double> labels(10, 0.0);
+    labels[i < 2 ? 9 : i % 9] = 1;
+    sampler.describe(ClientId(i), {.labels = labels});
+  }
+  int asked = 0;
+  for (unsigned round = 1; round <= 200; ++round)
+    for (const Selected& choice : select(sampler, round, everybody(40), 5)) {
+      const bool liar = choice.client.value() < 2;
+      if (liar && round > 100) ++asked;
+      finish(sampler, {choice}, round, !liar);
+    }
+  CHECK(asked <= 25);  // of 500 selections; with honest deliveries, their label's share would be about 50
+}
+
+TEST_CASE("aw_psp: the largest exponents and the rarest labels leave all probabilities finite") {
+  AwPspOptions options{.a = 10, .b = 10, .c = 10, .d = 10, .labels = Labels::kSets};
+  AwPspSampler sampler(options);
+  for (unsigned i = 0; i < 300; ++i) {
+    std::vector<double> labels(128, 0.0);
+    labels[i < 2 ? 127 : i % 3] = 1;
+    sampler.describe(ClientId(i), {.labels = labels});
+  }
+  for (const unsigned round : {1U, 2U, 1000U, 1001U, 999'999U}) {
+    const auto chosen = select(sampler, round, everybody(300), 7);
+    REQUIRE(chosen.size() == 7);
+    for (const Selected& choice : chosen) {
+      CHECK((choice.inclusion > 0 && choice.inclusion <= 1));
+      sampler.remember({.client = choice.client,
+                        .round = RoundNumber(round),
+                        .delivered = choice.client.value() % 2 == 0,
+                        .samples = SampleCount(1),
+                        .loss_rms = choice.client.value() == 4 ? 1e30 : 1e-30});
+    }
+  }
+}
+
 TEST_CASE("aw_psp: who takes a failed client's place brings the labels that the others lack") {
   AwPspSampler sampler(AwPspOptions{.selector = Selector::kGreedyCoverage, .labels = Labels::kSets});
   for (const unsigned client : {0U, 3U, 5U}) sampler.describe(ClientId(client), {.labels = {1, 1, 0, 0}});

@@ -120,14 +120,13 @@ TEST_CASE("aw_psp labels: a labelled sample has exact probabilities, also where 
         }
         if (guard) REQUIRE(of_cluster == 3);  // the cluster is full: exactly half of the round
       }
-      // The bound is for about 30 units; with 400, the largest of all terms is compared with its own.
       CHECK(test::worst_chi_square(p, seen, kDraws) < test::kCriticalChiSquare);
     }
   }
 }
 
 TEST_CASE("aw_psp labels: the factor gives each missing label the same weight, worked out by hand") {
-  const std::vector<Unit> units = {{2, 2}, {1, 1}, {1, 1}, {4, 4}, {3, 3}};
+  const std::vector<double> fresh = {2, 1, 1, 4, 3};
   std::vector<LabelSet> labels(5);
   labels[0].add(0);
   labels[1].add(0);
@@ -138,18 +137,19 @@ TEST_CASE("aw_psp labels: the factor gives each missing label the same weight, w
   covered.add(2);
   for (std::size_t label = 0; label < 3; ++label) contested.add(label);
   // Labels 0 and 1 weigh 3 and 2, on average 2.5. The last unit has no labels.
-  const auto factors = label_factors({units, labels, covered, contested, 2});
+  const auto factors = label_factors({labels, fresh, covered, contested, 2});
   const double zero = 2.5 / 3;
   const double one = 2.5 / 2;
-  const std::vector<double> expected = {zero, zero + one, one, 0, 1};
+  const std::vector<double> expected = {zero, zero + one, one, 0, 2};
   for (std::size_t i = 0; i < 5; ++i) CHECK(factors[i] == doctest::Approx(expected[i]).epsilon(1e-12));
   // At most the typical number of labels counts, and a label that one client alone claims counts 1.
-  CHECK(label_factors({units, labels, covered, contested, 1})[1] == doctest::Approx((zero + one) / 2));
+  CHECK(label_factors({labels, fresh, covered, contested, 1})[1] == doctest::Approx((zero + one) / 2));
   contested = {};
   contested.add(0);
-  CHECK(label_factors({units, labels, covered, contested, 2})[2] == 1.0);
+  CHECK(label_factors({labels, fresh, covered, contested, 2})[2] == 1.0);
+  CHECK(label_factors({labels, fresh, covered, contested, 0}).empty());
   for (const LabelSet& held : labels) covered |= held;
-  CHECK(label_factors({units, labels, covered, contested, 2}).empty());
+  CHECK(label_factors({labels, fresh, covered, contested, 2}).empty());
 }
 
 TEST_CASE("aw_psp labels: labelled samples cover more labels than samples without labels") {
@@ -167,6 +167,25 @@ TEST_CASE("aw_psp labels: labelled samples cover more labels than samples withou
     }
   }
   CHECK(with > without + 250);  // at least half a label a round more
+}
+
+TEST_CASE("aw_psp labels: a label stays balanced where the units are thinned out first") {
+  // 4,000 units with one of ten labels each: the sample of ten almost always has one holder of each.
+  std::vector<Unit> units(4000, Unit{1, 1, Correlations::kAlone});
+  std::vector<LabelSet> labels(units.size());
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i].add(i % 10);
+  const auto p = inclusion_probabilities(units, 10, false);
+  std::size_t missing = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Rng rng(seed);
+    const auto chosen = labelled_sample({units, p, 10, false}, labels, rng);
+    REQUIRE(chosen.size() == 10);
+    for (std::size_t label = 0; label < 10; ++label)
+      if (holders(chosen, labels, label) == 0) ++missing;
+  }
+  // Each label has 29 or 30 of the 296 units kept, and so 0.98 to 1.01 expected holders. If the units were
+  // kept without regard to labels, about 200 labels would be missing; in a draw without labels, 1046.
+  CHECK(missing < 60);
 }
 
 }  // namespace fedge::aggregation
