@@ -80,9 +80,8 @@ caught_by unit_aggregation 'aw_psp: the weighted selector with told labels'
 
 mutant open-tasks-uncovered 'aw_psp: a substitute covers labels that others are still working on'
 file aggregation/samplers/awpsp/aw_psp.cc
-old '  for (const auto& [client, round] : asked_) covered |= labels_[client];'
-new '  for (const auto& [client, round] : asked_)
-    if (round > round_) covered |= labels_[client];'
+old '    if (round == round_) covered |= labels_[client];'
+new '    if (round > round_) covered |= labels_[client];'
 caught_by unit_aggregation 'aw_psp: who takes a failed client'
 
 mutant cube-biased 'a balanced sample draws units more or less often than stated'
@@ -96,3 +95,27 @@ file aggregation/samplers/awpsp/selection.cc
 old '    if (!request.contested.holds(label)) weight[label] = 0;'
 new '    if (request.contested.count() > 128) weight[label] = 0;'
 caught_by unit_aggregation 'aw_psp labels: the factor'
+
+mutant stale-task-covers 'aw_psp: a cancelled task covers its labels until it is forgotten'
+file aggregation/samplers/awpsp/aw_psp.cc
+old '    if (round == round_) covered |= labels_[client];'
+new '    if (round <= round_) covered |= labels_[client];'
+caught_by unit_aggregation 'aw_psp: a task that nobody ended'
+
+mutant rare-label-for-ever 'aw_psp: a client that never delivers has a place in every round for its rare label'
+file aggregation/samplers/awpsp/aw_psp.cc
+old 'const bool counts = uses_labels() && !has_failed_often(clients_[candidate.client.value()].past);'
+new 'const bool counts = uses_labels();'
+caught_by unit_aggregation 'aw_psp: after five failures'
+
+mutant label-factor-unbounded 'aw_psp: rare labels and large exponents make a weight infinite'
+file aggregation/samplers/awpsp/selection.h
+old 'kMaxLabelFactor = 1e6;'
+new 'kMaxLabelFactor = 1e66;'
+caught_by unit_aggregation 'aw_psp: the largest exponents'
+
+mutant thinned-blindly 'aw_psp: a label is missing because its holders were thinned out'
+file aggregation/samplers/awpsp/selection.cc
+old 'systematic_sample(first, rng, by_rarest(labels, rarest))'
+new 'systematic_sample(first, rng, by_rarest(labels, {}))'
+caught_by unit_aggregation 'aw_psp labels: a label stays balanced'
