@@ -196,11 +196,11 @@ std::vector<std::size_t> rarest_labels(std::span<const LabelSet> labels, std::sp
 SystematicBlocks by_rarest(std::span<const LabelSet> labels, const std::vector<std::size_t>& rarest) {
   SystematicBlocks blocks{.of = std::vector<std::uint32_t>(labels.size(), SystematicBlocks::kNone),
                           .count = rarest.size()};
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const auto first =
-        std::find_if(rarest.begin(), rarest.end(), [&](std::size_t label) { return labels[i].holds(label); });
-    if (first != rarest.end()) blocks.of[i] = static_cast<std::uint32_t>(first - rarest.begin());
-  }
+  std::array<std::uint32_t, LabelSet::kMaxLabels> block_of;
+  block_of.fill(SystematicBlocks::kNone);
+  for (std::size_t k = 0; k < rarest.size(); ++k) block_of[rarest[k]] = static_cast<std::uint32_t>(k);
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    each_label(labels[i], [&](std::size_t label) { blocks.of[i] = std::min(blocks.of[i], block_of[label]); });
   return blocks;
 }
 
@@ -304,21 +304,25 @@ std::vector<std::size_t> labelled_sample(const SampleRequest& request, std::span
   const std::size_t thinned = kThinned * request.m + kThinnedMore;
   const std::vector<std::size_t> rarest = rarest_labels(labels, p, most_balanced(thinned));
   const std::uint32_t cluster = request.guard ? full_cluster(request.units, p, half_of(request.m)) : kAlone;
-  // Thins out the members of a full cluster and the others separately, because both sums are integers.
   std::vector<std::size_t> kept;
   std::vector<double> left;
-  for (const bool inside : {true, false}) {
-    std::vector<double> part(p.size(), 0.0);
-    double sum = 0;
-    for (std::size_t i = 0; i < p.size(); ++i)
-      if ((cluster != kAlone && request.units[i].cluster == cluster) == inside) sum += part[i] = p[i];
-    if (sum == 0) continue;
-    const std::vector<double> first = capped_proportional(part, thinned);
-    for (const std::size_t i : systematic_sample(first, rng, by_rarest(labels, rarest))) {
+  const SystematicBlocks blocks = by_rarest(labels, rarest);
+  const auto thin_out = [&](const std::vector<double>& part) {
+    const std::vector<double> first = water_filled(part, thinned);
+    for (const std::size_t i : systematic_sample(first, rng, blocks)) {
       kept.push_back(i);
       left.push_back(std::min(1.0, p[i] / first[i]));
     }
+  };
+  // Thins out the members of a full cluster and the others separately, because both sums are integers.
+  std::vector<double> others(p.begin(), p.end());
+  if (cluster != kAlone) {
+    std::vector<double> members(p.size(), 0.0);
+    for (std::size_t i = 0; i < p.size(); ++i)
+      if (request.units[i].cluster == cluster) members[i] = std::exchange(others[i], 0.0);
+    thin_out(members);
   }
+  thin_out(others);
   const std::size_t guarded = cluster == kAlone ? 0 : 1;
   const auto holds = [&](std::size_t place, std::size_t group) {
     if (group < guarded) return request.units[kept[place]].cluster == cluster;

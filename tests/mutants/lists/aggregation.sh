@@ -116,6 +116,6 @@ caught_by unit_aggregation 'aw_psp: the largest exponents'
 
 mutant thinned-blindly 'aw_psp: a label is missing because its holders were thinned out'
 file aggregation/samplers/awpsp/selection.cc
-old 'systematic_sample(first, rng, by_rarest(labels, rarest))'
-new 'systematic_sample(first, rng, by_rarest(labels, {}))'
+old '  const SystematicBlocks blocks = by_rarest(labels, rarest);'
+new '  const SystematicBlocks blocks = by_rarest(labels, {});'
 caught_by unit_aggregation 'aw_psp labels: a label stays balanced'
