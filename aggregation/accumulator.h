@@ -76,7 +76,7 @@ class Accumulator {
 
   // Writes the mean of parameters first, first + 1, ... in double; 0 where no update contributed. Each mean
   // is multiplied by (weight of the updates that cover the parameter / total_weight())^damping, rounded to
-  // single precision so that every math library gives the same factor.
+  // single precision so that the last bits of a math library's pow() do not matter.
   void mean(std::size_t first, std::span<double> out, double damping = 0) const;
   // Divides the sums by this weight instead of the weight of the contributing updates.
   void mean_over(double weight, std::size_t first, std::span<double> out) const;
