@@ -92,8 +92,7 @@ std::string track_section(std::span<const RoundMetrics> rounds) {
       "<h2>Tracks</h2><p>A track is a model that the excluded clients do not influence. Members train the "
       "model, owners use it. A client may be a member of several tracks.</p><div class=\"charts\">\n" +
       chart_of(rounds, lives, "Accuracy", "accuracy", Unit::kPercent, &TrackMetrics::test_accuracy) +
-      chart_of(rounds, lives, "Loss", "mean cross-entropy (nats)", Unit::kNone,
-               &TrackMetrics::test_loss) +
+      chart_of(rounds, lives, "Loss", "mean cross-entropy (nats)", Unit::kNone, &TrackMetrics::test_loss) +
       "</div>\n<div class=\"card scroll\"><table class=\"tracks\"><thead><tr>";
   for (const char* name : {"track", "owners", "members", "rounds", "accuracy", "loss", "model"})
     out += "<th>" + std::string(name) + "</th>";

@@ -127,7 +127,8 @@ TEST_CASE("aw_psp: a task that nobody ended covers its labels in its own round o
     sampler.describe(ClientId(i), {.labels = i < 2 ? std::vector<double>{1, 0} : std::vector<double>{0, 1}});
   REQUIRE(holds(select(sampler, 1, {0, 2}, 1), 2));  // it never answers, and is absent
   finish(sampler, select(sampler, 1, {0}, 1), 1);
-  // Clients 1 and 3 are equally fresh, and the higher number decides, unless the label of client 3 is covered.
+  // Clients 1 and 3 are equally fresh, and the higher number decides, unless the label of client 3 is
+  // covered.
   CHECK(holds(select(sampler, 2, {0, 1, 3}, 1), 3));
 }
 
