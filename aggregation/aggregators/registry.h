@@ -15,7 +15,8 @@ struct AggregatorPart {
   AggregatorFactory make;
   // Fewest updates that the configured rule accepts.
   std::size_t min_updates = 1;
-  // Of the means: exponent of the factor for parameters that only some of the updates cover; 0: none.
+  // The means multiply parameters that only some of the updates cover by a factor with this exponent. 0: they
+  // do not.
   double damping = 0;
 };
 
