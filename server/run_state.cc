@@ -64,9 +64,10 @@ void RunState::retire(TrackId track) {
   forget(retired.mapped().model.control_object());
 }
 
-SampleCount counted_at_most(const run::RunConfig& config, std::optional<std::uint64_t> held) {
-  if (const SampleCount most = config.strategy.max_weight; most.value() > 0) return most;
-  return SampleCount(held ? std::max<std::uint64_t>(*held, 1) : UINT64_MAX);
+TrackView RunState::view(TrackId track) const {
+  const run::TrackModel& model = tracks_.at(track).model;
+  const auto& control = model.control_object();
+  return {&model.object()->manifest(), control ? &control->manifest() : nullptr, tracks_to_remember()};
 }
 
 RoundRules RunState::rules() const {

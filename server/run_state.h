@@ -28,6 +28,7 @@
 #include "run/secure_update.h"
 #include "run/stored_update.h"
 #include "run/track_model.h"
+#include "server/conductor/train_request.h"
 #include "server/engine/run_engine.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
@@ -35,10 +36,6 @@
 #include "server/summed_turn.h"
 
 namespace fedge::server {
-
-// Returns the maximum weight of a client in samples, whatever it claims: the run file's limit, else the
-// client's part of the data if known (`held`), else no limit. At least 1.
-SampleCount counted_at_most(const run::RunConfig& config, std::optional<std::uint64_t> held);
 
 class RunState {
  public:
@@ -55,6 +52,8 @@ class RunState {
   // Returns the track's model and its aggregation state. The track must exist.
   run::TrackModel& track(TrackId track) { return tracks_.at(track).model; }
   const run::TrackModel& track(TrackId track) const { return tracks_.at(track).model; }
+  // Returns the track's model as clients get it; valid until the track changes.
+  TrackView view(TrackId track) const;
   // Loads all tracks' models as the last complete round left them, or as they started since, in the order of
   // their phases.
   Result<std::vector<FinalModel>> load_models() const;

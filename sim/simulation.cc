@@ -24,19 +24,6 @@ void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
 
 }  // namespace
 
-Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
-                       std::unique_ptr<server::RunEngine> engine, Parallel& parallel)
-    : spec_(spec),
-      task_(task),
-      state_(state),
-      parallel_(parallel),
-      root_(state.config().seed),
-      engine_(std::move(engine)),
-      clients_(task.clients()),
-      pool_(task, state.config(), parallel),
-      adversary_(spec.attack, task.clients(), root_, pool_),
-      model_size_(transfer_size(state.track({}).object()->manifest())) {}
-
 Result<void> Simulation::run(const SimulationHooks& hooks) {
   FEDGE_TRY_VOID(check_attack(spec_, state_.config()));
   FEDGE_TRY_VOID(check_availability(spec_, state_.config()));
@@ -47,9 +34,6 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   state_.know_labels([this](ClientId client) { return task_.label_counts(client, at(client).data_share); });
   const run::RunConfig& config = state_.config();
   enter_directory();
-  enter_swarm();
-  share_updates();
-  sum_in_secret();
   if (config.status.every > Duration::zero()) {
     const bool in_directory = config.status.via == protocol::StatusSpec::Via::kDirectory;
     nodes_.emplace(
@@ -58,7 +42,7 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
                                      .every = config.status.every,
                                      .directory = in_directory ? &directory_->of_coordinator() : nullptr},
         [this](ClientId client, const NodeRecord& record) {
-          step_server(server::RunEngine::Described{client, record});
+          conductor_->submit(server::RunEngine::Described{client, record}, now_);
         });
   }
   begun_ = std::chrono::steady_clock::now();
@@ -77,7 +61,7 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   if (failure_) return *failure_;
   if (!finished_)
     return Error{ErrorCode::kUnavailable, "the simulation stalled in round " +
-                                              std::to_string(engine_->round().value()) +
+                                              std::to_string(conductor_->engine().round().value()) +
                                               ": the event queue is empty, so the run cannot continue"};
   return {};
 }
@@ -92,7 +76,7 @@ void Simulation::report(const Event& event) {
 
 void Simulation::dispatch(Scheduled& event) {
   if (const auto* happens = std::get_if<Happening>(&event.payload)) return happens->what();
-  if (!event.client) return step_server(Expired{});
+  if (!event.client) return conductor_->expired(now_);
   const ClientId id = *event.client;
   VirtualClient& client = at(id);
   const auto current = [&](std::uint32_t session) { return client.online && client.session == session; };
@@ -110,12 +94,8 @@ void Simulation::dispatch(Scheduled& event) {
                  },
                  [&](const Arrive& arrive) {
                    if (!current(arrive.session)) return;
-                   const auto& config = state_.config();
                    follow(id);
-                   if (sharing_) sharing_->returned(id);
-                   server_sends(
-                       id, protocol::RunDescription{config.id, config.name, config.seed, config.task_text,
-                                                    task_.model().layout()->hash()});
+                   conductor_->linked(id, now_);
                  },
                  [&](const Uploaded& uploaded) {
                    if (!client.upload || client.upload->transfer != uploaded.transfer) return;
@@ -135,17 +115,8 @@ void Simulation::dispatch(Scheduled& event) {
                                       std::holds_alternative<Client::Disconnected>(input.input);
                    if (local || current(input.session)) step_client(id, input.input);
                  },
-                 [&](const ServerInput& input) {
-                   if (!current(input.session)) return;
-                   if (swarm_) trained_in_swarm(id, input.input);
-                   if (const auto* failed = std::get_if<server::RunEngine::Failed>(&input.input);
-                       failed != nullptr && sharing_)
-                     sharing_->dismissed(id, failed->failure);
-                   if (sharing_ && std::holds_alternative<server::RunEngine::ClientArrived>(input.input))
-                     sharing_->arrived(id);
-                   step_server(input.input);
-                   if (sessions_ && std::holds_alternative<server::RunEngine::ClientArrived>(input.input))
-                     sessions_->returned(id);
+                 [&](const ToCoordinator& sent) {
+                   if (current(sent.session)) conductor_->received(id, sent.message, now_);
                  },
                  [](const Happening&) {},  // handled above
              },
@@ -172,10 +143,12 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
       if (const auto corrupted = adversary_.corrupt(id, trained->task); !corrupted)
         return fail(corrupted.error());
     describe(**update, trained->offer);
+    if (exchange_) exchange_->name(id, trained->offer);
     if (waits_for_masks(id, *trained)) return;
   }
   const auto* received = std::get_if<client::ClientEngine::Received>(&completed);
   if (sessions_ && received != nullptr && sessions_->hear(id, received->message)) return;
+  if (exchange_ && received != nullptr && exchange_->hear(id, received->message)) return;
   const Rng rng = root_.fork("client", id.value());
   std::vector<client::ClientEngine::Effect> effects;
   at(id).engine.step(completed, {now_, rng}, effects);
@@ -195,24 +168,6 @@ void Simulation::arm_client_timer(ClientId id) {
   schedule(*deadline, id, Expired{});
 }
 
-// Queues the input: an effect may produce its outcome at once, while other effects are still being executed.
-void Simulation::step_server(const server::RunEngine::Input& input) {
-  inputs_.push_back(input);
-  if (inputs_.size() > 1) return;
-  for (; !inputs_.empty(); inputs_.pop_front()) {
-    std::vector<server::RunEngine::Effect> effects;
-    if (const auto taken = engine_->try_step(inputs_.front(), {now_, root_}, effects); !taken)
-      return fail(taken.error());
-    for (const auto& effect : effects) {
-      if (failure_) return;
-      perform(effect);
-    }
-  }
-  arm_server_timer();
-  waiting_report_.note(engine_->waiting(), now_);
-  report_waiting(now_);
-}
-
 void Simulation::report_waiting(Time until) {
   const auto due = waiting_report_.due();
   if (!due || *due > until) return;
@@ -221,7 +176,7 @@ void Simulation::report_waiting(Time until) {
 }
 
 void Simulation::arm_server_timer() {
-  const auto deadline = engine_->next_deadline();
+  const auto deadline = conductor_->next_deadline();
   if (!deadline || server_timer_ == deadline) return;
   server_timer_ = deadline;
   schedule(*deadline, std::nullopt, Expired{});
@@ -234,9 +189,7 @@ void Simulation::cut(ClientId id, const char* reason) {
   at(id).exchanging.reset();
   if (swarm_) swarm_->gone(id);
   step_client(id, client::ClientEngine::Disconnected{{ErrorCode::kUnavailable, reason}});
-  if (sessions_) sessions_->left(id);
-  if (sharing_ && sharing_->departed(id)) return;
-  step_server(server::RunEngine::ClientLeft{id});
+  conductor_->left(id, false, now_);
 }
 
 // Devices of one site have about the same latency; it varies between sites.

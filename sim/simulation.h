@@ -17,6 +17,7 @@
 #include "client/client_engine.h"
 #include "core/parallel.h"
 #include "core/result.h"
+#include "server/conductor/conductor.h"
 #include "server/directory/announcer.h"
 #include "server/directory/node_records.h"
 #include "server/engine/make_engine.h"
@@ -24,9 +25,10 @@
 #include "sim/attacks/adversary.h"
 #include "sim/availability/availability.h"
 #include "sim/availability/waiting_report.h"
+#include "sim/coordinator/virtual_aggregate.h"
 #include "sim/devices.h"
 #include "sim/directory/virtual_directory.h"
-#include "sim/dissemination/virtual_sharing.h"
+#include "sim/dissemination/virtual_exchange.h"
 #include "sim/dissemination/virtual_swarm.h"
 #include "sim/event_queue.h"
 #include "sim/secure/virtual_sessions.h"
@@ -46,6 +48,7 @@ class Simulation {
   // Borrowed arguments must outlive the simulation.
   Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
              std::unique_ptr<server::RunEngine> engine, Parallel& parallel);
+  ~Simulation();
 
   // Stores waiting updates in this store instead of memory. Call it before run(); the store must outlive the
   // simulation.
@@ -76,15 +79,15 @@ class Simulation {
     client::ClientEngine::Input input;
     std::uint32_t session;
   };
-  struct ServerInput {
-    server::RunEngine::Input input;
+  struct ToCoordinator {
+    protocol::Message message;
     std::uint32_t session;
   };
   struct Happening {
     std::function<void()> what;
   };
   using Payload =
-      std::variant<Expired, Cut, Change, Arrive, Uploaded, Published, ClientInput, ServerInput, Happening>;
+      std::variant<Expired, Cut, Change, Arrive, Uploaded, Published, ClientInput, ToCoordinator, Happening>;
   struct Scheduled {
     std::optional<ClientId> client;  // none: the coordinator's timer, or a swarm event
     Payload payload;
@@ -140,24 +143,18 @@ class Simulation {
   // Exchange of models between clients:
   class SwarmNetwork;
   void enter_swarm();
-  void share_updates();
+  void enter_exchange();
   void exchange_model(ClientId id, const client::ClientEngine::FetchModel& fetch);
   void exchanged(ClientId id);
-  // A client that has trained no longer needs its task's model.
-  void trained_in_swarm(ClientId id, const server::RunEngine::Input& input);
   // Secure aggregation:
   void sum_in_secret();
   bool waits_for_masks(ClientId id, client::ClientEngine::Trained& trained);
   void masks_known(ClientId id);
   void give_up(ClientId id, const Error& error);
-  void fold_masked(const server::RunEngine::Fold& fold);
-  void report_fault(const server::RunEngine::Fold& accepted, const Error& fault);
-  void summed(server::SecureRound::Closed closed);
   // Why the run cannot continue; nothing if it can.
   std::optional<Error> standstill() const;
   void dispatch(Scheduled& event);
   void step_client(ClientId id, const client::ClientEngine::Input& input);
-  void step_server(const server::RunEngine::Input& input);
   void arm_client_timer(ClientId id);
   void arm_server_timer();
   void report_waiting(Time until);
@@ -172,25 +169,21 @@ class Simulation {
   void publish(ClientId id, const client::ClientEngine::Publish& publish);
   void client_sends(ClientId id, const protocol::Message& message);
 
-  void perform(const server::RunEngine::Effect& effect);
-  void start_track(const server::RunEngine::StartTrack& start);
-  Result<void> load_global(TrackId track);
-  void assign(const server::RunEngine::Assign& assign);
-  // server_says() handles a message from the engine; server_sends() transmits it.
-  void server_says(ClientId id, const protocol::Message& message);
-  void server_sends(ClientId id, const protocol::Message& message);
+  // The conductor's ports, except those that are classes of their own.
+  class Ports;
+  void make_conductor(std::unique_ptr<server::RunEngine> engine);
+  void give(const server::RunEngine::Assign& work, RoundNumber round);
+  // The client may lose its connection during this task.
+  void plan_dropout(const server::RunEngine::Assign& work);
+  void deliver(ClientId id, const protocol::Message& message);
   void fetch_update(const server::RunEngine::Fetch& fetch);
   void update_arrived(ClientId id, TaskId task);
+  // Checks an update of a serverless round.
+  Result<void> inspect(ClientId id, TaskId task);
+  void take_utility(ClientId id, const TrainedUpdate& update);
   // Ends the transfer at this time; bytes sent so far are counted.
   void end_upload(ClientId id, Time then);
-  void fold(const server::RunEngine::Fold& fold);
-  void fold(TrackId track, aggregation::Update update);
-  void flush_folds();
-  void close_round(const server::RunEngine::CloseRound& close);
-  // Moves the model by the folded updates.
-  void commit(const server::RunEngine::CloseRound& close);
-  void made_by_clients(const std::optional<Error>& not_made);
-  void end_round();
+  server::RunState::Circumstances end_round();
 
   Device device(ClientId id) const { return Device(spec_, id, root_); }
   // One-way latency between this client and the coordinator.
@@ -209,26 +202,22 @@ class Simulation {
   server::RunState& state_;
   Parallel& parallel_;
   Rng root_;
-  std::unique_ptr<server::RunEngine> engine_;
   std::vector<VirtualClient> clients_;
   TrainingPool pool_;
   std::unique_ptr<VirtualDirectory> directory_;  // null: devices know the coordinator's address
   std::optional<server::Announcer> announcer_;
   std::unique_ptr<swarm::VirtualLinks::Network> swarm_network_;
   std::unique_ptr<VirtualSwarm> swarm_;        // null: clients download models from the coordinator
-  std::unique_ptr<VirtualSharing> sharing_;    // null: the coordinator receives the updates
+  std::unique_ptr<VirtualExchange> exchange_;  // null: the coordinator receives the updates
   std::unique_ptr<VirtualSessions> sessions_;  // null: updates are not masked
-  std::optional<server::RunEngine::CloseRound> closing_;  // a phase waiting for the clients' model or the sum
-  std::size_t searching_ = 0;                             // devices looking up the coordinator
-  std::optional<server::NodeRecords> nodes_;              // only if the run's clients publish records
+  std::size_t searching_ = 0;                  // devices looking up the coordinator
+  std::optional<server::NodeRecords> nodes_;   // only if the run's clients publish records
   Adversary adversary_;
+  std::unique_ptr<VirtualAggregate> aggregate_;
+  std::unique_ptr<Ports> ports_;
+  std::unique_ptr<server::Conductor> conductor_;
   std::unique_ptr<Availability> availability_;
   EventQueue<Scheduled> queue_;
-  GlobalState global_;                        // of the current track phase, while clients train on it
-  std::map<ClientId, double> norms_;          // of updates that have arrived
-  std::vector<aggregation::Update> waiting_;  // accepted updates to fold, all of the current track phase
-  TrackId turn_;
-  std::deque<server::RunEngine::Input> inputs_;        // the first one is being executed
   Bytes model_size_;                                   // of a whole model in transfer to a client
   std::shared_ptr<const protocol::Manifest> fetched_;  // by the last client that fetched
   Time now_{};

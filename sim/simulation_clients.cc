@@ -152,20 +152,8 @@ void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
 }
 
 void Simulation::client_sends(ClientId id, const protocol::Message& message) {
-  using Server = server::RunEngine;
-  const Time arrival = up_arrival(id, Bytes(protocol::frame_size(message)));
-  const std::uint32_t session = at(id).session;
-  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message))
-    schedule(arrival, id, ServerInput{Server::Offered{id, *offer}, session});
-  else if (const auto* failed = std::get_if<protocol::TaskFailed>(&message))
-    schedule(arrival, id, ServerInput{Server::Failed{id, *failed}, session});
-  else if (const auto* answer = std::get_if<protocol::RunAnswer>(&message);
-           answer != nullptr && answer->ready)
-    schedule(arrival, id,
-             ServerInput{
-                 Server::ClientArrived{id, answer->samples, answer->capability,
-                                       server::counted_at_most(state_.config(), task_.samples_of(id).size())},
-                 session});
+  if (!at(id).online) return;
+  schedule(up_arrival(id, Bytes(protocol::frame_size(message))), id, ToCoordinator{message, at(id).session});
 }
 
 }  // namespace fedge::sim

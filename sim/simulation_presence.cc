@@ -43,7 +43,7 @@ std::optional<Error> Simulation::standstill() const {
   if (spec_.availability.kind == AvailabilityKind::kAlways) return {};
   if (now_ - round_closed_ <= kPresencePatience + 2 * state_.config().round_deadline) return {};
   return Error{ErrorCode::kUnavailable,
-               "the simulation stalled in round " + std::to_string(engine_->round().value()) +
+               "the simulation stalled in round " + std::to_string(conductor_->engine().round().value()) +
                    ": no round ended within 30 days of virtual time, because too few devices are available "
                    "at the same time; lower run.wait_for_clients or sampling.min_available, or change "
                    "simulation.availability"};

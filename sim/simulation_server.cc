@@ -1,4 +1,4 @@
-// Effects of the coordinator's engine.
+// The conductor's ports in the simulation: messages, models and updates on virtual lines.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -8,92 +8,123 @@
 #include "sim/transfer.h"
 
 namespace fedge::sim {
-namespace {
 
-// Waiting updates that are folded in one pass over the accumulator.
-constexpr std::size_t kFoldTogether = 8;
+class Simulation::Ports final : public server::Clients,
+                                public server::Models,
+                                public server::Updates,
+                                public server::Gate,
+                                public server::Owner {
+ public:
+  explicit Ports(Simulation& simulation) : simulation_(simulation) {}
 
-}  // namespace
-
-void Simulation::perform(const server::RunEngine::Effect& effect) {
-  using Server = server::RunEngine;
-  std::visit(Overloaded{[&](const Server::StartTrack& start) { start_track(start); },
-                        [&](const Server::RetireTrack& retired) {
-                          state_.retire(retired.track);
-                          pool_.forget(retired.track);
-                        },
-                        [&](const Server::BeginSecure& begin) {
-                          sessions_->begin(begin, state_.track(begin.task.track).object()->manifest().id());
-                        },
-                        [&](const Server::Assign& work) { assign(work); },
-                        [&](const Server::Send& send) { server_says(send.client, send.message); },
-                        [&](const Server::Fetch& fetch) { fetch_update(fetch); },
-                        [&](const Server::Fold& accepted) { fold(accepted); },
-                        [&](const Server::Count& unsent) {
-                          fold(unsent.task.track, {.client = unsent.client,
-                                                   .weight = unsent.weight,
-                                                   .coverage = unsent.coverage,
-                                                   .values = nullptr});
-                        },
-                        [&](const Server::Discard& dropped) {
-                          if (sharing_) return sharing_->discard(dropped.client);
-                          end_upload(dropped.client, now_ + latency(dropped.client));
-                        },
-                        [](const Server::GiveUp&) {},  // the simulated coordinator is never offline
-                        [&](const Server::CloseRound& close) { close_round(close); },
-                        [&](const Server::Finished&) { finished_ = true; },
-                        [&](const Event& event) { report(event); }},
-             effect);
-}
-
-void Simulation::start_track(const server::RunEngine::StartTrack& start) {
-  if (const auto started = state_.start(start); !started) fail(started.error());
-}
-
-Result<void> Simulation::load_global(TrackId track) {
-  if (global_.model) return {};
-  const run::TrackModel& source = state_.track(track);
-  FEDGE_TRY(model, source.load());
-  if (source.control_object()) {
-    FEDGE_TRY(control, source.load_control());
-    global_.control = std::make_shared<const ParameterVector>(std::move(control));
+  bool connected(ClientId client) const override { return simulation_.at(client).online; }
+  PublicKey key_of(ClientId client) const override {
+    return simulation_.sessions_ ? simulation_.sessions_->identity(client).public_key() : PublicKey{};
   }
-  global_.model = std::make_shared<const ParameterVector>(std::move(model));
-  return {};
+  void send(ClientId client, const protocol::Message& message) override {
+    simulation_.deliver(client, message);
+  }
+
+  void give(const server::RunEngine::Assign& work, RoundNumber round) override {
+    simulation_.give(work, round);
+  }
+  void take_back(ClientId client, TaskId task) override {
+    if (simulation_.swarm_) simulation_.swarm_->done(client, task);
+  }
+
+  void fetch(const server::RunEngine::Fetch& offered) override { simulation_.fetch_update(offered); }
+  void discard(ClientId client, TaskId) override {
+    simulation_.end_upload(client, simulation_.now_ + simulation_.latency(client));
+  }
+
+  // Nothing is durable in a simulation.
+  void record(const server::RunEngine::Input&) override {}
+  void enter(server::Decision decision) override {
+    simulation_.conductor_->carry_out(decision, simulation_.now_);
+  }
+
+  void report(const Event& event) override { simulation_.report(event); }
+  void settled(bool stepped) override {
+    simulation_.arm_server_timer();
+    if (!stepped) return;
+    simulation_.waiting_report_.note(simulation_.conductor_->engine().waiting(), simulation_.now_);
+    simulation_.report_waiting(simulation_.now_);
+  }
+  void finished(const std::string&) override { simulation_.finished_ = true; }
+  void failed(const Error& error) override { simulation_.fail(error); }
+
+ private:
+  Simulation& simulation_;
+};
+
+Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
+                       std::unique_ptr<server::RunEngine> engine, Parallel& parallel)
+    : spec_(spec),
+      task_(task),
+      state_(state),
+      parallel_(parallel),
+      root_(state.config().seed),
+      clients_(task.clients()),
+      pool_(task, state.config(), parallel),
+      adversary_(spec.attack, task.clients(), root_, pool_),
+      model_size_(transfer_size(state.track({}).object()->manifest())) {
+  make_conductor(std::move(engine));
 }
 
-void Simulation::assign(const server::RunEngine::Assign& work) {
-  const run::TrackModel& track = state_.track(work.task.track);
-  const protocol::Manifest& manifest = track.object()->manifest();
-  if (const auto loaded = load_global(work.task.track); !loaded) return fail(loaded.error());
+Simulation::~Simulation() = default;
+
+void Simulation::make_conductor(std::unique_ptr<server::RunEngine> engine) {
+  enter_swarm();
+  enter_exchange();
+  sum_in_secret();
+  aggregate_ = std::make_unique<VirtualAggregate>(VirtualAggregate::Surroundings{
+      .state = state_,
+      .pool = pool_,
+      .adversary = adversary_,
+      .parallel = parallel_,
+      .sessions = sessions_.get(),
+      .now = [this] { return now_; },
+      .circumstances = [this] { return end_round(); },
+      .on_round = [this](const server::RoundMetrics& metrics) { hooks_->on_round(metrics); },
+      .on_adopted = [this](const server::MadeByClients& made,
+                           const protocol::ObjectId& model) { exchange_->adopted(made.model, model); },
+      .on_event = [this](const Event& event) { report(event); },
+      .on_failure = [this](const Error& error) { fail(error); }});
+  ports_ = std::make_unique<Ports>(*this);
+  conductor_ = std::make_unique<server::Conductor>(
+      server::Conductor::Setup{
+          .config = state_.config(),
+          .layout = task_.model().layout()->hash(),
+          .samples_of =
+              [this](ClientId id) { return std::optional<std::uint64_t>(task_.samples_of(id).size()); }},
+      std::move(engine),
+      server::Ports{*ports_, *ports_, *ports_, exchange_.get(), *aggregate_, *ports_, *ports_});
+  aggregate_->answer_to(*conductor_);
+}
+
+void Simulation::give(const server::RunEngine::Assign& work, RoundNumber round) {
+  const auto global = aggregate_->global(work.task.track);
+  if (!global) return fail(global.error());
   VirtualClient& client = at(work.client);
   const auto* in_hand = client.engine.task(state_.config().id);
   std::erase_if(client.models,
                 [&](const auto& entry) { return in_hand == nullptr || in_hand->task() != entry.first; });
-  client.models[work.task] = global_;
+  client.models[work.task] = *global;
   client.data_share = work.data_share;
   adversary_.assigned(work.client, {.task = work.task,
                                     .data_share = work.data_share,
                                     .coverage = work.coverage,
                                     .last_round = work.last_round,
-                                    .global = global_,
+                                    .global = *global,
                                     .finish = now_});
-  server_sends(work.client,
-               protocol::TrainRequest{.run = state_.config().id,
-                                      .round = work.task.round,
-                                      .model = manifest,
-                                      .coverage = work.coverage,
-                                      .time_left = work.time_left,
-                                      .last_round = work.last_round,
-                                      .control = track.control_object()
-                                                     ? std::optional(track.control_object()->manifest())
-                                                     : std::nullopt,
-                                      .track = work.task.track,
-                                      .data_share = work.data_share,
-                                      .swarm = swarm_ != nullptr,
-                                      .secure_attempt = work.secure_attempt});
-  if (swarm_) swarm_->give(work.client, work.task, manifest);
-  if (sharing_) sharing_->assigned(work.client, work.task, manifest);
+  const protocol::Manifest& model = state_.track(work.task.track).object()->manifest();
+  if (announcer_) announcer_->set_model(state_.config().id, work.task.track, {round, model});
+  if (swarm_) swarm_->give(work.client, work.task, model);
+  plan_dropout(work);
+}
+
+void Simulation::plan_dropout(const server::RunEngine::Assign& work) {
+  VirtualClient& client = at(work.client);
   // Counts only this task: a client's dropouts in another track's phase must not affect this one.
   client.times_assigned = client.assigned == work.task ? client.times_assigned + 1 : 1;
   client.assigned = work.task;
@@ -103,39 +134,25 @@ void Simulation::assign(const server::RunEngine::Assign& work) {
   if (draws.uniform() >= spec_.dropout_probability) return;
   const SampleCount samples =
       learn::trained_samples(SampleCount(task_.samples_of(work.client).size()), work.data_share);
-  const Duration expected =
-      device(work.client).task_time(samples, task_.spec().training, Bytes(manifest.payload_size));
+  const Bytes model(state_.track(work.task.track).object()->manifest().payload_size);
+  const Duration expected = device(work.client).task_time(samples, task_.spec().training, model);
   const Duration after = seconds(draws.uniform() * to_seconds(expected + 4 * latency(work.client)));
   schedule(now_ + after, work.client, Cut{client.session, work.task});
 }
 
-// Serverless and secure rounds hold back acceptance until the model exists.
-void Simulation::server_says(ClientId id, const protocol::Message& message) {
+void Simulation::deliver(ClientId id, const protocol::Message& message) {
   const auto* verdict = std::get_if<protocol::UpdateVerdict>(&message);
   const auto* cancelled = std::get_if<protocol::CancelTask>(&message);
   const TaskId assigned = at(id).assigned;
   if ((verdict != nullptr && verdict->task() == assigned) ||
       (cancelled != nullptr && cancelled->task() == assigned))
     at(id).assigned_over = true;
-  if (sharing_ && verdict != nullptr && verdict->accepted) return sharing_->keep(id, *verdict);
-  if (sessions_ && verdict != nullptr && verdict->accepted) return sessions_->keep(id, *verdict);
-  if (sharing_) sharing_->dismissed(id, message);
-  server_sends(id, message);
-}
-
-void Simulation::server_sends(ClientId id, const protocol::Message& message) {
   if (!at(id).online) return;
-  if (const auto* cancel = std::get_if<protocol::CancelTask>(&message); cancel != nullptr && swarm_)
-    swarm_->done(id, cancel->task());
   schedule(down_arrival(id, Bytes(protocol::frame_size(message))), id,
            ClientInput{client::ClientEngine::Received{message}, at(id).session});
 }
 
 void Simulation::fetch_update(const server::RunEngine::Fetch& fetch) {
-  if (sharing_) return sharing_->offered(fetch.client, fetch.offer);
-  if (sessions_)
-    if (const auto objection = sessions_->offered(fetch))
-      return step_server(server::RunEngine::Damaged{fetch.client, fetch.offer.task(), *objection});
   const ClientId id = fetch.client;
   VirtualClient& client = at(id);
   const Bytes size = transfer_size(fetch.offer.update);
@@ -162,83 +179,31 @@ void Simulation::end_upload(ClientId id, Time then) {
 void Simulation::update_arrived(ClientId id, TaskId task) {
   const TrainedUpdate* update = pool_.find(id, task);
   if (update == nullptr) return;  // the client has dropped it meanwhile
-  if (!sessions_) {               // masked values cannot be inspected
-    const auto norm = run::inspect_values(state_.value_rules(), update->coverage, *update->values);
-    if (!norm) {
-      if (norm.error().code != ErrorCode::kInvalid) return fail(norm.error());  // an error of the spool
-      return step_server(server::RunEngine::Damaged{id, task, norm.error()});
-    }
-    norms_[id] = *norm;
-  }
-  at(id).utility = static_cast<double>(update->training.samples.value()) * update->training.rms_loss;
-  step_server(server::RunEngine::Stored{id, task});
+  const auto sound =
+      sessions_ ? Result<void>() : aggregate_->inspect(id, *update);  // masked values are hidden
+  if (!sound && sound.error().code != ErrorCode::kInvalid) return fail(sound.error());  // of the spool
+  if (sound) take_utility(id, *update);
+  conductor_->uploaded(id, task, sound, now_);
 }
 
-void Simulation::fold(const server::RunEngine::Fold& accepted) {
-  if (sharing_) sharing_->fold(accepted);
-  if (sessions_) return fold_masked(accepted);
-  TrainedUpdate update = pool_.take(accepted.client);
-  if (update.fault) report_fault(accepted, *update.fault);
-  adversary_.taken(accepted.client, update.values);
-  fold(accepted.task.track, {.client = accepted.client,
-                             .weight = accepted.weight,
-                             .steps = accepted.steps,
-                             .norm = norms_.extract(accepted.client).mapped(),
-                             .factor = accepted.factor,
-                             .coverage = std::move(update.coverage),
-                             .values = std::move(update.values)});
+Result<void> Simulation::inspect(ClientId id, TaskId task) {
+  const TrainedUpdate* update = pool_.find(id, task);
+  if (update == nullptr) return invalid("its client has dropped it");
+  const auto sound = aggregate_->inspect_and_hold(id, *update);
+  if (!sound && sound.error().code != ErrorCode::kInvalid) fail(sound.error());
+  if (sound) take_utility(id, *update);
+  return sound;
 }
 
-void Simulation::fold(TrackId track, aggregation::Update update) {
-  turn_ = track;
-  waiting_.push_back(std::move(update));
-  // In serverless rounds the clients may fail to produce a model, so updates wait until then.
-  if (waiting_.size() >= kFoldTogether && !sharing_) flush_folds();
+void Simulation::take_utility(ClientId id, const TrainedUpdate& update) {
+  at(id).utility = static_cast<double>(update.training.samples.value()) * update.training.rms_loss;
 }
 
-void Simulation::flush_folds() {
-  if (waiting_.empty()) return;
-  if (const auto folded = state_.fold(turn_, waiting_); !folded) fail(folded.error());
-  waiting_.clear();
-}
-
-void Simulation::close_round(const server::RunEngine::CloseRound& close) {
-  if (!sharing_ && !sessions_) return commit(close);
-  closing_ = close;
-  sharing_ ? sharing_->aggregate({close.round, close.track}) : sessions_->close(close);
-}
-
-void Simulation::made_by_clients(const std::optional<Error>& not_made) {
-  const auto close = std::exchange(closing_, std::nullopt);
-  if (not_made) {
-    waiting_.clear();
-    report(Event{Severity::kWarning, "round.not_aggregated", {}}
-               .with("round", std::int64_t{close->round.value()})
-               .with("reason", not_made->message));
-  }
-  sharing_->finish(!not_made);
-  commit(*close);
-}
-
-void Simulation::commit(const server::RunEngine::CloseRound& close) {
-  flush_folds();
-  global_ = {};
-  round_closed_ = now_;
-  adversary_.round_closed();
-  if (const auto closed = state_.close(close); !closed) return fail(closed.error());
-  if (const auto& reason = state_.track(close.track).not_aggregated())
-    report(Event{Severity::kWarning, "round.not_aggregated", {}}
-               .with("round", std::int64_t{close.round.value()})
-               .with("reason", reason->message));
-  if (close.ends_round) end_round();
-  step_server(server::RunEngine::Committed{close.round, close.track});
-}
-
-void Simulation::end_round() {
+server::RunState::Circumstances Simulation::end_round() {
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begun_;
-  hooks_->on_round(state_.end_round({Bytes(bytes_up_), Bytes(bytes_down_), to_seconds(now_), wall.count()}));
-  bytes_up_ = 0;
-  bytes_down_ = 0;
+  round_closed_ = now_;
+  return {Bytes(std::exchange(bytes_up_, 0)), Bytes(std::exchange(bytes_down_, 0)), to_seconds(now_),
+          wall.count()};
 }
 
 }  // namespace fedge::sim

@@ -61,7 +61,7 @@ void Simulation::enter_swarm() {
                                  .listens = [this](ClientId id) { return device(id).listens(); },
                                  .on_completed =
                                      [this](ClientId id, const protocol::ObjectId& object) {
-                                       if (sharing_) sharing_->completed(id, object);
+                                       if (exchange_) exchange_->completed(id, object);
                                        if (id != swarm::kCoordinator && at(id).exchanging &&
                                            at(id).exchanging->model.id() == object)
                                          exchanged(id);
@@ -69,21 +69,16 @@ void Simulation::enter_swarm() {
       root_.fork("swarm"));
 }
 
-void Simulation::share_updates() {
+void Simulation::enter_exchange() {
   if (!state_.config().dissemination.serverless) return;
-  sharing_ = std::make_unique<VirtualSharing>(VirtualSharing::Surroundings{
+  exchange_ = std::make_unique<VirtualExchange>(VirtualExchange::Surroundings{
       .swarm = *swarm_,
       .network = *swarm_network_,
-      .config = state_.config(),
+      .run = state_.config().id,
       .rng = root_.fork("warm-up"),
-      .down_arrival = [this](ClientId id, Bytes size) { return down_arrival(id, size); },
-      .up_arrival = [this](ClientId id, Bytes size) { return up_arrival(id, size); },
-      .session = [this](ClientId id) { return at(id).online ? std::optional(at(id).session) : std::nullopt; },
-      .on_held = [this](ClientId id, TaskId task) { update_arrived(id, task); },
-      .on_input = [this](const server::RunEngine::Input& input) { step_server(input); },
-      .on_made = [this](const std::optional<Error>& not_made) { made_by_clients(not_made); },
-      .send = [this](ClientId id, const protocol::Message& message) { server_sends(id, message); },
-      .on_event = [this](const Event& event) { report(event); }});
+      .inspect = [this](ClientId id, TaskId task) { return inspect(id, task); },
+      .send = [this](ClientId id, const protocol::Message& message) { client_sends(id, message); },
+      .on_fetched = [this](const protocol::ObjectId& object) { conductor_->fetched(object, {}, now_); }});
 }
 
 void Simulation::exchange_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
@@ -99,7 +94,7 @@ void Simulation::exchange_model(ClientId id, const client::ClientEngine::FetchMo
       if (at(id).arriving_chunks[i] && !travels[i]) held.add(i);
     }
   }
-  if (sharing_ && sharing_->has_made(id)) held = swarm::ChunkSet::full(chunks);
+  if (exchange_ && exchange_->has(id, fetch.model.id())) held = swarm::ChunkSet::full(chunks);
   at(id).exchanging = fetch;
   swarm_->open(id, fetch.model, held, wanted);
 }
@@ -112,14 +107,6 @@ void Simulation::exchanged(ClientId id) {
   const Time when = fetch->control ? down_arrival(id, model_size_) + latency(id) : now_;
   schedule(when, id,
            ClientInput{client::ClientEngine::ModelFetched{fetch->run, fetch->task}, at(id).session});
-}
-
-void Simulation::trained_in_swarm(ClientId id, const server::RunEngine::Input& input) {
-  // If updates are exchanged too, the swarm is needed until the round ends.
-  if (const auto* offered = std::get_if<server::RunEngine::Offered>(&input); offered != nullptr && !sharing_)
-    swarm_->done(id, offered->offer.task());
-  else if (const auto* failed = std::get_if<server::RunEngine::Failed>(&input))
-    swarm_->done(id, failed->failure.task());
 }
 
 }  // namespace fedge::sim

@@ -15,28 +15,18 @@ RunHost::RunHost(House house, RunParts parts, Callbacks callbacks)
       callbacks_(std::move(callbacks)),
       parts_(std::move(parts)),
       state_(*parts_.state),
-      rng_(state_.config().seed),
-      timer_(house_.io),
       allowance_(config().status.every),
       uploads_(std::make_shared<Uploads>(house_.io, worker_, *parts_.updates, state_)),
       journal_(std::make_shared<JournalWriter>(house_.io, *parts_.store, parts_.record.number,
                                                parts_.recovered.entries)),
+      timer_(house_.io),
       look_timer_(house_.io),
-      waiting_timer_(house_.io),
-      retry_timer_(house_.io),
-      folded_(std::move(parts_.recovered.folded)),
-      arriving_(std::move(parts_.recovered.arriving)) {}
+      waiting_timer_(house_.io) {}
 
 Result<void> RunHost::prepare() {
   FEDGE_TRY_VOID(open_records());
   FEDGE_TRY_VOID(take_policy());
-  if (config().dissemination.serverless)
-    serverless_ = std::make_shared<ServerlessRounds>(house_.io, *house_.seeder, *parts_.models, config());
-  if (config().secure.on)
-    secure_ = std::make_shared<SecureRounds>(
-        house_.io, SecureRound::Setup{config().id, sha256(config().task_text), config().secure.masking,
-                                      config().secure.patience});
-  hear();
+  make_conductor();
   return {};
 }
 
@@ -61,7 +51,7 @@ void RunHost::described(ClientId client, const NodeRecord& record) {
   // Records from the directory come without a link, so excess records are dropped and no client is
   // disconnected.
   if (nodes_->in_directory() && !allowance_.record(client, now())) return;
-  step(RunEngine::Described{client, record});
+  submit(RunEngine::Described{client, record});
 }
 
 // Subscribes to the client's records; its key is known from its link.
@@ -85,124 +75,56 @@ Result<void> RunHost::take_policy() {
   return {};
 }
 
-void RunHost::hear() {
-  const auto tell = [self = weak_from_this()](const Event& event) {
-    if (const auto alive = self.lock()) alive->report(event);
-  };
-  uploads_->set_callbacks({.on_outcome =
-                               [self = weak_from_this()](const RunEngine::Input& outcome) {
-                                 if (const auto alive = self.lock()) alive->uploaded(outcome);
-                               },
-                           .on_event = tell});
-  journal_->set_callbacks({.on_durable =
-                               [self = weak_from_this()](std::uint64_t sequence) {
-                                 if (const auto alive = self.lock()) alive->became_durable(sequence);
-                               },
-                           .on_failure =
-                               [self = weak_from_this()](const Error& error) {
-                                 if (const auto alive = self.lock()) alive->journal_failed(error);
-                               },
-                           .on_event = tell});
-  if (secure_) hear_secure();
-  if (!serverless_) return;
-  serverless_->set_callbacks(
-      {.on_outcome =
-           [self = weak_from_this()](const RunEngine::Input& outcome) {
-             if (const auto alive = self.lock()) alive->step(outcome);
-           },
-       .on_made =
-           [self = weak_from_this()](auto model) {
-             if (const auto alive = self.lock()) alive->made_by_clients(std::move(model));
-           },
-       .send =
-           [self = weak_from_this()](ClientId client, const protocol::Message& message) {
-             if (const auto alive = self.lock()) alive->deliver(client, message);
-           },
-       .on_event = tell});
-}
-
 void RunHost::start() {
   for (const RoundMetrics& round : history()) verdict_.add(round);
-  if (parts_.recovered.failure) return fail(*parts_.recovered.failure);
+  if (parts_.recovered.failure) return failed(*parts_.recovered.failure);
   if (parts_.recovered.finished) return finish();
   for (const LostUpdate& lost : parts_.recovered.lost) journal_->add(now(), encode_record(lost), nullptr);
   for (const Event& event : parts_.recovered.events) report(event);
-  if (parts_.recovered.entries > 0) step(RunEngine::Restarted{});
-  if (policy_change_) step(RunEngine::PolicyChanged{std::move(*policy_change_)});
+  if (parts_.recovered.entries > 0) submit(RunEngine::Restarted{});
+  if (policy_change_) submit(RunEngine::PolicyChanged{std::move(*policy_change_)});
   if (!goes_on()) return;
-  if (auto& shared = parts_.recovered.shared; shared && serverless_)
-    serverless_->resume(std::move(*shared), state_.track(shared->task().track).object()->manifest());
-  if (parts_.recovered.unmade) close_round(*parts_.recovered.unmade);
-  for (const auto& close : parts_.recovered.closed) step(RunEngine::Committed{close.round, close.track});
+  if (auto& round = parts_.recovered.shared)
+    conductor_->resume(std::move(*round), state_.track(round->task().track).object()->manifest(), now());
+  if (parts_.recovered.unmade) conductor_->resume(*parts_.recovered.unmade, now());
+  for (const auto& close : parts_.recovered.closed) submit(RunEngine::Committed{close.round, close.track});
   if (!goes_on()) return;
   look_around();
   for (const auto& [client, link] : house_.peers.links()) joined(client);
-  tell_waiting();
+  settled(true);
 }
 
 void RunHost::joined(ClientId client) {
-  if (finished_) return;
+  if (!goes_on()) return;
   allowance_.connected(client);
   follow(client);
-  if (serverless_) serverless_->returned(client);
-  send(client, protocol::RunDescription{config().id, config().name, config().seed, config().task_text,
-                                        state_.rules().layout});
+  conductor_->linked(client, now());
 }
 
 void RunHost::left(ClientId client, bool for_good) {
-  serving_.erase(client);
-  if (secure_) secure_->left(client);
-  if (serverless_ && serverless_->departed(client) && !for_good) return;
-  step(RunEngine::ClientLeft{client, for_good});
+  lines_->forget(client);
+  if (goes_on()) conductor_->left(client, for_good, now());
 }
 
-void RunHost::step(const RunEngine::Input& input, std::shared_ptr<protocol::StoredObject> payload) {
-  if (!goes_on()) return;
-  const Time time = now();
-  const bool lasting = payload != nullptr;
-  const std::uint64_t sequence = journal_->add(time, encode_record(input), std::move(payload));
-  std::vector<RunEngine::Effect> effects;
-  if (const auto taken = parts_.engine->try_step(input, {time, rng_}, effects); !taken)
-    return fail(taken.error());
-  if (lasting || !waiting_.empty()) {
-    waiting_.push_back({lasting ? sequence : 0, std::move(effects)});
-    if (lasting) journal_->flush();
-  } else {
-    carry_out(effects);
-  }
+void RunHost::submit(const RunEngine::Input& input) {
+  if (goes_on()) conductor_->submit(input, now());
+}
+
+void RunHost::settled(bool stepped) {
   if (finished_) return;
-  arm_timer();
-  tell_waiting();
-}
-
-void RunHost::carry_out(const std::vector<RunEngine::Effect>& effects) {
-  for (const auto& effect : effects) {
-    if (finished_) return;  // the last effect ended the run
-    perform(effect);
-  }
-}
-
-void RunHost::became_durable(std::uint64_t sequence) {
-  while (!finished_ && !waiting_.empty() && waiting_.front().sequence <= sequence) {
-    const Waiting next = std::move(waiting_.front());
-    waiting_.pop_front();
-    carry_out(next.effects);
-  }
-}
-
-void RunHost::arm_timer() {
-  const auto deadline = parts_.engine->next_deadline();
-  if (!deadline) {
+  const auto deadline = conductor_->next_deadline();
+  if (deadline)
+    timer_.at(started_ + (*deadline - parts_.recovered.time), [self = weak_from_this()] {
+      const auto alive = self.lock();
+      if (alive && alive->goes_on()) alive->conductor_->expired(alive->now());
+    });
+  else
     timer_.cancel();
-    return;
-  }
-  timer_.at(started_ + (*deadline - parts_.recovered.time), [self = weak_from_this()] {
-    if (const auto alive = self.lock()) alive->step(Expired{});
-  });
+  if (stepped) tell_waiting();
 }
 
 void RunHost::tell_waiting() {
-  const auto waiting = parts_.engine->waiting();
+  const auto waiting = conductor_->engine().waiting();
   if (waiting == told_waiting_ || told_lately_) return;
   told_waiting_ = waiting;
   callbacks_.on_waiting(waiting ? "waiting for clients: " + std::to_string(waiting->clients) + " of " +
@@ -219,32 +141,17 @@ void RunHost::tell_waiting() {
 }
 
 void RunHost::received(ClientId client, const protocol::Message& message) {
-  messages_.received += Bytes(protocol::frame_size(message));
+  received_ += Bytes(protocol::frame_size(message));
   if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) return published(client, *record);
-  if (shared(client, message) || secure(client, message)) return;
-  if (!allowance_.answer(client))
+  // Participants of a serverless round report about every update; these reports are bounded by the round.
+  const bool bounded = std::holds_alternative<protocol::UpdateHeld>(message) ||
+                       std::holds_alternative<protocol::AggregateMade>(message);
+  if (!bounded && !allowance_.answer(client))
     return house_.misbehaved(client, "more answers than the coordinator requested");
-  if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) return answered(client, *answer);
-  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
-    // A client that has trained needs the model no longer. In a serverless run it stays in the swarm for
-    // the others.
-    if (!serverless_) stop_serving(client, offer->task());
-    return step(RunEngine::Offered{client, *offer});
-  }
-  if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) {
-    stop_serving(client, failed->task());
-    if (serverless_) serverless_->dismissed(client, message);
-    return step(RunEngine::Failed{client, *failed});
-  }
-}
-
-bool RunHost::shared(ClientId client, const protocol::Message& message) {
-  const bool about_serverless = std::holds_alternative<protocol::UpdateHeld>(message) ||
-                                std::holds_alternative<protocol::AggregateMade>(message);
-  if (about_serverless && !(serverless_ && serverless_->received(client, message)))
+  if (std::holds_alternative<protocol::RunAnswer>(message)) read_policy();  // a round may start with it
+  if (goes_on() && conductor_->received(client, message, now()) == Heard::kUnasked)
     house_.misbehaved(client,
                       std::string(protocol::name_of(message)) + ", which the coordinator did not request");
-  return about_serverless;
 }
 
 // Drops a record that cannot be used: the next one follows soon.
@@ -259,44 +166,6 @@ void RunHost::published(ClientId client, const protocol::PublishRecord& record) 
              .with("reason", kept.error().message));
 }
 
-void RunHost::answered(ClientId client, const protocol::RunAnswer& answer) {
-  const std::size_t clients = config().task.data.partition.clients;
-  const bool has_part = client.value() < clients;
-  if (answer.ready && has_part) {
-    read_policy();  // a round may start with this client
-    if (serverless_) serverless_->arrived(client);
-    const SampleCount most = counted_at_most(
-        config(), parts_.partition.empty() ? std::nullopt
-                                           : std::optional<std::uint64_t>(parts_.partition[client.value()]));
-    if (answer.samples > most)
-      report(Event{Severity::kWarning, "client.weight_capped", {}}
-                 .with("client", std::int64_t{client.value()})
-                 .with("samples",
-                       static_cast<std::int64_t>(std::min<std::uint64_t>(answer.samples.value(), INT64_MAX)))
-                 .with("counts_as", static_cast<std::int64_t>(most.value())));
-    step(RunEngine::ClientArrived{client, answer.samples, answer.capability, most});
-    if (secure_) secure_->returned(client);
-    return;
-  }
-  report(Event{Severity::kWarning, "client.declined", {}}
-             .with("client", std::int64_t{client.value()})
-             .with("reason",
-                   has_part
-                       ? answer.reason
-                       : "the client's number is too high: the data of the run has parts for only " +
-                             std::to_string(clients) + " clients (data.partition.clients), numbered from 0"));
-}
-
-// Stops serving the task's objects. A message about an older task must not stop the current one.
-void RunHost::stop_serving(ClientId client, TaskId task) {
-  const auto served = serving_.find(client);
-  if (served == serving_.end() || served->second.task != task) return;
-  if (const auto link = house_.peers.find(client))
-    for (const protocol::ObjectId& object : served->second.objects) link->stop_serving(object);
-  if (const auto& exchanged = served->second.exchanged) house_.seeder->release(client, *exchanged);
-  serving_.erase(served);
-}
-
 void RunHost::report(const Event& event) {
   verdict_.add(event);
   callbacks_.on_event(Event(event).with("run", parts_.record.number.value()));
@@ -304,7 +173,7 @@ void RunHost::report(const Event& event) {
 
 // A failure of the run's own strategy would come again after a restart, so it ends the run, and other runs
 // continue.
-void RunHost::fail(const Error& error) {
+void RunHost::failed(const Error& error) {
   if (finished_) return;
   if (error.code != ErrorCode::kInvalid) {
     leave();
@@ -323,16 +192,61 @@ void RunHost::journal_failed(const Error& error) {
 void RunHost::end(const std::string& reason) {
   if (finished_ || !stopped_.empty()) return;
   stopped_ = reason.empty() ? kStoppedByOperator : reason;
-  step(RunEngine::Stop{stopped_});
+  submit(RunEngine::Stop{stopped_});
 }
 
 void RunHost::leave() {
   finished_ = true;
-  for (auto* timer : {&timer_, &look_timer_, &waiting_timer_, &retry_timer_}) timer->cancel();
+  for (auto* timer : {&timer_, &look_timer_, &waiting_timer_}) timer->cancel();
+  conductor_->stop();
+  gate_->stop();
+  aggregate_->stop();
   uploads_->stop();
-  if (serverless_) serverless_->stop();
-  if (secure_) secure_->stop();
-  while (!serving_.empty()) stop_serving(serving_.begin()->first, serving_.begin()->second.task);
+  lines_->stop();
+}
+
+void RunHost::finished(const std::string&) { finish(); }
+
+void RunHost::closed(const std::optional<RoundMetrics>& metrics) {
+  if (metrics) verdict_.add(*metrics);
+  if (metrics) callbacks_.on_round(*metrics);
+  if (!aggregate_->closing() && ending_) return finish();
+  read_policy();
+  if (goes_on()) conductor_->closed(now());
+}
+
+void RunHost::became_durable(std::uint64_t entry) {
+  if (!finished_) gate_->became_durable(entry);
+}
+
+protocol::Traffic RunHost::traffic_since_last_round() {
+  const protocol::Traffic total{
+      lines_->sent(), received_ + uploads_->received() + (exchange_ ? exchange_->received() : Bytes())};
+  const protocol::Traffic since{total.sent - counted_traffic_.sent,
+                                total.received - counted_traffic_.received};
+  counted_traffic_ = total;
+  return since;
+}
+
+void RunHost::read_policy() {
+  if (finished_ || !policy_) return;
+  const auto policy = policy_->changed();
+  if (!policy)
+    return report(Event{Severity::kError, "policy.refused", {}}.with("reason", policy.error().message));
+  if (*policy) submit(RunEngine::PolicyChanged{**policy});
+}
+
+// Runs every second. Reads the policy, for which a round may be waiting, and gives spare disk space to
+// other runs.
+void RunHost::look_around() {
+  look_timer_.after(std::chrono::seconds(1), [self = weak_from_this()] {
+    const auto alive = self.lock();
+    if (!alive || alive->finished_) return;
+    alive->parts_.models->trim();
+    alive->parts_.updates->trim();
+    alive->read_policy();
+    alive->look_around();
+  });
 }
 
 void RunHost::when_idle(std::function<void()> done) {
@@ -349,7 +263,7 @@ bool RunHost::pause(std::function<void()> done) {
 
 // Waits for a round that is being closed, so that the models are those of a round in the store.
 void RunHost::finish() {
-  if (closing_ > 0) {
+  if (aggregate_->closing()) {
     ending_ = true;
     return;
   }
@@ -378,7 +292,7 @@ void RunHost::over(Result<std::vector<FinalModel>> models) {
   if (ended) ended = parts_.store->set_status(run, status, reason, calendar_now());
   if (!ended) return callbacks_.on_failure(ended.error());
   for (const auto& [client, link] : house_.peers.links())
-    if (!failed_.empty()) deliver(client, protocol::RunEnded{config().id, kRunFailed});
+    if (!failed_.empty()) lines_->send(client, protocol::RunEnded{config().id, ClientLines::kRunFailed});
   remove_chunks(house_.data_directory, run);
   callbacks_.on_over(status, reason);
 }

@@ -72,7 +72,7 @@ void Uploads::begin(const Waiting& from) {
     // The link itself reports its end; the client may reconnect in time.
     if (done.error().code == ErrorCode::kUnavailable) return;
     alive->discard(sender);
-    alive->callbacks_.on_outcome(RunEngine::Damaged{sender, from.fetch.offer.task(), done.error()});
+    alive->callbacks_.on_outcome(sender, from.fetch.offer.task(), done.error());
   });
 }
 
@@ -97,7 +97,7 @@ void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, c
   }
   if (upload) {
     entry->second.upload = *upload;
-    callbacks_.on_outcome(RunEngine::Stored{client, from.fetch.offer.task()});
+    callbacks_.on_outcome(client, from.fetch.offer.task(), {});
     return;
   }
   // Invalid values are the client's fault; read or write errors are the disk's.
@@ -105,7 +105,7 @@ void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, c
   if (code == ErrorCode::kResource) return wait_for_room(from, upload.error());
   if (code != ErrorCode::kInvalid && code != ErrorCode::kCorrupt) return lose(from, upload.error());
   discard(client);
-  callbacks_.on_outcome(RunEngine::Damaged{client, from.fetch.offer.task(), upload.error()});
+  callbacks_.on_outcome(client, from.fetch.offer.task(), upload.error());
 }
 
 // A local disk error loses this update, not the run; the client is not blamed.
@@ -115,10 +115,8 @@ void Uploads::lose(const Waiting& from, const Error& fault) {
                           .with("client", std::int64_t{client.value()})
                           .with("reason", fault.message));
   discard(client);
-  callbacks_.on_outcome(
-      RunEngine::Damaged{client,
-                         from.fetch.offer.task(),
-                         {ErrorCode::kResource, "the coordinator could not store this update"}});
+  callbacks_.on_outcome(client, from.fetch.offer.task(),
+                        Error{ErrorCode::kResource, "the coordinator could not store this update"});
 }
 
 // Keeps partial data and retries: an operator may free disk space before the round closes.
@@ -147,8 +145,9 @@ void Uploads::stop() {
   retry_->timer.cancel();
 }
 
-const std::shared_ptr<protocol::StoredObject>& Uploads::arrived(ClientId client) const {
-  return entries_.at(client).upload.arrived;
+std::shared_ptr<protocol::StoredObject> Uploads::arrived(ClientId client) const {
+  const auto entry = entries_.find(client);
+  return entry != entries_.end() ? entry->second.upload.arrived : nullptr;
 }
 
 run::StoredUpdate Uploads::take(ClientId client) {

@@ -1,5 +1,5 @@
 // Uploads transfers clients' updates into the coordinator's chunk store. fetch() receives an update over
-// its client's link, decodes it, checks every value on the worker thread, and answers Stored or Damaged. A
+// its client's link, decodes it, checks every value on the worker thread, and reports the outcome. A
 // broken link gives no answer, because the client may reconnect. Without disk space the fetch is retried
 // every second until it is discarded. Each client has at most one upload; UploadTurns decides when it
 // begins. Use it on the io_context's thread. Owned by shared_ptr, because links and the worker call back.
@@ -27,7 +27,8 @@ aggregation::Update update_of(const RunEngine::Fold& accepted, const run::Stored
 class Uploads : public std::enable_shared_from_this<Uploads> {
  public:
   struct Callbacks {
-    std::function<void(const RunEngine::Input&)> on_outcome;  // Stored or Damaged
+    // The update is stored, or why it cannot be used.
+    std::function<void(ClientId, TaskId, const Result<void>&)> on_outcome;
     std::function<void(const Event&)> on_event;
   };
   // The references must outlive this object.
@@ -38,9 +39,9 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   void set_callbacks(Callbacks callbacks) { callbacks_ = std::move(callbacks); }
 
   void fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protocol::Link>& link);
-  // Returns a Stored update as it was sent.
-  const std::shared_ptr<protocol::StoredObject>& arrived(ClientId client) const;
-  // Returns a Stored update and forgets it.
+  // Returns the client's update as it was sent; null if there is none.
+  std::shared_ptr<protocol::StoredObject> arrived(ClientId client) const;
+  // Returns a stored update and forgets it.
   run::StoredUpdate take(ClientId client);
   void discard(ClientId client);
   // Stops all transfers; received chunks stay in the store.

@@ -53,6 +53,7 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
   if (open && task != tasks_.end() && task->second.state == TaskState::kLost) {
     // The client returned before the deadline: its training still counts.
     set_state(task->second, TaskState::kAssigned);
+    task->second.missed = false;
     assign(arrived.client, context, effects);
   } else if (open && refills() && task == tasks_.end() && taken_places() < wanted_ &&
              may_take_part(arrived.client)) {
@@ -261,16 +262,15 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
   else if (task.state == TaskState::kFetching || std::exchange(task.partial, false))
     effects.push_back(Discard{client, current()});
   set_state(task, spares() ? state : TaskState::kFailed);
-  track().deciders.sampler->remember({.client = client, .round = round_});
+  // A member of a secure sum may disconnect and then be excluded from its session: that is one loss.
+  if (!std::exchange(task.missed, true))
+    track().deciders.sampler->remember({.client = client, .round = round_});
   auto dropped = event(Severity::kWarning, "client.dropped", round_).with("client", number(client));
   effects.push_back(dropped.with("reason", reason));
-  if (!refills()) {
-    // The missing update counts as zeros in the mean.
-    if (counts_missing(task)) count_as_zeros(client, task, effects);
-    close_if_complete(context, effects);
-    return;
-  }
-  replace(client, context, effects);
+  if (refills())
+    replace(client, context, effects);
+  else if (counts_missing(task))
+    count_as_zeros(client, task, effects);  // in the mean
   close_if_complete(context, effects);
 }
 

@@ -52,6 +52,7 @@ class RoundEngine final : public RunEngine {
     double factor = 1;     // multiplies its update in the aggregate
     bool weighed = false;  // the sampler set a coefficient
     bool partial = false;  // a partial upload may exist from before a disconnect
+    bool missed = false;   // the sampler knows of its last loss
     Time assigned{};
     std::optional<protocol::UpdateOffer> offer;  // while kOffered
   };

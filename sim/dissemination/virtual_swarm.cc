@@ -1,5 +1,7 @@
 #include "sim/dissemination/virtual_swarm.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,8 @@ using swarm::Peer;
 
 // Trips for TCP, TLS 1.3, Hello and Welcome, until both sides may send.
 constexpr int kTripsToLink = 6;
+// As in the daemons, a link that is not needed any more stays open for a while: the next model may need it.
+constexpr Duration kKeepLink = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -60,11 +64,25 @@ void VirtualSwarm::end(const protocol::ObjectId& object) {
   links_.step(kCoordinator, Peer::Close{object});
   for (auto& [id, client] : clients_) {
     if (client.opened == object) close(id);
-    const std::set<ClientId> others = links_.links(id);
     client.named.erase(object);
-    for (const ClientId other : others)
-      if (other != kCoordinator && !names(id, other) && !names(other, id)) links_.unlink(id, other);
+    unlink_unnamed(id);
   }
+}
+
+// Ends the client's links with clients that it exchanges nothing with, after a while.
+void VirtualSwarm::unlink_unnamed(ClientId client) {
+  const auto unneeded = [this, client](ClientId other) {
+    return other != kCoordinator && !names(client, other) && !names(other, client);
+  };
+  if (std::ranges::none_of(links_.links(client), unneeded)) return;
+  auto& network = surroundings_.network;
+  network.at(network.now() + kKeepLink, [this, client, unneeded, life = clients_.at(client).life] {
+    const auto known = clients_.find(client);
+    if (known == clients_.end() || known->second.life != life) return;
+    const std::set<ClientId> others = links_.links(client);
+    for (const ClientId other : others)
+      if (unneeded(other)) links_.unlink(client, other);
+  });
 }
 
 void VirtualSwarm::tell(const std::vector<swarm::Tracker::Tell>& tells) {
@@ -143,17 +161,18 @@ void VirtualSwarm::close(ClientId client) {
     links_.step(client, Peer::Close{*opened});
 }
 
-void VirtualSwarm::share(ClientId client, const protocol::Manifest& object, bool has,
+bool VirtualSwarm::share(ClientId client, const protocol::Manifest& object, bool has,
                          const protocol::ObjectId& model) {
   const auto known = clients_.find(client);
-  if (known == clients_.end()) return;
+  if (known == clients_.end()) return false;
   const protocol::ObjectId id = object.id();
-  if (!known->second.shared.emplace(id, model).second) return;
+  if (!known->second.shared.emplace(id, model).second) return false;
   const ChunkSet all = ChunkSet::full(object.chunk_count());
   // If `model` is a warm-up's swarm, the warm-up controls the exchange.
   links_.step(client, Peer::Open{object, has ? all : ChunkSet(object.chunk_count()), all, {}, model});
   links_.step(client, Peer::Admit{id, kCoordinator});
   for (const ClientId other : known->second.named[model]) links_.step(client, Peer::Admit{id, other});
+  return true;
 }
 
 void VirtualSwarm::begin_warmup(ClientId client, const protocol::WarmupPlan& plan,
@@ -182,11 +201,12 @@ void VirtualSwarm::end_warmup(ClientId client, const protocol::ObjectId& swarm,
   }
 }
 
-void VirtualSwarm::forget(const protocol::ObjectId& swarm) {
-  for (auto& [id, client] : clients_) {
-    client.named.erase(swarm);
-    links_.step(id, Peer::EndWarmup{swarm});
-  }
+void VirtualSwarm::forget(ClientId client, const protocol::ObjectId& swarm) {
+  const auto known = clients_.find(client);
+  if (known == clients_.end()) return;
+  known->second.named.erase(swarm);
+  links_.step(client, Peer::EndWarmup{swarm});
+  unlink_unnamed(client);
 }
 
 const ChunkSet* VirtualSwarm::chunks_of(ClientId client, const protocol::ObjectId& object) const {

@@ -1,8 +1,7 @@
 // VirtualSwarm: models that virtual clients exchange among themselves: the daemons' own Tracker and Peers on
 // the simulation's network. It does in virtual time what the coordinator's Seeder and the clients' Swarm do
-// over sockets: notify members of each other, and open links. Here clients open new links for each model;
-// daemons keep links for a minute. In serverless runs the members of a model also exchange objects of
-// clients. One thread.
+// over sockets: notify members of each other, and open links. In serverless runs the members of a model also
+// exchange objects of clients. One thread.
 #pragma once
 
 #include <cstddef>
@@ -44,13 +43,14 @@ class VirtualSwarm {
   void gone(ClientId client);
 
   // The client exchanges this object with the members of `model`; it has all of it, or wants all of it.
-  void share(ClientId client, const protocol::Manifest& object, bool has, const protocol::ObjectId& model);
+  // Returns false if it does already, or is not connected.
+  bool share(ClientId client, const protocol::Manifest& object, bool has, const protocol::ObjectId& model);
   // Starts a warm-up of the client with these neighbours. Until it ends, the tracker controls the exchange of
   // everything shared with the warm-up's swarm; afterwards it is exchanged with the members of the model.
   void begin_warmup(ClientId client, const protocol::WarmupPlan& plan, const protocol::ObjectId& own);
   void carry_out(ClientId client, const protocol::ObjectId& swarm, const protocol::WarmupSlot& slot);
   void end_warmup(ClientId client, const protocol::ObjectId& swarm, const protocol::ObjectId& model);
-  void forget(const protocol::ObjectId& swarm);
+  void forget(ClientId client, const protocol::ObjectId& swarm);
   bool listens(ClientId client) const { return surroundings_.listens(client); }
   // Chunks that the client has announced to the coordinator; null if none were announced.
   const swarm::ChunkSet* chunks_of(ClientId client, const protocol::ObjectId& object) const;
@@ -78,6 +78,7 @@ class VirtualSwarm {
   // Admits `other` for this model and for the objects shared with its members.
   void admit(ClientId client, const protocol::ObjectId& model, ClientId other);
   bool names(ClientId a, ClientId b) const;
+  void unlink_unnamed(ClientId client);
 
   Surroundings surroundings_;
   Rng rng_;

@@ -42,17 +42,11 @@ void Retraining::assigned(const server::RunEngine::Assign& work) {
     before->second.models.push_back(track.object());
     return;
   }
-  const auto& control = track.control_object();
-  assigned_[work.client] = {.request = {.run = state_.config().id,
-                                        .round = work.task.round,
-                                        .model = track.object()->manifest(),
-                                        .coverage = work.coverage,
-                                        .time_left = work.time_left,
-                                        .last_round = work.last_round,
-                                        .track = work.task.track,
-                                        .data_share = work.data_share},
+  const run::RunConfig& config = state_.config();
+  assigned_[work.client] = {.request = server::train_request(config.id, work, state_.view(work.task.track),
+                                                             config.dissemination.swarm),
                             .models = {track.object()},
-                            .control = control};
+                            .control = track.control_object()};
 }
 
 void Retraining::offered(const server::RunEngine::Fetch& fetch) {

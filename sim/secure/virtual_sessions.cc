@@ -18,9 +18,7 @@ Entropy entropy_of(Rng rng) {
 }  // namespace
 
 VirtualSessions::VirtualSessions(Surroundings surroundings)
-    : surroundings_(std::move(surroundings)),
-      setup_{surroundings_.config.id, sha256(surroundings_.config.task_text),
-             surroundings_.config.secure.masking, surroundings_.config.secure.patience} {}
+    : surroundings_(std::move(surroundings)), terms_(sha256(surroundings_.config.task_text)) {}
 
 const SecretKey& VirtualSessions::identity(ClientId client) {
   const auto known = identities_.find(client);
@@ -28,75 +26,6 @@ const SecretKey& VirtualSessions::identity(ClientId client) {
   std::array<std::uint8_t, 32> seed{};
   entropy_of(surroundings_.rng.fork("identity", client.value()))(seed);
   return identities_.emplace(client, SecretKey::from_seed(seed)).first->second;
-}
-
-void VirtualSessions::begin(const server::RunEngine::BeginSecure& begin, const Digest& model) {
-  std::map<ClientId, PublicKey> identities;
-  for (const auto& member : begin.members)
-    if (surroundings_.session(member.client))
-      identities.emplace(member.client, identity(member.client).public_key());
-  ++rounds_;
-  round_.emplace(setup_, begin, model, identities, surroundings_.now());
-  std::vector<server::SecureRound::Effect> effects;
-  round_->begin(effects);
-  carry_out(effects);
-}
-
-void VirtualSessions::left(ClientId client) {
-  if (!round_) return;
-  std::vector<server::SecureRound::Effect> effects;
-  round_->left(client, surroundings_.now(), effects);
-  carry_out(effects);
-}
-
-void VirtualSessions::returned(ClientId client) {
-  if (!round_) return;
-  std::vector<server::SecureRound::Effect> effects;
-  round_->returned(client, effects);
-  carry_out(effects);
-}
-
-std::optional<Error> VirtualSessions::offered(const server::RunEngine::Fetch& fetch) {
-  return round_->offered(fetch.client, fetch.offer);
-}
-
-void VirtualSessions::close(const server::RunEngine::CloseRound& turn) {
-  if (!round_) return surroundings_.on_closed(server::SecureRound::nothing_to_sum(turn));
-  std::vector<server::SecureRound::Effect> effects;
-  round_->close(surroundings_.now(), effects);
-  carry_out(effects);
-}
-
-void VirtualSessions::finish(bool summed) {
-  if (!round_) return;
-  for (const auto& [client, verdict] : round_->verdicts(summed)) surroundings_.send(client, verdict);
-  round_.reset();
-}
-
-void VirtualSessions::carry_out(std::vector<server::SecureRound::Effect>& effects) {
-  using Round = server::SecureRound;
-  for (auto& effect : effects)
-    std::visit(Overloaded{[&](const Round::Send& send) { surroundings_.send(send.client, send.message); },
-                          [&](const Round::Tell& tell) { surroundings_.on_input(tell.input); },
-                          [&](Round::Open& open) { surroundings_.on_open(std::move(open.cells)); },
-                          [&](Round::Closed& closed) { surroundings_.on_closed(std::move(closed)); },
-                          [&](const Event& event) { surroundings_.on_event(event); }},
-               effect);
-  arm();
-}
-
-void VirtualSessions::arm() {
-  const auto deadline = round_ ? round_->next_deadline() : std::nullopt;
-  if (deadline == timer_) return;
-  timer_ = deadline;
-  if (!deadline) return;
-  surroundings_.at(*deadline, [this, time = *deadline] {
-    if (timer_ != time || !round_) return;
-    timer_.reset();
-    std::vector<server::SecureRound::Effect> effects;
-    round_->expired(time, effects);
-    carry_out(effects);
-  });
 }
 
 void VirtualSessions::sync_session(ClientId client, const protocol::TrainRequest* task, bool asked) {
@@ -114,10 +43,10 @@ void VirtualSessions::sync_session(ClientId client, const protocol::TrainRequest
   privacy::MemberTerms terms{.session = wanted,
                              .self = client,
                              .model = task->model.id(),
-                             .terms = setup_.terms,
+                             .terms = terms_,
                              .parameters = surroundings_.parameters,
                              .trained = task->coverage,
-                             .rules = setup_.masking.rules,
+                             .rules = surroundings_.config.secure.masking.rules,
                              .fast_aes = has_fast_aes(),
                              .check_pinned_key = {}};
   const Rng rng = surroundings_.rng.fork("round", wanted.round.value(), wanted.track.value());
@@ -147,22 +76,12 @@ bool VirtualSessions::hear(ClientId client, const protocol::Message& message) {
   return known;
 }
 
-// Delivers the client's messages later, unless its connection ends before.
 void VirtualSessions::carry_out(ClientId client, const std::vector<privacy::SecureClient::Effect>& effects) {
   using Session = privacy::SecureClient;
   for (const auto& effect : effects) {
     if (const auto* send = std::get_if<Session::Send>(&effect)) {
-      auto message =
-          std::visit([](const auto& specific) { return protocol::Message(specific); }, send->message);
-      const auto link = surroundings_.session(client);
-      if (!link) continue;
-      const Time arrival = surroundings_.up_arrival(client, Bytes(protocol::frame_size(message)));
-      surroundings_.at(arrival, [this, client, link, round = rounds_, message = std::move(message)] {
-        if (!round_ || round != rounds_ || surroundings_.session(client) != link) return;
-        std::vector<server::SecureRound::Effect> answers;
-        round_->receive(client, message, surroundings_.now(), answers);
-        carry_out(answers);
-      });
+      surroundings_.send(client, std::visit([](const auto& specific) { return protocol::Message(specific); },
+                                            send->message));
     } else if (std::holds_alternative<Session::Ready>(effect)) {
       surroundings_.on_ready(client);
     } else {
@@ -189,7 +108,7 @@ void VirtualSessions::masked(ClientId client) {
 // Adds no scalars to the offer: the simulation masks them when the update is folded.
 void VirtualSessions::describe(ClientId client, protocol::UpdateOffer& offer) const {
   const privacy::Masking masking = members_.at(client).session->masking();
-  const protocol::Codec codec = setup_.masking.codec;
+  const protocol::Codec codec = surroundings_.config.secure.masking.codec;
   offer.update.coverage = masking.coverage();
   offer.update.codec = codec;
   offer.update.raw_size = 0;

@@ -52,6 +52,11 @@ TEST_CASE("serverless, invariant 8: the updates of clients that vanish count onc
   ServerlessScene scene({});
   scene.wait_for_others();
   for (std::size_t i = 0; i < 3; ++i) scene.f.stop_client(i);
+  scene.f.run_until([&] {
+    return scene.f.reported("client.disconnected client=0") &&
+           scene.f.reported("client.disconnected client=1") &&
+           scene.f.reported("client.disconnected client=2");
+  });
   // So far the round has waited for this client.
   const auto& task = *scene.hostile.task;
   scene.hostile.link->send(protocol::TaskFailed{.run = task.run, .round = task.round});

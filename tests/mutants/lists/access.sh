@@ -74,9 +74,9 @@ new ''
 caught_by unit_server 'nobody joins by another enrolment book'
 
 mutant work-for-revoked 'A1: a client that was revoked since it connected is given work'
-file server/coordinator/run_host_effects.cc
-old '  if (!link || !house_.is_welcome(link)) return;'
-new '  if (!link) return;'
+file server/coordinator/ports/client_lines.cc
+old '  return link && surroundings_.is_welcome(link);'
+new '  return link != nullptr;'
 caught_by integration_federation 'A1: a client that was revoked since'
 
 mutant skip-hello 'A1: whatever comes first is taken for a hello'

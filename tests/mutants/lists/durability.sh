@@ -58,12 +58,10 @@ new 'PRAGMA synchronous = NORMAL'
 caught_by faults_coordinator 'before it says accepted|before the next round'
 
 mutant early-verdict 'N1: a client hears that its update is accepted while that is being written'
-file server/coordinator/run_host.cc
-old '    waiting_.push_back({lasting ? sequence : 0, std::move(effects)});
-    if (lasting) journal_->flush();'
-new '    (void)sequence;
-    if (lasting) journal_->flush();
-    carry_out(effects);'
+file server/coordinator/ports/journal_gate.cc
+old '  if (!has_payload_ && waiting_.empty()) return surroundings_.carry_out(decision);'
+new '  if (has_payload_) surroundings_.journal.flush();
+  return surroundings_.carry_out(decision);'
 caught_by faults_coordinator 'before it says accepted'
 
 mutant journal-before-update 'N1: the journal names an update that may still be lost'
@@ -77,14 +75,14 @@ new '    if (!work->batches.empty()) outcome = self->store_.append(work->batches
 caught_by faults_coordinator 'before it says accepted'
 
 mutant early-model 'N2: the next round begins while the checkpoint of this one is being written'
-file server/coordinator/run_host_effects.cc
-old '  if (outcome && closing->checkpoint) return journal_->keep(std::move(*closing->checkpoint), durable);'
-new '  if (outcome && closing->checkpoint) journal_->keep(std::move(*closing->checkpoint), [] {});'
+file server/coordinator/ports/run_aggregate.cc
+old '  if (closing->checkpoint) return surroundings_.journal.keep(std::move(*closing->checkpoint), done);'
+new '  if (closing->checkpoint) surroundings_.journal.keep(std::move(*closing->checkpoint), [] {});'
 caught_by faults_coordinator 'before the next round'
 
 mutant early-secure-verdict 'N1: members of a track phase are told before its sum is on the disk'
-file server/coordinator/run_host_effects.cc
-old '  if (outcome && closing->summed) return journal_->drain(durable);
+file server/coordinator/ports/run_aggregate.cc
+old '  if (closing->summed) return surroundings_.journal.drain(done);
 '
 new ''
 caught_by integration_federation 'the sum of each track phase is on the disk'
@@ -119,7 +117,7 @@ mutant swallow-last-failure 'R3: a journal that fails while the run ends is not 
 file server/coordinator/run_host.cc
 old '  if (!finished_) leave();
   callbacks_.on_failure(error);'
-new '  fail(error);'
+new '  failed(error);'
 caught_by faults_coordinator 'after a write or sync that fails'
 
 mutant ignore-failed-sync 'R3: a chunk file whose sync fails passes for durable'

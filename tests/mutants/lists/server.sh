@@ -29,10 +29,11 @@ caught_by integration_federation 'serverless, A2: one of two clients does not ma
 caught_by integration_liars 'whatever at most half of the clients say'
 
 mutant former-round-again 'a round without a server in which nobody is selected adopts the former one once more'
-file server/coordinator/serverless_rounds.cc
+file server/conductor/serverless_route.cc
 old '  if (round_.task() != task) begin(task, model_);'
 new '  if (round_.task() != task && round_.folds().empty()) begin(task, model_);'
 caught_by integration_federation 'serverless: a round in which nobody is selected'
+caught_by unit_sim 'serverless, simulated: a round in which nobody is selected'
 
 mutant zeros-unheard 'a run without a server whose sampler weighs is let in, and its clients miss the zeros'
 file run/recipe.cc
@@ -216,3 +217,43 @@ file server/coordinator/recovery.cc
 old '|| applied.error().code != ErrorCode::kInvalid || is_kept()) return applied;'
 new '|| true) return applied;'
 caught_by integration_federation 'own aggregator: a failed run stays failed'
+
+mutant task-for-the-gone 'a client that disconnected since it was selected is given a task'
+file server/conductor/conductor.cc
+old '  if (!ports_.clients.connected(work.client)) return;
+'
+new ''
+caught_by unit_server 'conductor: a client that is gone before'
+
+mutant route-hears-first 'a secure sum hears of a departure before the engine'
+file server/conductor/conductor.cc
+old '  if (!held) submit(RunEngine::ClientLeft{client, for_good});
+  route_->left(client, held);'
+new '  route_->left(client, held);
+  if (!held) submit(RunEngine::ClientLeft{client, for_good});'
+caught_by unit_server 'conductor: the engine hears of a departure before'
+
+mutant last-buffer-forgotten 'of two buffers that are closed at the same time one is closed twice'
+file server/conductor/conductor.cc
+old '  const RunEngine::CloseRound turn = std::move(closing_.front());
+  closing_.pop_front();'
+new '  const RunEngine::CloseRound turn = closing_.back();'
+caught_by unit_server 'conductor: buffers that fill'
+
+mutant no-rejoin 'a client that returns while the clients aggregate their model takes no part any more'
+file server/conductor/serverless_route.cc
+old '  if (stage_ != Stage::kMaking || !round_.expects(client)) return;'
+new '  if (stage_ != Stage::kMade || !round_.expects(client)) return;'
+caught_by unit_server 'conductor: serverless, a client that returns while the model is made'
+
+mutant anything-goes 'a client may send messages that no route of the run has asked for'
+file server/conductor/conductor.cc
+old '  return by_route == Heard::kOther && is_of_a_route(message) ? Heard::kUnasked : by_route;'
+new '  return by_route == Heard::kOther && is_of_a_route(message) ? Heard::kTaken : by_route;'
+caught_by unit_server 'conductor: only the route of a run'
+
+mutant lost-twice 'a member of a secure sum that disconnects counts as two failures'
+file server/engine/round_engine.cc
+old '  if (!std::exchange(task.missed, true))'
+new '  if (!std::exchange(task.missed, true) || rules_.masked)'
+caught_by unit_server 'a member of a secure sum that disconnects'

@@ -69,21 +69,15 @@ old '.global = {.model = models_[client]'
 new '.global = {.model = models_[client / task_.clients()]'
 caught_by unit_sim 'gossip: two rounds are those'
 
-mutant nobody-waited-for 'the simulator waits a whole deadline for a model that nobody makes'
-file sim/dissemination/virtual_sharing.cc
-old '  if (round_.task() != task || rounds_ == 0) begin(task, model_);'
-new '  if (rounds_ == 0) begin(task, model_);'
-caught_by unit_sim 'serverless, simulated: a round in which nobody is selected'
-
-mutant late-model-taken 'the simulator waits for a model longer than its deadline'
-file sim/dissemination/virtual_sharing.cc
-old '  if (late_ || (!fetching_ && round_.hopeless())) end_making('
-new '  if (!fetching_ && round_.hopeless()) end_making('
+mutant late-model-taken 'a round waits for the model of its clients longer than its deadline'
+file server/conductor/serverless_route.cc
+old '  if (!late_ && (fetching_ || !round_.hopeless())) return;'
+new '  if (fetching_ || !round_.hopeless()) return;'
 caught_by unit_sim 'takes longer to come than its deadline'
 
 mutant sums-kept 'a simulation keeps every secure sum'
-file sim/simulation_secure.cc
-old '      state_.remove(*sum);
+file sim/coordinator/virtual_aggregate.cc
+old '  surroundings_.state.remove(*sum);
 '
 new ''
 caught_by unit_sim 'a sum is not kept'
@@ -96,7 +90,7 @@ caught_by unit_sim 'a round in which nobody is drawn sums nothing'
 
 mutant discarded-goes-on 'in the simulator a discarded upload goes on'
 file sim/simulation_server.cc
-old '                          end_upload(dropped.client, now_ + latency(dropped.client));
+old '    simulation_.end_upload(client, simulation_.now_ + simulation_.latency(client));
 '
 new ''
 caught_by unit_sim 'an upload that is discarded goes no further'

@@ -38,27 +38,27 @@ std::set<std::uint32_t> assigned(const Harness& h) {
   return clients;
 }
 
-using Clients = std::set<std::uint32_t>;
+using Assigned = std::set<std::uint32_t>;
 
 }  // namespace
 
 TEST_CASE("barrier: with bsp nobody begins again before everybody has handed in") {
   Harness h = with_barrier({.kind = Kind::kBsp});
   h.arrive({0, 1, 2});
-  CHECK(assigned(h) == Clients{0, 1, 2});
+  CHECK(assigned(h) == Assigned{0, 1, 2});
   CHECK(after(h, 1, 1).empty());
   CHECK(after(h, 0, 1).empty());
-  CHECK(after(h, 2, 1) == Clients{0, 1, 2});
+  CHECK(after(h, 2, 1) == Assigned{0, 1, 2});
 }
 
 TEST_CASE("barrier: with ssp a client is ahead by the staleness when it begins, and no more") {
   Harness h = with_barrier({.kind = Kind::kSsp, .staleness = 2});
   h.arrive({0, 1, 2});
-  CHECK(after(h, 0, 1) == Clients{0});
-  CHECK(after(h, 0, 2) == Clients{0});
+  CHECK(after(h, 0, 1) == Assigned{0});
+  CHECK(after(h, 0, 2) == Assigned{0});
   CHECK(after(h, 0, 3).empty());
-  CHECK(after(h, 1, 1) == Clients{1});
-  CHECK(after(h, 2, 1) == Clients{0, 2});
+  CHECK(after(h, 1, 1) == Assigned{1});
+  CHECK(after(h, 2, 1) == Assigned{0, 2});
 }
 
 TEST_CASE("barrier: with pbsp a client that waits looks at others whenever somebody hands in") {
@@ -82,7 +82,7 @@ TEST_CASE("barrier: a client that has left is not waited for") {
   CHECK(after(h, 0, 1).empty());
   CHECK(after(h, 1, 1).empty());
   h.feed(RunEngine::ClientLeft{ClientId(2)});
-  CHECK(assigned(h) == Clients{0, 1});
+  CHECK(assigned(h) == Assigned{0, 1});
 }
 
 TEST_CASE("barrier: a task that ends without an update is a step, so that who fails holds nobody up") {
@@ -94,7 +94,7 @@ TEST_CASE("barrier: a task that ends without an update is a step, so that who fa
   h.feed(Expired{});  // client 2's task; the buffer closes as well
   REQUIRE(h.one<RunEngine::CloseRound>());
   h.feed(RunEngine::Committed{RoundNumber(1)});
-  CHECK(assigned(h) == Clients{0, 1, 2});
+  CHECK(assigned(h) == Assigned{0, 1, 2});
 }
 
 TEST_CASE("barrier: who rests is not waited for, and begins with the last when it comes back") {
@@ -104,7 +104,7 @@ TEST_CASE("barrier: who rests is not waited for, and begins with the last when i
   h.feed(RunEngine::Failed{ClientId(2), {kRun, RoundNumber(1), ErrorCode::kUnavailable, "too hot"}});
   for (std::uint32_t task = 1; task <= 3; ++task) {
     CHECK(after(h, 0, task).empty());
-    CHECK(after(h, 1, task) == Clients{0, 1});
+    CHECK(after(h, 1, task) == Assigned{0, 1});
   }
   h.now = Time(seconds(60));  // the buffer's deadline
   h.feed(Expired{});
@@ -114,10 +114,10 @@ TEST_CASE("barrier: who rests is not waited for, and begins with the last when i
   // client.
   h.now = Time(seconds(61));
   h.feed(Expired{});
-  CHECK(assigned(h) == Clients{0, 1, 2});
+  CHECK(assigned(h) == Assigned{0, 1, 2});
   CHECK(after(h, 0, 5).empty());
   CHECK(after(h, 1, 5).empty());
-  CHECK(after(h, 2, 2) == Clients{0, 1, 2});
+  CHECK(after(h, 2, 2) == Assigned{0, 1, 2});
 }
 
 TEST_CASE("barrier: a newcomer does not have to make up for what it was not there for") {
@@ -126,14 +126,14 @@ TEST_CASE("barrier: a newcomer does not have to make up for what it was not ther
   for (std::uint32_t task = 1; task <= 5; ++task) {
     after(h, 0, task);
     after(h, 1, task);
-    CHECK(after(h, 2, task) == Clients{0, 1, 2});
+    CHECK(after(h, 2, task) == Assigned{0, 1, 2});
   }
   h.arrive({3});
-  CHECK(assigned(h) == Clients{3});
+  CHECK(assigned(h) == Assigned{3});
   after(h, 0, 6);
   after(h, 1, 6);
   CHECK(after(h, 2, 6).empty());
-  CHECK(after(h, 3, 1) == Clients{0, 1, 2, 3});
+  CHECK(after(h, 3, 1) == Assigned{0, 1, 2, 3});
 }
 
 }  // namespace fedge::server

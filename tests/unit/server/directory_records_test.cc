@@ -83,6 +83,22 @@ TEST_CASE("round: who misses the deadline is remembered as one that failed") {
                                 {ClientId(0), true}, {ClientId(1), false}, {ClientId(2), false}});
 }
 
+TEST_CASE("round: a member of a secure sum that disconnects and is excluded for it has failed once") {
+  Noting::Notes notes;
+  Harness h;
+  h.rules.masked = protocol::Codec::kMasked64;
+  h.sampler = [&] { return std::make_unique<Noting>(notes); };
+  h.arrive({0, 1, 2});
+  h.feed(RunEngine::ClientLeft{ClientId(1)});
+  h.feed(RunEngine::Failed{ClientId(1), {h.rules.run, RoundNumber(1), ErrorCode::kRefused, "gone", {}}});
+  CHECK(notes.remembered == std::vector<std::pair<ClientId, bool>>{{ClientId(1), false}});
+  h.arrive({1});  // too late for the session
+  h.now = *h.engine().next_deadline();
+  h.feed(Expired{});
+  CHECK(notes.remembered == std::vector<std::pair<ClientId, bool>>{
+                                {ClientId(1), false}, {ClientId(0), false}, {ClientId(2), false}});
+}
+
 TEST_CASE("round: a sampler hears of no more samples than an update may count") {
   Noting::Notes notes;
   Harness h;

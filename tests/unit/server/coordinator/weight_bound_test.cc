@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "server/conductor/conductor.h"
 #include "server/run_state.h"
 #include "tests/unit/server/engine_harness.h"
 

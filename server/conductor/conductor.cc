@@ -1,0 +1,268 @@
+#include "server/conductor/conductor.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/node.h"
+#include "server/conductor/train_request.h"
+
+namespace fedge::server {
+namespace {
+
+std::unique_ptr<Route> make_route(const RouteParts& parts) {
+  if (parts.config.dissemination.serverless) return make_serverless_route(parts);
+  return parts.config.secure.on ? make_secure_route(parts) : make_direct_route(parts);
+}
+
+// Whether only some routes ask for such messages.
+bool is_of_a_route(const protocol::Message& message) {
+  return std::holds_alternative<protocol::UpdateHeld>(message) ||
+         std::holds_alternative<protocol::AggregateMade>(message) ||
+         std::holds_alternative<protocol::SecureKeys>(message) ||
+         std::holds_alternative<protocol::SecureShares>(message) ||
+         std::holds_alternative<protocol::SecureConsent>(message) ||
+         std::holds_alternative<protocol::SecureUnmask>(message);
+}
+
+}  // namespace
+
+SampleCount counted_at_most(const run::RunConfig& config, std::optional<std::uint64_t> held) {
+  if (const SampleCount most = config.strategy.max_weight; most.value() > 0) return most;
+  return SampleCount(held ? std::max<std::uint64_t>(*held, 1) : UINT64_MAX);
+}
+
+Conductor::Conductor(Setup setup, std::unique_ptr<RunEngine> engine, const Ports& ports)
+    : setup_(std::move(setup)),
+      engine_(std::move(engine)),
+      ports_(ports),
+      rng_(setup_.config.seed),
+      route_(make_route({*this, ports_, setup_.config})) {}
+
+void Conductor::linked(ClientId client, Time now) {
+  now_ = now;
+  route_->linked(client);
+  const run::RunConfig& config = setup_.config;
+  ports_.clients.send(
+      client, protocol::RunDescription{config.id, config.name, config.seed, config.task_text, setup_.layout});
+  pump();
+}
+
+void Conductor::left(ClientId client, bool for_good, Time now) {
+  now_ = now;
+  const bool held = !for_good && route_->holds(client);
+  if (!held) submit(RunEngine::ClientLeft{client, for_good});
+  route_->left(client, held);
+  pump();
+}
+
+Heard Conductor::received(ClientId client, const protocol::Message& message, Time now) {
+  now_ = now;
+  const Heard by_route = route_->receive(client, message);
+  if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) answered(client, *answer);
+  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) heard(client, *offer);
+  if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) heard(client, *failed);
+  pump();
+  return by_route == Heard::kOther && is_of_a_route(message) ? Heard::kUnasked : by_route;
+}
+
+// A client that has trained needs the model no longer, unless others get it from there.
+void Conductor::heard(ClientId client, const protocol::UpdateOffer& offer) {
+  if (!route_->keeps_models()) ports_.models.take_back(client, offer.task());
+  submit(RunEngine::Offered{client, offer});
+}
+
+void Conductor::heard(ClientId client, const protocol::TaskFailed& failed) {
+  ports_.models.take_back(client, failed.task());
+  route_->dismissed(client, failed);
+  submit(RunEngine::Failed{client, failed});
+}
+
+void Conductor::answered(ClientId client, const protocol::RunAnswer& answer) {
+  const std::size_t clients = setup_.config.task.data.partition.clients;
+  const bool has_part = client.value() < clients;
+  if (!answer.ready || !has_part)
+    return report(Event{Severity::kWarning, "client.declined", {}}
+                      .with("client", std::int64_t{client.value()})
+                      .with("reason", has_part ? answer.reason
+                                               : "the client's number is too high: the data of the run has "
+                                                 "parts for only " +
+                                                     std::to_string(clients) +
+                                                     " clients (data.partition.clients), numbered from 0"));
+  const SampleCount most = counted_at_most(setup_.config, setup_.samples_of(client));
+  if (answer.samples > most)
+    report(Event{Severity::kWarning, "client.weight_capped", {}}
+               .with("client", std::int64_t{client.value()})
+               .with("samples",
+                     static_cast<std::int64_t>(std::min<std::uint64_t>(answer.samples.value(), INT64_MAX)))
+               .with("counts_as", static_cast<std::int64_t>(most.value())));
+  submit(RunEngine::ClientArrived{client, answer.samples, answer.capability, most});
+}
+
+void Conductor::uploaded(ClientId client, TaskId task, const Result<void>& outcome, Time now) {
+  now_ = now;
+  if (outcome)
+    submit(RunEngine::Stored{client, task});
+  else
+    submit(RunEngine::Damaged{client, task, outcome.error()});
+  pump();
+}
+
+void Conductor::fetched(const protocol::ObjectId& model, const Result<void>& outcome, Time now) {
+  now_ = now;
+  route_->fetched(model, outcome);
+  pump();
+}
+
+void Conductor::summed(const Result<MaskedSum>& sum, Time now) {
+  now_ = now;
+  route_->summed(sum);
+  pump();
+}
+
+void Conductor::close(const RunEngine::CloseRound& turn, const Made& made) {
+  closing_.push_back(turn);
+  ports_.aggregate.close(turn, made);
+}
+
+// Reports before the model is durable: after a restart the report may come twice, but it is never missing.
+void Conductor::aggregated(const std::optional<Error>& not_made, Time now) {
+  now_ = now;
+  aggregated_ = !not_made;
+  if (not_made)
+    report(Event{Severity::kWarning, "round.not_aggregated", {}}
+               .with("round", std::int64_t{closing_.front().round.value()})
+               .with("reason", not_made->message));
+}
+
+void Conductor::closed(Time now) {
+  now_ = now;
+  const RunEngine::CloseRound turn = std::move(closing_.front());
+  closing_.pop_front();
+  route_->committed(aggregated_);
+  submit(RunEngine::Committed{turn.round, turn.track});
+  pump();
+}
+
+void Conductor::submit(const RunEngine::Input& input, Time now) {
+  now_ = now;
+  inputs_.push_back(input);
+  pump();
+}
+
+void Conductor::expired(Time now) {
+  now_ = now;
+  if (const auto deadline = engine_->next_deadline(); deadline && now >= *deadline) submit(Expired{});
+  route_->expired();
+  pump();
+}
+
+std::optional<Time> Conductor::next_deadline() const {
+  const auto engine = engine_->next_deadline();
+  const auto route = route_->next_deadline();
+  if (!engine || !route) return engine ? engine : route;
+  return std::min(*engine, *route);
+}
+
+void Conductor::resume(ServerlessRound round, const protocol::Manifest& model, Time now) {
+  now_ = now;
+  route_->resume(std::move(round), model);
+  pump();
+}
+
+void Conductor::resume(const RunEngine::CloseRound& turn, Time now) {
+  now_ = now;
+  route_->close(turn);
+  pump();
+}
+
+void Conductor::stop() {
+  over_ = true;
+  route_->stop();
+}
+
+void Conductor::pump() {
+  if (busy_) return;
+  busy_ = true;
+  const bool any = !inputs_.empty();
+  for (; !inputs_.empty() && !over_; inputs_.pop_front()) {
+    Decision decision;
+    decision.input_ = std::move(inputs_.front());
+    ports_.gate.record(decision.input_);
+    if (const auto taken = engine_->try_step(decision.input_, {now_, rng_}, decision.effects_); !taken)
+      fail(taken.error());
+    else
+      ports_.gate.enter(std::move(decision));
+  }
+  busy_ = false;
+  if (!over_) ports_.owner.settled(any);
+}
+
+void Conductor::fail(const Error& error) {
+  over_ = true;
+  ports_.owner.failed(error);
+}
+
+void Conductor::carry_out(const Decision& decision, Time now) {
+  now_ = now;
+  const bool outer = !std::exchange(busy_, true);
+  for (const auto& effect : decision.effects_) {
+    if (over_) break;
+    perform(effect);
+  }
+  // A client needs its task before what the route has to tell about it.
+  if (const auto* arrived = std::get_if<RunEngine::ClientArrived>(&decision.input_); arrived && !over_)
+    route_->arrived(arrived->client);
+  if (!outer) return;
+  busy_ = false;
+  pump();
+}
+
+void Conductor::perform(const RunEngine::Effect& effect) {
+  std::visit(
+      Overloaded{[&](const RunEngine::StartTrack& start) {
+                   if (const auto done = ports_.aggregate.start(start); !done) fail(done.error());
+                 },
+                 [&](const RunEngine::RetireTrack& retired) { ports_.aggregate.retire(retired.track); },
+                 [&](const RunEngine::BeginSecure& begin) { route_->begin(begin); },
+                 [&](const RunEngine::Assign& work) { assign(work); },
+                 [&](const RunEngine::Send& sent) { send(sent.client, sent.message); },
+                 [&](const RunEngine::Fetch& offered) { route_->fetch(offered); },
+                 [&](const RunEngine::Fold& accepted) { route_->fold(accepted); },
+                 [&](const RunEngine::Count& zeros) { ports_.aggregate.count(zeros); },
+                 [&](const RunEngine::Discard& dropped) { route_->discard(dropped.client, dropped.task); },
+                 [&](const RunEngine::GiveUp& missing) { route_->given_up(missing.client); },
+                 [&](const RunEngine::CloseRound& turn) { route_->close(turn); },
+                 [&](const RunEngine::Finished& finished) {
+                   report(Event{Severity::kInfo, "run.ending", {}}.with("reason", finished.reason));
+                   ports_.owner.finished(finished.reason);
+                 },
+                 [&](const Event& event) { report(event); }},
+      effect);
+}
+
+// A client that disconnected, or was revoked, since it was selected gets no task: the engine learns of it by
+// an input.
+void Conductor::assign(const RunEngine::Assign& work) {
+  if (!ports_.clients.connected(work.client)) return;
+  const TrackView track = ports_.aggregate.view(work.task.track);
+  ports_.clients.send(work.client,
+                      train_request(setup_.config.id, work, track, setup_.config.dissemination.swarm));
+  ports_.models.give(work, engine_->round());
+  route_->assigned(work, *track.model);
+}
+
+void Conductor::send(ClientId client, const protocol::Message& message) {
+  const auto* verdict = std::get_if<protocol::UpdateVerdict>(&message);
+  if (verdict != nullptr && verdict->accepted && route_->keep(client, *verdict)) return;
+  route_->dismissed(client, message);
+  say(client, message);
+}
+
+void Conductor::say(ClientId client, const protocol::Message& message) {
+  if (const auto* cancel = std::get_if<protocol::CancelTask>(&message))
+    ports_.models.take_back(client, cancel->task());
+  ports_.clients.send(client, message);
+}
+
+}  // namespace fedge::server

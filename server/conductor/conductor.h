@@ -1,0 +1,117 @@
+// Conductor: carries out the decisions of a run's engine, the same in the coordinator, in the simulator, in
+// recovery and in replay. It gives the engine its inputs in order, waits until they are durable, and passes
+// the effects to the run's route and to the ports. What decides lives here or below; what waits, writes or
+// sends lives in a port. Pure: the caller passes the time, which never goes back. Use it on one thread.
+// Cost: a few virtual calls for each effect.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/rng.h"
+#include "core/time.h"
+#include "run/run_config.h"
+#include "server/conductor/ports.h"
+#include "server/conductor/route.h"
+#include "server/engine/run_engine.h"
+
+namespace fedge::server {
+
+// Returns the maximum weight of a client in samples, whatever it claims: the run file's limit, else the
+// client's part of the data if known (`held`), else no limit. At least 1.
+SampleCount counted_at_most(const run::RunConfig& config, std::optional<std::uint64_t> held);
+
+// What the engine decided about one input. Only the conductor can act on it.
+class Decision {
+ public:
+  Decision(Decision&&) = default;
+  Decision& operator=(Decision&&) = default;
+  const RunEngine::Input& input() const { return input_; }
+
+ private:
+  friend class Conductor;
+  Decision() = default;
+  RunEngine::Input input_;
+  std::vector<RunEngine::Effect> effects_;
+};
+
+class Conductor final : private RouteHost {
+ public:
+  struct Setup {
+    const run::RunConfig& config;
+    Digest layout{};  // hash of the model's layout
+    // Returns the samples in this client's part of the data; nothing if they are unknown.
+    std::function<std::optional<std::uint64_t>(ClientId)> samples_of;
+  };
+  // The ports and `config` must outlive the conductor.
+  Conductor(Setup setup, std::unique_ptr<RunEngine> engine, const Ports& ports);
+
+  // --- what happens to clients ---
+  // A client connected: it receives the description of the run.
+  void linked(ClientId client, Time now);
+  // It disconnected; `for_good`: its key was revoked.
+  void left(ClientId client, bool for_good, Time now);
+  // Returns kUnasked if nobody asked for this message.
+  Heard received(ClientId client, const protocol::Message& message, Time now);
+
+  // --- answers of ports ---
+  // The update is stored, and its hashes and values have been checked; or why it cannot be used.
+  void uploaded(ClientId client, TaskId task, const Result<void>& outcome, Time now);
+  void fetched(const protocol::ObjectId& model, const Result<void>& outcome, Time now);
+  void summed(const Result<MaskedSum>& sum, Time now);
+  // The phase's model exists; `not_made`: why it does not contain the accepted updates.
+  void aggregated(const std::optional<Error>& not_made, Time now);
+  // The phase's model is durable.
+  void closed(Time now);
+
+  // --- other inputs ---
+  // Described, PolicyChanged, Stop, Restarted, or a Committed of an earlier process.
+  void submit(const RunEngine::Input& input, Time now);
+  void expired(Time now);
+  std::optional<Time> next_deadline() const;
+  // Continues a serverless round, and the closing of a phase, that an earlier process began.
+  void resume(ServerlessRound round, const protocol::Manifest& model, Time now);
+  void resume(const RunEngine::CloseRound& turn, Time now);
+  // Call it from Gate::enter(), or later when the decision's input and all former ones are durable.
+  void carry_out(const Decision& decision, Time now);
+  // Nothing is carried out any more.
+  void stop();
+
+  const RunEngine& engine() const { return *engine_; }
+
+ private:
+  Time now() const override { return now_; }
+  void submit(RunEngine::Input input) override { inputs_.push_back(std::move(input)); }
+  void say(ClientId client, const protocol::Message& message) override;
+  void report(const Event& event) override { ports_.owner.report(event); }
+  void close(const RunEngine::CloseRound& turn, const Made& made) override;
+
+  // Gives the engine its inputs, unless effects are being carried out: what they cause comes after them.
+  void pump();
+  void fail(const Error& error);
+  void perform(const RunEngine::Effect& effect);
+  void assign(const RunEngine::Assign& work);
+  void send(ClientId client, const protocol::Message& message);
+  void answered(ClientId client, const protocol::RunAnswer& answer);
+  void heard(ClientId client, const protocol::UpdateOffer& offer);
+  void heard(ClientId client, const protocol::TaskFailed& failed);
+
+  Setup setup_;
+  std::unique_ptr<RunEngine> engine_;
+  Ports ports_;
+  Rng rng_;
+  std::unique_ptr<Route> route_;
+  std::deque<RunEngine::Input> inputs_;
+  // Phases being closed, in order: an asynchronous run may fill several buffers in the meantime.
+  std::deque<RunEngine::CloseRound> closing_;
+  bool aggregated_ = false;  // the first of them contains its updates
+  Time now_{};
+  bool busy_ = false;
+  bool over_ = false;
+};
+
+}  // namespace fedge::server

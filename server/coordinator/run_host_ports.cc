@@ -1,0 +1,96 @@
+// RunHost, part 2: builds the conductor and its ports.
+#include <utility>
+
+#include "server/coordinator/detail/run_host.h"
+
+namespace fedge::server {
+namespace {
+
+// Returns a function that calls `call` on the host, unless it is gone.
+template <class Call>
+auto weakly(const std::shared_ptr<RunHost>& host, Call call) {
+  return [weak = std::weak_ptr(host), call](const auto&... values) {
+    if (const auto alive = weak.lock()) call(*alive, values...);
+  };
+}
+
+}  // namespace
+
+void RunHost::make_conductor() {
+  const auto self = shared_from_this();
+  const auto tell = weakly(self, [](RunHost& host, const Event& event) { host.report(event); });
+  uploads_->set_callbacks(
+      {.on_outcome = weakly(self,
+                            [](RunHost& host, ClientId client, TaskId task, const Result<void>& outcome) {
+                              if (host.goes_on())
+                                host.conductor_->uploaded(client, task, outcome, host.now());
+                            }),
+       .on_event = tell});
+  journal_->set_callbacks(
+      {.on_durable = weakly(self, [](RunHost& host, std::uint64_t entry) { host.became_durable(entry); }),
+       .on_failure = weakly(self, [](RunHost& host, const Error& error) { host.journal_failed(error); }),
+       .on_event = tell});
+  if (config().dissemination.serverless)
+    exchange_ = std::make_shared<RunExchange>(RunExchange::Surroundings{
+        .io = house_.io,
+        .seeder = *house_.seeder,
+        .models = *parts_.models,
+        .is_current =
+            [this](const protocol::ObjectId& model) {
+              return state_.track({}).object()->manifest().id() == model;
+            },
+        .on_fetched =
+            weakly(self, [](RunHost& host, const protocol::ObjectId& model, const Result<void>& outcome) {
+              if (host.goes_on()) host.conductor_->fetched(model, outcome, host.now());
+            })});
+  lines_.emplace(ClientLines::Surroundings{
+      .peers = house_.peers,
+      .is_welcome = house_.is_welcome,
+      .state = state_,
+      .uploads = *uploads_,
+      .allowance = allowance_,
+      .seeder = house_.seeder,
+      .announcer = house_.announcer,
+      .has_failed = [this] { return stopped_.empty() && !verdict_.failure().empty(); }});
+  make_aggregate();
+  gate_.emplace(JournalGate::Surroundings{
+      .journal = *journal_,
+      .now = [this] { return now(); },
+      .payload_of =
+          [this](const RunEngine::Input& input) {
+            const auto* stored = std::get_if<RunEngine::Stored>(&input);
+            return stored != nullptr ? uploads_->arrived(stored->client) : nullptr;
+          },
+      .carry_out = [this](const Decision& decision) { conductor_->carry_out(decision, now()); }});
+  conductor_.emplace(Conductor::Setup{.config = config(),
+                                      .layout = state_.rules().layout,
+                                      .samples_of = [this](ClientId client) -> std::optional<std::uint64_t> {
+                                        if (parts_.partition.empty()) return std::nullopt;
+                                        return parts_.partition[client.value()];
+                                      }},
+                     std::move(parts_.engine),
+                     Ports{*lines_, *lines_, *lines_, exchange_.get(), *aggregate_, *gate_, *this});
+}
+
+void RunHost::make_aggregate() {
+  aggregate_.emplace(RunAggregate::Surroundings{
+      .io = house_.io,
+      .worker = worker_,
+      .parts = parts_,
+      .uploads = *uploads_,
+      .exchange = exchange_.get(),
+      .journal = *journal_,
+      .alive = [weak = weak_from_this()] { return weak.lock(); },
+      .now = [this] { return now(); },
+      .traffic = [this] { return traffic_since_last_round(); },
+      .on_summed =
+          [this](const Result<MaskedSum>& sum) {
+            if (goes_on()) conductor_->summed(sum, now());
+          },
+      .on_aggregated = [this](const std::optional<Error>& error) { conductor_->aggregated(error, now()); },
+      .on_closed = [this](const std::optional<RoundMetrics>& metrics) { closed(metrics); },
+      .on_event = [this](const Event& event) { report(event); },
+      .on_failure = [this](const Error& error) { failed(error); }});
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,151 @@
+#include "sim/coordinator/virtual_aggregate.h"
+
+#include <cstring>
+#include <utility>
+
+#include "run/secure_update.h"
+#include "sim/noise_key.h"
+
+namespace fedge::sim {
+namespace {
+
+// Waiting updates that are folded in one pass over the accumulator.
+constexpr std::size_t kFoldTogether = 8;
+
+}  // namespace
+
+Result<void> VirtualAggregate::inspect(ClientId client, const TrainedUpdate& update) {
+  FEDGE_TRY(norm, run::inspect_values(surroundings_.state.value_rules(), update.coverage, *update.values));
+  norms_[client] = norm;
+  return {};
+}
+
+Result<void> VirtualAggregate::inspect_and_hold(ClientId client, const TrainedUpdate& update) {
+  FEDGE_TRY_VOID(inspect(client, update));
+  held_.insert_or_assign(client, update);
+  return {};
+}
+
+Result<GlobalState> VirtualAggregate::global(TrackId track) {
+  if (global_.model) return global_;
+  const run::TrackModel& source = surroundings_.state.track(track);
+  FEDGE_TRY(model, source.load());
+  if (source.control_object()) {
+    FEDGE_TRY(control, source.load_control());
+    global_.control = std::make_shared<const ParameterVector>(std::move(control));
+  }
+  global_.model = std::make_shared<const ParameterVector>(std::move(model));
+  return global_;
+}
+
+Result<void> VirtualAggregate::start(const server::RunEngine::StartTrack& start) {
+  return surroundings_.state.start(start);
+}
+
+void VirtualAggregate::retire(TrackId track) {
+  surroundings_.state.retire(track);
+  surroundings_.pool.forget(track);
+}
+
+void VirtualAggregate::add(const server::RunEngine::Fold& accepted, TrainedUpdate update) {
+  if (update.fault) report_fault(accepted, *update.fault);
+  surroundings_.adversary.taken(accepted.client, update.values);
+  track_ = accepted.task.track;
+  waiting_.push_back({.client = accepted.client,
+                      .weight = accepted.weight,
+                      .steps = accepted.steps,
+                      .norm = norms_.extract(accepted.client).mapped(),
+                      .factor = accepted.factor,
+                      .coverage = std::move(update.coverage),
+                      .values = std::move(update.values)});
+}
+
+void VirtualAggregate::fold(const server::RunEngine::Fold& accepted) {
+  add(accepted, surroundings_.pool.take(accepted.client));
+  if (waiting_.size() >= kFoldTogether) flush();
+}
+
+void VirtualAggregate::folded_by_clients(const server::RunEngine::Fold& accepted) {
+  if (surroundings_.pool.find(accepted.client, accepted.task) != nullptr)
+    surroundings_.pool.drop(accepted.client);
+  add(accepted, std::move(held_.extract(accepted.client).mapped()));
+}
+
+void VirtualAggregate::count(const server::RunEngine::Count& zeros) {
+  track_ = zeros.task.track;
+  waiting_.push_back(
+      {.client = zeros.client, .weight = zeros.weight, .coverage = zeros.coverage, .values = nullptr});
+  if (waiting_.size() >= kFoldTogether) flush();
+}
+
+void VirtualAggregate::flush() {
+  if (waiting_.empty()) return;
+  if (const auto folded = surroundings_.state.fold(track_, waiting_); !folded)
+    surroundings_.on_failure(folded.error());
+  waiting_.clear();
+}
+
+// Reports a fault as the client's own log would; no other party learns of it.
+void VirtualAggregate::report_fault(const server::RunEngine::Fold& accepted, const Error& fault) const {
+  surroundings_.on_event(Event{Severity::kError, "training.failed", {}}
+                             .with("client", std::int64_t{accepted.client.value()})
+                             .with("round", std::int64_t{accepted.task.round.value()})
+                             .with("reason", fault.message));
+}
+
+// The scalars of the offer are placeholders: the update's own are masked here.
+void VirtualAggregate::fold_masked(const server::RunEngine::Fold& accepted, std::vector<std::uint64_t>) {
+  const TrainedUpdate update = surroundings_.pool.take(accepted.client);
+  std::vector<float> values(update.coverage.count());
+  if (const auto read = update.values->read(0, values); !read) return surroundings_.on_failure(read.error());
+  const run::RunConfig& config = surroundings_.state.config();
+  const Secret noise = client_noise_root(config.seed, accepted.client);
+  const auto masked = run::mask_update(
+      {.coverage = &update.coverage,
+       .values = values,
+       .samples = update.training.samples,
+       .loss = update.training.mean_loss,
+       .rounding = Rng(config.seed).fork("rounding", accepted.task.round.value(), accepted.client.value()),
+       .noise = run::PrivateSum::Noise{&noise, accepted.task}},
+      config.secure.masking, surroundings_.sessions->masking(accepted.client), surroundings_.parallel);
+  if (!masked) return surroundings_.on_failure(masked.error());
+  if (update.fault)
+    report_fault(accepted, *update.fault);
+  else if (masked->fault)
+    report_fault(accepted, *masked->fault);
+  const auto folded = surroundings_.state.fold_masked(
+      accepted.client, {.coverage = &masked->coverage,
+                        .read = [&](std::uint64_t first, std::span<std::byte> out) -> Result<void> {
+                          std::memcpy(out.data(), masked->words.data() + first, out.size());
+                          return {};
+                        },
+                        .scalars = masked->scalars});
+  if (!folded) surroundings_.on_failure(folded.error());
+}
+
+void VirtualAggregate::sum_up(TaskId task, privacy::Unmasking unmasking) {
+  const auto sum = surroundings_.state.sum_up(task, unmasking);
+  if (!sum) return conductor_->summed(sum.error(), surroundings_.now());
+  surroundings_.state.remove(*sum);
+  conductor_->summed(server::MaskedSum{sum->train_loss, sum->bad_shares}, surroundings_.now());
+}
+
+void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const server::Made& made) {
+  const auto* reason = std::get_if<server::NotMade>(&made);
+  if (reason != nullptr) waiting_.clear();
+  flush();
+  held_.clear();
+  global_ = {};
+  surroundings_.adversary.round_closed();
+  if (const auto closed = surroundings_.state.close(turn); !closed)
+    return surroundings_.on_failure(closed.error());
+  const run::TrackModel& track = surroundings_.state.track(turn.track);
+  if (const auto* by_clients = std::get_if<server::MadeByClients>(&made))
+    surroundings_.on_adopted(*by_clients, track.object()->manifest().id());
+  conductor_->aggregated(reason != nullptr ? std::optional(reason->reason) : track.not_aggregated(),
+                         surroundings_.now());
+  if (turn.ends_round) surroundings_.on_round(surroundings_.state.end_round(surroundings_.circumstances()));
+  conductor_->closed(surroundings_.now());
+}
+
+}  // namespace fedge::sim

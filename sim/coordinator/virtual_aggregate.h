@@ -1,0 +1,75 @@
+// VirtualAggregate: the models of a simulated run's tracks. It folds the updates that TrainingPool has
+// computed, several at a time, and answers at once. In a serverless run it folds them when the clients have
+// agreed on their model, so the simulation computes that model once. In a run with secure aggregation it
+// masks an update when it folds it. One thread. Memory: the updates that wait to be folded.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/parallel.h"
+#include "core/rng.h"
+#include "server/conductor/conductor.h"
+#include "server/run_state.h"
+#include "sim/attacks/adversary.h"
+#include "sim/secure/virtual_sessions.h"
+#include "sim/training_pool.h"
+
+namespace fedge::sim {
+
+class VirtualAggregate final : public server::Aggregate {
+ public:
+  struct Surroundings {
+    server::RunState& state;
+    TrainingPool& pool;
+    Adversary& adversary;
+    Parallel& parallel;
+    VirtualSessions* sessions;  // null unless updates are masked
+    std::function<Time()> now;
+    // Takes what the round has moved and how long it took, for its metrics.
+    std::function<server::RunState::Circumstances()> circumstances;
+    std::function<void(const server::RoundMetrics&)> on_round;
+    std::function<void(const server::MadeByClients&, const protocol::ObjectId& model)> on_adopted;
+    std::function<void(const Event&)> on_event;
+    std::function<void(const Error&)> on_failure;  // an error of this machine
+  };
+  explicit VirtualAggregate(Surroundings surroundings) : surroundings_(std::move(surroundings)) {}
+  // Call it before the run begins.
+  void answer_to(server::Conductor& conductor) { conductor_ = &conductor; }
+
+  // Checks the values of a computed update. kInvalid: it cannot be folded. Other errors are this machine's.
+  Result<void> inspect(ClientId client, const TrainedUpdate& update);
+  // Also keeps the update for folded_by_clients(): other clients have it, whatever becomes of its own.
+  Result<void> inspect_and_hold(ClientId client, const TrainedUpdate& update);
+  // Returns the state from which clients train in the current phase of this track.
+  Result<GlobalState> global(TrackId track);
+
+  server::TrackView view(TrackId track) const override { return surroundings_.state.view(track); }
+  Result<void> start(const server::RunEngine::StartTrack& start) override;
+  void retire(TrackId track) override;
+  void fold(const server::RunEngine::Fold& fold) override;
+  void folded_by_clients(const server::RunEngine::Fold& fold) override;
+  void count(const server::RunEngine::Count& zeros) override;
+  void open_sum(std::vector<Range> cells) override { surroundings_.state.open_secure(std::move(cells)); }
+  void fold_masked(const server::RunEngine::Fold& fold, std::vector<std::uint64_t> scalars) override;
+  void sum_up(TaskId task, privacy::Unmasking unmasking) override;
+  void close(const server::RunEngine::CloseRound& turn, const server::Made& made) override;
+
+ private:
+  void add(const server::RunEngine::Fold& fold, TrainedUpdate update);
+  void flush();
+  void report_fault(const server::RunEngine::Fold& fold, const Error& fault) const;
+
+  Surroundings surroundings_;
+  server::Conductor* conductor_ = nullptr;
+  GlobalState global_;                        // of the current track phase, while clients train on it
+  std::map<ClientId, double> norms_;          // of inspected updates
+  std::map<ClientId, TrainedUpdate> held_;    // by other clients
+  std::vector<aggregation::Update> waiting_;  // updates to fold, all of one track phase
+  TrackId track_;                             // of waiting_
+};
+
+}  // namespace fedge::sim

@@ -1,0 +1,182 @@
+// The order in which a conductor gives inputs to the engine and carries out its decisions.
+#include "server/conductor/conductor.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/unit/server/conductor/world.h"
+
+namespace fedge::server {
+namespace {
+
+const TaskId kFirstTask{RoundNumber(1), {}};
+
+protocol::UpdateHeld report_of(const protocol::UpdateOffer& offer) {
+  return {.run = kRun, .round = offer.round, .track = offer.track, .object = offer.update.id()};
+}
+
+}  // namespace
+
+TEST_CASE("conductor: a decision has no effect before its gate lets it pass") {
+  RecordedWorld world;
+  world.start();
+  world.arrive({0, 1, 2});
+  world.offer(0);
+  world.holds = true;
+  world.conductor->uploaded(ClientId(0), kFirstTask, {}, world.now);
+  CHECK(world.count("input stored") == 1);
+  CHECK(world.count("fold 0") == 0);
+  CHECK(world.verdicts.empty());
+  world.open_gate();
+  CHECK(world.count("fold 0") == 1);
+  CHECK(world.verdicts.at(ClientId(0)).accepted);
+}
+
+TEST_CASE("conductor: a client that is gone before its decision is carried out gets no task") {
+  RecordedWorld world;
+  world.start();
+  world.arrive({0, 1});
+  world.present.insert(ClientId(2));
+  world.holds = true;
+  world.answer(2);  // the third client: the round starts
+  world.present.erase(ClientId(1));
+  world.open_gate();
+  CHECK(world.count("train_request to 0") == 1);
+  CHECK(world.count("train_request to 1") == 0);
+  CHECK(world.count("give 1") == 0);
+  CHECK(world.count("train_request to 2") == 1);
+}
+
+TEST_CASE("conductor: buffers that fill while a model is being made are all closed, in order") {
+  RecordedWorld world;
+  world.harness.schedule = aggregation::ScheduleSpec{.buffered = true, .buffer_size = 1};
+  world.harness.rules.rounds = 9;
+  world.start();
+  world.arrive({0, 1, 2});
+  for (const std::uint32_t client : {0U, 1U}) {
+    world.offer(client);
+    world.conductor->uploaded(ClientId(client), kFirstTask, {}, world.now);
+  }
+  CHECK(world.count("close 1") == 1);
+  CHECK(world.count("close 2") == 1);
+  world.conductor->aggregated({}, world.now);
+  world.conductor->closed(world.now);
+  world.conductor->aggregated(invalid("why"), world.now);
+  CHECK(std::ranges::count(world.events, "round.not_aggregated round=2 reason=\"why\"") == 1);
+  world.conductor->closed(world.now);
+  CHECK(world.count("input committed") == 2);
+}
+
+TEST_CASE("conductor: only the route of a run has asked for its messages") {
+  const auto heard = [](RecordedWorld::Kind kind, const protocol::Message& message) {
+    RecordedWorld world(kind);
+    world.start();
+    world.arrive({0, 1, 2});
+    return world.conductor->received(ClientId(0), message, world.now);
+  };
+  const protocol::UpdateHeld held{.run = kRun, .round = RoundNumber(1), .track = {}, .object = Digest{9}};
+  const protocol::SecureConsent consent{};
+  CHECK(heard(RecordedWorld::Kind::kDirect, held) == Heard::kUnasked);
+  CHECK(heard(RecordedWorld::Kind::kDirect, consent) == Heard::kUnasked);
+  CHECK(heard(RecordedWorld::Kind::kServerless, held) == Heard::kUnasked);  // nobody has offered this update
+  CHECK(heard(RecordedWorld::Kind::kServerless, consent) == Heard::kUnasked);
+  CHECK(heard(RecordedWorld::Kind::kSecure, held) == Heard::kUnasked);
+  CHECK(heard(RecordedWorld::Kind::kSecure, consent) == Heard::kTaken);
+}
+
+TEST_CASE("conductor: the engine hears of a departure before what a secure sum makes of it") {
+  RecordedWorld world(RecordedWorld::Kind::kSecure);
+  world.start();
+  world.arrive({0, 1, 2});
+  for (const std::uint32_t client : {0U, 1U, 2U}) world.leave(client);
+  for (const char* client : {"0", "1", "2"}) {
+    CHECK(world.count(std::string("input failed ") + client) == 1);
+    CHECK(world.place(std::string("input left ") + client) <
+          world.place(std::string("input failed ") + client));
+  }
+}
+
+TEST_CASE("conductor: a client that has trained goes on to exchange the model only in a serverless run") {
+  for (const auto kind : {RecordedWorld::Kind::kDirect, RecordedWorld::Kind::kServerless}) {
+    RecordedWorld world(kind);
+    world.start();
+    world.arrive({0, 1, 2});
+    world.offer(1);
+    CHECK(world.count("take back 1") == (kind == RecordedWorld::Kind::kDirect ? 1 : 0));
+  }
+}
+
+TEST_CASE(
+    "conductor: serverless, a round is closed with the model that the clients aggregated, then verdicts go "
+    "out") {
+  RecordedWorld world(RecordedWorld::Kind::kServerless);
+  world.start();
+  world.arrive({0, 1, 2});
+  for (const std::uint32_t client : {0U, 1U, 2U}) world.offer(client);
+  for (const auto& [owner, offer] : world.offers)
+    for (const std::uint32_t client : {0U, 1U, 2U})
+      world.conductor->received(ClientId(client), report_of(offer), world.now);
+  CHECK(world.count("left to clients 2") == 1);
+  CHECK(world.count("aggregate_updates to 0") == 1);
+  CHECK(world.closed.empty());
+  protocol::Manifest made = world.model;
+  made.chunks = {Digest{77}};
+  for (const std::uint32_t client : {0U, 1U})
+    world.conductor->received(ClientId(client), protocol::AggregateMade{kRun, RoundNumber(1), {}, made},
+                              world.now);
+  CHECK(world.count("fetch the clients' model") == 1);
+  world.conductor->fetched(made.id(), {}, world.now);
+  REQUIRE(world.closed.size() == 1);
+  const auto* by_clients = std::get_if<MadeByClients>(&world.closed.front());
+  REQUIRE(by_clients != nullptr);
+  CHECK(by_clients->model == made.id());
+  CHECK(by_clients->contributors.size() == 3);
+  CHECK(world.verdicts.empty());
+  world.conductor->aggregated({}, world.now);
+  world.conductor->closed(world.now);
+  CHECK(world.verdicts.size() == 3);
+  for (const auto& [client, verdict] : world.verdicts) CHECK(verdict.accepted);
+}
+
+TEST_CASE("conductor: serverless, a client that returns while the model is made takes part again") {
+  RecordedWorld world(RecordedWorld::Kind::kServerless);
+  world.start();
+  world.arrive({0, 1, 2});
+  for (const std::uint32_t client : {0U, 1U, 2U}) world.offer(client);
+  for (const auto& [owner, offer] : world.offers)
+    for (const std::uint32_t client : {0U, 1U, 2U})
+      world.conductor->received(ClientId(client), report_of(offer), world.now);
+  for (const std::uint32_t client : {0U, 1U}) world.leave(client);
+  protocol::Manifest made = world.model;
+  made.chunks = {Digest{77}};
+  world.conductor->received(ClientId(2), protocol::AggregateMade{kRun, RoundNumber(1), {}, made}, world.now);
+  CHECK(world.count("fetch the clients' model") == 0);  // one of three
+  world.now += seconds(5);
+  world.arrive({0});
+  CHECK(world.count("aggregate_updates to 0") == 2);
+  world.conductor->received(ClientId(0), protocol::AggregateMade{kRun, RoundNumber(1), {}, made}, world.now);
+  CHECK(world.count("fetch the clients' model") == 1);
+}
+
+TEST_CASE("conductor: serverless, a model that does not come in time is given up once") {
+  RecordedWorld world(RecordedWorld::Kind::kServerless);
+  world.start();
+  world.arrive({0, 1, 2});
+  for (const std::uint32_t client : {0U, 1U, 2U}) world.offer(client);
+  for (const auto& [owner, offer] : world.offers)
+    for (const std::uint32_t client : {0U, 1U, 2U})
+      world.conductor->received(ClientId(client), report_of(offer), world.now);
+  protocol::Manifest made = world.model;
+  made.chunks = {Digest{77}};
+  for (const std::uint32_t client : {0U, 1U})
+    world.conductor->received(ClientId(client), protocol::AggregateMade{kRun, RoundNumber(1), {}, made},
+                              world.now);
+  world.now = *world.conductor->next_deadline();
+  world.conductor->expired(world.now);
+  CHECK(world.count("abandon the clients' model") == 1);
+  REQUIRE(world.closed.size() == 1);
+  CHECK(std::holds_alternative<NotMade>(world.closed.front()));
+  world.conductor->fetched(made.id(), {}, world.now);  // it comes after all
+  CHECK(world.closed.size() == 1);
+}
+
+}  // namespace fedge::server
