@@ -74,6 +74,11 @@ void Simulation::report(const Event& event) {
   if (hooks_->on_event) hooks_->on_event(now_, event);
 }
 
+void Simulation::fail(const Error& error) {
+  if (!failure_) failure_ = error;
+  conductor_->stop();
+}
+
 void Simulation::dispatch(Scheduled& event) {
   if (const auto* happens = std::get_if<Happening>(&event.payload)) return happens->what();
   if (!event.client) return conductor_->expired(now_);

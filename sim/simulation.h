@@ -195,7 +195,7 @@ class Simulation {
   Time up_arrival(ClientId id, Bytes bytes);
   void schedule(Time at, std::optional<ClientId> client, Payload payload);
   void report(const Event& event);
-  void fail(const Error& error) { failure_ = error; }  // an error of this machine; ends the run
+  void fail(const Error& error);  // an error of this machine; ends the run
 
   SimulationSpec spec_;
   const learn::Task& task_;

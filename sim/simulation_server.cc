@@ -25,6 +25,7 @@ class Simulation::Ports final : public server::Clients,
     simulation_.deliver(client, message);
   }
 
+  void release(ClientId) override {}  // VirtualSwarm does it with the next task
   void give(const server::RunEngine::Assign& work, RoundNumber round) override {
     simulation_.give(work, round);
   }

@@ -40,6 +40,7 @@ Conductor::Conductor(Setup setup, std::unique_ptr<RunEngine> engine, const Ports
       route_(make_route({*this, ports_, setup_.config})) {}
 
 void Conductor::linked(ClientId client, Time now) {
+  if (over_) return;
   now_ = now;
   route_->linked(client);
   const run::RunConfig& config = setup_.config;
@@ -49,6 +50,7 @@ void Conductor::linked(ClientId client, Time now) {
 }
 
 void Conductor::left(ClientId client, bool for_good, Time now) {
+  if (over_) return;
   now_ = now;
   const bool held = !for_good && route_->holds(client);
   if (!held) submit(RunEngine::ClientLeft{client, for_good});
@@ -57,6 +59,7 @@ void Conductor::left(ClientId client, bool for_good, Time now) {
 }
 
 Heard Conductor::received(ClientId client, const protocol::Message& message, Time now) {
+  if (over_) return Heard::kTaken;
   now_ = now;
   const Heard by_route = route_->receive(client, message);
   if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) answered(client, *answer);
@@ -74,8 +77,8 @@ void Conductor::heard(ClientId client, const protocol::UpdateOffer& offer) {
 
 void Conductor::heard(ClientId client, const protocol::TaskFailed& failed) {
   ports_.models.take_back(client, failed.task());
-  route_->dismissed(client, failed);
   submit(RunEngine::Failed{client, failed});
+  route_->dismissed(client, failed);
 }
 
 void Conductor::answered(ClientId client, const protocol::RunAnswer& answer) {
@@ -109,37 +112,33 @@ void Conductor::uploaded(ClientId client, TaskId task, const Result<void>& outco
 }
 
 void Conductor::fetched(const protocol::ObjectId& model, const Result<void>& outcome, Time now) {
+  if (over_) return;
   now_ = now;
   route_->fetched(model, outcome);
   pump();
 }
 
 void Conductor::summed(const Result<MaskedSum>& sum, Time now) {
+  if (over_) return;
   now_ = now;
   route_->summed(sum);
   pump();
 }
 
-void Conductor::close(const RunEngine::CloseRound& turn, const Made& made) {
-  closing_.push_back(turn);
-  ports_.aggregate.close(turn, made);
-}
-
 // Reports before the model is durable: after a restart the report may come twice, but it is never missing.
-void Conductor::aggregated(const std::optional<Error>& not_made, Time now) {
+void Conductor::aggregated(const RunEngine::CloseRound& turn, const std::optional<Error>& not_made,
+                           Time now) {
   now_ = now;
-  aggregated_ = !not_made;
-  if (not_made)
+  if (not_made && !over_)
     report(Event{Severity::kWarning, "round.not_aggregated", {}}
-               .with("round", std::int64_t{closing_.front().round.value()})
+               .with("round", std::int64_t{turn.round.value()})
                .with("reason", not_made->message));
 }
 
-void Conductor::closed(Time now) {
+void Conductor::closed(const RunEngine::CloseRound& turn, bool aggregated, Time now) {
+  if (over_) return;
   now_ = now;
-  const RunEngine::CloseRound turn = std::move(closing_.front());
-  closing_.pop_front();
-  route_->committed(aggregated_);
+  route_->committed(aggregated);
   submit(RunEngine::Committed{turn.round, turn.track});
   pump();
 }
@@ -211,7 +210,8 @@ void Conductor::carry_out(const Decision& decision, Time now) {
     perform(effect);
   }
   // A client needs its task before what the route has to tell about it.
-  if (const auto* arrived = std::get_if<RunEngine::ClientArrived>(&decision.input_); arrived && !over_)
+  if (const auto* arrived = std::get_if<RunEngine::ClientArrived>(&decision.input_);
+      arrived && !over_ && ports_.clients.connected(arrived->client))
     route_->arrived(arrived->client);
   if (!outer) return;
   busy_ = false;
@@ -245,6 +245,7 @@ void Conductor::perform(const RunEngine::Effect& effect) {
 // an input.
 void Conductor::assign(const RunEngine::Assign& work) {
   if (!ports_.clients.connected(work.client)) return;
+  ports_.models.release(work.client);
   const TrackView track = ports_.aggregate.view(work.task.track);
   ports_.clients.send(work.client,
                       train_request(setup_.config.id, work, track, setup_.config.dissemination.swarm));

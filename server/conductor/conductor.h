@@ -1,8 +1,8 @@
-// Conductor: carries out the decisions of a run's engine, the same in the coordinator, in the simulator, in
-// recovery and in replay. It gives the engine its inputs in order, waits until they are durable, and passes
-// the effects to the run's route and to the ports. What decides lives here or below; what waits, writes or
-// sends lives in a port. Pure: the caller passes the time, which never goes back. Use it on one thread.
-// Cost: a few virtual calls for each effect.
+// Conductor: carries out the decisions of a run's engine, the same in the coordinator and in the simulator.
+// It gives the engine its inputs in order, waits until they are durable, and passes the effects to the run's
+// route and to the ports. What decides lives here or below; what waits, writes or sends lives in a port.
+// Pure: the caller passes the time, which never goes back. Use it on one thread. Cost: a few virtual calls
+// for each effect.
 #pragma once
 
 #include <cstdint>
@@ -64,9 +64,9 @@ class Conductor final : private RouteHost {
   void fetched(const protocol::ObjectId& model, const Result<void>& outcome, Time now);
   void summed(const Result<MaskedSum>& sum, Time now);
   // The phase's model exists; `not_made`: why it does not contain the accepted updates.
-  void aggregated(const std::optional<Error>& not_made, Time now);
-  // The phase's model is durable.
-  void closed(Time now);
+  void aggregated(const RunEngine::CloseRound& turn, const std::optional<Error>& not_made, Time now);
+  // The phase's model is durable. `aggregated`: it contains the accepted updates.
+  void closed(const RunEngine::CloseRound& turn, bool aggregated, Time now);
 
   // --- other inputs ---
   // Described, PolicyChanged, Stop, Restarted, or a Committed of an earlier process.
@@ -80,6 +80,8 @@ class Conductor final : private RouteHost {
   void carry_out(const Decision& decision, Time now);
   // Nothing is carried out any more.
   void stop();
+  // Whether a phase's model is being made by clients, or its sum is being unmasked.
+  bool makes_model() const { return route_->makes_model(); }
 
   const RunEngine& engine() const { return *engine_; }
 
@@ -88,7 +90,9 @@ class Conductor final : private RouteHost {
   void submit(RunEngine::Input input) override { inputs_.push_back(std::move(input)); }
   void say(ClientId client, const protocol::Message& message) override;
   void report(const Event& event) override { ports_.owner.report(event); }
-  void close(const RunEngine::CloseRound& turn, const Made& made) override;
+  void close(const RunEngine::CloseRound& turn, const Made& made) override {
+    ports_.aggregate.close(turn, made);
+  }
 
   // Gives the engine its inputs, unless effects are being carried out: what they cause comes after them.
   void pump();
@@ -106,9 +110,6 @@ class Conductor final : private RouteHost {
   Rng rng_;
   std::unique_ptr<Route> route_;
   std::deque<RunEngine::Input> inputs_;
-  // Phases being closed, in order: an asynchronous run may fill several buffers in the meantime.
-  std::deque<RunEngine::CloseRound> closing_;
-  bool aggregated_ = false;  // the first of them contains its updates
   Time now_{};
   bool busy_ = false;
   bool over_ = false;

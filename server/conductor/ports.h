@@ -43,7 +43,9 @@ class Clients {
 class Models {
  public:
   virtual ~Models() = default;
-  // The client may fetch the models of this task instead of its former one's. `round` is the engine's.
+  // The client needs the models of its former task, if any, no longer.
+  virtual void release(ClientId client) = 0;
+  // The client may fetch the models of this task. Called after release(). `round` is the engine's.
   virtual void give(const RunEngine::Assign& work, RoundNumber round) = 0;
   // The client needs the models of this task no longer. Does nothing if another task has followed.
   virtual void take_back(ClientId client, TaskId task) = 0;
@@ -69,9 +71,11 @@ class Exchange {
   // Exchanges a watched or fetched object's chunks, or what is known about them, with this client.
   virtual void admit(ClientId client, const protocol::ObjectId& object) = 0;
   virtual void let_go(const protocol::ObjectId& object) = 0;
-  // Fetches a model. Answers by Conductor::fetched(), unless abandon() comes first.
+  // Fetches a model. Answers by Conductor::fetched(), perhaps also after abandon().
   virtual void fetch(const protocol::Manifest& model) = 0;
-  // Ends the fetch and drops what has arrived; let_go() would keep it.
+  // Ends the fetch; pause() keeps what has arrived for another fetch, abandon() drops it. Both do nothing if
+  // the fetch could not begin.
+  virtual void pause(const protocol::ObjectId& model) = 0;
   virtual void abandon(const protocol::ObjectId& model) = 0;
   // Returns whether the members of a watched object's swarm together hold all its chunks.
   virtual bool obtainable(const protocol::ObjectId& object) const = 0;
@@ -116,7 +120,8 @@ class Aggregate {
   // Removes the masks. Answers by Conductor::summed() when the sum is durable.
   virtual void sum_up(TaskId task, privacy::Unmasking unmasking) = 0;
   // Moves the track's model. Answers by Conductor::aggregated(), and then, when the model is durable, by
-  // Conductor::closed(). If a model of clients is unusable, the track keeps its model.
+  // Conductor::closed(). Several phases may be in progress. If a model of clients is unusable, the track
+  // keeps its model.
   virtual void close(const RunEngine::CloseRound& turn, const Made& made) = 0;
 };
 

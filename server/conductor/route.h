@@ -68,6 +68,9 @@ class Route {
   // The phase's model is durable. `aggregated`: it contains the accepted updates.
   virtual void committed(bool /*aggregated*/) {}
 
+  // Whether a phase is between close() and RouteHost::close().
+  virtual bool makes_model() const { return false; }
+
   // --- clients ---
   // Whether the client's update may arrive without it: the engine hears of its departure later, from the
   // route.

@@ -30,6 +30,7 @@ class SecureRoute final : public Route {
     return round_.has_value();
   }
   void close(const RunEngine::CloseRound& turn) override;
+  bool makes_model() const override { return turn_.has_value(); }
   void committed(bool aggregated) override;
   void left(ClientId client, bool held) override;
   void arrived(ClientId client) override;

@@ -289,7 +289,7 @@ void ServerlessRoute::fetched(const protocol::ObjectId& model, const Result<void
 }
 
 void ServerlessRoute::wait_for_room(const Error& full) {
-  exchange().let_go(*std::exchange(fetching_, std::nullopt));  // what has arrived is kept
+  exchange().pause(*std::exchange(fetching_, std::nullopt));
   if (!std::exchange(full_, true))
     parts_.host.report(Event{Severity::kError, "disk.full", {}}.with("reason", full.message));
   arm(parts_.config.round_deadline);

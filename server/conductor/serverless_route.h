@@ -32,6 +32,7 @@ class ServerlessRoute final : public Route {
   void given_up(ClientId client) override;
   // Lets the participants aggregate the folded updates, and fetches their model.
   void close(const RunEngine::CloseRound& turn) override;
+  bool makes_model() const override { return turn_.has_value(); }
   void committed(bool aggregated) override;
   bool holds(ClientId client) const override { return round_.undecided(client); }
   void left(ClientId client, bool held) override;

@@ -207,12 +207,13 @@ void RunHost::leave() {
 
 void RunHost::finished(const std::string&) { finish(); }
 
-void RunHost::closed(const std::optional<RoundMetrics>& metrics) {
+void RunHost::closed(const RunEngine::CloseRound& turn, bool aggregated,
+                     const std::optional<RoundMetrics>& metrics) {
   if (metrics) verdict_.add(*metrics);
   if (metrics) callbacks_.on_round(*metrics);
-  if (!aggregate_->closing() && ending_) return finish();
+  if (ending_) return finish();
   read_policy();
-  if (goes_on()) conductor_->closed(now());
+  if (goes_on()) conductor_->closed(turn, aggregated, now());
 }
 
 void RunHost::became_durable(std::uint64_t entry) {
@@ -263,7 +264,7 @@ bool RunHost::pause(std::function<void()> done) {
 
 // Waits for a round that is being closed, so that the models are those of a round in the store.
 void RunHost::finish() {
-  if (aggregate_->closing()) {
+  if (aggregate_->closing() || conductor_->makes_model()) {
     ending_ = true;
     return;
   }

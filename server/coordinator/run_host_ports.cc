@@ -87,8 +87,11 @@ void RunHost::make_aggregate() {
           [this](const Result<MaskedSum>& sum) {
             if (goes_on()) conductor_->summed(sum, now());
           },
-      .on_aggregated = [this](const std::optional<Error>& error) { conductor_->aggregated(error, now()); },
-      .on_closed = [this](const std::optional<RoundMetrics>& metrics) { closed(metrics); },
+      .on_aggregated = [this](
+                           const RunEngine::CloseRound& turn,
+                           const std::optional<Error>& error) { conductor_->aggregated(turn, error, now()); },
+      .on_closed = [this](const RunEngine::CloseRound& turn, bool aggregated,
+                          const std::optional<RoundMetrics>& metrics) { closed(turn, aggregated, metrics); },
       .on_event = [this](const Event& event) { report(event); },
       .on_failure = [this](const Error& error) { failed(error); }});
 }

@@ -141,11 +141,6 @@ bool Seeder::listens(ClientId client) const {
   return known != clients_.end() && !known->second.address.empty();
 }
 
-PublicKey Seeder::key(ClientId client) const {
-  const auto link = owner_.peers.find(client);
-  return link ? link->peer() : PublicKey{};
-}
-
 void Seeder::introduce(ClientId client, const std::vector<ClientId>& others,
                        const protocol::ObjectId& object) {
   protocol::SwarmMembers members{object, {}, {}};

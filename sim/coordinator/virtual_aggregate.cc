@@ -142,10 +142,10 @@ void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const se
   const run::TrackModel& track = surroundings_.state.track(turn.track);
   if (const auto* by_clients = std::get_if<server::MadeByClients>(&made))
     surroundings_.on_adopted(*by_clients, track.object()->manifest().id());
-  conductor_->aggregated(reason != nullptr ? std::optional(reason->reason) : track.not_aggregated(),
-                         surroundings_.now());
+  const auto not_made = reason != nullptr ? std::optional(reason->reason) : track.not_aggregated();
+  conductor_->aggregated(turn, not_made, surroundings_.now());
   if (turn.ends_round) surroundings_.on_round(surroundings_.state.end_round(surroundings_.circumstances()));
-  conductor_->closed(surroundings_.now());
+  conductor_->closed(turn, !not_made, surroundings_.now());
 }
 
 }  // namespace fedge::sim

@@ -68,6 +68,8 @@ void VirtualExchange::begin(ClientId client, const protocol::TrainRequest& reque
   self.warming = false;  // a lost connection ended it
   if (self.model && self.task == request.task()) return;
   if (self.warmup) surroundings_.swarm.forget(client, *self.warmup);
+  surroundings_.swarm.unshare(client);
+  if (self.own && !watched_.contains(*self.own)) updates_.erase(*self.own);  // its offer came too late
   self = Member{.task = request.task(), .model = model_};
 }
 
@@ -136,6 +138,7 @@ bool VirtualExchange::has(ClientId client, const protocol::ObjectId& model) cons
 
 bool VirtualExchange::watch(const protocol::Manifest& object) {
   surroundings_.swarm.watch(object);
+  watched_.insert(object.id());
   return true;
 }
 
@@ -146,6 +149,7 @@ void VirtualExchange::admit(ClientId client, const protocol::ObjectId& object) {
 
 void VirtualExchange::let_go(const protocol::ObjectId& object) {
   updates_.erase(object);
+  watched_.erase(object);
   if (fetching_ == object) fetching_.reset();
   surroundings_.swarm.drop(object);
 }

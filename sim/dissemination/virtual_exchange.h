@@ -52,6 +52,7 @@ class VirtualExchange final : public server::Exchange {
   void admit(ClientId client, const protocol::ObjectId& object) override;
   void let_go(const protocol::ObjectId& object) override;
   void fetch(const protocol::Manifest& model) override;
+  void pause(const protocol::ObjectId& model) override { let_go(model); }
   void abandon(const protocol::ObjectId& model) override;
   bool obtainable(const protocol::ObjectId& object) const override {
     return surroundings_.swarm.obtainable(object);
@@ -90,6 +91,7 @@ class VirtualExchange final : public server::Exchange {
   std::map<ClientId, protocol::ObjectId> made_;      // the last model that each client has aggregated
   std::shared_ptr<const protocol::Manifest> model_;  // of the last request
   std::map<protocol::ObjectId, Update> updates_;     // offered in the current rounds
+  std::set<protocol::ObjectId> watched_;             // those that the coordinator knows
   std::optional<protocol::ObjectId> fetching_;
   std::pair<protocol::ObjectId, protocol::ObjectId> adopted_{};  // as clients and as the coordinator name it
 };

@@ -175,6 +175,13 @@ bool VirtualSwarm::share(ClientId client, const protocol::Manifest& object, bool
   return true;
 }
 
+void VirtualSwarm::unshare(ClientId client) {
+  const auto known = clients_.find(client);
+  if (known == clients_.end()) return;
+  for (const auto& [object, model] : std::exchange(known->second.shared, {}))
+    links_.step(client, Peer::Close{object});
+}
+
 void VirtualSwarm::begin_warmup(ClientId client, const protocol::WarmupPlan& plan,
                                 const protocol::ObjectId& own) {
   if (!clients_.contains(client)) return;

@@ -55,7 +55,6 @@ class Seeder {
   // Returns the chunks that a member reported to have, or null before its first report.
   const swarm::ChunkSet* chunks_of(ClientId client, const protocol::ObjectId& object) const;
   bool listens(ClientId client) const;
-  PublicKey key(ClientId client) const;  // zeros if it is not connected
   // Tells the client which others it exchanges this object with; `object` may also be a warm-up's swarm.
   void introduce(ClientId client, const std::vector<ClientId>& others, const protocol::ObjectId& object);
   void let_go(const protocol::ObjectId& object) { exchange_->close(object); }

@@ -34,14 +34,17 @@ void ClientLines::send(ClientId client, const protocol::Message& message) {
   link->send(message);
 }
 
+void ClientLines::release(ClientId client) {
+  if (const auto served = serving_.find(client); served != serving_.end())
+    take_back(client, served->second.task);
+}
+
 void ClientLines::give(const RunEngine::Assign& work, RoundNumber round) {
   const auto link = surroundings_.peers.find(work.client);
   if (!link) return;
   const run::TrackModel& track = surroundings_.state.track(work.task.track);
   const auto& model = track.object();
   const run::DisseminationSpec& dissemination = surroundings_.state.config().dissemination;
-  if (const auto served = serving_.find(work.client); served != serving_.end())
-    take_back(work.client, served->second.task);
   Serving& serving = serving_[work.client];
   serving.task = work.task;
   for (const auto& object : {model, track.control_object()}) {

@@ -41,6 +41,7 @@ class ClientLines final : public Clients, public Models, public Updates {
   PublicKey key_of(ClientId client) const override;
   void send(ClientId client, const protocol::Message& message) override;
 
+  void release(ClientId client) override;
   void give(const RunEngine::Assign& work, RoundNumber round) override;
   void take_back(ClientId client, TaskId task) override;
 

@@ -149,11 +149,14 @@ void RunAggregate::closed(const std::shared_ptr<Closing>& closing, const Result<
     if (!std::exchange(closing->waits_for_room, true))
       surroundings_.on_event(
           Event{Severity::kError, "disk.full", {}}.with("reason", outcome.error().message));
-    return retry_.after(kRetryWhenFull, [this, closing, alive = std::weak_ptr(surroundings_.alive())] {
-      if (const auto still = alive.lock()) go_on(closing);
+    waiting_.push_back(closing);
+    return retry_.after(kRetryWhenFull, [this, alive = std::weak_ptr(surroundings_.alive())] {
+      const auto still = alive.lock();
+      if (!still) return;
+      for (const auto& next : std::exchange(waiting_, {})) go_on(next);
     });
   }
-  surroundings_.on_aggregated(closing->not_made);
+  surroundings_.on_aggregated(closing->turn, closing->not_made);
   const auto done = [this, closing] {
     if (!stopped_) durable(closing);
   };
@@ -173,7 +176,7 @@ void RunAggregate::durable(const std::shared_ptr<Closing>& closing) {
   if (closing->summed) parts.models->remove(closing->summed->manifest().id());
   parts.models->carry_out(closing->removals);
   --closing_;
-  surroundings_.on_closed(closing->metrics);
+  surroundings_.on_closed(closing->turn, !closing->not_made, closing->metrics);
 }
 
 void RunAggregate::stop() {

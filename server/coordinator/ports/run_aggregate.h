@@ -34,9 +34,10 @@ class RunAggregate final : public Aggregate {
     // Returns the bytes that the run sent and received since the last call.
     std::function<protocol::Traffic()> traffic;
     std::function<void(const Result<MaskedSum>&)> on_summed;
-    std::function<void(const std::optional<Error>&)> on_aggregated;
-    // A track phase is durable; with metrics, also its round.
-    std::function<void(const std::optional<RoundMetrics>&)> on_closed;
+    std::function<void(const RunEngine::CloseRound&, const std::optional<Error>&)> on_aggregated;
+    // A track phase is durable; with metrics, also its round. `aggregated`: it contains its updates.
+    std::function<void(const RunEngine::CloseRound&, bool aggregated, const std::optional<RoundMetrics>&)>
+        on_closed;
     std::function<void(const Event&)> on_event;
     std::function<void(const Error&)> on_failure;
   };
@@ -88,6 +89,7 @@ class RunAggregate final : public Aggregate {
 
   Surroundings surroundings_;
   protocol::Timer retry_;
+  std::vector<std::shared_ptr<Closing>> waiting_;  // for disk space, in order
   // Updates in a model that is not durable yet, and updates that an earlier process received in part.
   std::vector<std::shared_ptr<protocol::StoredObject>> folded_;
   std::vector<std::shared_ptr<protocol::StoredObject>> arriving_;

@@ -10,8 +10,12 @@ namespace fedge::server {
 void RunExchange::fetch(const protocol::Manifest& model) {
   const protocol::ObjectId id = model.id();
   auto object = surroundings_.models.create(model);
-  if (!object) return answer(id, object.error());
+  if (!object) {
+    arriving_.reset();
+    return answer(id, object.error());
+  }
   arriving_ = *object;
+  open_ = true;
   surroundings_.seeder.fetch(arriving_, std::make_shared<UpdateSink>(arriving_, received_),
                              [weak = weak_from_this(), id](const Result<void>& outcome) {
                                if (const auto self = weak.lock()) self->answer(id, outcome);
@@ -24,10 +28,19 @@ void RunExchange::answer(const protocol::ObjectId& model, const Result<void>& ou
   });
 }
 
+// A model whose place in the store could not be created is not exchanged; it may be the run's current model,
+// which clients fetch.
+void RunExchange::let_go(const protocol::ObjectId& object) {
+  const bool fetched = arriving_ && arriving_->manifest().id() == object;
+  if (fetched && !std::exchange(open_, false)) return;
+  surroundings_.seeder.let_go(object);
+}
+
 void RunExchange::abandon(const protocol::ObjectId& model) {
-  surroundings_.seeder.let_go(model);
-  if (std::exchange(arriving_, nullptr) && !surroundings_.is_current(model))
-    surroundings_.models.remove(model);
+  if (!arriving_ || arriving_->manifest().id() != model) return;
+  let_go(model);
+  arriving_.reset();
+  if (!surroundings_.is_current(model)) surroundings_.models.remove(model);
 }
 
 swarm::RoundWarmup::Seeds RunExchange::warmup_seeds(TaskId) { return {random_u64(), random_u64()}; }

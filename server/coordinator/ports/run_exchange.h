@@ -30,8 +30,11 @@ class RunExchange final : public Exchange, public std::enable_shared_from_this<R
   void admit(ClientId client, const protocol::ObjectId& object) override {
     surroundings_.seeder.admit(client, object);
   }
-  void let_go(const protocol::ObjectId& object) override { surroundings_.seeder.let_go(object); }
+  void let_go(const protocol::ObjectId& object) override;
   void fetch(const protocol::Manifest& model) override;
+  void pause(const protocol::ObjectId& model) override {
+    if (arriving_ && arriving_->manifest().id() == model) let_go(model);
+  }
   void abandon(const protocol::ObjectId& model) override;
   bool obtainable(const protocol::ObjectId& object) const override {
     return surroundings_.seeder.obtainable(object);
@@ -52,11 +55,12 @@ class RunExchange final : public Exchange, public std::enable_shared_from_this<R
   Bytes received() const { return *received_; }
 
  private:
-  // Answers in a later handler, unless another fetch has begun by then.
+  // Answers in a later handler.
   void answer(const protocol::ObjectId& model, const Result<void>& outcome);
 
   Surroundings surroundings_;
   std::shared_ptr<protocol::StoredObject> arriving_;
+  bool open_ = false;  // it is exchanged
   std::shared_ptr<Bytes> received_ = std::make_shared<Bytes>();
 };
 

@@ -233,12 +233,11 @@ new '  route_->left(client, held);
   if (!held) submit(RunEngine::ClientLeft{client, for_good});'
 caught_by unit_server 'conductor: the engine hears of a departure before'
 
-mutant last-buffer-forgotten 'of two buffers that are closed at the same time one is closed twice'
+mutant late-arrival 'what is told to a client that arrives is told after it has left again'
 file server/conductor/conductor.cc
-old '  const RunEngine::CloseRound turn = std::move(closing_.front());
-  closing_.pop_front();'
-new '  const RunEngine::CloseRound turn = closing_.back();'
-caught_by unit_server 'conductor: buffers that fill'
+old ' && ports_.clients.connected(arrived->client)'
+new ''
+caught_by unit_server 'conductor: a client that is gone before its arrival'
 
 mutant no-rejoin 'a client that returns while the clients aggregate their model takes no part any more'
 file server/conductor/serverless_route.cc

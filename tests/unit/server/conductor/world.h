@@ -84,6 +84,7 @@ struct RecordedWorld final : Clients, Models, Updates, Exchange, Aggregate, Gate
     if (const auto* request = std::get_if<protocol::TrainRequest>(&message)) requests.push_back(*request);
     if (const auto* verdict = std::get_if<protocol::UpdateVerdict>(&message)) verdicts[client] = *verdict;
   }
+  void release(ClientId) override {}
   void give(const RunEngine::Assign& work, RoundNumber) override { note("give", work.client); }
   void take_back(ClientId client, TaskId) override { note("take back", client); }
   void fetch(const RunEngine::Fetch& offered) override { note("fetch", offered.client); }
@@ -92,6 +93,7 @@ struct RecordedWorld final : Clients, Models, Updates, Exchange, Aggregate, Gate
   void admit(ClientId, const protocol::ObjectId&) override {}
   void let_go(const protocol::ObjectId&) override {}
   void fetch(const protocol::Manifest&) override { log.emplace_back("fetch the clients' model"); }
+  void pause(const protocol::ObjectId&) override { log.emplace_back("pause the fetch"); }
   void abandon(const protocol::ObjectId&) override { log.emplace_back("abandon the clients' model"); }
   bool obtainable(const protocol::ObjectId&) const override { return obtains; }
   const swarm::ChunkSet* chunks_of(ClientId, const protocol::ObjectId&) const override { return nullptr; }
@@ -114,6 +116,7 @@ struct RecordedWorld final : Clients, Models, Updates, Exchange, Aggregate, Gate
   void close(const RunEngine::CloseRound& turn, const Made& made) override {
     log.push_back("close " + std::to_string(turn.round.value()));
     closed.push_back(made);
+    turns.push_back(turn);
   }
   void record(const RunEngine::Input& input) override {
     if (const auto* left = std::get_if<RunEngine::ClientLeft>(&input)) note("input left", left->client);
@@ -154,6 +157,7 @@ struct RecordedWorld final : Clients, Models, Updates, Exchange, Aggregate, Gate
   std::map<ClientId, protocol::UpdateOffer> offers;
   std::map<ClientId, protocol::UpdateVerdict> verdicts;
   std::vector<Made> closed;
+  std::vector<RunEngine::CloseRound> turns;
 };
 
 }  // namespace fedge::server
