@@ -89,8 +89,8 @@ class Exchange {
   virtual swarm::RoundWarmup::Seeds warmup_seeds(TaskId task) = 0;
 };
 
-// What a track phase's model is made from: the updates folded here, a model that clients aggregated, or
-// nothing, for this reason.
+// Made says what a track phase's model consists of: the updates folded here, a model that clients aggregated,
+// or nothing, for this reason.
 struct Folded {};
 struct MadeByClients {
   protocol::ObjectId model{};

@@ -14,6 +14,22 @@ protocol::UpdateHeld report_of(const protocol::UpdateOffer& offer) {
   return {.run = kRun, .round = offer.round, .track = offer.track, .object = offer.update.id()};
 }
 
+// Three clients begin a serverless round; each offers an update, and all report that they hold all of them.
+void exchange_updates(RecordedWorld& world) {
+  world.start();
+  world.arrive({0, 1, 2});
+  for (const std::uint32_t client : {0U, 1U, 2U}) world.offer(client);
+  for (const auto& [owner, offer] : world.offers)
+    for (const std::uint32_t client : {0U, 1U, 2U})
+      world.conductor->received(ClientId(client), report_of(offer), world.now);
+}
+
+protocol::Manifest clients_model(const RecordedWorld& world) {
+  protocol::Manifest model = world.model;
+  model.chunks = {Digest{77}};
+  return model;
+}
+
 }  // namespace
 
 TEST_CASE("conductor: a decision has no effect before its gate lets it pass") {
@@ -110,17 +126,11 @@ TEST_CASE(
     "conductor: serverless, a round is closed with the model that the clients aggregated, then verdicts go "
     "out") {
   RecordedWorld world(RecordedWorld::Kind::kServerless);
-  world.start();
-  world.arrive({0, 1, 2});
-  for (const std::uint32_t client : {0U, 1U, 2U}) world.offer(client);
-  for (const auto& [owner, offer] : world.offers)
-    for (const std::uint32_t client : {0U, 1U, 2U})
-      world.conductor->received(ClientId(client), report_of(offer), world.now);
+  exchange_updates(world);
   CHECK(world.count("left to clients 2") == 1);
   CHECK(world.count("aggregate_updates to 0") == 1);
   CHECK(world.closed.empty());
-  protocol::Manifest made = world.model;
-  made.chunks = {Digest{77}};
+  const protocol::Manifest made = clients_model(world);
   for (const std::uint32_t client : {0U, 1U})
     world.conductor->received(ClientId(client), protocol::AggregateMade{kRun, RoundNumber(1), {}, made},
                               world.now);
@@ -140,15 +150,9 @@ TEST_CASE(
 
 TEST_CASE("conductor: serverless, a client that returns while the model is made takes part again") {
   RecordedWorld world(RecordedWorld::Kind::kServerless);
-  world.start();
-  world.arrive({0, 1, 2});
-  for (const std::uint32_t client : {0U, 1U, 2U}) world.offer(client);
-  for (const auto& [owner, offer] : world.offers)
-    for (const std::uint32_t client : {0U, 1U, 2U})
-      world.conductor->received(ClientId(client), report_of(offer), world.now);
+  exchange_updates(world);
   for (const std::uint32_t client : {0U, 1U}) world.leave(client);
-  protocol::Manifest made = world.model;
-  made.chunks = {Digest{77}};
+  const protocol::Manifest made = clients_model(world);
   world.conductor->received(ClientId(2), protocol::AggregateMade{kRun, RoundNumber(1), {}, made}, world.now);
   CHECK(world.count("fetch the clients' model") == 0);  // one of three
   world.now += seconds(5);
@@ -160,12 +164,7 @@ TEST_CASE("conductor: serverless, a client that returns while the model is made 
 
 TEST_CASE("conductor: a client that is gone before its arrival is carried out does not take part again") {
   RecordedWorld world(RecordedWorld::Kind::kServerless);
-  world.start();
-  world.arrive({0, 1, 2});
-  for (const std::uint32_t client : {0U, 1U, 2U}) world.offer(client);
-  for (const auto& [owner, offer] : world.offers)
-    for (const std::uint32_t client : {0U, 1U, 2U})
-      world.conductor->received(ClientId(client), report_of(offer), world.now);
+  exchange_updates(world);
   world.leave(0);
   world.holds = true;
   world.arrive({0});
@@ -176,14 +175,8 @@ TEST_CASE("conductor: a client that is gone before its arrival is carried out do
 
 TEST_CASE("conductor: serverless, a model that does not come in time is given up once") {
   RecordedWorld world(RecordedWorld::Kind::kServerless);
-  world.start();
-  world.arrive({0, 1, 2});
-  for (const std::uint32_t client : {0U, 1U, 2U}) world.offer(client);
-  for (const auto& [owner, offer] : world.offers)
-    for (const std::uint32_t client : {0U, 1U, 2U})
-      world.conductor->received(ClientId(client), report_of(offer), world.now);
-  protocol::Manifest made = world.model;
-  made.chunks = {Digest{77}};
+  exchange_updates(world);
+  const protocol::Manifest made = clients_model(world);
   for (const std::uint32_t client : {0U, 1U})
     world.conductor->received(ClientId(client), protocol::AggregateMade{kRun, RoundNumber(1), {}, made},
                               world.now);
