@@ -28,7 +28,7 @@
 #include "run/secure_update.h"
 #include "run/stored_update.h"
 #include "run/track_model.h"
-#include "server/conductor/train_request.h"
+#include "server/conductor/track_view.h"
 #include "server/engine/run_engine.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"

@@ -99,7 +99,8 @@ void Simulation::make_conductor(std::unique_ptr<server::RunEngine> engine) {
           .samples_of =
               [this](ClientId id) { return std::optional<std::uint64_t>(task_.samples_of(id).size()); }},
       std::move(engine),
-      server::Ports{*ports_, *ports_, *ports_, exchange_.get(), *aggregate_, *ports_, *ports_});
+      server::Ports{ports_.get(), ports_.get(), ports_.get(), exchange_.get(), aggregate_.get(), ports_.get(),
+                    ports_.get()});
   aggregate_->answer_to(*conductor_);
 }
 

@@ -5,14 +5,32 @@
 #include <utility>
 
 #include "core/node.h"
-#include "server/conductor/train_request.h"
 
 namespace fedge::server {
 namespace {
 
-std::unique_ptr<Route> make_route(const RouteParts& parts) {
+std::unique_ptr<Route> make_route(const RouteParts& parts, bool folds_all) {
+  if (folds_all) return make_direct_route(parts);
   if (parts.config.dissemination.serverless) return make_serverless_route(parts);
   return parts.config.secure.on ? make_secure_route(parts) : make_direct_route(parts);
+}
+
+// `swarm`: clients exchange the model's chunks.
+protocol::TrainRequest train_request(RunId run, const RunEngine::Assign& work, const TrackView& track,
+                                     bool swarm) {
+  return {.run = run,
+          .round = work.task.round,
+          .model = *track.model,
+          .coverage = work.coverage,
+          .time_left = work.time_left,
+          .last_round = work.last_round,
+          .control = track.control != nullptr ? std::optional(*track.control) : std::nullopt,
+          .track = work.task.track,
+          .data_share = work.data_share,
+          .live_tracks = track.live_tracks,
+          .again = work.again,
+          .swarm = swarm,
+          .secure_attempt = work.secure_attempt};
 }
 
 // Whether only some routes ask for such messages.
@@ -37,14 +55,14 @@ Conductor::Conductor(Setup setup, std::unique_ptr<RunEngine> engine, const Ports
       engine_(std::move(engine)),
       ports_(ports),
       rng_(setup_.config.seed),
-      route_(make_route({*this, ports_, setup_.config})) {}
+      route_(make_route({*this, ports_, setup_.config}, setup_.folds_all)) {}
 
 void Conductor::linked(ClientId client, Time now) {
   if (over_) return;
   now_ = now;
   route_->linked(client);
   const run::RunConfig& config = setup_.config;
-  ports_.clients.send(
+  ports_.clients->send(
       client, protocol::RunDescription{config.id, config.name, config.seed, config.task_text, setup_.layout});
   pump();
 }
@@ -71,12 +89,12 @@ Heard Conductor::received(ClientId client, const protocol::Message& message, Tim
 
 // A client that has trained needs the model no longer, unless others get it from there.
 void Conductor::heard(ClientId client, const protocol::UpdateOffer& offer) {
-  if (!route_->keeps_models()) ports_.models.take_back(client, offer.task());
+  if (!route_->keeps_models()) ports_.models->take_back(client, offer.task());
   submit(RunEngine::Offered{client, offer});
 }
 
 void Conductor::heard(ClientId client, const protocol::TaskFailed& failed) {
-  ports_.models.take_back(client, failed.task());
+  ports_.models->take_back(client, failed.task());
   submit(RunEngine::Failed{client, failed});
   route_->dismissed(client, failed);
 }
@@ -163,15 +181,26 @@ std::optional<Time> Conductor::next_deadline() const {
   return std::min(*engine, *route);
 }
 
-void Conductor::resume(ServerlessRound round, const protocol::Manifest& model, Time now) {
+Result<void> Conductor::retell(const RunEngine::Input& input, Time now) {
   now_ = now;
-  route_->resume(std::move(round), model);
-  pump();
+  retelling_ = true;
+  route_->retell(input);
+  Decision decision;
+  decision.input_ = input;
+  FEDGE_TRY_VOID(engine_->try_step(input, {now, rng_}, decision.effects_));
+  carry_out(decision, now);
+  return {};
 }
 
-void Conductor::resume(const RunEngine::CloseRound& turn, Time now) {
-  now_ = now;
-  route_->close(turn);
+void Conductor::take_over(const Ports& ports) {
+  ports_ = ports;
+  retelling_ = false;
+}
+
+void Conductor::resume(Time now) {
+  submit(RunEngine::Restarted{}, now);
+  if (over_) return;
+  route_->resume();
   pump();
 }
 
@@ -187,19 +216,19 @@ void Conductor::pump() {
   for (; !inputs_.empty() && !over_; inputs_.pop_front()) {
     Decision decision;
     decision.input_ = std::move(inputs_.front());
-    ports_.gate.record(decision.input_);
+    ports_.gate->record(decision.input_);
     if (const auto taken = engine_->try_step(decision.input_, {now_, rng_}, decision.effects_); !taken)
       fail(taken.error());
     else
-      ports_.gate.enter(std::move(decision));
+      ports_.gate->enter(std::move(decision));
   }
   busy_ = false;
-  if (!over_) ports_.owner.settled(any);
+  if (!over_) ports_.owner->settled(any);
 }
 
 void Conductor::fail(const Error& error) {
   over_ = true;
-  ports_.owner.failed(error);
+  ports_.owner->failed(error);
 }
 
 void Conductor::carry_out(const Decision& decision, Time now) {
@@ -211,7 +240,7 @@ void Conductor::carry_out(const Decision& decision, Time now) {
   }
   // A client needs its task before what the route has to tell about it.
   if (const auto* arrived = std::get_if<RunEngine::ClientArrived>(&decision.input_);
-      arrived && !over_ && ports_.clients.connected(arrived->client))
+      arrived && !over_ && ports_.clients->connected(arrived->client))
     route_->arrived(arrived->client);
   if (!outer) return;
   busy_ = false;
@@ -221,21 +250,24 @@ void Conductor::carry_out(const Decision& decision, Time now) {
 void Conductor::perform(const RunEngine::Effect& effect) {
   std::visit(
       Overloaded{[&](const RunEngine::StartTrack& start) {
-                   if (const auto done = ports_.aggregate.start(start); !done) fail(done.error());
+                   if (const auto done = ports_.aggregate->start(start); !done) fail(done.error());
                  },
-                 [&](const RunEngine::RetireTrack& retired) { ports_.aggregate.retire(retired.track); },
+                 [&](const RunEngine::RetireTrack& retired) { ports_.aggregate->retire(retired.track); },
                  [&](const RunEngine::BeginSecure& begin) { route_->begin(begin); },
                  [&](const RunEngine::Assign& work) { assign(work); },
                  [&](const RunEngine::Send& sent) { send(sent.client, sent.message); },
                  [&](const RunEngine::Fetch& offered) { route_->fetch(offered); },
                  [&](const RunEngine::Fold& accepted) { route_->fold(accepted); },
-                 [&](const RunEngine::Count& zeros) { ports_.aggregate.count(zeros); },
+                 [&](const RunEngine::Count& zeros) { ports_.aggregate->count(zeros); },
                  [&](const RunEngine::Discard& dropped) { route_->discard(dropped.client, dropped.task); },
                  [&](const RunEngine::GiveUp& missing) { route_->given_up(missing.client); },
-                 [&](const RunEngine::CloseRound& turn) { route_->close(turn); },
+                 [&](const RunEngine::CloseRound& turn) {
+                   if (retelling_ && ports_.aggregate->closed_before(turn)) return route_->committed(true);
+                   route_->close(turn);
+                 },
                  [&](const RunEngine::Finished& finished) {
                    report(Event{Severity::kInfo, "run.ending", {}}.with("reason", finished.reason));
-                   ports_.owner.finished(finished.reason);
+                   ports_.owner->finished(finished.reason);
                  },
                  [&](const Event& event) { report(event); }},
       effect);
@@ -244,12 +276,12 @@ void Conductor::perform(const RunEngine::Effect& effect) {
 // A client that disconnected, or was revoked, since it was selected gets no task: the engine learns of it by
 // an input.
 void Conductor::assign(const RunEngine::Assign& work) {
-  if (!ports_.clients.connected(work.client)) return;
-  ports_.models.release(work.client);
-  const TrackView track = ports_.aggregate.view(work.task.track);
-  ports_.clients.send(work.client,
-                      train_request(setup_.config.id, work, track, setup_.config.dissemination.swarm));
-  ports_.models.give(work, engine_->round());
+  if (!ports_.clients->connected(work.client)) return;
+  ports_.models->release(work.client);
+  const TrackView track = ports_.aggregate->view(work.task.track);
+  ports_.clients->send(work.client,
+                       train_request(setup_.config.id, work, track, setup_.config.dissemination.swarm));
+  ports_.models->give(work, engine_->round());
   route_->assigned(work, *track.model);
 }
 
@@ -262,8 +294,8 @@ void Conductor::send(ClientId client, const protocol::Message& message) {
 
 void Conductor::say(ClientId client, const protocol::Message& message) {
   if (const auto* cancel = std::get_if<protocol::CancelTask>(&message))
-    ports_.models.take_back(client, cancel->task());
-  ports_.clients.send(client, message);
+    ports_.models->take_back(client, cancel->task());
+  ports_.clients->send(client, message);
 }
 
 }  // namespace fedge::server

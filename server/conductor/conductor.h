@@ -46,8 +46,10 @@ class Conductor final : private RouteHost {
     Digest layout{};  // hash of the model's layout
     // Returns the samples in this client's part of the data; nothing if they are unknown.
     std::function<std::optional<std::uint64_t>(ClientId)> samples_of;
+    // The aggregate folds all updates itself, whatever the run's route.
+    bool folds_all = false;
   };
-  // The ports and `config` must outlive the conductor.
+  // The ports and `config` must outlive the conductor, or the ports its take_over().
   Conductor(Setup setup, std::unique_ptr<RunEngine> engine, const Ports& ports);
 
   // --- what happens to clients ---
@@ -73,9 +75,15 @@ class Conductor final : private RouteHost {
   void submit(const RunEngine::Input& input, Time now);
   void expired(Time now);
   std::optional<Time> next_deadline() const;
-  // Continues a serverless round, and the closing of a phase, that an earlier process began.
-  void resume(ServerlessRound round, const protocol::Manifest& model, Time now);
-  void resume(const RunEngine::CloseRound& turn, Time now);
+
+  // --- after a restart, before anything else ---
+  // Repeats an input of an earlier process, and its effects. What the route decides is dropped: the journal
+  // has it. kInvalid: a part of the run's strategy has failed.
+  Result<void> retell(const RunEngine::Input& input, Time now);
+  // From now on the conductor decides, with these ports.
+  void take_over(const Ports& ports);
+  // Continues what the earlier process had begun.
+  void resume(Time now);
   // Call it from Gate::enter(), or later when the decision's input and all former ones are durable.
   void carry_out(const Decision& decision, Time now);
   // Nothing is carried out any more.
@@ -87,11 +95,14 @@ class Conductor final : private RouteHost {
 
  private:
   Time now() const override { return now_; }
-  void submit(RunEngine::Input input) override { inputs_.push_back(std::move(input)); }
+  bool retelling() const override { return retelling_; }
+  void submit(RunEngine::Input input) override {
+    if (!retelling_) inputs_.push_back(std::move(input));
+  }
   void say(ClientId client, const protocol::Message& message) override;
-  void report(const Event& event) override { ports_.owner.report(event); }
+  void report(const Event& event) override { ports_.owner->report(event); }
   void close(const RunEngine::CloseRound& turn, const Made& made) override {
-    ports_.aggregate.close(turn, made);
+    ports_.aggregate->close(turn, made);
   }
 
   // Gives the engine its inputs, unless effects are being carried out: what they cause comes after them.
@@ -113,6 +124,7 @@ class Conductor final : private RouteHost {
   Time now_{};
   bool busy_ = false;
   bool over_ = false;
+  bool retelling_ = false;
 };
 
 }  // namespace fedge::server

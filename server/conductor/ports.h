@@ -18,7 +18,7 @@
 #include "privacy/secure_aggregation/server.h"
 #include "protocol/chunks/manifest.h"
 #include "protocol/messages.h"
-#include "server/conductor/train_request.h"
+#include "server/conductor/track_view.h"
 #include "server/engine/run_engine.h"
 #include "swarm/chunk_set.h"
 #include "swarm/warmup/round_warmup.h"
@@ -123,6 +123,9 @@ class Aggregate {
   // Conductor::closed(). Several phases may be in progress. If a model of clients is unusable, the track
   // keeps its model.
   virtual void close(const RunEngine::CloseRound& turn, const Made& made) = 0;
+  // While an earlier process' inputs are repeated: whether that process closed this phase, so that its models
+  // are here already.
+  virtual bool closed_before(const RunEngine::CloseRound&) { return false; }
 };
 
 // Decides when the engine's decisions are carried out: not before their inputs are durable.
@@ -149,13 +152,13 @@ class Owner {
 };
 
 struct Ports {
-  Clients& clients;
-  Models& models;
-  Updates& updates;
+  Clients* clients;
+  Models* models;
+  Updates* updates;
   Exchange* exchange;  // null unless the run is serverless
-  Aggregate& aggregate;
-  Gate& gate;
-  Owner& owner;
+  Aggregate* aggregate;
+  Gate* gate;
+  Owner* owner;
 };
 
 }  // namespace fedge::server

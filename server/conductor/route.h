@@ -15,7 +15,6 @@
 #include "run/run_config.h"
 #include "server/conductor/ports.h"
 #include "server/engine/run_engine.h"
-#include "server/engine/serverless_round.h"
 
 namespace fedge::server {
 
@@ -24,6 +23,9 @@ class RouteHost {
  public:
   virtual ~RouteHost() = default;
   virtual Time now() const = 0;
+  // Whether the inputs of an earlier process are being repeated: the route then follows that process, and
+  // decides nothing.
+  virtual bool retelling() const = 0;
   // Gives the engine this input once the current effects are carried out.
   virtual void submit(RunEngine::Input input) = 0;
   // Sends to a client. A CancelTask also ends the transfer of the task's model.
@@ -92,13 +94,17 @@ class Route {
 
   // Ends what goes on at ports. Nothing else is called afterwards.
   virtual void stop() {}
-  // Continues the last round of an earlier process; only a serverless run has one.
-  virtual void resume(ServerlessRound, const protocol::Manifest& /*model*/) {}
+
+  // --- after a restart ---
+  // An earlier process gave the engine this input. Called before its effects.
+  virtual void retell(const RunEngine::Input&) {}
+  // All of them are repeated. No client is connected yet. Continues the phase in progress, if there is one.
+  virtual void resume() {}
 };
 
 struct RouteParts {
   RouteHost& host;
-  Ports ports;
+  const Ports& ports;  // change when the conductor resumes
   const run::RunConfig& config;
 };
 std::unique_ptr<Route> make_direct_route(const RouteParts& parts);

@@ -21,9 +21,10 @@ class SecureRoute final : public Route {
 
   void begin(const RunEngine::BeginSecure& begin) override;
   void fetch(const RunEngine::Fetch& offered) override;
-  void discard(ClientId client, TaskId task) override { parts_.ports.updates.discard(client, task); }
+  void discard(ClientId client, TaskId task) override { parts_.ports.updates->discard(client, task); }
   void fold(const RunEngine::Fold& accepted) override {
-    parts_.ports.aggregate.fold_masked(accepted, round_->take_scalars(accepted.client));
+    if (parts_.host.retelling()) return;  // the masked updates of an earlier process are of no use
+    parts_.ports.aggregate->fold_masked(accepted, round_->take_scalars(accepted.client));
   }
   bool keep(ClientId client, const protocol::UpdateVerdict& verdict) override {
     if (round_) round_->keep(client, verdict);
@@ -37,6 +38,8 @@ class SecureRoute final : public Route {
   Heard receive(ClientId client, const protocol::Message& message) override;
   void summed(const Result<MaskedSum>& sum) override;
   void expired() override;
+  void retell(const RunEngine::Input& input) override;
+  void resume() override;
   std::optional<Time> next_deadline() const override {
     return round_ ? round_->next_deadline() : std::nullopt;
   }
@@ -51,12 +54,14 @@ class SecureRoute final : public Route {
   std::optional<RunEngine::CloseRound> turn_;  // phase being closed
 };
 
+// The secrets of a session do not survive the process.
 void SecureRoute::begin(const RunEngine::BeginSecure& begin) {
+  if (parts_.host.retelling()) return;
   std::map<ClientId, PublicKey> identities;
   for (const auto& member : begin.members)
-    if (parts_.ports.clients.connected(member.client))
-      identities.emplace(member.client, parts_.ports.clients.key_of(member.client));
-  round_.emplace(setup_, begin, parts_.ports.aggregate.view(begin.task.track).model->id(), identities,
+    if (parts_.ports.clients->connected(member.client))
+      identities.emplace(member.client, parts_.ports.clients->key_of(member.client));
+  round_.emplace(setup_, begin, parts_.ports.aggregate->view(begin.task.track).model->id(), identities,
                  parts_.host.now());
   std::vector<SecureRound::Effect> effects;
   round_->begin(effects);
@@ -71,11 +76,12 @@ void SecureRoute::fetch(const RunEngine::Fetch& offered) {
   if (objection)
     parts_.host.submit(RunEngine::Damaged{offered.client, offered.offer.task(), *objection});
   else
-    parts_.ports.updates.fetch(offered);
+    parts_.ports.updates->fetch(offered);
 }
 
 void SecureRoute::close(const RunEngine::CloseRound& turn) {
   turn_ = turn;
+  if (parts_.host.retelling()) return;  // the journal has its sum, or nobody does
   if (!round_) return closed(SecureRound::nothing_to_sum(turn));
   std::vector<SecureRound::Effect> effects;
   round_->close(parts_.host.now(), effects);
@@ -84,7 +90,7 @@ void SecureRoute::close(const RunEngine::CloseRound& turn) {
 
 void SecureRoute::closed(SecureRound::Closed closed) {
   if (!closed.unmasking) return parts_.host.close(*std::exchange(turn_, std::nullopt), NotMade{closed.error});
-  parts_.ports.aggregate.sum_up({turn_->round, turn_->track}, std::move(*closed.unmasking));
+  parts_.ports.aggregate->sum_up({turn_->round, turn_->track}, std::move(*closed.unmasking));
 }
 
 void SecureRoute::summed(const Result<MaskedSum>& sum) {
@@ -134,12 +140,22 @@ void SecureRoute::expired() {
   carry_out(effects);
 }
 
+// A phase that was committed without a journaled sum had none.
+void SecureRoute::retell(const RunEngine::Input& input) {
+  if (turn_ && std::holds_alternative<RunEngine::Committed>(input))
+    closed(SecureRound::nothing_to_sum(*turn_));
+}
+
+void SecureRoute::resume() {
+  if (turn_) closed(SecureRound::nothing_to_sum(*turn_));
+}
+
 void SecureRoute::carry_out(std::vector<SecureRound::Effect>& effects) {
   for (auto& effect : effects)
     std::visit(
         Overloaded{[&](const SecureRound::Send& send) { parts_.host.say(send.client, send.message); },
                    [&](const SecureRound::Tell& tell) { parts_.host.submit(tell.input); },
-                   [&](SecureRound::Open& open) { parts_.ports.aggregate.open_sum(std::move(open.cells)); },
+                   [&](SecureRound::Open& open) { parts_.ports.aggregate->open_sum(std::move(open.cells)); },
                    [&](SecureRound::Closed& result) { closed(std::move(result)); },
                    [&](const Event& event) { parts_.host.report(event); }},
         effect);

@@ -19,7 +19,7 @@ void ServerlessRoute::begin(TaskId task, const protocol::Manifest& model) {
 void ServerlessRoute::plan_warmup() {
   warmup_.reset();
   warm_at_.reset();
-  if (!parts_.config.dissemination.warmup) return;
+  if (!parts_.config.dissemination.warmup || parts_.host.retelling()) return;
   const Duration deadline = parts_.config.round_deadline;
   warmup_.emplace(*parts_.config.dissemination.warmup, round_.task(), now(), deadline);
   warm_at_ = now() + ServerlessWarmup::gather_within(deadline);
@@ -59,7 +59,7 @@ void ServerlessRoute::go_on_warming() {
       parts_.config.id);
   for (auto& [client, slot] : orders) {
     for (auto& spray : slot.sprays)
-      if (parts_.ports.clients.connected(spray.to)) spray.key = parts_.ports.clients.key_of(spray.to);
+      if (parts_.ports.clients->connected(spray.to)) spray.key = parts_.ports.clients->key_of(spray.to);
     parts_.host.say(client, slot);
   }
   if (warmup_->over()) return end_warmup();
@@ -103,16 +103,29 @@ void ServerlessRoute::expired() {
   if (due(warm_at_)) warm();
 }
 
-void ServerlessRoute::resume(ServerlessRound round, const protocol::Manifest& model) {
-  round_ = std::move(round);
+// A decision about an update is journaled, and so is a departure, once the engine hears of it.
+void ServerlessRoute::retell(const RunEngine::Input& input) {
+  if (const auto* stored = std::get_if<RunEngine::Stored>(&input)) round_.settle(stored->client);
+  if (const auto* left = std::get_if<RunEngine::ClientLeft>(&input)) this->left(left->client, false);
+  if (const auto* failed = std::get_if<RunEngine::Failed>(&input)) dismissed(failed->client, failed->failure);
+}
+
+// Verdicts that were kept are lost; their clients learn from the next task.
+void ServerlessRoute::resume() {
+  kept_.clear();
+  watched_.clear();
+  late_at_.reset();
+  look_at_.reset();
+  if (round_.task() == TaskId() || stage_ == Stage::kMade) return;
   round_.restart();
-  model_ = model;
+  model_ = *parts_.ports.aggregate->view(round_.task().track).model;
   arm(parts_.config.round_deadline);
   plan_warmup();
   // With a warm-up, clients report their chunks only after the exchange has begun.
-  if (warmup_) known_from_ = Time::max();
+  known_from_ = warmup_ ? Time::max() : Time();
   for (const protocol::Manifest* update : round_.updates())
     if (exchange().watch(*update)) watched_.insert(update->id());
+  if (turn_) close(RunEngine::CloseRound(*turn_));
 }
 
 // Tells the client the result of the warm-up, if there is one, and all updates of the round.
@@ -122,6 +135,7 @@ void ServerlessRoute::tell_all(ClientId client) {
 }
 
 void ServerlessRoute::tell(ClientId client, const protocol::Manifest& update) {
+  if (parts_.host.retelling()) return;
   const TaskId task = round_.task();
   exchange().admit(client, update.id());
   parts_.host.say(client, protocol::ServerlessUpdate{parts_.config.id, task.round, task.track, update});
@@ -159,7 +173,7 @@ void ServerlessRoute::fetch(const RunEngine::Fetch& offered) {
 
 void ServerlessRoute::fold(const RunEngine::Fold& accepted) {
   round_.fold(accepted);
-  parts_.ports.aggregate.folded_by_clients(accepted);
+  parts_.ports.aggregate->folded_by_clients(accepted);
 }
 
 bool ServerlessRoute::keep(ClientId client, const protocol::UpdateVerdict& verdict) {
@@ -239,6 +253,7 @@ void ServerlessRoute::close(const RunEngine::CloseRound& turn) {
   if (round_.task() != task) begin(task, model_);  // no client was selected
   round_.close();
   stage_ = Stage::kMaking;
+  if (parts_.host.retelling()) return;
   if (warmup_) warmup_->close("the round was closed before the warm-up ended");
   report_exchange();
   if (round_.folds().empty()) return end_making(Folded{});
@@ -259,7 +274,7 @@ void ServerlessRoute::report_exchange() const {
 }
 
 void ServerlessRoute::choose() {
-  if (stage_ != Stage::kMaking) return;
+  if (stage_ != Stage::kMaking || parts_.host.retelling()) return;
   const protocol::Manifest* model = round_.model();
   if (!fetching_ && model != nullptr) return fetch(*model);
   if (!late_ && (fetching_ || !round_.hopeless())) return;
@@ -312,6 +327,7 @@ std::vector<ClientId> ServerlessRoute::contributors() const {
 }
 
 void ServerlessRoute::committed(bool aggregated) {
+  stage_ = Stage::kMade;
   for (const auto& [client, verdict] : std::exchange(kept_, {}))
     parts_.host.say(client, ServerlessRound::verdict(verdict, aggregated));
   for (const ClientId client : std::exchange(gone_, {})) parts_.host.submit(RunEngine::ClientLeft{client});

@@ -45,7 +45,8 @@ class ServerlessRoute final : public Route {
   void expired() override;
   std::optional<Time> next_deadline() const override;
   void stop() override;
-  void resume(ServerlessRound round, const protocol::Manifest& model) override;
+  void retell(const RunEngine::Input& input) override;
+  void resume() override;
 
  private:
   enum class Stage { kSharing, kMaking, kMade };

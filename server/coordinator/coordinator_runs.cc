@@ -70,6 +70,7 @@ Result<void> Coordinator::Impl::lead(RunParts parts) {
   const auto host = std::make_shared<RunHost>(
       RunHost::House{
           .io = io_,
+          .clock = std::make_unique<SteadyClock>(io_),
           .peers = peers_,
           .is_welcome =
               [this](const std::shared_ptr<protocol::Link>& link) { return gate_.is_welcome(link); },

@@ -15,18 +15,18 @@ RunHost::RunHost(House house, RunParts parts, Callbacks callbacks)
       callbacks_(std::move(callbacks)),
       parts_(std::move(parts)),
       state_(*parts_.state),
+      conductor_(*parts_.conductor),
       allowance_(config().status.every),
       uploads_(std::make_shared<Uploads>(house_.io, worker_, *parts_.updates, state_)),
       journal_(std::make_shared<JournalWriter>(house_.io, *parts_.store, parts_.record.number,
                                                parts_.recovered.entries)),
-      timer_(house_.io),
       look_timer_(house_.io),
       waiting_timer_(house_.io) {}
 
 Result<void> RunHost::prepare() {
   FEDGE_TRY_VOID(open_records());
   FEDGE_TRY_VOID(take_policy());
-  make_conductor();
+  make_ports();
   return {};
 }
 
@@ -81,12 +81,9 @@ void RunHost::start() {
   if (parts_.recovered.finished) return finish();
   for (const LostUpdate& lost : parts_.recovered.lost) journal_->add(now(), encode_record(lost), nullptr);
   for (const Event& event : parts_.recovered.events) report(event);
-  if (parts_.recovered.entries > 0) submit(RunEngine::Restarted{});
+  if (parts_.recovered.entries > 0) conductor_.resume(now());
   if (policy_change_) submit(RunEngine::PolicyChanged{std::move(*policy_change_)});
   if (!goes_on()) return;
-  if (auto& round = parts_.recovered.shared)
-    conductor_->resume(std::move(*round), state_.track(round->task().track).object()->manifest(), now());
-  if (parts_.recovered.unmade) conductor_->resume(*parts_.recovered.unmade, now());
   for (const auto& close : parts_.recovered.closed) submit(RunEngine::Committed{close.round, close.track});
   if (!goes_on()) return;
   look_around();
@@ -98,33 +95,33 @@ void RunHost::joined(ClientId client) {
   if (!goes_on()) return;
   allowance_.connected(client);
   follow(client);
-  conductor_->linked(client, now());
+  conductor_.linked(client, now());
 }
 
 void RunHost::left(ClientId client, bool for_good) {
   lines_->forget(client);
-  if (goes_on()) conductor_->left(client, for_good, now());
+  if (goes_on()) conductor_.left(client, for_good, now());
 }
 
 void RunHost::submit(const RunEngine::Input& input) {
-  if (goes_on()) conductor_->submit(input, now());
+  if (goes_on()) conductor_.submit(input, now());
 }
 
 void RunHost::settled(bool stepped) {
   if (finished_) return;
-  const auto deadline = conductor_->next_deadline();
+  const auto deadline = conductor_.next_deadline();
   if (deadline)
-    timer_.at(started_ + (*deadline - parts_.recovered.time), [self = weak_from_this()] {
+    house_.clock->wake_at(started_ + (*deadline - parts_.recovered.time), [self = weak_from_this()] {
       const auto alive = self.lock();
-      if (alive && alive->goes_on()) alive->conductor_->expired(alive->now());
+      if (alive && alive->goes_on()) alive->conductor_.expired(alive->now());
     });
   else
-    timer_.cancel();
+    house_.clock->cancel();
   if (stepped) tell_waiting();
 }
 
 void RunHost::tell_waiting() {
-  const auto waiting = conductor_->engine().waiting();
+  const auto waiting = conductor_.engine().waiting();
   if (waiting == told_waiting_ || told_lately_) return;
   told_waiting_ = waiting;
   callbacks_.on_waiting(waiting ? "waiting for clients: " + std::to_string(waiting->clients) + " of " +
@@ -149,7 +146,7 @@ void RunHost::received(ClientId client, const protocol::Message& message) {
   if (!bounded && !allowance_.answer(client))
     return house_.misbehaved(client, "more answers than the coordinator requested");
   if (std::holds_alternative<protocol::RunAnswer>(message)) read_policy();  // a round may start with it
-  if (goes_on() && conductor_->received(client, message, now()) == Heard::kUnasked)
+  if (goes_on() && conductor_.received(client, message, now()) == Heard::kUnasked)
     house_.misbehaved(client,
                       std::string(protocol::name_of(message)) + ", which the coordinator did not request");
 }
@@ -197,8 +194,9 @@ void RunHost::end(const std::string& reason) {
 
 void RunHost::leave() {
   finished_ = true;
-  for (auto* timer : {&timer_, &look_timer_, &waiting_timer_}) timer->cancel();
-  conductor_->stop();
+  house_.clock->cancel();
+  for (auto* timer : {&look_timer_, &waiting_timer_}) timer->cancel();
+  conductor_.stop();
   gate_->stop();
   aggregate_->stop();
   uploads_->stop();
@@ -213,7 +211,7 @@ void RunHost::closed(const RunEngine::CloseRound& turn, bool aggregated,
   if (metrics) callbacks_.on_round(*metrics);
   if (ending_) return finish();
   read_policy();
-  if (goes_on()) conductor_->closed(turn, aggregated, now());
+  if (goes_on()) conductor_.closed(turn, aggregated, now());
 }
 
 void RunHost::became_durable(std::uint64_t entry) {
@@ -250,21 +248,22 @@ void RunHost::look_around() {
   });
 }
 
-void RunHost::when_idle(std::function<void()> done) {
-  worker_.post(
-      [self = shared_from_this(), done = std::move(done)] { protocol::post(self->house_.io, done); });
+void RunHost::when_settled(std::function<void()> done) {
+  journal_->drain([self = shared_from_this(), done = std::move(done)] {
+    self->worker_.post([self, done] { protocol::post(self->house_.io, done); });
+  });
 }
 
 bool RunHost::pause(std::function<void()> done) {
   if (finished_) return false;
   leave();
-  journal_->drain([self = shared_from_this(), done = std::move(done)] { self->when_idle(done); });
+  when_settled(std::move(done));
   return true;
 }
 
 // Waits for a round that is being closed, so that the models are those of a round in the store.
 void RunHost::finish() {
-  if (aggregate_->closing() || conductor_->makes_model()) {
+  if (aggregate_->closing() || conductor_.makes_model()) {
     ending_ = true;
     return;
   }

@@ -1,4 +1,4 @@
-// RunHost, part 2: builds the conductor and its ports.
+// RunHost, part 2: builds the ports of the conductor.
 #include <utility>
 
 #include "server/coordinator/detail/run_host.h"
@@ -16,14 +16,13 @@ auto weakly(const std::shared_ptr<RunHost>& host, Call call) {
 
 }  // namespace
 
-void RunHost::make_conductor() {
+void RunHost::make_ports() {
   const auto self = shared_from_this();
   const auto tell = weakly(self, [](RunHost& host, const Event& event) { host.report(event); });
   uploads_->set_callbacks(
       {.on_outcome = weakly(self,
                             [](RunHost& host, ClientId client, TaskId task, const Result<void>& outcome) {
-                              if (host.goes_on())
-                                host.conductor_->uploaded(client, task, outcome, host.now());
+                              if (host.goes_on()) host.conductor_.uploaded(client, task, outcome, host.now());
                             }),
        .on_event = tell});
   journal_->set_callbacks(
@@ -41,7 +40,7 @@ void RunHost::make_conductor() {
             },
         .on_fetched =
             weakly(self, [](RunHost& host, const protocol::ObjectId& model, const Result<void>& outcome) {
-              if (host.goes_on()) host.conductor_->fetched(model, outcome, host.now());
+              if (host.goes_on()) host.conductor_.fetched(model, outcome, host.now());
             })});
   lines_.emplace(ClientLines::Surroundings{
       .peers = house_.peers,
@@ -61,15 +60,8 @@ void RunHost::make_conductor() {
             const auto* stored = std::get_if<RunEngine::Stored>(&input);
             return stored != nullptr ? uploads_->arrived(stored->client) : nullptr;
           },
-      .carry_out = [this](const Decision& decision) { conductor_->carry_out(decision, now()); }});
-  conductor_.emplace(Conductor::Setup{.config = config(),
-                                      .layout = state_.rules().layout,
-                                      .samples_of = [this](ClientId client) -> std::optional<std::uint64_t> {
-                                        if (parts_.partition.empty()) return std::nullopt;
-                                        return parts_.partition[client.value()];
-                                      }},
-                     std::move(parts_.engine),
-                     Ports{*lines_, *lines_, *lines_, exchange_.get(), *aggregate_, *gate_, *this});
+      .carry_out = [this](const Decision& decision) { conductor_.carry_out(decision, now()); }});
+  conductor_.take_over({&*lines_, &*lines_, &*lines_, exchange_.get(), &*aggregate_, &*gate_, this});
 }
 
 void RunHost::make_aggregate() {
@@ -85,11 +77,11 @@ void RunHost::make_aggregate() {
       .traffic = [this] { return traffic_since_last_round(); },
       .on_summed =
           [this](const Result<MaskedSum>& sum) {
-            if (goes_on()) conductor_->summed(sum, now());
+            if (goes_on()) conductor_.summed(sum, now());
           },
       .on_aggregated = [this](
                            const RunEngine::CloseRound& turn,
-                           const std::optional<Error>& error) { conductor_->aggregated(turn, error, now()); },
+                           const std::optional<Error>& error) { conductor_.aggregated(turn, error, now()); },
       .on_closed = [this](const RunEngine::CloseRound& turn, bool aggregated,
                           const std::optional<RoundMetrics>& metrics) { closed(turn, aggregated, metrics); },
       .on_event = [this](const Event& event) { report(event); },

@@ -63,10 +63,7 @@ Result<void> alarm(const std::filesystem::path& data_directory, RunParts& parts)
 Result<RunParts> open_parts(const std::filesystem::path& data_directory, const RunRecord& record,
                             const run::RunConfig& config, std::size_t threads) {
   FEDGE_TRY(bench, make_bench(config));
-  RunParts parts{.record = record,
-                 .model = std::move(bench.model),
-                 .test = std::move(bench.test),
-                 .partition = std::move(bench.partition)};
+  RunParts parts{.record = record, .model = std::move(bench.model), .test = std::move(bench.test)};
   FEDGE_TRY(store, open_sqlite_store(run_store_path(data_directory)));
   parts.store = std::move(store);
   const auto chunks = chunks_of(data_directory, record.number);
@@ -87,9 +84,17 @@ Result<RunParts> open_parts(const std::filesystem::path& data_directory, const R
     parts.state->take_noise_key(privacy::run_noise_root(noise, number));
   }
   FEDGE_TRY(engine, make_engine(*parts.state));
-  parts.engine = std::move(engine);
-  FEDGE_TRY(recovered,
-            Recovery({*parts.store, record.number, *parts.engine, *parts.state, *parts.updates}).run());
+  Recovery recovery({*parts.store, record.number, *parts.state, *parts.updates});
+  parts.conductor = std::make_unique<Conductor>(
+      Conductor::Setup{.config = parts.state->config(),
+                       .layout = parts.state->rules().layout,
+                       .samples_of = [sizes = std::move(bench.partition)](
+                                         ClientId client) -> std::optional<std::uint64_t> {
+                         if (sizes.empty()) return std::nullopt;
+                         return sizes[client.value()];
+                       }},
+      std::move(engine), recovery.ports());
+  FEDGE_TRY(recovered, recovery.run(*parts.conductor));
   parts.recovered = std::move(recovered);
   if (parts.made_noise_key && parts.recovered.entries > 0) FEDGE_TRY_VOID(alarm(data_directory, parts));
   parts.models->settle();

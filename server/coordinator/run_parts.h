@@ -5,14 +5,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <vector>
 
 #include "core/platform/thread_pool.h"
 #include "learn/data/dataset.h"
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
+#include "server/conductor/conductor.h"
 #include "server/coordinator/recovery.h"
-#include "server/engine/run_engine.h"
 #include "server/run_state.h"
 #include "server/store/deferred_removals.h"
 #include "server/store/run_store.h"
@@ -24,13 +23,12 @@ struct RunParts {
   RunRecord record;
   std::unique_ptr<learn::Model> model;
   std::shared_ptr<const learn::Dataset> test;
-  std::vector<std::uint32_t> partition;           // samples per client; empty: no training set here
   std::unique_ptr<RunStore> store;                // separate database connection
   std::unique_ptr<DeferredRemovals> models;       // global models
   std::unique_ptr<protocol::ChunkStore> updates;  // clients' updates
   std::unique_ptr<ThreadPool> threads;
   std::unique_ptr<RunState> state;
-  std::unique_ptr<RunEngine> engine;
+  std::unique_ptr<Conductor> conductor;  // to be taken over
   Recovered recovered;
   bool made_noise_key = false;  // noise.key was missing and was created
 };

@@ -10,6 +10,7 @@
 #include "learn/task.h"
 #include "protocol/chunks/chunk_store.h"
 #include "run/run_config.h"
+#include "server/conductor/retelling.h"
 #include "server/engine/make_engine.h"
 #include "server/run_state.h"
 #include "server/store/journal_reader.h"
@@ -40,28 +41,23 @@ Result<std::vector<server::RoundMetrics>> read_rounds(server::RunStore& store, s
   return rounds;
 }
 
-// The coordinator's I/O adapter, without peers.
-class Replayer {
+// Trains the journal's updates again and compares.
+class Replayer final : private server::Retelling {
  public:
   struct Parts {
     server::RunState& state;
-    RunEngine& engine;  // in its initial state
     Retraining& retraining;
     const ReplayOptions& options;
     std::vector<server::RoundMetrics> recorded;
   };
-  explicit Replayer(Parts parts) : parts_(std::move(parts)), rng_(parts_.state.config().seed) {}
+  explicit Replayer(Parts parts) : parts_(std::move(parts)) {}
 
-  Result<void> take(const server::JournalStep& step) {
+  using Retelling::ports;  // for the conductor of take()
+  Result<void> take(server::Conductor& conductor, const server::JournalStep& step) {
     if (!step.input || over()) return {};
     time_ = step.time;
-    std::vector<RunEngine::Effect> effects;
-    FEDGE_TRY_VOID(parts_.engine.try_step(*step.input, {step.time, rng_}, effects));
-    for (const auto& effect : effects) {
-      if (over()) return {};
-      FEDGE_TRY_VOID(perform(effect));
-    }
-    return {};
+    FEDGE_TRY_VOID(conductor.retell(*step.input, step.time));
+    return outcome();
   }
   // Call it after the last entry.
   Result<ReplaySummary> finish();
@@ -76,48 +72,57 @@ class Replayer {
     return parts_.state.config().dissemination.serverless && summary_.rounds < parts_.recorded.size() &&
            parts_.recorded[summary_.rounds].model_hash == to_hex(parts_.state.track({}).hash());
   }
-  Result<void> perform(const RunEngine::Effect& effect);
-  Result<void> close(const RunEngine::CloseRound& close);
+  Result<void> close(const RunEngine::CloseRound& turn);
   void compare(server::RoundMetrics metrics);
 
+  void send(ClientId client, const protocol::Message& message) override {
+    if (const auto* request = std::get_if<protocol::TrainRequest>(&message); request != nullptr && !over())
+      parts_.retraining.assigned(client, *request);
+  }
+  void fetch(const RunEngine::Fetch& offered) override { parts_.retraining.offered(offered); }
+  server::TrackView view(TrackId track) const override { return parts_.state.view(track); }
+  // A change of the tracks comes after the updates that were accepted before it.
+  template <class Change>
+  void after_updates(Change change) {
+    if (over()) return;
+    const auto folded = parts_.retraining.finish();
+    note(folded ? change() : folded);
+  }
+  Result<void> start(const RunEngine::StartTrack& start) override {
+    after_updates([&] { return parts_.state.start(start); });
+    return outcome();
+  }
+  void retire(TrackId track) override {
+    after_updates([&]() -> Result<void> {
+      parts_.state.retire(track);
+      parts_.retraining.forget(track);
+      return {};
+    });
+  }
+  void fold(const RunEngine::Fold& accepted) override {
+    if (!over()) note(parts_.retraining.accepted(accepted, !came_to_nothing()));
+  }
+  void count(const RunEngine::Count& unsent) override {
+    const aggregation::Update zeros{
+        .client = unsent.client, .weight = unsent.weight, .coverage = unsent.coverage, .values = nullptr};
+    after_updates([&] { return parts_.state.fold(unsent.task.track, {&zeros, 1}); });
+  }
+  void close(const RunEngine::CloseRound& turn, const server::Made&) override {
+    after_updates([&] { return close(turn); });
+  }
+  void finished(const std::string&) override {
+    if (!over()) summary_.finished = true;
+  }
+
   Parts parts_;
-  Rng rng_;
   Time time_{};
   ReplaySummary summary_;
 };
 
-Result<void> Replayer::perform(const RunEngine::Effect& effect) {
-  if (const auto* work = std::get_if<RunEngine::Assign>(&effect)) {
-    parts_.retraining.assigned(*work);
-  } else if (const auto* fetch = std::get_if<RunEngine::Fetch>(&effect)) {
-    parts_.retraining.offered(*fetch);
-  } else if (const auto* fold = std::get_if<RunEngine::Fold>(&effect)) {
-    return parts_.retraining.accepted(*fold, !came_to_nothing());
-  } else if (const auto* unsent = std::get_if<RunEngine::Count>(&effect)) {
-    const aggregation::Update zeros{
-        .client = unsent->client, .weight = unsent->weight, .coverage = unsent->coverage, .values = nullptr};
-    FEDGE_TRY_VOID(parts_.retraining.finish());
-    return parts_.state.fold(unsent->task.track, {&zeros, 1});
-  } else if (const auto* start = std::get_if<RunEngine::StartTrack>(&effect)) {
-    FEDGE_TRY_VOID(parts_.retraining.finish());
-    return parts_.state.start(*start);
-  } else if (const auto* retired = std::get_if<RunEngine::RetireTrack>(&effect)) {
-    FEDGE_TRY_VOID(parts_.retraining.finish());
-    parts_.state.retire(retired->track);
-    parts_.retraining.forget(retired->track);
-  } else if (const auto* closed = std::get_if<RunEngine::CloseRound>(&effect)) {
-    return close(*closed);
-  } else if (std::holds_alternative<RunEngine::Finished>(effect)) {
-    summary_.finished = true;
-  }
-  return {};
-}
-
-Result<void> Replayer::close(const RunEngine::CloseRound& close) {
-  FEDGE_TRY_VOID(parts_.retraining.finish());
+Result<void> Replayer::close(const RunEngine::CloseRound& turn) {
   if (parts_.retraining.difference()) return {};
-  FEDGE_TRY_VOID(parts_.state.close(close));
-  if (!close.ends_round) return {};
+  FEDGE_TRY_VOID(parts_.state.close(turn));
+  if (!turn.ends_round) return {};
   compare(parts_.state.end_round({.virtual_seconds = to_seconds(time_), .wall_seconds = to_seconds(time_)}));
   return {};
 }
@@ -178,9 +183,11 @@ Result<ReplaySummary> replay_run(server::RunStore& store, const server::RunRecor
   FEDGE_TRY(state, server::RunState::create(config, task->model(), *test, *models, parallel));
   FEDGE_TRY(engine, server::make_engine(state));
   Retraining retraining(*task, state, *updates, parallel);
-  Replayer replayer({state, *engine, retraining, options, std::move(recorded)});
-  FEDGE_TRY_VOID(server::read_inputs(store, run.number,
-                                     [&](const server::JournalStep& step) { return replayer.take(step); }));
+  Replayer replayer({state, retraining, options, std::move(recorded)});
+  server::Conductor conductor({.config = config, .samples_of = {}, .folds_all = true}, std::move(engine),
+                              replayer.ports());
+  FEDGE_TRY_VOID(server::read_inputs(
+      store, run.number, [&](const server::JournalStep& step) { return replayer.take(conductor, step); }));
   return replayer.finish();
 }
 

@@ -35,18 +35,14 @@ Retraining::Retraining(const learn::Task& task, server::RunState& state, protoco
     workers_.emplace_back(task, state.config().compression, state.config().seed);
 }
 
-void Retraining::assigned(const server::RunEngine::Assign& work) {
-  const run::TrackModel& track = state_.track(work.task.track);
-  if (const auto before = assigned_.find(work.client);
-      work.again && before != assigned_.end() && before->second.request.task() == work.task) {
+void Retraining::assigned(ClientId client, const protocol::TrainRequest& request) {
+  const run::TrackModel& track = state_.track(request.track);
+  if (const auto before = assigned_.find(client);
+      request.again && before != assigned_.end() && before->second.request.task() == request.task()) {
     before->second.models.push_back(track.object());
     return;
   }
-  const run::RunConfig& config = state_.config();
-  assigned_[work.client] = {.request = server::train_request(config.id, work, state_.view(work.task.track),
-                                                             config.dissemination.swarm),
-                            .models = {track.object()},
-                            .control = track.control_object()};
+  assigned_[client] = {.request = request, .models = {track.object()}, .control = track.control_object()};
 }
 
 void Retraining::offered(const server::RunEngine::Fetch& fetch) {

@@ -33,7 +33,7 @@ class Retraining {
              Parallel& parallel);
 
   // The task's model is the track's current model.
-  void assigned(const server::RunEngine::Assign& work);
+  void assigned(ClientId client, const protocol::TrainRequest& request);
   void offered(const server::RunEngine::Fetch& fetch);
   // Folds the update into the state, now or in a later call. If `counts` is false, its round produced no
   // model and it is only compared. kCorrupt: there was no such task or offer.

@@ -15,6 +15,7 @@
 #include "server/access/message_allowance.h"
 #include "server/conductor/conductor.h"
 #include "server/coordinator/detail/journal_writer.h"
+#include "server/coordinator/detail/run_clock.h"
 #include "server/coordinator/detail/seeder.h"
 #include "server/coordinator/peers.h"
 #include "server/coordinator/ports/client_lines.h"
@@ -46,6 +47,7 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   };
   struct House {
     boost::asio::io_context& io;
+    std::unique_ptr<RunClock> clock;
     const Peers& peers;
     // Returns whether this client's key is still admitted; if not, its link is being closed.
     std::function<bool(const std::shared_ptr<protocol::Link>&)> is_welcome;
@@ -71,6 +73,8 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   // Stops the run. Calls `done` once all inputs are durable and the worker is idle. Returns false if the
   // run is already ending.
   bool pause(std::function<void()> done);
+  // Calls `done` once all inputs so far are durable, and then the worker has done what was posted before.
+  void when_settled(std::function<void()> done);
   // Stops timers and transfers; nothing new begins.
   void leave();
   // Call after leave(). Writes the remaining entries if the disk accepts them, and returns when the threads
@@ -87,7 +91,7 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   void described(ClientId client, const NodeRecord& record);
   void follow(ClientId client);
   Result<void> take_policy();
-  void make_conductor();
+  void make_ports();
   void make_aggregate();
   // Gives the conductor an input, unless the run has ended or is failing.
   void submit(const RunEngine::Input& input);
@@ -110,20 +114,19 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   // Ends the run once no phase is being closed.
   void finish();
   void over(Result<std::vector<FinalModel>> models);
-  // Calls `done` once the worker has done all jobs posted before.
-  void when_idle(std::function<void()> done);
   // Reports that the run waits for clients when their number has changed, at most once a second.
   void tell_waiting();
   // The run's clock, which stands still while no coordinator executes the run.
-  Time now() const { return parts_.recovered.time + (std::chrono::steady_clock::now() - started_); }
+  Time now() const { return parts_.recovered.time + (house_.clock->now() - started_); }
   protocol::Traffic traffic_since_last_round();
 
   House house_;
   Callbacks callbacks_;
   RunParts parts_;
   RunState& state_;
+  Conductor& conductor_;
   protocol::Worker worker_;
-  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point started_ = house_.clock->now();
   MessageAllowance allowance_;
   std::shared_ptr<Uploads> uploads_;
   std::shared_ptr<JournalWriter> journal_;
@@ -131,11 +134,9 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   std::optional<ClientLines> lines_;
   std::optional<RunAggregate> aggregate_;
   std::optional<JournalGate> gate_;
-  std::optional<Conductor> conductor_;
   // Policy of the operator's file, if it differs at the start from the one the engine knows.
   std::optional<aggregation::Policy> policy_change_;
   std::optional<PolicyFile> policy_;  // none if the run always trains one model for all
-  protocol::Timer timer_;             // of the conductor
   protocol::Timer look_timer_;
   protocol::Timer waiting_timer_;
   std::optional<RunEngine::Waiting> told_waiting_;  // the last report of tell_waiting()

@@ -66,9 +66,9 @@ new '  Tally tally{};'
 caught_by unit_server 'shared round: after a restart the first client'
 
 mutant the-gone-vote 'a restart gives clients that had lost their task a say in the model again'
-file server/coordinator/recovery.cc
-old '    if (result_.shared->dismisses(failed->failure)) result_.shared->give_up(failed->client);'
-new '    if (result_.shared->dismisses(failed->failure)) result_.shared->expect(failed->client);'
+file server/conductor/serverless_route.cc
+old 'if (const auto* failed = std::get_if<RunEngine::Failed>(&input)) dismissed('
+new 'if (const auto* failed = std::get_if<RunEngine::Failed>(&input); failed != nullptr && turn_) dismissed('
 caught_by integration_federation 'serverless: after a restart those who had no part'
 
 mutant expected-for-ever 'a round without a server waits for clients that have not come back from before a restart'
@@ -214,13 +214,13 @@ caught_by integration_federation 'own aggregator: the model of a failed run'
 
 mutant failure-forgotten 'a run whose strategy failed is paused after a restart'
 file server/coordinator/recovery.cc
-old '|| applied.error().code != ErrorCode::kInvalid || is_kept()) return applied;'
-new '|| true) return applied;'
+old '|| told.error().code != ErrorCode::kInvalid || is_kept()) return told;'
+new '|| true) return told;'
 caught_by integration_federation 'own aggregator: a failed run stays failed'
 
 mutant task-for-the-gone 'a client that disconnected since it was selected is given a task'
 file server/conductor/conductor.cc
-old '  if (!ports_.clients.connected(work.client)) return;
+old '  if (!ports_.clients->connected(work.client)) return;
 '
 new ''
 caught_by unit_server 'conductor: a client that is gone before'
@@ -235,7 +235,7 @@ caught_by unit_server 'conductor: the engine hears of a departure before'
 
 mutant late-arrival 'what is told to a client that arrives is told after it has left again'
 file server/conductor/conductor.cc
-old ' && ports_.clients.connected(arrived->client)'
+old ' && ports_.clients->connected(arrived->client)'
 new ''
 caught_by unit_server 'conductor: a client that is gone before its arrival'
 
@@ -250,6 +250,18 @@ file server/conductor/conductor.cc
 old '  return by_route == Heard::kOther && is_of_a_route(message) ? Heard::kUnasked : by_route;'
 new '  return by_route == Heard::kOther && is_of_a_route(message) ? Heard::kTaken : by_route;'
 caught_by unit_server 'conductor: only the route of a run'
+
+mutant failed-comes-back 'a restart while clients make a model waits for one that had failed'
+file server/conductor/serverless_route.cc
+old 'if (const auto* failed = std::get_if<RunEngine::Failed>(&input)) dismissed('
+new 'if (const auto* failed = std::get_if<RunEngine::Failed>(&input); failed != nullptr && !turn_) dismissed('
+caught_by unit_server 'conductor: after a restart, a client that had failed'
+
+mutant retold-aloud 'a restart decides anew what an earlier process decided'
+file server/conductor/conductor.h
+old '    if (!retelling_) inputs_.push_back(std::move(input));'
+new '    inputs_.push_back(std::move(input));'
+caught_by unit_server 'conductor: .*restart'
 
 mutant lost-twice 'a member of a secure sum that disconnects counts as two failures'
 file server/engine/round_engine.cc

@@ -189,4 +189,64 @@ TEST_CASE("conductor: serverless, a model that does not come in time is given up
   CHECK(world.closed.size() == 1);
 }
 
+TEST_CASE("conductor: a restart repeats the decisions of the journal, and tells nobody") {
+  RecordedWorld world;
+  world.start();
+  world.arrive({0, 1, 2});
+  world.offer(0);
+  world.conductor->uploaded(ClientId(0), kFirstTask, {}, world.now);
+  world.now += seconds(5);
+  world.restart();
+  CHECK(world.retold == std::vector<std::string>{"fold 0"});
+  CHECK(world.log == std::vector<std::string>{"run.resumed"});
+  world.arrive({0, 1});
+  CHECK(world.count("train_request to 0") == 0);  // its update is stored
+  CHECK(world.count("train_request to 1") == 1);
+}
+
+TEST_CASE("conductor: after a restart, a direct phase is closed again") {
+  RecordedWorld world;
+  world.start();
+  world.arrive({0, 1, 2});
+  for (const std::uint32_t client : {0U, 1U, 2U}) {
+    world.offer(client);
+    world.conductor->uploaded(ClientId(client), kFirstTask, {}, world.now);
+  }
+  world.restart();
+  CHECK(world.retold == std::vector<std::string>{"fold 0", "fold 1", "fold 2", "close 1"});
+  CHECK(world.closed.size() == 1);  // by the first process; the second must be told of the commit
+}
+
+TEST_CASE("conductor: after a restart, the model of a serverless phase is still being made") {
+  RecordedWorld world(RecordedWorld::Kind::kServerless);
+  exchange_updates(world);
+  world.restart();
+  CHECK(world.retold.empty());
+  CHECK(world.conductor->makes_model());
+  world.arrive({0, 1});
+  CHECK(world.count("aggregate_updates to 0") == 1);
+  const protocol::Manifest made = clients_model(world);
+  for (const std::uint32_t client : {0U, 1U})
+    world.conductor->received(ClientId(client), protocol::AggregateMade{kRun, RoundNumber(1), {}, made},
+                              world.now);
+  CHECK(world.count("fetch the clients' model") == 1);
+}
+
+TEST_CASE(
+    "conductor: after a restart, a client that had failed is not awaited, so a lost vote is seen at once") {
+  RecordedWorld world(RecordedWorld::Kind::kServerless);
+  exchange_updates(world);
+  world.conductor->received(ClientId(1), protocol::TaskFailed{.run = kRun, .round = RoundNumber(1)},
+                            world.now);
+  world.restart();
+  world.arrive({0, 2});
+  protocol::Manifest made = clients_model(world);
+  world.conductor->received(ClientId(0), protocol::AggregateMade{kRun, RoundNumber(1), {}, made}, world.now);
+  CHECK(world.closed.empty());
+  made.chunks = {Digest{78}};
+  world.conductor->received(ClientId(2), protocol::AggregateMade{kRun, RoundNumber(1), {}, made}, world.now);
+  REQUIRE(world.closed.size() == 1);
+  CHECK(std::holds_alternative<NotMade>(world.closed.front()));
+}
+
 }  // namespace fedge::server

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "server/conductor/conductor.h"
+#include "server/conductor/retelling.h"
 #include "tests/unit/server/engine_harness.h"
 
 namespace fedge::server {
@@ -32,10 +32,21 @@ struct RecordedWorld final : Clients, Models, Updates, Exchange, Aggregate, Gate
   }
   Conductor& start() {
     harness.engine();
-    conductor = std::make_unique<Conductor>(
-        Conductor::Setup{config, kLayout, [](ClientId) { return std::optional<std::uint64_t>(60); }},
-        std::move(harness.engine_), Ports{*this, *this, *this, this, *this, *this, *this});
+    conductor = std::make_unique<Conductor>(setup(), std::move(harness.engine_), ports());
     return *conductor;
+  }
+  // The process ends, and another one is told the journal.
+  void restart() {
+    harness.engine_.reset();
+    present.clear();
+    log.clear();
+    Past past(*this);
+    harness.engine();
+    conductor = std::make_unique<Conductor>(setup(), std::move(harness.engine_), past.ports());
+    for (const auto& [input, time] : journal) REQUIRE(conductor->retell(input, time));
+    CHECK(log.empty());
+    conductor->take_over(ports());
+    conductor->resume(now);
   }
   // These clients connect and are ready.
   void arrive(std::initializer_list<std::uint32_t> clients) {
@@ -119,6 +130,7 @@ struct RecordedWorld final : Clients, Models, Updates, Exchange, Aggregate, Gate
     turns.push_back(turn);
   }
   void record(const RunEngine::Input& input) override {
+    journal.emplace_back(input, now);
     if (const auto* left = std::get_if<RunEngine::ClientLeft>(&input)) note("input left", left->client);
     if (const auto* failed = std::get_if<RunEngine::Failed>(&input)) note("input failed", failed->client);
     if (std::holds_alternative<RunEngine::Stored>(input)) log.emplace_back("input stored");
@@ -138,6 +150,26 @@ struct RecordedWorld final : Clients, Models, Updates, Exchange, Aggregate, Gate
   void finished(const std::string& reason) override { log.push_back("finished: " + reason); }
   void failed(const Error& error) override { log.push_back("failed: " + error.message); }
 
+  // The models of a run that is told again.
+  struct Past final : Retelling {
+    explicit Past(RecordedWorld& of) : world(of) {}
+    TrackView view(TrackId) const override { return {&world.model, nullptr, {}}; }
+    Result<void> start(const RunEngine::StartTrack&) override { return {}; }
+    void retire(TrackId) override {}
+    void fold(const RunEngine::Fold& accepted) override {
+      world.retold.push_back("fold " + std::to_string(accepted.client.value()));
+    }
+    void count(const RunEngine::Count&) override {}
+    void close(const RunEngine::CloseRound& turn, const Made&) override {
+      world.retold.push_back("close " + std::to_string(turn.round.value()));
+    }
+    RecordedWorld& world;
+  };
+  Conductor::Setup setup() const {
+    return {config, kLayout, [](ClientId) { return std::optional<std::uint64_t>(60); }};
+  }
+  Ports ports() { return {this, this, this, this, this, this, this}; }
+
   void note(const std::string& what, ClientId client) {
     log.push_back(what + " " + std::to_string(client.value()));
   }
@@ -151,6 +183,8 @@ struct RecordedWorld final : Clients, Models, Updates, Exchange, Aggregate, Gate
   bool holds = false;   // decisions stay in `held`
   bool obtains = true;  // clients together have all chunks
   std::deque<Decision> held;
+  std::vector<std::pair<RunEngine::Input, Time>> journal;
+  std::vector<std::string> retold;  // what a restart asked of its aggregate
   std::vector<std::string> log;
   std::vector<std::string> events;
   std::vector<protocol::TrainRequest> requests;
