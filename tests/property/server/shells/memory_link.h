@@ -1,0 +1,84 @@
+// A link in memory: it keeps what the coordinator sends, and what the coordinator fetches until the client
+// delivers it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "protocol/session/link.h"
+#include "protocol/session/loop.h"
+
+namespace fedge::server::shells {
+
+class MemoryLink final : public protocol::Link {
+ public:
+  using OnSent = std::function<void(const protocol::Message&)>;
+  MemoryLink(const PublicKey& peer, OnSent on_sent) : peer_(peer), on_sent_(std::move(on_sent)) {}
+
+  // The client delivers an object that the coordinator fetches; with `fault`, the transfer fails. Returns
+  // false if the object is not being fetched.
+  bool deliver(protocol::StoredObject& object, const std::optional<Error>& fault) {
+    auto node = fetches_.extract(object.manifest().id());
+    if (node.empty()) return false;
+    auto [sink, done] = std::move(node.mapped());
+    if (fault) return done(*fault), true;
+    std::vector<std::byte> bytes;
+    for (std::size_t i = 0; i < object.manifest().chunk_count(); ++i) {
+      if (sink->has(i)) continue;
+      bytes.resize(object.manifest().chunk_length(i));
+      auto moved = object.read(i, bytes);
+      if (moved) moved = sink->write(i, bytes);
+      if (!moved) return done(moved), true;
+    }
+    done({});
+    return true;
+  }
+  // The connection ends; what was being fetched fails.
+  void end() {
+    for (auto& [id, fetch] : std::exchange(fetches_, {}))
+      fetch.second(Error{ErrorCode::kUnavailable, "the connection has ended"});
+    served_.clear();
+  }
+  const std::multiset<protocol::ObjectId>& served() const { return served_; }
+
+  const PublicKey& peer() const override { return peer_; }
+  std::string peer_address() const override { return "memory"; }
+  void set_callbacks(protocol::LinkCallbacks) override {}
+  void authorise() override {}
+  void send(const protocol::Message& message) override { on_sent_(message); }
+  void serve(const protocol::Manifest& manifest, std::shared_ptr<protocol::ChunkSource>) override {
+    served_.insert(manifest.id());
+  }
+  void stop_serving(const protocol::ObjectId& id) override {
+    if (const auto one = served_.find(id); one != served_.end()) served_.erase(one);
+  }
+  void fetch(const protocol::Manifest& manifest, std::shared_ptr<protocol::ChunkSink> sink,
+             std::function<void(Result<void>)> done) override {
+    fetches_[manifest.id()] = {std::move(sink), std::move(done)};
+  }
+  void cancel_fetch(const protocol::ObjectId& id) override { fetches_.erase(id); }
+  Result<void> exchange(const protocol::Manifest&, std::shared_ptr<protocol::ChunkSource>,
+                        std::shared_ptr<protocol::ChunkSink>, protocol::ExchangeCallbacks) override {
+    return {};
+  }
+  void end_exchange(const protocol::ObjectId&) override {}
+  bool ask(const protocol::Chunk&) override { return false; }
+  bool send_chunk(const protocol::Chunk&) override { return false; }
+  bool refuse_chunk(const protocol::Chunk&, const Error&) override { return false; }
+  std::size_t queued() const override { return 0; }
+  protocol::Traffic traffic() const override { return {}; }
+  void close(const std::string&) override {}
+
+ private:
+  using Fetch = std::pair<std::shared_ptr<protocol::ChunkSink>, std::function<void(Result<void>)>>;
+  PublicKey peer_;
+  OnSent on_sent_;
+  std::map<protocol::ObjectId, Fetch> fetches_;
+  std::multiset<protocol::ObjectId> served_;
+};
+
+}  // namespace fedge::server::shells

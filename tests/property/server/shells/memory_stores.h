@@ -1,0 +1,91 @@
+// Stores in memory that outlive the run's process, as files do.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "protocol/chunks/chunk_store.h"
+#include "server/store/run_store.h"
+
+namespace fedge::server::shells {
+
+class LentChunks final : public protocol::ChunkStore {
+ public:
+  explicit LentChunks(std::shared_ptr<protocol::ChunkStore> store) : store_(std::move(store)) {}
+  Result<std::shared_ptr<protocol::StoredObject>> create(const protocol::Manifest& manifest) override {
+    return store_->create(manifest);
+  }
+  Result<std::shared_ptr<protocol::StoredObject>> build(
+      protocol::Manifest shape,
+      const std::function<Result<void>(std::size_t, std::span<std::byte>)>& fill) override {
+    return store_->build(std::move(shape), fill);
+  }
+  std::shared_ptr<protocol::StoredObject> find(const protocol::ObjectId& id) override {
+    return store_->find(id);
+  }
+  void remove(const protocol::ObjectId& id) override { store_->remove(id); }
+  void settle() override {}
+  void trim() override {}
+
+ private:
+  std::shared_ptr<protocol::ChunkStore> store_;
+};
+
+// What a run has written.
+struct Written {
+  RunRecord record;
+  std::vector<JournalEntry> journal;
+  std::optional<Checkpoint> checkpoint;
+  std::size_t fresh = 0;  // entries since the owner last looked
+  std::vector<std::string> metrics;
+};
+
+class MemoryRuns final : public RunStore {
+ public:
+  explicit MemoryRuns(std::shared_ptr<Written> written) : written_(std::move(written)) {}
+
+  Result<void> append(std::span<const Batch> batches) override {
+    for (const Batch& batch : batches) {
+      written_->fresh += batch.entries.size();
+      written_->journal.insert(written_->journal.end(), batch.entries.begin(), batch.entries.end());
+      if (!batch.checkpoint) continue;
+      written_->checkpoint = batch.checkpoint;
+      written_->metrics.push_back(batch.checkpoint->metrics);
+    }
+    return {};
+  }
+  Result<void> read_journal(RunNumber,
+                            const std::function<Result<void>(const JournalEntry&)>& visit) override {
+    for (std::size_t i = 0; i < written_->journal.size(); ++i) FEDGE_TRY_VOID(visit(written_->journal[i]));
+    return {};
+  }
+  Result<std::optional<Checkpoint>> checkpoint(RunNumber) override { return written_->checkpoint; }
+  Result<std::vector<std::string>> metrics(RunNumber) override { return written_->metrics; }
+  Result<RunRecord> run(RunNumber) override { return written_->record; }
+  Result<void> set_status(RunNumber, RunStatus status, const std::string& reason, UnixSeconds) override {
+    written_->record.status = status;
+    written_->record.reason = reason;
+    return {};
+  }
+
+  // The coordinator, not a run, calls these.
+  Result<RunNumber> submit(const RunRecord&) override { return invalid("not used"); }
+  Result<std::vector<RunRecord>> runs() override { return invalid("not used"); }
+  Result<std::vector<RunRecord>> open_runs() override { return invalid("not used"); }
+  Result<RunNumber> highest() override { return invalid("not used"); }
+  Result<void> ask(RunNumber, RunStatus, const std::string&, UnixSeconds) override {
+    return invalid("not used");
+  }
+  Result<bool> claim(RunNumber, UnixSeconds) override { return invalid("not used"); }
+  Result<void> explain(RunNumber, const std::string&) override { return invalid("not used"); }
+  Result<std::uint64_t> foreign_changes() override { return invalid("not used"); }
+
+ private:
+  std::shared_ptr<Written> written_;
+};
+
+}  // namespace fedge::server::shells

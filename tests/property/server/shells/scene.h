@@ -1,0 +1,56 @@
+// The run that both shells execute.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/config/document.h"
+#include "core/crypto/ed25519.h"
+#include "core/ids.h"
+#include "core/platform/thread_pool.h"
+#include "learn/data/dataset.h"
+#include "learn/evaluate.h"
+#include "learn/model.h"
+#include "run/run_config.h"
+#include "tests/support/tiny_dataset.h"
+
+namespace fedge::server::shells {
+
+// The node key of a client.
+inline const SecretKey& node_key(ClientId client) {
+  static std::map<ClientId, SecretKey> keys;
+  const auto known = keys.find(client);
+  if (known != keys.end()) return known->second;
+  std::array<std::uint8_t, 32> seed{};
+  seed[0] = static_cast<std::uint8_t>(client.value() + 1);
+  return keys.emplace(client, SecretKey::from_seed(seed)).first->second;
+}
+
+struct Scene {
+  explicit Scene(const std::filesystem::path& data, const std::vector<std::string>& settings) {
+    auto document =
+        config::parse_toml("[data]\ndirectory = \"" + data.string() +
+                               "\"\npartition = { clients = 6 }\n[model]\nkind = \"softmax\"\n[run]\nname = "
+                               "\"scene\"\nrounds = 3\n",
+                           "run.toml");
+    REQUIRE(document);
+    for (const std::string& setting : settings) REQUIRE(config::set(*document, setting));
+    auto read = run::read_run_config(*document);
+    REQUIRE_MESSAGE(read, read.error().message);
+    config = std::move(*read);
+    config.id = RunId(77);
+    test = *learn::load_test(config.task.data);
+    model = *learn::make_model(config.task.model, test->shape, test->classes);
+  }
+
+  run::RunConfig config;
+  std::shared_ptr<const learn::Dataset> test;
+  std::shared_ptr<const learn::Model> model;
+};
+
+}  // namespace fedge::server::shells
