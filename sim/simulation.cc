@@ -7,7 +7,7 @@
 
 #include "core/check.h"
 #include "sim/noise_key.h"
-#include "sim/transfer.h"
+#include "sim/transfers/transfer_size.h"
 
 namespace fedge::sim {
 namespace {
@@ -103,10 +103,15 @@ void Simulation::dispatch(Scheduled& event) {
                    conductor_->linked(id, now_);
                  },
                  [&](const Uploaded& uploaded) {
-                   if (!client.upload || client.upload->transfer != uploaded.transfer) return;
+                   if (!client.upload || client.upload->number != uploaded.number) return;
                    const TaskId task = client.upload->task;
                    end_upload(id, now_);
                    update_arrived(id, task);
+                 },
+                 [&](const Downloaded& downloaded) {
+                   if (!client.download || client.download->number != downloaded.number) return;
+                   const auto fetch = std::exchange(client.download, nullptr)->fetch;
+                   step_client(id, client::ClientEngine::ModelFetched{fetch.run, fetch.task});
                  },
                  [&](const Published& published) {
                    if (current(published.session)) record_arrived(id, published.record);
@@ -188,9 +193,11 @@ void Simulation::arm_server_timer() {
 }
 
 void Simulation::cut(ClientId id, const char* reason) {
-  end_upload(id, now_);
+  end_upload(id, now_ - latency(id));
+  end_download(id, now_ - latency(id));
   at(id).online = false;
-  at(id).down_free = at(id).up_free = now_;  // transfers in progress are lost
+  at(id).down.cut(now_);
+  at(id).up.cut(now_);
   at(id).exchanging.reset();
   if (swarm_) swarm_->gone(id);
   step_client(id, client::ClientEngine::Disconnected{{ErrorCode::kUnavailable, reason}});
@@ -207,17 +214,13 @@ Duration Simulation::latency(ClientId id) const {
 }
 
 Time Simulation::down_arrival(ClientId id, Bytes bytes) {
-  bytes_down_ += bytes.value();
-  Time& free = at(id).down_free;
-  free = std::max(free, now_) + device(id).download_time(bytes);
-  return free + latency(id);
+  traffic_down_.add(bytes);
+  return at(id).down.send(now_, device(id).download_time(bytes)) + latency(id);
 }
 
 Time Simulation::up_arrival(ClientId id, Bytes bytes) {
-  bytes_up_ += bytes.value();
-  Time& free = at(id).up_free;
-  free = std::max(free, now_) + device(id).upload_time(bytes);
-  return free + latency(id);
+  traffic_up_.add(bytes);
+  return at(id).up.send(now_, device(id).upload_time(bytes)) + latency(id);
 }
 
 }  // namespace fedge::sim

@@ -34,6 +34,7 @@
 #include "sim/secure/virtual_sessions.h"
 #include "sim/spec.h"
 #include "sim/training_pool.h"
+#include "sim/transfers/line.h"
 
 namespace fedge::sim {
 
@@ -68,9 +69,13 @@ class Simulation {
   struct Arrive {
     std::uint32_t session;
   };  // the connection is open on the coordinator's side
+  // An update, or a model, has arrived, unless its transfer has ended before.
   struct Uploaded {
-    std::uint64_t transfer;
-  };  // an update has arrived, unless its transfer ended before
+    std::uint64_t number;
+  };
+  struct Downloaded {
+    std::uint64_t number;
+  };
   struct Published {
     protocol::PublishRecord record;
     std::uint32_t session;
@@ -86,19 +91,23 @@ class Simulation {
   struct Happening {
     std::function<void()> what;
   };
-  using Payload =
-      std::variant<Expired, Cut, Change, Arrive, Uploaded, Published, ClientInput, ToCoordinator, Happening>;
+  using Payload = std::variant<Expired, Cut, Change, Arrive, Uploaded, Downloaded, Published, ClientInput,
+                               ToCoordinator, Happening>;
   struct Scheduled {
     std::optional<ClientId> client;  // none: the coordinator's timer, or a swarm event
     Payload payload;
   };
   // An update in transfer to the coordinator.
   struct Upload {
-    std::uint64_t transfer;
+    std::uint64_t number;
     TaskId task;
-    Time begin;  // when its first byte enters the client's line
-    Time end;    // when its last byte has passed it
-    Bytes size;
+    Line::Transfer transfer;
+  };
+  // A model in transfer from the coordinator.
+  struct Download {
+    std::uint64_t number;
+    client::ClientEngine::FetchModel fetch;
+    Line::Transfer transfer;
   };
   // A client's environment; its decisions are in the engine.
   struct VirtualClient {
@@ -108,9 +117,10 @@ class Simulation {
     std::uint32_t times_assigned = 0;
     bool assigned_over = false;
     bool online = false;
-    Time down_free{};  // when each direction of its link is free again
-    Time up_free{};
+    Line down;
+    Line up;
     std::optional<Upload> upload;
+    std::unique_ptr<const Download> download;
     Time offline_until{};
     Phase phase;           // of the device's availability
     Time training_ends{};  // of the last training started
@@ -165,6 +175,7 @@ class Simulation {
   void connect_to_coordinator(ClientId id);
   void prepare(ClientId id, RunId run);
   void fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch);
+  void download(ClientId id, const client::ClientEngine::FetchModel& fetch, Bytes size);
   void train(ClientId id, const client::ClientEngine::Train& train);
   void publish(ClientId id, const client::ClientEngine::Publish& publish);
   void client_sends(ClientId id, const protocol::Message& message);
@@ -181,8 +192,9 @@ class Simulation {
   // Checks an update of a serverless round.
   Result<void> inspect(ClientId id, TaskId task);
   void take_utility(ClientId id, const TrainedUpdate& update);
-  // Ends the transfer at this time; bytes sent so far are counted.
+  // Ends the transfer: its line is free from this time on, and bytes that have not passed do not count.
   void end_upload(ClientId id, Time then);
+  void end_download(ClientId id, Time then);
   server::RunState::Circumstances end_round();
 
   Device device(ClientId id) const { return Device(spec_, id, root_); }
@@ -225,9 +237,9 @@ class Simulation {
   std::optional<Time> server_timer_;
   WaitingReport waiting_report_;
   std::uint64_t events_ = 0;
-  std::uint64_t uploads_ = 0;
-  std::uint64_t bytes_up_ = 0;  // since the round started
-  std::uint64_t bytes_down_ = 0;
+  std::uint64_t transfers_ = 0;
+  ByteCount traffic_up_;
+  ByteCount traffic_down_;
   std::chrono::steady_clock::time_point begun_;
   const SimulationHooks* hooks_ = nullptr;
   std::optional<Error> failure_;

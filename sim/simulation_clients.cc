@@ -7,7 +7,7 @@
 #include "protocol/chunks/chunk_selection.h"
 #include "protocol/codec.h"
 #include "sim/simulation.h"
-#include "sim/transfer.h"
+#include "sim/transfers/transfer_size.h"
 
 namespace fedge::sim {
 namespace {
@@ -33,6 +33,7 @@ void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect
                         [&](const Client::Publish& record) { publish(id, record); },
                         [&](const Client::Abandon& abandoned) {
                           pool_.drop(id);
+                          end_download(id, now_);
                           if (swarm_ && std::exchange(at(id).exchanging, std::nullopt)) swarm_->close(id);
                           at(id).models.erase(abandoned.task);
                           at(id).unmasked.reset();
@@ -86,8 +87,22 @@ void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel
   if (task_.frozen())
     size = transfer_size(fetch.model,
                          missing(id, fetch.model, task_.needed(at(id).engine.task(fetch.run)->coverage)));
-  schedule(down_arrival(id, size) + latency(id), id,
-           ClientInput{client::ClientEngine::ModelFetched{fetch.run, fetch.task}, at(id).session});
+  download(id, fetch, size);
+}
+
+void Simulation::download(ClientId id, const client::ClientEngine::FetchModel& fetch, Bytes size) {
+  const Line::Transfer transfer = at(id).down.begin(now_, size, device(id).download_time(size));
+  traffic_down_.add(size);
+  at(id).download = std::make_unique<const Download>(++transfers_, fetch, transfer);
+  // The request travels up, then the model down.
+  schedule(transfer.end + 2 * latency(id), id, Downloaded{transfers_});
+}
+
+void Simulation::end_download(ClientId id, Time then) {
+  const auto download = std::exchange(at(id).download, nullptr);
+  if (!download) return;
+  at(id).down.end(download->transfer, then);
+  traffic_down_.remove(download->transfer.size - download->transfer.passed(then));
 }
 
 std::vector<bool> Simulation::missing(ClientId id, const protocol::Manifest& model, const Coverage& needed) {

@@ -5,7 +5,7 @@
 
 #include "protocol/codec.h"
 #include "sim/simulation.h"
-#include "sim/transfer.h"
+#include "sim/transfers/transfer_size.h"
 
 namespace fedge::sim {
 
@@ -25,18 +25,21 @@ class Simulation::Ports final : public server::Clients,
     simulation_.deliver(client, message);
   }
 
-  void release(ClientId) override {}  // VirtualSwarm does it with the next task
+  // VirtualSwarm does it with the next task.
+  void release(ClientId client) override {
+    simulation_.end_download(client, simulation_.now_ - simulation_.latency(client));
+  }
   void give(const server::RunEngine::Assign& work, RoundNumber round) override {
     simulation_.give(work, round);
   }
   void take_back(ClientId client, TaskId task) override {
+    const auto& download = simulation_.at(client).download;
+    if (download && download->fetch.task == task) release(client);
     if (simulation_.swarm_) simulation_.swarm_->done(client, task);
   }
 
   void fetch(const server::RunEngine::Fetch& offered) override { simulation_.fetch_update(offered); }
-  void discard(ClientId client, TaskId) override {
-    simulation_.end_upload(client, simulation_.now_ + simulation_.latency(client));
-  }
+  void discard(ClientId client, TaskId) override { simulation_.end_upload(client, simulation_.now_); }
 
   // Nothing is durable in a simulation.
   void record(const server::RunEngine::Input&) override {}
@@ -158,24 +161,18 @@ void Simulation::fetch_update(const server::RunEngine::Fetch& fetch) {
   const ClientId id = fetch.client;
   VirtualClient& client = at(id);
   const Bytes size = transfer_size(fetch.offer.update);
-  const Time begin = std::max(client.up_free, now_);
-  client.up_free = begin + device(id).upload_time(size);
-  client.upload = Upload{++uploads_, fetch.offer.task(), begin, client.up_free, size};
+  const Line::Transfer transfer = client.up.begin(now_, size, device(id).upload_time(size));
+  client.upload = Upload{++transfers_, fetch.offer.task(), transfer};
   // The request travels down, then the payload up.
-  schedule(client.up_free + 2 * latency(id), id, Uploaded{uploads_});
+  schedule(transfer.end + 2 * latency(id), id, Uploaded{transfers_});
 }
 
 void Simulation::end_upload(ClientId id, Time then) {
   VirtualClient& client = at(id);
   const auto upload = std::exchange(client.upload, std::nullopt);
   if (!upload) return;
-  const Time end = std::clamp(then, upload->begin, upload->end);
-  const double part = upload->end == upload->begin
-                          ? 1
-                          : to_seconds(end - upload->begin) / to_seconds(upload->end - upload->begin);
-  bytes_up_ += static_cast<std::uint64_t>(part * static_cast<double>(upload->size.value()));
-  // Later transfers keep their times.
-  if (client.up_free == upload->end) client.up_free = end;
+  client.up.end(upload->transfer, then);
+  traffic_up_.add(upload->transfer.passed(then));
 }
 
 void Simulation::update_arrived(ClientId id, TaskId task) {
@@ -204,8 +201,7 @@ void Simulation::take_utility(ClientId id, const TrainedUpdate& update) {
 server::RunState::Circumstances Simulation::end_round() {
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begun_;
   round_closed_ = now_;
-  return {Bytes(std::exchange(bytes_up_, 0)), Bytes(std::exchange(bytes_down_, 0)), to_seconds(now_),
-          wall.count()};
+  return {traffic_up_.take(), traffic_down_.take(), to_seconds(now_), wall.count()};
 }
 
 }  // namespace fedge::sim

@@ -36,19 +36,17 @@ void Simulation::SwarmNetwork::chunk(ClientId from, ClientId to, std::size_t byt
   }
   if (to == swarm::kCoordinator) {
     const Time arrival = simulation_.up_arrival(from, size);
-    at(simulation_.at(from).up_free, std::move(sent));
+    at(simulation_.at(from).up.free(), std::move(sent));
     return at(arrival, std::move(arrived));
   }
-  Time& up_free = simulation_.at(from).up_free;
-  const Time begin = std::max(up_free, now());
-  up_free = begin + simulation_.device(from).upload_time(size);
-  const Time last_byte = up_free + latency(from, to);
-  at(up_free, std::move(sent));
+  const Line::Transfer through =
+      simulation_.at(from).up.begin(now(), size, simulation_.device(from).upload_time(size));
+  const Time last_byte = through.end + latency(from, to);
+  at(through.end, std::move(sent));
   // The chunk uses the receiver's line from the arrival of its first byte.
-  at(begin + latency(from, to), [this, to, size, last_byte, arrived = std::move(arrived)] {
-    Time& down_free = simulation_.at(to).down_free;
-    down_free = std::max(down_free, now()) + simulation_.device(to).download_time(size);
-    at(std::max(down_free, last_byte), arrived);
+  at(through.begin + latency(from, to), [this, to, size, last_byte, arrived = std::move(arrived)] {
+    const Time last = simulation_.at(to).down.send(now(), simulation_.device(to).download_time(size));
+    at(std::max(last, last_byte), arrived);
   });
 }
 
@@ -104,8 +102,8 @@ void Simulation::exchange_model(ClientId id, const client::ClientEngine::FetchMo
 void Simulation::exchanged(ClientId id) {
   const auto fetch = std::exchange(at(id).exchanging, std::nullopt);
   if (!fetch) return;
-  const Time when = fetch->control ? down_arrival(id, model_size_) + latency(id) : now_;
-  schedule(when, id,
+  if (fetch->control) return download(id, *fetch, model_size_);
+  schedule(now_, id,
            ClientInput{client::ClientEngine::ModelFetched{fetch->run, fetch->task}, at(id).session});
 }
 

@@ -78,6 +78,38 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "simulation: a download whose task is cancelled goes no further: it counts as far as it came, and the "
+    "next task finds the line free") {
+  // Six are selected, three needed, and the downlinks differ: the other three downloads are incomplete.
+  const Outcome outcome =
+      simulate({"run.rounds=4", "data.partition.clients=6", "sampling.clients_per_round=3",
+                "sampling.over_selection=2", "simulation.network.latency=0",
+                "simulation.network.down_mbps=0.1", "simulation.network.up_mbps=1e6",
+                "simulation.network.sigma=1", "simulation.device.samples_per_second=1e6"});
+  const double model = 4 * 7850;
+  double last = 0;
+  for (const auto& round : outcome.rounds) {
+    CHECK(round.clients_completed == 3);
+    CHECK(static_cast<double>(round.bytes_down) > 3 * model);
+    CHECK(static_cast<double>(round.bytes_down) < 5.9 * model);
+    CHECK(round.virtual_seconds - std::exchange(last, round.virtual_seconds) ==
+          doctest::Approx(outcome.rounds[0].virtual_seconds).epsilon(0.05));
+  }
+}
+
+TEST_CASE("simulation: a download that a lost connection ends counts as far as it came") {
+  // Every client loses its connection in its first seconds; a download takes 2.5 seconds.
+  const Outcome outcome =
+      simulate({"run.rounds=1", "run.round_deadline=20", "simulation.dropout.probability=1",
+                "simulation.dropout.offline_seconds=1000", "sampling.clients_per_round=10",
+                "simulation.network.down_mbps=0.1", "simulation.device.samples_per_second=1e6"});
+  REQUIRE(outcome.count("simulated dropout") == 10);
+  CHECK(outcome.rounds[0].clients_completed == 0);
+  CHECK(outcome.rounds[0].bytes_down < 8 * 4 * 7850);
+  CHECK(outcome.rounds[0].bytes_down > 2 * 4 * 7850);
+}
+
 TEST_CASE("simulation: clients that drop out are replaced and the rounds still complete") {
   const Outcome outcome = simulate({"simulation.dropout.probability=0.5", "run.rounds=5"});
   REQUIRE(outcome.rounds.size() == 5);

@@ -1,4 +1,4 @@
-#include "sim/transfer.h"
+#include "sim/transfers/transfer_size.h"
 
 #include "protocol/chunks/chunk_messages.h"
 
