@@ -7,7 +7,6 @@
 
 #include "core/check.h"
 #include "sim/noise_key.h"
-#include "sim/transfers/transfer_size.h"
 
 namespace fedge::sim {
 namespace {
@@ -103,15 +102,17 @@ void Simulation::dispatch(Scheduled& event) {
                    conductor_->linked(id, now_);
                  },
                  [&](const Uploaded& uploaded) {
-                   if (!client.upload || client.upload->number != uploaded.number) return;
-                   const TaskId task = client.upload->task;
-                   end_upload(id, now_);
-                   update_arrived(id, task);
+                   if (!client.upload || !client.upload->transfer || client.upload->number != uploaded.number)
+                     return;
+                   end_upload(id, now_, now_);
+                   const auto upload = std::exchange(client.upload, nullptr);
+                   update_arrived(id, upload->offer.task());
                  },
                  [&](const Downloaded& downloaded) {
                    if (!client.download || client.download->number != downloaded.number) return;
-                   const auto fetch = std::exchange(client.download, nullptr)->fetch;
-                   step_client(id, client::ClientEngine::ModelFetched{fetch.run, fetch.task});
+                   const Download done = *std::exchange(client.download, std::nullopt);
+                   client.files->completed();
+                   step_client(id, client::ClientEngine::ModelFetched{done.run, done.task});
                  },
                  [&](const Published& published) {
                    if (current(published.session)) record_arrived(id, published.record);
@@ -135,12 +136,6 @@ void Simulation::dispatch(Scheduled& event) {
 
 void Simulation::step_client(ClientId id, const client::ClientEngine::Input& input) {
   client::ClientEngine::Input completed = input;
-  const auto* fetched = std::get_if<client::ClientEngine::ModelFetched>(&input);
-  const auto* task = fetched != nullptr ? at(id).engine.task(fetched->run) : nullptr;
-  if (at(id).arriving && task != nullptr && task->task() == fetched->task) {
-    at(id).held = std::exchange(at(id).arriving, nullptr);
-    at(id).held_chunks = std::exchange(at(id).arriving_chunks, {});
-  }
   if (auto* trained = std::get_if<client::ClientEngine::Trained>(&completed)) {
     // The engine may have dropped or restarted the task while the device was busy.
     if (!pool_.has(id, trained->task) || at(id).training_ends != now_) return;
@@ -155,6 +150,7 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
     describe(**update, trained->offer);
     if (exchange_) exchange_->name(id, trained->offer);
     if (waits_for_masks(id, *trained)) return;
+    if (auto& files = at(id).files; !files->update_kept()) files.reset();
   }
   const auto* received = std::get_if<client::ClientEngine::Received>(&completed);
   if (sessions_ && received != nullptr && sessions_->hear(id, received->message)) return;
@@ -193,13 +189,14 @@ void Simulation::arm_server_timer() {
 }
 
 void Simulation::cut(ClientId id, const char* reason) {
-  end_upload(id, now_ - latency(id));
-  end_download(id, now_ - latency(id));
+  const Time sent = now_ - latency(id);
+  end_upload(id, sent, sent - latency(id));
+  end_download(id, sent, sent - latency(id));
   at(id).online = false;
   at(id).down.cut(now_);
   at(id).up.cut(now_);
-  at(id).exchanging.reset();
   if (swarm_) swarm_->gone(id);
+  at(id).exchanging.reset();
   step_client(id, client::ClientEngine::Disconnected{{ErrorCode::kUnavailable, reason}});
   conductor_->left(id, false, now_);
 }

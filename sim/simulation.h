@@ -34,6 +34,7 @@
 #include "sim/secure/virtual_sessions.h"
 #include "sim/spec.h"
 #include "sim/training_pool.h"
+#include "sim/transfers/device_files.h"
 #include "sim/transfers/line.h"
 
 namespace fedge::sim {
@@ -97,16 +98,18 @@ class Simulation {
     std::optional<ClientId> client;  // none: the coordinator's timer, or a swarm event
     Payload payload;
   };
-  // An update in transfer to the coordinator.
+  // An update that the coordinator fetches. What has arrived stays when the connection is lost.
   struct Upload {
-    std::uint64_t number;
-    TaskId task;
-    Line::Transfer transfer;
+    protocol::UpdateOffer offer;
+    std::size_t arrived = 0;   // chunks, from the first on
+    std::uint64_t number = 0;  // of the transfer
+    std::optional<Line::Transfer> transfer = {};
   };
   // A model in transfer from the coordinator.
   struct Download {
     std::uint64_t number;
-    client::ClientEngine::FetchModel fetch;
+    RunId run;
+    TaskId task;
     Line::Transfer transfer;
   };
   // A client's environment; its decisions are in the engine.
@@ -119,20 +122,15 @@ class Simulation {
     bool online = false;
     Line down;
     Line up;
-    std::optional<Upload> upload;
-    std::unique_ptr<const Download> download;
+    std::unique_ptr<Upload> upload;
+    std::optional<Download> download;
+    std::unique_ptr<DeviceFiles> files;  // null if there are none
     Time offline_until{};
     Phase phase;           // of the device's availability
     Time training_ends{};  // of the last training started
     std::optional<Time> timer;
-    double data_share = 1;          // share of its data in the last request
-    std::optional<double> utility;  // of its last update that has arrived
-    // The last model fetched and its chunks that the client has; saves chunks that the next model shares.
-    std::shared_ptr<const protocol::Manifest> held;
-    std::vector<bool> held_chunks;
-    // State of `held` after the current fetch; discarded if the fetch is interrupted.
-    std::shared_ptr<const protocol::Manifest> arriving;
-    std::vector<bool> arriving_chunks;
+    double data_share = 1;                                       // share of its data in the last request
+    std::optional<double> utility;                               // of its last update that has arrived
     std::optional<client::ClientEngine::FetchModel> exchanging;  // a model that is still incomplete
     std::optional<client::ClientEngine::Trained> unmasked;       // an update waiting for its masks
     // The models of its current task and of a task on its way to it.
@@ -140,8 +138,6 @@ class Simulation {
   };
 
   void start_clients();
-  // Returns the chunks of a model that the client must fetch, and records them as arriving.
-  std::vector<bool> missing(ClientId id, const protocol::Manifest& model, const Coverage& needed);
   void change(ClientId id);
   // Directory:
   void enter_directory();
@@ -175,7 +171,8 @@ class Simulation {
   void connect_to_coordinator(ClientId id);
   void prepare(ClientId id, RunId run);
   void fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch);
-  void download(ClientId id, const client::ClientEngine::FetchModel& fetch, Bytes size);
+  // Downloads what the client's disk lacks.
+  void download(ClientId id, RunId run, TaskId task);
   void train(ClientId id, const client::ClientEngine::Train& train);
   void publish(ClientId id, const client::ClientEngine::Publish& publish);
   void client_sends(ClientId id, const protocol::Message& message);
@@ -192,9 +189,10 @@ class Simulation {
   // Checks an update of a serverless round.
   Result<void> inspect(ClientId id, TaskId task);
   void take_utility(ClientId id, const TrainedUpdate& update);
-  // Ends the transfer: its line is free from this time on, and bytes that have not passed do not count.
-  void end_upload(ClientId id, Time then);
-  void end_download(ClientId id, Time then);
+  // Ends the transfer. Its line is free from `sent` on, and later bytes do not count. Whole chunks that have
+  // passed at `kept` stay at the receiver.
+  void end_upload(ClientId id, Time sent, Time kept);
+  void end_download(ClientId id, Time sent, Time kept);
   server::RunState::Circumstances end_round();
 
   Device device(ClientId id) const { return Device(spec_, id, root_); }
@@ -230,8 +228,8 @@ class Simulation {
   std::unique_ptr<server::Conductor> conductor_;
   std::unique_ptr<Availability> availability_;
   EventQueue<Scheduled> queue_;
-  Bytes model_size_;                                   // of a whole model in transfer to a client
-  std::shared_ptr<const protocol::Manifest> fetched_;  // by the last client that fetched
+  DeviceFiles::Manifest fetched_;  // by the last client that fetched
+  DeviceFiles::Manifest fetched_control_;
   Time now_{};
   Time round_closed_{};  // when the last round closed
   std::optional<Time> server_timer_;

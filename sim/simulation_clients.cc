@@ -7,7 +7,6 @@
 #include "protocol/chunks/chunk_selection.h"
 #include "protocol/codec.h"
 #include "sim/simulation.h"
-#include "sim/transfers/transfer_size.h"
 
 namespace fedge::sim {
 namespace {
@@ -33,8 +32,9 @@ void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect
                         [&](const Client::Publish& record) { publish(id, record); },
                         [&](const Client::Abandon& abandoned) {
                           pool_.drop(id);
-                          end_download(id, now_);
-                          if (swarm_ && std::exchange(at(id).exchanging, std::nullopt)) swarm_->close(id);
+                          end_download(id, now_, now_ - 2 * latency(id));
+                          if (at(id).exchanging) swarm_->close(id);
+                          at(id).exchanging.reset();
                           at(id).models.erase(abandoned.task);
                           at(id).unmasked.reset();
                         },
@@ -82,43 +82,39 @@ void Simulation::prepare(ClientId id, RunId run) {
 }
 
 void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
+  VirtualClient& client = at(id);
+  if (!client.files) client.files = std::make_unique<DeviceFiles>();
+  const auto shared = [](DeviceFiles::Manifest& last, const protocol::Manifest& manifest) {
+    if (!last || *last != manifest) last = std::make_shared<const protocol::Manifest>(manifest);
+    return last;
+  };
+  DeviceFiles::Needed needed{.model = shared(fetched_, fetch.model), .chunks = {}, .frozen = task_.frozen()};
+  if (needed.frozen)
+    needed.chunks = protocol::chunks_of(fetch.model, task_.needed(client.engine.task(fetch.run)->coverage));
+  if (fetch.control) needed.control = shared(fetched_control_, *fetch.control);
+  client.files->begin(needed);
   if (swarm_) return exchange_model(id, fetch);
-  Bytes size(model_size_.value() * (fetch.control ? 2 : 1));
-  if (task_.frozen())
-    size = transfer_size(fetch.model,
-                         missing(id, fetch.model, task_.needed(at(id).engine.task(fetch.run)->coverage)));
-  download(id, fetch, size);
+  download(id, fetch.run, fetch.task);
 }
 
-void Simulation::download(ClientId id, const client::ClientEngine::FetchModel& fetch, Bytes size) {
-  const Line::Transfer transfer = at(id).down.begin(now_, size, device(id).download_time(size));
+void Simulation::download(ClientId id, RunId run, TaskId task) {
+  VirtualClient& client = at(id);
+  const Bytes size = client.files->missing();
+  if (size == Bytes())
+    return schedule(now_, id, ClientInput{client::ClientEngine::ModelFetched{run, task}, client.session});
+  const Line::Transfer transfer = client.down.begin(now_, size, device(id).download_time(size));
   traffic_down_.add(size);
-  at(id).download = std::make_unique<const Download>(++transfers_, fetch, transfer);
+  client.download = Download{++transfers_, run, task, transfer};
   // The request travels up, then the model down.
   schedule(transfer.end + 2 * latency(id), id, Downloaded{transfers_});
 }
 
-void Simulation::end_download(ClientId id, Time then) {
-  const auto download = std::exchange(at(id).download, nullptr);
+void Simulation::end_download(ClientId id, Time sent, Time kept) {
+  const auto download = std::exchange(at(id).download, std::nullopt);
   if (!download) return;
-  at(id).down.end(download->transfer, then);
-  traffic_down_.remove(download->transfer.size - download->transfer.passed(then));
-}
-
-std::vector<bool> Simulation::missing(ClientId id, const protocol::Manifest& model, const Coverage& needed) {
-  if (!fetched_ || *fetched_ != model) fetched_ = std::make_shared<const protocol::Manifest>(model);
-  VirtualClient& client = at(id);
-  const std::vector<bool> wanted = protocol::chunks_of(model, needed);
-  std::vector<bool> has(wanted.size(), false);
-  std::vector<bool> travels(wanted.size(), false);
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    has[i] = client.held && client.held_chunks[i] && client.held->chunks[i] == model.chunks[i];
-    travels[i] = wanted[i] && !has[i];
-    has[i] = has[i] || wanted[i];
-  }
-  client.arriving = fetched_;
-  client.arriving_chunks = std::move(has);
-  return travels;
+  at(id).down.end(download->transfer, sent);
+  traffic_down_.remove(download->transfer.size - download->transfer.passed(sent));
+  at(id).files->arrived(download->transfer.passed(kept));
 }
 
 void Simulation::publish(ClientId id, const client::ClientEngine::Publish& publish) {

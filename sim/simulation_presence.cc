@@ -22,8 +22,9 @@ void Simulation::start_clients() {
   }
 }
 
-// A device that goes down loses its connection and the training in progress. A finished update stays on its
-// disk and is offered after it comes up. A device that comes up connects at once.
+// A device that goes down loses its connection and the training in progress. What is on its disk stays:
+// chunks of models, and a finished update, which is offered after it comes up. A device that comes up
+// connects at once.
 void Simulation::change(ClientId id) {
   VirtualClient& client = at(id);
   const bool was_up = client.phase.up;
@@ -37,6 +38,7 @@ void Simulation::change(ClientId id) {
     step_client(
         id, client::ClientEngine::TrainingFailed{
                 task->run, task->task(), {ErrorCode::kUnavailable, "the device went down while it trained"}});
+  if (client.files) client.files->restarted();
 }
 
 std::optional<Error> Simulation::standstill() const {

@@ -8,6 +8,15 @@
 #include "sim/transfers/transfer_size.h"
 
 namespace fedge::sim {
+namespace {
+
+// Whether two offers are of one update: the manifests of a simulation do not say what the chunks contain.
+bool same_update(const protocol::UpdateOffer& a, const protocol::UpdateOffer& b) {
+  return a.task() == b.task() && a.update == b.update && a.steps == b.steps && a.norm == b.norm &&
+         a.train_loss == b.train_loss;
+}
+
+}  // namespace
 
 class Simulation::Ports final : public server::Clients,
                                 public server::Models,
@@ -27,19 +36,23 @@ class Simulation::Ports final : public server::Clients,
 
   // VirtualSwarm does it with the next task.
   void release(ClientId client) override {
-    simulation_.end_download(client, simulation_.now_ - simulation_.latency(client));
+    const Time sent = simulation_.now_ - simulation_.latency(client);
+    simulation_.end_download(client, sent, sent);
   }
   void give(const server::RunEngine::Assign& work, RoundNumber round) override {
     simulation_.give(work, round);
   }
   void take_back(ClientId client, TaskId task) override {
     const auto& download = simulation_.at(client).download;
-    if (download && download->fetch.task == task) release(client);
+    if (download && download->task == task) release(client);
     if (simulation_.swarm_) simulation_.swarm_->done(client, task);
   }
 
   void fetch(const server::RunEngine::Fetch& offered) override { simulation_.fetch_update(offered); }
-  void discard(ClientId client, TaskId) override { simulation_.end_upload(client, simulation_.now_); }
+  void discard(ClientId client, TaskId) override {
+    simulation_.end_upload(client, simulation_.now_, simulation_.now_);
+    simulation_.at(client).upload.reset();
+  }
 
   // Nothing is durable in a simulation.
   void record(const server::RunEngine::Input&) override {}
@@ -70,8 +83,7 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
       root_(state.config().seed),
       clients_(task.clients()),
       pool_(task, state.config(), parallel),
-      adversary_(spec.attack, task.clients(), root_, pool_),
-      model_size_(transfer_size(state.track({}).object()->manifest())) {
+      adversary_(spec.attack, task.clients(), root_, pool_) {
   make_conductor(std::move(engine));
 }
 
@@ -160,19 +172,25 @@ void Simulation::deliver(ClientId id, const protocol::Message& message) {
 void Simulation::fetch_update(const server::RunEngine::Fetch& fetch) {
   const ClientId id = fetch.client;
   VirtualClient& client = at(id);
-  const Bytes size = transfer_size(fetch.offer.update);
-  const Line::Transfer transfer = client.up.begin(now_, size, device(id).upload_time(size));
-  client.upload = Upload{++transfers_, fetch.offer.task(), transfer};
+  if (!client.upload || !same_update(client.upload->offer, fetch.offer))
+    client.upload = std::make_unique<Upload>(fetch.offer);
+  Upload& upload = *client.upload;
+  const Bytes size = transfer_size(fetch.offer.update, upload.arrived);
+  upload.number = ++transfers_;
+  upload.transfer = client.up.begin(now_, size, device(id).upload_time(size));
   // The request travels down, then the payload up.
-  schedule(transfer.end + 2 * latency(id), id, Uploaded{transfers_});
+  schedule(upload.transfer->end + 2 * latency(id), id, Uploaded{upload.number});
 }
 
-void Simulation::end_upload(ClientId id, Time then) {
+void Simulation::end_upload(ClientId id, Time sent, Time kept) {
   VirtualClient& client = at(id);
-  const auto upload = std::exchange(client.upload, std::nullopt);
-  if (!upload) return;
-  client.up.end(upload->transfer, then);
-  traffic_up_.add(upload->transfer.passed(then));
+  if (!client.upload) return;
+  Upload& upload = *client.upload;
+  const auto transfer = std::exchange(upload.transfer, std::nullopt);
+  if (!transfer) return;
+  client.up.end(*transfer, sent);
+  traffic_up_.add(transfer->passed(sent));
+  upload.arrived += whole_chunks(upload.offer.update, upload.arrived, transfer->passed(kept));
 }
 
 void Simulation::update_arrived(ClientId id, TaskId task) {

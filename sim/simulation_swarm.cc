@@ -63,6 +63,11 @@ void Simulation::enter_swarm() {
                                        if (id != swarm::kCoordinator && at(id).exchanging &&
                                            at(id).exchanging->model.id() == object)
                                          exchanged(id);
+                                     },
+                                 .on_ended =
+                                     [this](ClientId id, const swarm::Torrent& model) {
+                                       if (at(id).exchanging && at(id).exchanging->model.id() == model.id)
+                                         at(id).files->arrived(model.held);
                                      }},
       root_.fork("swarm"));
 }
@@ -80,21 +85,11 @@ void Simulation::enter_exchange() {
 }
 
 void Simulation::exchange_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
-  const std::size_t chunks = fetch.model.chunk_count();
-  swarm::ChunkSet held(chunks);
-  swarm::ChunkSet wanted = swarm::ChunkSet::full(chunks);
-  if (task_.frozen()) {
-    const std::vector<bool> travels =
-        missing(id, fetch.model, task_.needed(at(id).engine.task(fetch.run)->coverage));
-    wanted = swarm::ChunkSet(chunks);
-    for (std::size_t i = 0; i < chunks; ++i) {
-      if (travels[i]) wanted.add(i);
-      if (at(id).arriving_chunks[i] && !travels[i]) held.add(i);
-    }
-  }
-  if (exchange_ && exchange_->has(id, fetch.model.id())) held = swarm::ChunkSet::full(chunks);
+  DeviceFiles& files = *at(id).files;
+  if (exchange_ && exchange_->has(id, fetch.model.id()))
+    files.arrived(swarm::ChunkSet::full(fetch.model.chunk_count()));
   at(id).exchanging = fetch;
-  swarm_->open(id, fetch.model, held, wanted);
+  swarm_->open(id, fetch.model, files.held(), files.wanted());
 }
 
 // The client has all chunks that it wanted. It downloads the control variate, if needed, from the
@@ -102,9 +97,8 @@ void Simulation::exchange_model(ClientId id, const client::ClientEngine::FetchMo
 void Simulation::exchanged(ClientId id) {
   const auto fetch = std::exchange(at(id).exchanging, std::nullopt);
   if (!fetch) return;
-  if (fetch->control) return download(id, *fetch, model_size_);
-  schedule(now_, id,
-           ClientInput{client::ClientEngine::ModelFetched{fetch->run, fetch->task}, at(id).session});
+  at(id).files->arrived(at(id).files->wanted());
+  download(id, fetch->run, fetch->task);
 }
 
 }  // namespace fedge::sim

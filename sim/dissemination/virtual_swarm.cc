@@ -157,8 +157,15 @@ void VirtualSwarm::open(ClientId client, const protocol::Manifest& model, const 
 void VirtualSwarm::close(ClientId client) {
   const auto known = clients_.find(client);
   if (known == clients_.end()) return;
+  report_ended(client);
   if (const auto opened = std::exchange(known->second.opened, std::nullopt))
     links_.step(client, Peer::Close{*opened});
+}
+
+void VirtualSwarm::report_ended(ClientId client) {
+  const auto& opened = clients_.at(client).opened;
+  if (const auto* model = opened ? links_.peer(client).torrent(*opened) : nullptr)
+    surroundings_.on_ended(client, *model);
 }
 
 bool VirtualSwarm::share(ClientId client, const protocol::Manifest& object, bool has,
@@ -249,7 +256,9 @@ void VirtualSwarm::drop(const protocol::ObjectId& object) {
 }
 
 void VirtualSwarm::gone(ClientId client) {
-  if (clients_.erase(client) == 0) return;
+  if (!clients_.contains(client)) return;
+  report_ended(client);
+  clients_.erase(client);
   tasks_.erase(client);
   links_.remove(client);
   const swarm::Tracker::Left left = tracker_.leave(client);

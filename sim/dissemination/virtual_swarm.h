@@ -26,6 +26,8 @@ class VirtualSwarm {
     // Whether a device accepts links from others.
     std::function<bool(ClientId)> listens;
     std::function<void(ClientId, const protocol::ObjectId&)> on_completed;  // also for the coordinator
+    // The client exchanges its model no longer; the chunks that it has got stay on its disk.
+    std::function<void(ClientId, const swarm::Torrent&)> on_ended;
   };
   VirtualSwarm(Surroundings surroundings, const Rng& rng);
 
@@ -74,6 +76,7 @@ class VirtualSwarm {
     std::map<protocol::ObjectId, protocol::ObjectId> shared;  // with the model whose members share the object
   };
   void end(const protocol::ObjectId& object);
+  void report_ended(ClientId client);
   void tell(const std::vector<swarm::Tracker::Tell>& tells);
   void told(ClientId client, const protocol::SwarmMembers& members);
   void dial(ClientId a, ClientId b);

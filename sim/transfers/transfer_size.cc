@@ -4,15 +4,24 @@
 
 namespace fedge::sim {
 
-Bytes transfer_size(const protocol::Manifest& manifest) {
-  return transfer_size(manifest, std::vector<bool>(manifest.chunk_count(), true));
+Bytes transfer_size_of(const protocol::Manifest& manifest, std::size_t chunk) {
+  return protocol::chunk_frame_size(static_cast<std::uint32_t>(chunk), manifest.chunk_length(chunk));
 }
 
-Bytes transfer_size(const protocol::Manifest& manifest, const std::vector<bool>& wanted) {
+Bytes transfer_size(const protocol::Manifest& manifest, std::size_t from) {
   Bytes bytes;
-  for (std::uint32_t chunk = 0; chunk < manifest.chunk_count(); ++chunk)
-    if (wanted[chunk]) bytes += protocol::chunk_frame_size(chunk, manifest.chunk_length(chunk));
+  for (; from < manifest.chunk_count(); ++from) bytes += transfer_size_of(manifest, from);
   return bytes;
+}
+
+std::size_t whole_chunks(const protocol::Manifest& manifest, std::size_t from, Bytes bytes) {
+  std::size_t chunk = from;
+  for (; chunk < manifest.chunk_count(); ++chunk) {
+    const Bytes size = transfer_size_of(manifest, chunk);
+    if (size > bytes) break;
+    bytes -= size;
+  }
+  return chunk - from;
 }
 
 }  // namespace fedge::sim

@@ -85,7 +85,7 @@ new '  if (is_text(data) && tokenizer.kind != data.tokenizer.kind && tokenizer.t
 caught_by integration_language 'fit together'
 
 mutant held-before-arrival 'N2: a simulated device has a model that was cut off on its way'
-file sim/simulation.cc
-old '  if (at(id).arriving && task != nullptr && task->task() == fetched->task) {'
-new '  if (at(id).arriving && (task != nullptr || fetched == nullptr)) {'
-caught_by unit_sim 'what had arrived when a device went down|a fetch that was given up'
+file sim/transfers/device_files.cc
+old '      if (size > bytes) return void(bytes = {});'
+new '      if (bytes == Bytes()) return;'
+caught_by unit_sim 'the chunks that have arrived whole|a fetch that was given up'

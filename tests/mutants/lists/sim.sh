@@ -90,13 +90,14 @@ caught_by unit_sim 'a round in which nobody is drawn sums nothing'
 
 mutant discarded-goes-on 'in the simulator a discarded upload goes on'
 file sim/simulation_server.cc
-old '{ simulation_.end_upload(client, simulation_.now_); }'
-new '{ simulation_.latency(client); }'
+old '    simulation_.end_upload(client, simulation_.now_, simulation_.now_);
+'
+new ''
 caught_by unit_sim 'an upload that is discarded goes no further'
 
 mutant cancelled-goes-on 'in the simulator the model of a cancelled task is downloaded to its end'
 file sim/simulation_server.cc
-old '    if (download && download->fetch.task == task) release(client);
+old '    if (download && download->task == task) release(client);
 '
 new ''
 caught_by unit_sim 'a download whose task is cancelled'

@@ -9,7 +9,9 @@
 
 using namespace fedge;
 using sim::Outcome;
+using sim::Settings;
 using sim::simulate;
+using sim::operator+;
 
 TEST_CASE("simulation: every round completes, the model moves, time and bytes are counted") {
   const Outcome outcome = simulate({});
@@ -108,6 +110,35 @@ TEST_CASE("simulation: a download that a lost connection ends counts as far as i
   CHECK(outcome.rounds[0].clients_completed == 0);
   CHECK(outcome.rounds[0].bytes_down < 8 * 4 * 7850);
   CHECK(outcome.rounds[0].bytes_down > 2 * 4 * 7850);
+}
+
+TEST_CASE("simulation: a transfer that a lost connection ends goes on from the chunks that have arrived") {
+  Settings more = {"run.chunk_size=4096"};
+  SUBCASE("of updates") { more = more + Settings{"simulation.network.up_mbps=0.1"}; }
+  SUBCASE("of models") { more = more + Settings{"simulation.network.down_mbps=0.1"}; }
+  SUBCASE("of models with a control variate") {
+    more = more + Settings{"simulation.network.down_mbps=0.1", "strategy.kind=scaffold"};
+  }
+  SUBCASE("of models from other clients") {
+    more = more + Settings{"simulation.network.down_mbps=0.1", "dissemination.kind=swarm"};
+  }
+  const Settings ideal = {"sampling.clients_per_round=10", "run.round_deadline=1000",
+                          "simulation.network.latency=0", "simulation.device.samples_per_second=1e6"};
+  const Outcome whole = simulate(ideal + more);
+  const Outcome cut = simulate(
+      ideal + more + Settings{"simulation.dropout.probability=0.7", "simulation.dropout.offline_seconds=1"});
+  const std::size_t cuts = cut.count("simulated dropout");
+  CHECK(cuts > 20);
+  CHECK(cut.hashes() == whole.hashes());
+  const auto bytes = [](const Outcome& outcome) {
+    double sum = 0;
+    for (const auto& round : outcome.rounds)
+      sum += static_cast<double>(round.bytes_up) + static_cast<double>(round.bytes_down);
+    return sum;
+  };
+  // A lost connection repeats at most one chunk, and the messages of a client that connects.
+  CHECK(bytes(cut) > bytes(whole));
+  CHECK(bytes(cut) < bytes(whole) + 7000 * static_cast<double>(cuts));
 }
 
 TEST_CASE("simulation: clients that drop out are replaced and the rounds still complete") {
