@@ -151,6 +151,7 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
     if (exchange_) exchange_->name(id, trained->offer);
     if (waits_for_masks(id, *trained)) return;
     if (auto& files = at(id).files; !files->update_kept()) files.reset();
+    at(id).utility = static_cast<double>(trained->offer.samples.value()) * trained->offer.loss_rms;
   }
   const auto* received = std::get_if<client::ClientEngine::Received>(&completed);
   if (sessions_ && received != nullptr && sessions_->hear(id, received->message)) return;

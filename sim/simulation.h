@@ -130,7 +130,7 @@ class Simulation {
     Time training_ends{};  // of the last training started
     std::optional<Time> timer;
     double data_share = 1;                                       // share of its data in the last request
-    std::optional<double> utility;                               // of its last update that has arrived
+    std::optional<double> utility;                               // of its last training
     std::optional<client::ClientEngine::FetchModel> exchanging;  // a model that is still incomplete
     std::optional<client::ClientEngine::Trained> unmasked;       // an update waiting for its masks
     // The models of its current task and of a task on its way to it.
@@ -188,7 +188,6 @@ class Simulation {
   void update_arrived(ClientId id, TaskId task);
   // Checks an update of a serverless round.
   Result<void> inspect(ClientId id, TaskId task);
-  void take_utility(ClientId id, const TrainedUpdate& update);
   // Ends the transfer. Its line is free from `sent` on, and later bytes do not count. Whole chunks that have
   // passed at `kept` stay at the receiver.
   void end_upload(ClientId id, Time sent, Time kept);

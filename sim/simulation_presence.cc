@@ -39,6 +39,7 @@ void Simulation::change(ClientId id) {
         id, client::ClientEngine::TrainingFailed{
                 task->run, task->task(), {ErrorCode::kUnavailable, "the device went down while it trained"}});
   if (client.files) client.files->restarted();
+  client.utility.reset();
 }
 
 std::optional<Error> Simulation::standstill() const {

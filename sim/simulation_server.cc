@@ -199,7 +199,6 @@ void Simulation::update_arrived(ClientId id, TaskId task) {
   const auto sound =
       sessions_ ? Result<void>() : aggregate_->inspect(id, *update);  // masked values are hidden
   if (!sound && sound.error().code != ErrorCode::kInvalid) return fail(sound.error());  // of the spool
-  if (sound) take_utility(id, *update);
   conductor_->uploaded(id, task, sound, now_);
 }
 
@@ -208,12 +207,7 @@ Result<void> Simulation::inspect(ClientId id, TaskId task) {
   if (update == nullptr) return invalid("its client has dropped it");
   const auto sound = aggregate_->inspect_and_hold(id, *update);
   if (!sound && sound.error().code != ErrorCode::kInvalid) fail(sound.error());
-  if (sound) take_utility(id, *update);
   return sound;
-}
-
-void Simulation::take_utility(ClientId id, const TrainedUpdate& update) {
-  at(id).utility = static_cast<double>(update.training.samples.value()) * update.training.rms_loss;
 }
 
 server::RunState::Circumstances Simulation::end_round() {

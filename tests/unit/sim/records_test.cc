@@ -56,6 +56,39 @@ TEST_CASE("records: they cost the uplink what they weigh, in every period of vir
 
 namespace {
 
+// Runs one round and returns the utilities of all records that arrived before its end.
+std::vector<double> published_utilities(const Settings& more) {
+  std::vector<double> utilities;
+  const auto listen = [&](const server::RunEngine::Input& input) {
+    const auto* described = std::get_if<server::RunEngine::Described>(&input);
+    if (described != nullptr && described->record.utility) utilities.push_back(*described->record.utility);
+  };
+  const Settings settings = {"run.rounds=1",
+                             "sampling.kind=aw_psp",
+                             "sampling.clients_per_round=10",
+                             "status.publish=[\"utility\"]",
+                             "status.every_seconds=0.1",
+                             "simulation.network.up_mbps=0.1"};
+  simulate(settings + more, {.on_input = listen});
+  return utilities;
+}
+
+}  // namespace
+
+TEST_CASE("records: a client's utility is that of its last training, also before its update has arrived") {
+  const auto utilities = published_utilities({});
+  CHECK(!utilities.empty());
+  for (const double utility : utilities) CHECK(utility > 0);
+}
+
+TEST_CASE("records: with secure aggregation a client's utility says nothing that its offer hides") {
+  const auto utilities = published_utilities({"secure_aggregation.kind=exact"});
+  CHECK(!utilities.empty());
+  for (const double utility : utilities) CHECK(utility == 0);
+}
+
+namespace {
+
 Settings through(const char* kind) {
   return {"sampling.labels=sets", "status.via=directory", "status.every_seconds=1",
           "simulation.directory.kind=" + std::string(kind)};

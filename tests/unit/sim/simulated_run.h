@@ -47,6 +47,25 @@ struct SimulateOptions {
   protocol::ChunkStore* spool = nullptr;  // stores the updates; null: in memory
   std::function<void(const Event&)> on_event;
   std::function<void()> on_round;
+  std::function<void(const server::RunEngine::Input&)> on_input;  // of the run's engine
+};
+
+// An engine that shows its inputs.
+class ShownEngine final : public server::RunEngine {
+ public:
+  ShownEngine(std::unique_ptr<server::RunEngine> engine, std::function<void(const Input&)> show)
+      : engine_(std::move(engine)), show_(std::move(show)) {}
+  void step(const Input& input, const StepContext& context, std::vector<Effect>& effects) override {
+    show_(input);
+    engine_->step(input, context, effects);
+  }
+  std::optional<Time> next_deadline() const override { return engine_->next_deadline(); }
+  RoundNumber round() const override { return engine_->round(); }
+  std::optional<Waiting> waiting() const override { return engine_->waiting(); }
+
+ private:
+  std::unique_ptr<server::RunEngine> engine_;
+  std::function<void(const Input&)> show_;
 };
 
 // A run that is set up but has not begun.
@@ -89,6 +108,7 @@ struct SimulatedRun {
       outcome.models.emplace_back(values.begin(), values.end());
     };
     keep_model();
+    if (options.on_input) *engine = std::make_unique<ShownEngine>(std::move(*engine), options.on_input);
     Simulation simulation(spec, *task, *state, std::move(*engine), pool);
     if (options.spool != nullptr) simulation.spool_to(*options.spool);
     outcome.failure = error_of(simulation.run({.on_round =
