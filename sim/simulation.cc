@@ -162,8 +162,10 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
   for (const auto& effect : effects) perform(id, effect);
   if (sessions_)
     sessions_->sync_session(
-        id, at(id).engine.task(state_.config().id),
-        received != nullptr && std::holds_alternative<protocol::TrainRequest>(received->message));
+        id, {.request = at(id).engine.task(state_.config().id),
+             .asked =
+                 received != nullptr && std::holds_alternative<protocol::TrainRequest>(received->message),
+             .update_kept = at(id).engine.holds_update(state_.config().id)});
   arm_client_timer(id);
 }
 

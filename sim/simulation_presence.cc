@@ -22,9 +22,9 @@ void Simulation::start_clients() {
   }
 }
 
-// A device that goes down loses its connection and the training in progress. What is on its disk stays:
-// chunks of models, and a finished update, which is offered after it comes up. A device that comes up
-// connects at once.
+// A device that goes down loses its connection and what is in memory: training in progress, and the secrets of
+// a secure session. Chunks of models, and a finished update, stay on its disk; it offers the update after it
+// comes up. A device that comes up connects at once.
 void Simulation::change(ClientId id) {
   VirtualClient& client = at(id);
   const bool was_up = client.phase.up;
@@ -39,6 +39,7 @@ void Simulation::change(ClientId id) {
         id, client::ClientEngine::TrainingFailed{
                 task->run, task->task(), {ErrorCode::kUnavailable, "the device went down while it trained"}});
   if (client.files) client.files->restarted();
+  if (sessions_) sessions_->lose_secrets(id);
   client.utility.reset();
 }
 

@@ -28,42 +28,60 @@ const SecretKey& VirtualSessions::identity(ClientId client) {
   return identities_.emplace(client, SecretKey::from_seed(seed)).first->second;
 }
 
-void VirtualSessions::sync_session(ClientId client, const protocol::TrainRequest* task, bool asked) {
-  if (task == nullptr || task->secure_attempt == 0) {
+Entropy VirtualSessions::secrets_of(ClientId client, const protocol::SecureSession& session) {
+  Begun& begun = begun_[client];
+  if (!(begun.session == session)) begun = {session};
+  const Rng rng = surroundings_.rng.fork("round", session.round.value(), session.track.value())
+                      .fork("entropy", client.value(), session.attempt);
+  const std::uint64_t before = begun.times++;
+  return entropy_of(before == 0 ? rng : rng.fork("again", before));
+}
+
+void VirtualSessions::sync_session(ClientId client, const Task& task) {
+  const protocol::TrainRequest* request = task.request;
+  if (request == nullptr || request->secure_attempt == 0) {
     members_.erase(client);
     return;
   }
-  const protocol::SecureSession wanted{task->run, task->round, task->track, task->secure_attempt};
-  const auto known = members_.find(client);
+  const protocol::SecureSession wanted{request->run, request->round, request->track, request->secure_attempt};
+  privacy::SecureClient* session = session_of(client);
   std::vector<privacy::SecureClient::Effect> effects;
-  if (known != members_.end() && known->second.session->session() == wanted) {
-    if (asked) known->second.session->repeat(effects);
+  if (session != nullptr && session->session() == wanted) {
+    if (task.asked) session->repeat(effects);
     return carry_out(client, effects);
   }
+  if (session == nullptr && task.update_kept) return;
   privacy::MemberTerms terms{.session = wanted,
                              .self = client,
-                             .model = task->model.id(),
+                             .model = request->model.id(),
                              .terms = terms_,
                              .parameters = surroundings_.parameters,
-                             .trained = task->coverage,
+                             .trained = request->coverage,
                              .rules = surroundings_.config.secure.masking.rules,
                              .fast_aes = has_fast_aes(),
                              .check_pinned_key = {}};
-  const Rng rng = surroundings_.rng.fork("round", wanted.round.value(), wanted.track.value());
-  Member member{std::make_unique<privacy::SecureClient>(
-                    std::move(terms), identity(client),
-                    entropy_of(rng.fork("entropy", client.value(), wanted.attempt))),
+  Member member{std::make_unique<privacy::SecureClient>(std::move(terms), identity(client),
+                                                        secrets_of(client, wanted)),
                 nullptr};
   member.session->start(effects);
   members_.insert_or_assign(client, std::move(member));
   carry_out(client, effects);
 }
 
-bool VirtualSessions::hear(ClientId client, const protocol::Message& message) {
+privacy::SecureClient* VirtualSessions::session_of(ClientId client) const {
   const auto member = members_.find(client);
+  return member != members_.end() ? member->second.session.get() : nullptr;
+}
+
+void VirtualSessions::lose_secrets(ClientId client) {
+  if (const auto member = members_.find(client); member != members_.end()) member->second.session.reset();
+}
+
+bool VirtualSessions::hear(ClientId client, const protocol::Message& message) {
+  privacy::SecureClient* session = session_of(client);
   std::vector<privacy::SecureClient::Effect> effects;
   const auto heard = [&](const auto& specific) {
-    if (member != members_.end()) member->second.session->receive(specific, effects);
+    if (session != nullptr) session->receive(specific, effects);
     return true;
   };
   const bool known = std::visit(Overloaded{[&](const protocol::SecureRoster& m) { return heard(m); },
@@ -95,8 +113,8 @@ void VirtualSessions::carry_out(ClientId client, const std::vector<privacy::Secu
 }
 
 bool VirtualSessions::ready(ClientId client) const {
-  const auto member = members_.find(client);
-  return member != members_.end() && member->second.session->ready();
+  const privacy::SecureClient* session = session_of(client);
+  return session != nullptr && session->ready();
 }
 
 void VirtualSessions::masked(ClientId client) {

@@ -36,9 +36,17 @@ class VirtualSessions {
 
   // The client's node key, which the coordinator knows from its link.
   const SecretKey& identity(ClientId client);
+  struct Task {
+    const protocol::TrainRequest* request;  // null without a task
+    bool asked = false;                     // the coordinator has just assigned it, perhaps again
+    bool update_kept = false;               // the masked update is on the disk
+  };
   // Call it after each step of the client's engine: opens or continues the session for its task, if the task
-  // needs one. `asked`: the coordinator has just assigned the task, perhaps again.
-  void sync_session(ClientId client, const protocol::TrainRequest* task, bool asked);
+  // needs one.
+  void sync_session(ClientId client, const Task& task);
+  // The device lost power, and with it the secrets of its session. A masked update stays on its disk, but the
+  // client cannot help to remove its masks.
+  void lose_secrets(ClientId client);
   // Returns false if the message does not belong to a session.
   bool hear(ClientId client, const protocol::Message& message);
   bool ready(ClientId client) const;
@@ -51,15 +59,24 @@ class VirtualSessions {
 
  private:
   struct Member {
-    std::unique_ptr<privacy::SecureClient> session;
+    std::unique_ptr<privacy::SecureClient> session;   // null if its secrets are lost
     std::unique_ptr<const privacy::Masking> masking;  // set by masked()
   };
+  // How often a client has begun a session; each time with other secrets.
+  struct Begun {
+    protocol::SecureSession session;
+    std::uint64_t times = 0;
+  };
+  // Null without a session.
+  privacy::SecureClient* session_of(ClientId client) const;
+  Entropy secrets_of(ClientId client, const protocol::SecureSession& session);
   void carry_out(ClientId client, const std::vector<privacy::SecureClient::Effect>& effects);
 
   Surroundings surroundings_;
   Digest terms_{};  // hash of the run's description
   std::map<ClientId, SecretKey> identities_;
   std::map<ClientId, Member> members_;
+  std::map<ClientId, Begun> begun_;
 };
 
 }  // namespace fedge::sim

@@ -1,28 +1,16 @@
 // Whole runs with devices that come and go.
 #include <doctest/doctest.h>
 
-#include <fstream>
-
+#include "tests/unit/sim/availability/trace_setting.h"
 #include "tests/unit/sim/simulated_run.h"
 
 using namespace fedge;
 using sim::Outcome;
 using sim::Settings;
+using sim::TraceSetting;
 using sim::operator+;
 
 namespace {
-
-// A trace in a temporary file, as a setting.
-struct TraceSetting {
-  test::TemporaryDirectory directory;
-  Settings settings;
-
-  explicit TraceSetting(const std::string& lines) {
-    const auto path = directory.path() / "trace.csv";
-    std::ofstream(path) << "client,up_seconds,down_seconds\n" << lines;
-    settings = {"simulation.availability.kind=trace", "simulation.availability.file=" + path.string()};
-  }
-};
 
 // Three clients, two in each round. A client joins within 0.12 s, trains for a second, and uploads in no
 // time. Client 0 has 14 samples, the others 13.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/unit/sim/availability/trace_setting.h"
 #include "tests/unit/sim/simulated_run.h"
 
 namespace fedge::sim {
@@ -155,6 +156,46 @@ TEST_CASE("secure, simulated: clients that vanish cost their own updates, or the
   CHECK(summed > 4);
   CHECK(summed + outcome.count("round.not_aggregated") == 12);
   CHECK(outcome.count("larger than updates of its weight") == 0);
+}
+
+namespace {
+
+// One round of nine clients, which train for a second and upload for another. Clients below `of` have no
+// power from `off` until `on`.
+Outcome with_power_cut(std::uint32_t of, const std::string& off, const std::string& on) {
+  std::string lines;
+  for (std::uint32_t client = 0; client < 10; ++client) {
+    const std::string name = std::to_string(client);
+    lines += client < of ? name + ",0," + off + "\n" + name + "," + on + ",1000\n" : name + ",0,1000\n";
+  }
+  const TraceSetting trace(lines);
+  return simulate(kSecureBase + kExact + trace.settings +
+                  Settings{"sampling.clients_per_round=9", "run.wait_for_clients=9", "run.rounds=1",
+                           "simulation.device.samples_per_second=4", "simulation.network.up_mbps=0.5"});
+}
+
+}  // namespace
+
+TEST_CASE("secure, simulated: a device that loses power while it uploads cannot help to remove its masks") {
+  const Outcome whole = with_power_cut(0, "", "");
+  REQUIRE(whole.rounds[0].virtual_seconds > 2);
+  // The others' shares remove the masks of one, whose update is on its disk.
+  const Outcome one = with_power_cut(1, "1.7", "1.8");
+  CHECK(one.rounds[0].clients_completed == 9);
+  CHECK(one.hashes() == whole.hashes());
+  // All updates arrive, but nobody can remove masks.
+  const Outcome all = with_power_cut(9, "1.7", "1.8");
+  CHECK(all.rounds[0].clients_completed == 9);
+  CHECK(all.count("round.not_aggregated") == 1);
+  CHECK(all.models[1] == all.models[0]);
+}
+
+TEST_CASE("secure, simulated: a device that loses power while it trains begins anew, too late for the sum") {
+  const Outcome outcome = with_power_cut(1, "0.7", "0.8");
+  CHECK(outcome.count("secure.client_excluded round=1 track=0 client=0 reason=\"it restarted and lost its "
+                      "secrets\"") == 1);
+  CHECK(outcome.rounds[0].clients_completed == 8);
+  CHECK(outcome.count("round.not_aggregated") == 0);
 }
 
 TEST_CASE("secure, simulated: a round in which nobody is drawn sums nothing, and the run goes on") {
