@@ -161,11 +161,10 @@ void Simulation::step_client(ClientId id, const client::ClientEngine::Input& inp
   at(id).engine.step(completed, {now_, rng}, effects);
   for (const auto& effect : effects) perform(id, effect);
   if (sessions_)
-    sessions_->sync_session(
-        id, {.request = at(id).engine.task(state_.config().id),
-             .asked =
-                 received != nullptr && std::holds_alternative<protocol::TrainRequest>(received->message),
-             .update_kept = at(id).engine.holds_update(state_.config().id)});
+    sessions_->sync_session(id, {.request = at(id).engine.task(state_.config().id),
+                                 .asked = received != nullptr &&
+                                          std::holds_alternative<protocol::TrainRequest>(received->message),
+                                 .update_kept = at(id).engine.holds_update(state_.config().id)});
   arm_client_timer(id);
 }
 

@@ -35,6 +35,7 @@ void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect
                           end_download(id, now_, now_ - 2 * latency(id));
                           if (at(id).exchanging) swarm_->close(id);
                           at(id).exchanging.reset();
+                          if (exchange_) exchange_->end(id, abandoned.task);
                           at(id).models.erase(abandoned.task);
                           at(id).unmasked.reset();
                         },

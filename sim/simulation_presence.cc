@@ -22,9 +22,9 @@ void Simulation::start_clients() {
   }
 }
 
-// A device that goes down loses its connection and what is in memory: training in progress, and the secrets of
-// a secure session. Chunks of models, and a finished update, stay on its disk; it offers the update after it
-// comes up. A device that comes up connects at once.
+// A device that goes down loses its connection and what is in memory: training in progress, and the secrets
+// of a secure session. Chunks of models, and a finished update, stay on its disk; it offers the update after
+// it comes up. A device that comes up connects at once.
 void Simulation::change(ClientId id) {
   VirtualClient& client = at(id);
   const bool was_up = client.phase.up;

@@ -67,10 +67,23 @@ void VirtualExchange::begin(ClientId client, const protocol::TrainRequest& reque
     model_ = std::make_shared<const protocol::Manifest>(request.model);
   self.warming = false;  // a lost connection ended it
   if (self.model && self.task == request.task()) return;
-  if (self.warmup) surroundings_.swarm.forget(client, *self.warmup);
+  leave(client, self);
   surroundings_.swarm.unshare(client);
-  if (self.own && !watched_.contains(*self.own)) updates_.erase(*self.own);  // its offer came too late
   self = Member{.task = request.task(), .model = model_};
+}
+
+void VirtualExchange::end(ClientId client, TaskId task) {
+  const Member* self = member(client, task);
+  if (self == nullptr) return;
+  leave(client, *self);
+  const auto made = made_.find(client);
+  surroundings_.swarm.unshare(client, made != made_.end() ? std::optional(made->second) : std::nullopt);
+  members_.erase(client);
+}
+
+void VirtualExchange::leave(ClientId client, const Member& self) {
+  if (self.warmup) surroundings_.swarm.forget(client, *self.warmup);
+  if (self.own && !watched_.contains(*self.own)) updates_.erase(*self.own);  // its offer came too late
 }
 
 VirtualExchange::Member* VirtualExchange::member(ClientId client, TaskId task) {

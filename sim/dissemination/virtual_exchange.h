@@ -41,6 +41,8 @@ class VirtualExchange final : public server::Exchange {
   void name(ClientId client, protocol::UpdateOffer& offer);
   // The client receives a message. Returns false if other parts of the client handle it as well.
   bool hear(ClientId client, const protocol::Message& message);
+  // The client's task has ended: of its round it exchanges only the model that it has aggregated.
+  void end(ClientId client, TaskId task);
   // A peer of the swarm, perhaps the coordinator's, has the whole object.
   void completed(ClientId peer, const protocol::ObjectId& object);
   // The clients' model is the track's next one. Returns whether the client has it already.
@@ -80,6 +82,7 @@ class VirtualExchange final : public server::Exchange {
     std::optional<Result<void>> examined;
   };
   void begin(ClientId client, const protocol::TrainRequest& request);
+  void leave(ClientId client, const Member& member);
   // Returns the client's state if it works on this task; else null.
   Member* member(ClientId client, TaskId task);
   void take(ClientId client, const protocol::ServerlessUpdate& message);

@@ -182,11 +182,14 @@ bool VirtualSwarm::share(ClientId client, const protocol::Manifest& object, bool
   return true;
 }
 
-void VirtualSwarm::unshare(ClientId client) {
+void VirtualSwarm::unshare(ClientId client, const std::optional<protocol::ObjectId>& kept) {
   const auto known = clients_.find(client);
   if (known == clients_.end()) return;
-  for (const auto& [object, model] : std::exchange(known->second.shared, {}))
-    links_.step(client, Peer::Close{object});
+  std::erase_if(known->second.shared, [&](const auto& shared) {
+    if (shared.first == kept) return false;
+    links_.step(client, Peer::Close{shared.first});
+    return true;
+  });
 }
 
 void VirtualSwarm::begin_warmup(ClientId client, const protocol::WarmupPlan& plan,

@@ -47,8 +47,8 @@ class VirtualSwarm {
   // The client exchanges this object with the members of `model`; it has all of it, or wants all of it.
   // Returns false if it does already, or is not connected.
   bool share(ClientId client, const protocol::Manifest& object, bool has, const protocol::ObjectId& model);
-  // Ends all that share() began for this client.
-  void unshare(ClientId client);
+  // Ends all that share() began for this client, except `kept`.
+  void unshare(ClientId client, const std::optional<protocol::ObjectId>& kept = {});
   // Starts a warm-up of the client with these neighbours. Until it ends, the tracker controls the exchange of
   // everything shared with the warm-up's swarm; afterwards it is exchanged with the members of the model.
   void begin_warmup(ClientId client, const protocol::WarmupPlan& plan, const protocol::ObjectId& own);

@@ -58,6 +58,17 @@ TEST_CASE("serverless, simulated: clients that vanish in the middle lose their o
   CHECK(outcome.count("round.not_aggregated") == 0);
 }
 
+TEST_CASE(
+    "serverless, simulated: clients whose tasks are cancelled take no bandwidth of the others any more") {
+  const Outcome over =
+      simulate(kServerless + Settings{"sampling.clients_per_round=2", "sampling.over_selection=5",
+                                      "simulation.network.sigma=1", "simulation.network.up_mbps=0.2"});
+  CHECK(over.rounds[3].clients_selected == 10);
+  CHECK(over.rounds[3].clients_completed == 2);
+  // 232 s; 243 s if the eight others went on until their next task.
+  CHECK(over.seconds < 238);
+}
+
 TEST_CASE("serverless, simulated: an update with values that may not be there counts nowhere") {
   const Outcome outcome =
       simulate(kServerless + Settings{"simulation.attack.kind=gaussian", "simulation.attack.strength=100",
