@@ -65,9 +65,10 @@ void Simulation::enter_swarm() {
                                          exchanged(id);
                                      },
                                  .on_ended =
-                                     [this](ClientId id, const swarm::Torrent& model) {
-                                       if (at(id).exchanging && at(id).exchanging->model.id() == model.id)
-                                         at(id).files->arrived(model.held);
+                                     [this](ClientId id, const swarm::Torrent& object) {
+                                       if (exchange_) exchange_->kept(id, object);
+                                       if (at(id).exchanging && at(id).exchanging->model.id() == object.id)
+                                         at(id).files->arrived(object.held);
                                      }},
       root_.fork("swarm"));
 }

@@ -97,8 +97,17 @@ void VirtualExchange::take(ClientId client, const protocol::ServerlessUpdate& me
   const protocol::ObjectId object = message.update.id();
   const bool has = self->own == object || self->held.contains(object);
   const protocol::ObjectId with = self->warming ? *self->warmup : self->model->id();
+  const std::size_t chunks = message.update.chunk_count();
+  const auto partial = self->partial.try_emplace(object, chunks).first;
+  const swarm::ChunkSet held = has ? swarm::ChunkSet::full(chunks) : partial->second;
   // A coordinator that is told of the update again sends its message again.
-  if (!surroundings_.swarm.share(client, message.update, has, with) && has) answer(client, *self, object);
+  if (!surroundings_.swarm.share(client, message.update, held, with) && has) answer(client, *self, object);
+}
+
+void VirtualExchange::kept(ClientId client, const swarm::Torrent& object) {
+  const auto found = members_.find(client);
+  if (found != members_.end() && updates_.contains(object.id))
+    found->second.partial.insert_or_assign(object.id, object.held);
 }
 
 void VirtualExchange::completed(ClientId peer, const protocol::ObjectId& object) {
@@ -139,7 +148,7 @@ void VirtualExchange::aggregate_if_ready(ClientId client, Member& self) {
   const protocol::Manifest model = named(*self.model, "model " + name_of(self.task));
   made_[client] = model.id();
   self.order.reset();
-  surroundings_.swarm.share(client, model, true, self.model->id());
+  surroundings_.swarm.share(client, model, swarm::ChunkSet::full(model.chunk_count()), self.model->id());
   surroundings_.send(client,
                      protocol::AggregateMade{surroundings_.run, self.task.round, self.task.track, model});
 }

@@ -41,6 +41,8 @@ class VirtualExchange final : public server::Exchange {
   void name(ClientId client, protocol::UpdateOffer& offer);
   // The client receives a message. Returns false if other parts of the client handle it as well.
   bool hear(ClientId client, const protocol::Message& message);
+  // The client has lost its connection; it has these chunks of an object.
+  void kept(ClientId client, const swarm::Torrent& object);
   // The client's task has ended: of its round it exchanges only the model that it has aggregated.
   void end(ClientId client, TaskId task);
   // A peer of the swarm, perhaps the coordinator's, has the whole object.
@@ -74,7 +76,8 @@ class VirtualExchange final : public server::Exchange {
     std::optional<protocol::ObjectId> own = {};       // its update
     std::optional<protocol::ObjectId> warmup = {};    // swarm of the last warm-up
     bool warming = false;
-    std::set<protocol::ObjectId> held = {};  // complete; survives a lost connection
+    std::set<protocol::ObjectId> held = {};                      // complete; survives a lost connection
+    std::map<protocol::ObjectId, swarm::ChunkSet> partial = {};  // what a lost connection has left of others
     std::optional<protocol::AggregateUpdates> order = {};
   };
   struct Update {

@@ -157,18 +157,18 @@ void VirtualSwarm::open(ClientId client, const protocol::Manifest& model, const 
 void VirtualSwarm::close(ClientId client) {
   const auto known = clients_.find(client);
   if (known == clients_.end()) return;
-  report_ended(client);
-  if (const auto opened = std::exchange(known->second.opened, std::nullopt))
-    links_.step(client, Peer::Close{*opened});
+  const auto opened = std::exchange(known->second.opened, std::nullopt);
+  if (!opened) return;
+  report_ended(client, *opened);
+  links_.step(client, Peer::Close{*opened});
 }
 
-void VirtualSwarm::report_ended(ClientId client) {
-  const auto& opened = clients_.at(client).opened;
-  if (const auto* model = opened ? links_.peer(client).torrent(*opened) : nullptr)
-    surroundings_.on_ended(client, *model);
+void VirtualSwarm::report_ended(ClientId client, const protocol::ObjectId& object) {
+  if (const swarm::Torrent* torrent = links_.peer(client).torrent(object))
+    surroundings_.on_ended(client, *torrent);
 }
 
-bool VirtualSwarm::share(ClientId client, const protocol::Manifest& object, bool has,
+bool VirtualSwarm::share(ClientId client, const protocol::Manifest& object, const ChunkSet& held,
                          const protocol::ObjectId& model) {
   const auto known = clients_.find(client);
   if (known == clients_.end()) return false;
@@ -176,7 +176,7 @@ bool VirtualSwarm::share(ClientId client, const protocol::Manifest& object, bool
   if (!known->second.shared.emplace(id, model).second) return false;
   const ChunkSet all = ChunkSet::full(object.chunk_count());
   // If `model` is a warm-up's swarm, the warm-up controls the exchange.
-  links_.step(client, Peer::Open{object, has ? all : ChunkSet(object.chunk_count()), all, {}, model});
+  links_.step(client, Peer::Open{object, held, all, {}, model});
   links_.step(client, Peer::Admit{id, kCoordinator});
   for (const ClientId other : known->second.named[model]) links_.step(client, Peer::Admit{id, other});
   return true;
@@ -259,9 +259,10 @@ void VirtualSwarm::drop(const protocol::ObjectId& object) {
 }
 
 void VirtualSwarm::gone(ClientId client) {
-  if (!clients_.contains(client)) return;
-  report_ended(client);
-  clients_.erase(client);
+  const auto lost = clients_.extract(client);
+  if (lost.empty()) return;
+  if (const auto& opened = lost.mapped().opened) report_ended(client, *opened);
+  for (const auto& [object, model] : lost.mapped().shared) report_ended(client, object);
   tasks_.erase(client);
   links_.remove(client);
   const swarm::Tracker::Left left = tracker_.leave(client);

@@ -26,7 +26,7 @@ class VirtualSwarm {
     // Whether a device accepts links from others.
     std::function<bool(ClientId)> listens;
     std::function<void(ClientId, const protocol::ObjectId&)> on_completed;  // also for the coordinator
-    // The client exchanges its model no longer; the chunks that it has got stay on its disk.
+    // The client exchanges this object no longer; the chunks that it has stay on its disk.
     std::function<void(ClientId, const swarm::Torrent&)> on_ended;
   };
   VirtualSwarm(Surroundings surroundings, const Rng& rng);
@@ -44,9 +44,10 @@ class VirtualSwarm {
   // Removes a disconnected client and all its links.
   void gone(ClientId client);
 
-  // The client exchanges this object with the members of `model`; it has all of it, or wants all of it.
-  // Returns false if it does already, or is not connected.
-  bool share(ClientId client, const protocol::Manifest& object, bool has, const protocol::ObjectId& model);
+  // The client exchanges this object, of which it holds some chunks and wants all, with the members of
+  // `model`. Returns false if it does already, or is not connected.
+  bool share(ClientId client, const protocol::Manifest& object, const swarm::ChunkSet& held,
+             const protocol::ObjectId& model);
   // Ends all that share() began for this client, except `kept`.
   void unshare(ClientId client, const std::optional<protocol::ObjectId>& kept = {});
   // Starts a warm-up of the client with these neighbours. Until it ends, the tracker controls the exchange of
@@ -76,7 +77,7 @@ class VirtualSwarm {
     std::map<protocol::ObjectId, protocol::ObjectId> shared;  // with the model whose members share the object
   };
   void end(const protocol::ObjectId& object);
-  void report_ended(ClientId client);
+  void report_ended(ClientId client, const protocol::ObjectId& object);
   void tell(const std::vector<swarm::Tracker::Tell>& tells);
   void told(ClientId client, const protocol::SwarmMembers& members);
   void dial(ClientId a, ClientId b);

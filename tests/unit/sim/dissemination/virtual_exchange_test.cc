@@ -85,7 +85,7 @@ struct TwoClients {
        .spec = spec,
        .listens = [](ClientId) { return true; },
        .on_completed = [this](ClientId peer, const auto& object) { exchange.completed(peer, object); },
-       .on_ended = [](ClientId, const auto&) {}},
+       .on_ended = [this](ClientId client, const auto& object) { exchange.kept(client, object); }},
       Rng(1)};
   VirtualExchange exchange{{.swarm = swarm,
                             .network = network,
@@ -120,6 +120,22 @@ TEST_CASE("virtual exchange: a client whose task has ended exchanges no update a
   clients.network.run(Time(seconds(60)));
   CHECK(clients.network.chunks[clients.second] == before);
   CHECK(clients.answers(clients.second) == 0);
+}
+
+TEST_CASE("virtual exchange: a client that reconnects fetches only what it lacks of an update, and answers") {
+  TwoClients clients;
+  clients.network.run(Time(seconds(8)));
+  const std::size_t before = clients.network.chunks[clients.second];
+  REQUIRE(before > 2);
+  clients.swarm.gone(clients.second);
+  clients.network.run(Time(seconds(20)));
+  clients.enter(clients.second);
+  clients.tell(clients.second);
+  clients.network.run(Time(seconds(90)));
+  CHECK(clients.answers(clients.second) == 1);
+  // Chunks that were on their way are sent again.
+  CHECK(clients.network.chunks[clients.second] >= kChunks);
+  CHECK(clients.network.chunks[clients.second] < kChunks + before);
 }
 
 }  // namespace fedge::sim
