@@ -6,6 +6,7 @@
 #include "dht/node_record.h"
 #include "protocol/chunks/chunk_selection.h"
 #include "protocol/codec.h"
+#include "server/access/arrival_rate.h"
 #include "sim/simulation.h"
 
 namespace fedge::sim {
@@ -63,10 +64,13 @@ void Simulation::connect_to_coordinator(ClientId id) {
   client.online = true;
   ++client.session;
   schedule(now_ + 5 * latency(id), id, Arrive{client.session});
+  // A coordinator expects all its clients back at once, whatever made this one disconnect.
+  const Duration spread = server::ArrivalRate().spread(clients_.size());
   schedule(now_ + 6 * latency(id), id,
-           ClientInput{client::ClientEngine::Connected{
-                           {.software = "fedge-sim", .client = id, .runs = {state_.config().id}}},
-                       client.session});
+           ClientInput{
+               client::ClientEngine::Connected{
+                   {.software = "fedge-sim", .client = id, .runs = {state_.config().id}, .spread = spread}},
+               client.session});
 }
 
 void Simulation::prepare(ClientId id, RunId run) {

@@ -1,5 +1,5 @@
 // A data set small enough for tests that need no package. It has the files and shape of Fashion-MNIST with
-// forty training and ten test samples: four and one of each class.
+// forty training and ten test samples by default: four and one of each class.
 #pragma once
 
 #include "tests/unit/learn/idx_fixture.h"
@@ -8,7 +8,7 @@ namespace fedge::test {
 
 using learn::test::TemporaryDirectory;
 
-inline void write_tiny_dataset(const TemporaryDirectory& directory) {
+inline void write_tiny_dataset(const TemporaryDirectory& directory, std::uint32_t training = 40) {
   const auto split = [&](const std::string& prefix, std::uint32_t samples) {
     learn::test::Bytes pixels;
     learn::test::Bytes labels;
@@ -20,7 +20,7 @@ inline void write_tiny_dataset(const TemporaryDirectory& directory) {
     directory.write(prefix + "-images-idx3-ubyte", learn::test::idx({samples, 28, 28}, pixels));
     directory.write(prefix + "-labels-idx1-ubyte", learn::test::idx({samples}, labels));
   };
-  split("train", 40);
+  split("train", training);
   split("t10k", 10);
 }
 

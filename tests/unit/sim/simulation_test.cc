@@ -11,6 +11,7 @@ using namespace fedge;
 using sim::Outcome;
 using sim::Settings;
 using sim::simulate;
+using sim::SimulatedRun;
 using sim::operator+;
 
 TEST_CASE("simulation: every round completes, the model moves, time and bytes are counted") {
@@ -139,6 +140,30 @@ TEST_CASE("simulation: a transfer that a lost connection ends goes on from the c
   // A lost connection repeats at most one chunk, and the messages of a client that connects.
   CHECK(bytes(cut) > bytes(whole));
   CHECK(bytes(cut) < bytes(whole) + 7000 * static_cast<double>(cuts));
+}
+
+TEST_CASE("simulation: clients of a large federation spread their reconnections as the coordinator asks") {
+  const auto longest_pause = [](std::uint32_t clients) {
+    const test::TemporaryDirectory data;
+    test::write_tiny_dataset(data, clients);
+    double longest = 0;
+    const auto listen = [&](const Event& event) {
+      const std::string text = to_string(event);
+      const auto pause = text.find("retry_seconds=");
+      if (pause != std::string::npos) longest = std::max(longest, std::stod(text.substr(pause + 14)));
+    };
+    SimulatedRun(
+        data.path(),
+        {"data.partition.clients=" + std::to_string(clients), "sampling.clients_per_round=40",
+         "simulation.dropout.probability=0.7", "simulation.dropout.offline_seconds=0", "run.rounds=1"},
+        {.on_event = listen})
+        .run();
+    return longest;
+  };
+  CHECK(longest_pause(40) <= 1);
+  // A coordinator admits 1000 clients at once and 200 a second: the others need five seconds.
+  CHECK(longest_pause(2000) > 2);
+  CHECK(longest_pause(2000) <= 5);
 }
 
 TEST_CASE("simulation: clients that drop out are replaced and the rounds still complete") {
