@@ -29,7 +29,7 @@ void check_scaffold(const RunConfig& run, config::Reader& root) {
     root.fail("training",
               needs + "optimizer.learning_rate above 0, because it divides updates by the learning rate",
               {"training.objective", "training.optimizer.learning_rate"});
-  if (run.strategy.aggregator_kind != "uniform_mean")
+  if (!run.strategy.traits.linear || !run.strategy.traits.uniform_weights)
     root.fail(
         "strategy",
         needs +
@@ -102,13 +102,45 @@ void check_adapters(const RunConfig& run, config::Reader& root) {
                   " requires both factors of the adapters, but with the planner rank_prefix_b clients send "
                   "only factor B; use rank_prefix",
               {"strategy.aggregator", "strategy.planner"});
-  const bool bases_change =
-      run.strategy.aggregator_kind == "flexlora" || run.strategy.aggregator_kind == "flora";
-  if (bases_change && run.compression.error_feedback)
+  if (run.strategy.traits.changes_basis && run.compression.error_feedback)
     root.fail("compression",
               "error_feedback must be false, because the aggregator " + run.strategy.aggregator_kind +
                   " computes new factors in every round",
               {"strategy.aggregator", "compression"});
+}
+
+// A rule that counts local steps computes from them what one update of SGD at a constant rate stands for.
+void check_steps(const RunConfig& run, config::Reader& root) {
+  if (!run.strategy.traits.counts_steps) return;
+  const std::string& rule = run.strategy.aggregator_kind;
+  const learn::TrainingSpec& training = run.task.training;
+  if (training.optimizer != learn::OptimizerKind::kSgd || training.schedule.cosine)
+    root.fail("training",
+              rule +
+                  " requires SGD at a constant learning rate; use optimizer.kind = \"sgd\" and "
+                  "schedule.kind = \"constant\"",
+              {"strategy.aggregator", "training.optimizer.kind", "training.schedule"});
+  if (training.momentum > 0 && training.objective.mu > 0)
+    root.fail("strategy",
+              rule +
+                  " supports momentum or a proximal term, but not both; set optimizer.momentum = 0 or "
+                  "objective.mu = 0",
+              {"strategy.aggregator", "training.optimizer.momentum", "training.objective"});
+  if (training.learning_rate * training.objective.mu >= 1)
+    root.fail("training",
+              rule + " with a proximal term requires optimizer.learning_rate times objective.mu below 1",
+              {"strategy.aggregator", "training.optimizer.learning_rate", "training.objective"});
+  if (run.sampling.make()->traits().unbiased)
+    root.fail("sampling",
+              rule +
+                  " needs the local steps of every client that counts, but estimator = \"ht\" counts "
+                  "clients that send nothing; use estimator = \"self_norm\"",
+              {"strategy.aggregator", "sampling"});
+  if (run.sampling.make()->traits().weighs)
+    root.fail("sampling",
+              rule + " sets the weights of updates by their local steps, but kind = \"" + run.sampling.kind +
+                  "\" as configured also sets weights; use \"uniform\"",
+              {"strategy.aggregator", "sampling"});
 }
 
 void check_schedule(const RunConfig& run, config::Reader& root) {
@@ -179,7 +211,7 @@ void check_tracks(const RunConfig& run, config::Reader& root) {
               "disagreements require strategy.schedule.kind = \"synchronous\"; a buffered schedule has one "
               "model for all clients",
               {"strategy.schedule"});
-  if (run.tracks.lifting_rounds > 0 && run.strategy.aggregator_kind != "mean")
+  if (run.tracks.lifting_rounds > 0 && (!run.strategy.traits.linear || run.strategy.traits.uniform_weights))
     root.fail("tracks",
               "lifting_rounds changes the weight of updates, which the aggregator " +
                   run.strategy.aggregator_kind + " ignores; use the aggregator mean",
@@ -327,31 +359,7 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
                   " trains a narrower network in some steps, but adamw counts every step for every "
                   "parameter; use optimizer.kind = \"sgd\"",
               {"training.local_model", "training.optimizer.kind", "strategy.planner"});
-  if (run.strategy.aggregator_kind == "fednova" &&
-      (training.optimizer != learn::OptimizerKind::kSgd || training.schedule.cosine))
-    root.fail("training",
-              "fednova requires SGD at a constant learning rate; use optimizer.kind = \"sgd\" and "
-              "schedule.kind = \"constant\"",
-              {"strategy.aggregator", "training.optimizer.kind", "training.schedule"});
-  if (run.strategy.aggregator_kind == "fednova" && training.momentum > 0 && training.objective.mu > 0)
-    root.fail("strategy",
-              "fednova supports momentum or a proximal term, but not both; set optimizer.momentum = 0 or "
-              "objective.mu = 0",
-              {"strategy.aggregator", "training.optimizer.momentum", "training.objective"});
-  if (run.strategy.aggregator_kind == "fednova" && training.learning_rate * training.objective.mu >= 1)
-    root.fail("training",
-              "fednova with a proximal term requires optimizer.learning_rate times objective.mu below 1",
-              {"strategy.aggregator", "training.optimizer.learning_rate", "training.objective"});
-  if (run.strategy.aggregator_kind == "fednova" && run.sampling.make()->traits().unbiased)
-    root.fail("sampling",
-              "fednova needs the local steps of every client that counts, but estimator = \"ht\" counts "
-              "clients that send nothing; use estimator = \"self_norm\"",
-              {"strategy.aggregator", "sampling"});
-  if (run.strategy.aggregator_kind == "fednova" && run.sampling.make()->traits().weighs)
-    root.fail("sampling",
-              "fednova sets the weights of updates by their local steps, but kind = \"" + run.sampling.kind +
-                  "\" as configured also sets weights; use \"uniform\"",
-              {"strategy.aggregator", "sampling"});
+  check_steps(run, root);
   const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
   if ((run.sampling.kind == "optimal" || sampler.weighs) && !run.strategy.traits.linear)
     root.fail("sampling",

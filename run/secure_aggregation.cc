@@ -143,7 +143,7 @@ void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
   aggregation::FixedPoint& format = run.strategy.fixed_point;
   const std::size_t updates = std::max<std::size_t>(most_summed(run), 1);
   check_graph(run, updates, root);
-  const bool uniform = run.strategy.aggregator_kind == "uniform_mean";
+  const bool uniform = run.strategy.traits.uniform_weights;
   masking.max_abs =
       run.privacy.of_sums() ? std::min(format.max_abs, run.privacy.clipping_norm) : format.max_abs;
   if (masking.codec == protocol::Codec::kMasked64) {

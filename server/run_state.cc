@@ -87,7 +87,7 @@ RoundRules RunState::rules() const {
       .return_within = config_->return_within,
       .max_samples = SampleCount(std::min(share, kMaxSamplesPerClient)),
       .classes = test_->classes > 0 ? test_->classes : SIZE_MAX,
-      .uniform_weights = config_->strategy.aggregator_kind == "uniform_mean",
+      .uniform_weights = config_->strategy.traits.uniform_weights,
       .local_epochs = config_->task.training.local_epochs,
       .batch_size = config_->task.training.batch_size,
       .local_steps = config_->task.training.local_steps,

@@ -48,13 +48,25 @@ struct Update {
   std::shared_ptr<const UpdateValues> values;
 };
 
-// Capabilities and needs of a rule; impossible combinations are refused before a run starts.
+// Capabilities and needs of a rule. check_recipe() (run/recipe.h) reads them and refuses impossible
+// combinations before a run starts, for rules of this repository and for own ones alike.
 struct AggregatorTraits {
-  bool linear = false;             // a weighted sum, streamed
-  bool takes_sums = false;         // add_sum(): accepts updates summed elsewhere or by secure aggregation
+  bool linear = false;      // a weighted sum, streamed
+  bool takes_sums = false;  // add_sum(): accepts updates summed elsewhere or by secure aggregation. Also
+                            // sums() and divide_by(), for differential privacy of sums
+  // A linear rule in which every update has the same weight, whatever its samples: a sum counts each update
+  // uniform_weight() times (mean.h). False: a linear rule weights an update by its samples. Read by secure
+  // aggregation, differential privacy, SCAFFOLD, tracks.lifting_rounds and samplers that set coefficients.
+  bool uniform_weights = false;
+  // Reads Update::steps and the clients' momentum and proximal term (AggregatorContext), so every update must
+  // come from SGD at a constant rate. Read by the checks of clients' training, samplers and local privacy.
+  bool counts_steps = false;
   bool keeps_individuals = false;  // reads every update again at the end of the round
   bool partial_updates = false;    // accepts updates that cover a part of the model
   bool adapters = false;           // combines adapters by their ranks; needs a model with adapters
+  // Computes the adapters' factors in a new basis in every round, so values that a client holds back for
+  // later rounds have no meaning there. Read by the check of compression.error_feedback.
+  bool changes_basis = false;
 };
 
 class Aggregator {

@@ -14,21 +14,25 @@ namespace {
 
 std::vector<AggregatorKind>& table() {
   constexpr AggregatorTraits kSum = {.linear = true, .takes_sums = true, .partial_updates = true};
+  constexpr AggregatorTraits kUnweightedSum = {
+      .linear = true, .takes_sums = true, .uniform_weights = true, .partial_updates = true};
   constexpr AggregatorTraits kFactors = {
       .keeps_individuals = true, .partial_updates = true, .adapters = true};
+  constexpr AggregatorTraits kNewFactors = {
+      .keeps_individuals = true, .partial_updates = true, .adapters = true, .changes_basis = true};
   constexpr AggregatorTraits kRows = {.keeps_individuals = true};
   static std::vector<AggregatorKind> kinds = {
       AggregatorKind{"mean", "McMahan et al. 2017",
                      "mean of each parameter over the clients that trained it, weighted by samples", kSum,
                      read_mean},
       AggregatorKind{"uniform_mean", "Karimireddy et al. 2020; Nguyen et al. 2022",
-                     "unweighted mean of each parameter over the clients that trained it", kSum,
+                     "unweighted mean of each parameter over the clients that trained it", kUnweightedSum,
                      read_uniform_mean},
       AggregatorKind{
           "fednova",
           "Wang et al. 2020",
           "mean, weighted by samples, of updates that are normalised by their number of local steps",
-          {.linear = true},
+          {.linear = true, .counts_steps = true},
           read_fednova},
       AggregatorKind{"median", "Yin et al. 2018", "median of each parameter", kRows, read_median},
       AggregatorKind{"trimmed_mean", "Yin et al. 2018",
@@ -60,11 +64,11 @@ std::vector<AggregatorKind>& table() {
       AggregatorKind{"flexlora", "Bai et al. 2024",
                      "mean of the products of the adapters' factors, divided into factors again by singular "
                      "value decomposition",
-                     kFactors, read_flexlora},
+                     kNewFactors, read_flexlora},
       AggregatorKind{"flora", "Wang et al. 2024",
                      "mean of the products of the adapters' factors, added to the frozen weights; the "
                      "adapters are initialised again",
-                     kFactors, read_flora},
+                     kNewFactors, read_flora},
   };
   return kinds;
 }

@@ -115,7 +115,8 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
     root.fail(kPrivacySection, why, std::move(rests_on));
   };
   // Any rule may aggregate noised updates. Others need equal weights: clients do not report samples or steps.
-  if (run.privacy.of_sums() && run.strategy.aggregator_kind != "uniform_mean")
+  const aggregation::AggregatorTraits& rule = run.strategy.traits;
+  if (run.privacy.of_sums() && (!rule.takes_sums || !rule.uniform_weights))
     refuse(
         "the contribution of a client is bounded only if every update has the same weight; use the "
         "aggregator uniform_mean instead of " +
@@ -140,10 +141,10 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
                   "; otherwise a mechanism that reveals all data of one client would count as private",
               {"data.partition.clients", "differential_privacy.delta"});
   if (run.privacy.bounds_participation()) check_participation(run, root);
-  if (!run.privacy.of_sums() && run.strategy.aggregator_kind == "fednova")
+  if (!run.privacy.of_sums() && run.strategy.traits.counts_steps)
     refuse(
-        "fednova uses local steps as weights, which reveal the size of a client's data; use another "
-        "aggregator",
+        run.strategy.aggregator_kind +
+            " uses local steps as weights, which reveal the size of a client's data; use another aggregator",
         {"strategy.aggregator"});
   // Published label counts have no noise that is accounted for here.
   const bool by_labels = run.sampling.make()->traits().labels != protocol::LabelReport::kNone;
