@@ -163,6 +163,7 @@ SamplingSpec read_sampling(config::Reader& root) {
                                      hint_of(sampler_kinds()))];
   spec.kind = sampler.name;
   spec.make = read_part(sampler, section);
+  spec.traits = spec.make()->traits();
   spec.clients_per_round = static_cast<std::size_t>(section.integer(
       "clients_per_round", static_cast<std::int64_t>(defaults.clients_per_round), {1, 1'000'000},
       "Number of updates that complete a round. With poisson, md or weights = \"ipw\", a round waits for all "

@@ -43,11 +43,12 @@ void check_scaffold(const RunConfig& run, config::Reader& root) {
     root.fail("strategy",
               needs + "planner.kind = \"full\", because it keeps a control variate for every parameter",
               {"training.objective", "strategy.planner"});
-  if (run.sampling.kind == "optimal")
+  if (run.sampling.traits.draw != aggregation::Draw::kNever)
     root.fail("sampling",
-              needs + "the update of every selected client; use \"uniform\", because \"optimal\" omits some",
+              needs + "the update of every selected client; use \"uniform\", because \"" + run.sampling.kind +
+                  "\" omits some",
               {"training.objective", "sampling.kind"});
-  if (run.sampling.make()->traits().weighs)
+  if (run.sampling.traits.weighs)
     root.fail("sampling",
               needs + "clients with equal weights, but kind = \"" + run.sampling.kind +
                   "\" as configured gives them different weights; use \"uniform\"",
@@ -130,13 +131,13 @@ void check_steps(const RunConfig& run, config::Reader& root) {
     root.fail("training",
               rule + " with a proximal term requires optimizer.learning_rate times objective.mu below 1",
               {"strategy.aggregator", "training.optimizer.learning_rate", "training.objective"});
-  if (run.sampling.make()->traits().unbiased)
+  if (run.sampling.traits.unbiased)
     root.fail("sampling",
               rule +
                   " needs the local steps of every client that counts, but estimator = \"ht\" counts "
                   "clients that send nothing; use estimator = \"self_norm\"",
               {"strategy.aggregator", "sampling"});
-  if (run.sampling.make()->traits().weighs)
+  if (run.sampling.traits.weighs)
     root.fail("sampling",
               rule + " sets the weights of updates by their local steps, but kind = \"" + run.sampling.kind +
                   "\" as configured also sets weights; use \"uniform\"",
@@ -150,7 +151,7 @@ void check_schedule(const RunConfig& run, config::Reader& root) {
               "over_selection has no effect with strategy.schedule.kind = \"buffered\", which has no rounds; "
               "remove it",
               {"strategy.schedule", "sampling.over_selection"});
-  const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
+  const aggregation::SamplerTraits& sampler = run.sampling.traits;
   if (schedule.buffered && (sampler.draw != aggregation::Draw::kNever || sampler.weighs))
     root.fail("sampling",
               "kind = \"" + run.sampling.kind +
@@ -164,7 +165,7 @@ void check_schedule(const RunConfig& run, config::Reader& root) {
                   "not wait for it",
               {"strategy.schedule", "sampling"});
   if (schedule.buffered && !aggregation::Barrier(schedule.barrier).never_waits() &&
-      (run.sampling.kind == "aw_psp" || run.sampling.kind == "availability"))
+      run.sampling.traits.estimates_availability)
     root.fail("sampling",
               "kind = \"" + run.sampling.kind +
                   "\" would count a client that waits at strategy.schedule.barrier as offline; use barrier = "
@@ -183,14 +184,14 @@ void check_schedule(const RunConfig& run, config::Reader& root) {
 
 // Checks status.labels against the protection of updates, and against sampling.labels if both are given.
 void check_status(const RunConfig& run, config::Reader& root) {
-  const protocol::LabelReport wanted = run.sampling.make()->traits().labels;
+  const protocol::LabelReport wanted = run.sampling.traits.labels;
   const bool protects = run.secure.on || run.privacy.by_clients();
   if (protects && wanted == protocol::LabelReport::kNone && run.status.labels != protocol::LabelReport::kNone)
     root.fail("status.labels",
               "must be \"none\": clients that mask their updates or add noise to them never publish the "
               "labels of their samples, so every client would refuse this run",
               {"status.labels", "sampling", "secure_aggregation.kind", "differential_privacy.kind"});
-  if (run.sampling.kind != "aw_psp" && wanted == protocol::LabelReport::kNone) return;
+  if (!run.sampling.traits.reads_records && wanted == protocol::LabelReport::kNone) return;
   const auto name_of = [](protocol::LabelReport labels) {
     return protocol::label_reports().at(static_cast<std::size_t>(labels));
   };
@@ -222,7 +223,7 @@ void check_tracks(const RunConfig& run, config::Reader& root) {
 void check_damping(const RunConfig& run, config::Reader& root) {
   if (run.strategy.aggregator.damping == 0) return;
   const std::string damping = "strategy.aggregator.damping";
-  const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
+  const aggregation::SamplerTraits& sampler = run.sampling.traits;
   if (sampler.unbiased || sampler.weighs)
     root.fail(
         damping,
@@ -263,13 +264,13 @@ void check_serverless(const RunConfig& run, config::Reader& root) {
                   "not possible with [tracks], because every client receives the updates of all clients in "
                   "its round",
               {"dissemination.kind", "tracks"});
-  if (run.sampling.make()->traits().draw != aggregation::Draw::kNever)
+  if (run.sampling.traits.draw != aggregation::Draw::kNever)
     root.fail(
         "dissemination",
         kind + "sampling.kind = \"" + run.sampling.kind +
             "\" saves uploads to the coordinator, but clients exchange updates directly; use \"uniform\"",
         {"dissemination.kind", "sampling"});
-  if (run.sampling.make()->traits().weighs)
+  if (run.sampling.traits.weighs)
     root.fail("dissemination",
               kind + "sampling.kind = \"" + run.sampling.kind +
                   "\" as configured counts a missing update as zeros, which clients cannot do; use "
@@ -323,15 +324,8 @@ bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy) {
   return model == 2;
 }
 
-bool samples_blindly(const aggregation::SamplingSpec& sampling) {
-  constexpr std::array kKinds = {"uniform", "psp", "poisson", "aw_psp"};
-  const aggregation::SamplerTraits traits = sampling.make()->traits();
-  return std::ranges::find(kKinds, sampling.kind) != kKinds.end() && !traits.weighs && !traits.unbiased &&
-         traits.draw == aggregation::Draw::kNever;
-}
-
 std::size_t most_summed(const RunConfig& run) {
-  return run.sampling.kind == "poisson" ? run.task.data.partition.clients : TrackModel::contributors(run);
+  return run.sampling.traits.independent ? run.task.data.partition.clients : TrackModel::contributors(run);
 }
 
 void check_recipe(const RunConfig& run, config::Reader& root) {
@@ -360,8 +354,8 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
                   "parameter; use optimizer.kind = \"sgd\"",
               {"training.local_model", "training.optimizer.kind", "strategy.planner"});
   check_steps(run, root);
-  const aggregation::SamplerTraits sampler = run.sampling.make()->traits();
-  if ((run.sampling.kind == "optimal" || sampler.weighs) && !run.strategy.traits.linear)
+  const aggregation::SamplerTraits& sampler = run.sampling.traits;
+  if ((sampler.draw != aggregation::Draw::kNever || sampler.weighs) && !run.strategy.traits.linear)
     root.fail("sampling",
               "kind = \"" + run.sampling.kind +
                   "\" sets weights for a mean of the updates, but the aggregator " +

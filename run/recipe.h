@@ -17,9 +17,6 @@ const char* name_of(LocalModel model);
 // True if every step adds exactly the aggregate to the model, in the first rounds and later.
 bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy);
 
-// True if neither the selection of clients nor their weights depend on data that updates report.
-bool samples_blindly(const aggregation::SamplingSpec& sampling);
-
 // Upper bound on the updates in the sum of one model's round.
 std::size_t most_summed(const RunConfig& run);
 

@@ -81,8 +81,7 @@ RunConfig read_sections(config::Reader& root, const ReadMore& more) {
                         " of the training samples, instead of the test samples");
   run.sampling = aggregation::read_sampling(root);
   if (run.sampling.min_available > clients) root.fail("sampling.min_available", too_many, {kClients});
-  // md draws with replacement, so it may draw more often than there are clients.
-  const bool draws_again = run.sampling.kind == "md";
+  const bool draws_again = run.sampling.traits.with_replacement;
   if (run.sampling.sized && !draws_again && run.sampling.clients_per_round > clients)
     run.notes.push_back("sampling.clients_per_round: is " + std::to_string(run.sampling.clients_per_round) +
                         ", but the data is partitioned over " + std::to_string(clients) + " clients; " +

@@ -40,12 +40,12 @@ void check_secure_parts(const RunConfig& run, config::Reader& root) {
         "with dissemination.kind = \"serverless\" every client sees single updates; use \"direct\" or "
         "\"swarm\"",
         {"dissemination.kind"});
-  if (!samples_blindly(run.sampling))
+  if (!run.sampling.samples_blindly())
     refuse("sampling.kind = \"" + run.sampling.kind +
                "\" as configured needs to see or to weight single updates, which secure aggregation "
                "prevents; use uniform, psp or poisson",
            {"sampling"});
-  if (run.sampling.make()->traits().labels != protocol::LabelReport::kNone)
+  if (run.sampling.traits.labels != protocol::LabelReport::kNone)
     refuse(
         "with secure aggregation, clients must not publish the labels of their samples; set sampling.labels "
         "= \"none\"",

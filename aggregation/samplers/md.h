@@ -14,7 +14,9 @@ namespace fedge::aggregation {
 
 class MdSampler final : public Sampler {
  public:
-  SamplerTraits traits() const override { return {.substitutes = false, .weighs = true}; }
+  SamplerTraits traits() const override {
+    return {.substitutes = false, .weighs = true, .with_replacement = true};
+  }
   std::vector<Selected> select(const SelectionRequest& request) override;
 };
 

@@ -25,7 +25,11 @@ class PoissonSampler final : public Sampler {
   explicit PoissonSampler(const Options& options) : options_(options) {}
 
   SamplerTraits traits() const override {
-    return {.substitutes = false, .weighs = options_.weights == Weights::kInverse, .chance = options_.rate};
+    return {.substitutes = false,
+            .weighs = options_.weights == Weights::kInverse,
+            .blind = options_.weights == Weights::kSamples,
+            .independent = true,
+            .chance = options_.rate};
   }
   std::vector<Selected> select(const SelectionRequest& request) override;
 

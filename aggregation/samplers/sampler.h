@@ -66,6 +66,9 @@ enum class Draw {
   kBeforeUpload,    // all train, the clients drawn upload
 };
 
+// Needs and abilities of a sampler as configured. The engines read the first ones. check_recipe()
+// (run/recipe.h) reads all and refuses impossible combinations before a run starts, for samplers of this
+// repository and for own ones alike.
 struct SamplerTraits {
   Draw draw = Draw::kNever;
   // With a second draw: true if an upload also stands for clients not drawn. It then counts 1 / p, and the
@@ -78,9 +81,24 @@ struct SamplerTraits {
   bool substitutes = true;
   // True if it sets coefficients: the aggregator must be a mean.
   bool weighs = false;
-  // Probability with which each candidate is drawn, independently of the other candidates and their number.
-  // Amplification by sampling requires it. 0: not independent.
+  // True if neither the selection nor the weights depend on what clients report about their data or updates:
+  // samples, loss, norm. Presence, deliveries and latency do not count. Secure aggregation and differential
+  // privacy require it.
+  bool blind = false;
+  // True if it draws every candidate independently of the others with the same probability (Poisson
+  // sampling), so that a round may have any number of clients. With differential_privacy.kind = "central",
+  // the privacy loss is that of Poisson sampling, and poisson draws in its place: its draws stay secret.
+  bool independent = false;
+  // That probability, if it does not depend on the number of candidates. 0: it does.
   double chance = 0;
+  // True if it draws clients_per_round times with replacement: there may be more draws than clients.
+  bool with_replacement = false;
+  // True if it counts clients that are not candidates as offline. A buffered schedule must not hold clients
+  // back at a barrier then.
+  bool estimates_availability = false;
+  // True if it uses clients' status records (describe()): they are published by default, with the labels
+  // below and no others.
+  bool reads_records = false;
   // Label report in clients' records that the sampler uses.
   protocol::LabelReport labels = protocol::LabelReport::kNone;
 };

@@ -12,6 +12,7 @@ namespace fedge::aggregation {
 
 class UniformSampler final : public Sampler {
  public:
+  SamplerTraits traits() const override { return {.blind = true}; }
   std::vector<Selected> select(const SelectionRequest& request) override;
 };
 

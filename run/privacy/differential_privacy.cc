@@ -93,10 +93,9 @@ void check_participation(const RunConfig& run, config::Reader& root) {
 void check_hidden_draws(const RunConfig& run, config::Reader& root) {
   const auto refuse = [&](const std::string& what, const char* rests_on) {
     root.fail(kPrivacySection,
-              what +
-                  " reveals which clients were drawn, but with sampling.kind = \"poisson\" the guarantee "
-                  "requires that this stays secret; change this key, or use sampling.kind = \"uniform\", "
-                  "whose guarantee does not need it",
+              what + " reveals which clients were drawn, but with sampling.kind = \"" + run.sampling.kind +
+                  "\" the guarantee requires that this stays secret; change this key, or use sampling.kind = "
+                  "\"uniform\", whose guarantee does not need it",
               {"sampling.kind", "differential_privacy.kind", rests_on});
   };
   if (run.dissemination.swarm) refuse("dissemination.kind = \"swarm\"", "dissemination.kind");
@@ -116,12 +115,16 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
   };
   // Any rule may aggregate noised updates. Others need equal weights: clients do not report samples or steps.
   const aggregation::AggregatorTraits& rule = run.strategy.traits;
-  if (run.privacy.of_sums() && (!rule.takes_sums || !rule.uniform_weights))
+  if (run.privacy.of_sums() && !rule.uniform_weights)
     refuse(
         "the contribution of a client is bounded only if every update has the same weight; use the "
         "aggregator uniform_mean instead of " +
             run.strategy.aggregator_kind,
         {"strategy.aggregator"});
+  else if (run.privacy.of_sums() && !rule.takes_sums)
+    refuse("the noise is added to the sums of the updates, which the aggregator " +
+               run.strategy.aggregator_kind + " does not have; use the aggregator uniform_mean",
+           {"strategy.aggregator"});
   if (run.strategy.schedule.buffered)
     refuse("the privacy loss is computed per round; use strategy.schedule.kind = \"synchronous\"",
            {"strategy.schedule"});
@@ -147,17 +150,16 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
             " uses local steps as weights, which reveal the size of a client's data; use another aggregator",
         {"strategy.aggregator"});
   // Published label counts have no noise that is accounted for here.
-  const bool by_labels = run.sampling.make()->traits().labels != protocol::LabelReport::kNone;
-  if (!samples_blindly(run.sampling) || by_labels)
+  const bool by_labels = run.sampling.traits.labels != protocol::LabelReport::kNone;
+  if (!run.sampling.samples_blindly() || by_labels)
     refuse("the guarantee does not cover sampling.kind = \"" + run.sampling.kind +
                "\" as configured; use poisson, uniform or psp",
            {"sampling"});
-  if (run.sampling.kind == "poisson" && run.sampling.over_selection > 1)
-    refuse(
-        "with sampling.kind = \"poisson\" and differential privacy, sampling.over_selection has no effect; "
-        "remove over_selection",
-        {"sampling"});
-  if (run.sampling.kind == "poisson" && run.privacy.kind == Spec::Kind::kCentral)
+  if (run.sampling.traits.independent && run.sampling.over_selection > 1)
+    refuse("with sampling.kind = \"" + run.sampling.kind +
+               "\" and differential privacy, sampling.over_selection has no effect; remove over_selection",
+           {"sampling"});
+  if (run.sampling.traits.independent && run.privacy.kind == Spec::Kind::kCentral)
     check_hidden_draws(run, root);
   if (run.privacy.kind == Spec::Kind::kDistributed && !run.secure.on)
     refuse(
@@ -172,18 +174,20 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
         {"secure_aggregation.kind", "differential_privacy.clipping"});
 }
 
-// Draws each client with the same probability in every round, whichever others are connected.
+// Draws each client with the same probability in every round, whichever others are connected. The guarantee
+// rests on secret draws, so poisson draws in the place of any sampler with this distribution.
 void fix_sampling(RunConfig& run) {
   Spec& spec = run.privacy;
   const auto clients = static_cast<double>(run.task.data.partition.clients);
   const auto wanted = std::min(static_cast<double>(run.sampling.clients_per_round), clients);
   spec.sampling_rate = 1;
   spec.expected_clients = wanted;
-  if (run.sampling.kind != "poisson" || spec.kind != Spec::Kind::kCentral) return;
-  const double given = run.sampling.make()->traits().chance;
+  if (!run.sampling.traits.independent || spec.kind != Spec::Kind::kCentral) return;
+  const double given = run.sampling.traits.chance;
   spec.sampling_rate = given > 0 ? given : wanted / clients;
   spec.expected_clients = spec.sampling_rate * clients;
   run.sampling.make = aggregation::poisson_at(spec.sampling_rate);
+  run.sampling.traits = run.sampling.make()->traits();
 }
 
 Result<void> calibrate(RunConfig& run) {

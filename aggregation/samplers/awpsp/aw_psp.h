@@ -53,6 +53,7 @@ struct AwPspOptions {
   Risk risk = Risk::kSoft;
   CorrelationOptions correlation;
   bool diversity = true;
+  bool records = true;  // whether clients publish status records for it
   protocol::LabelReport labels = protocol::LabelReport::kNone;
   // Rounds after an undelivered task in which the greedy selectors prefer other clients. Absence does not
   // count.
@@ -73,6 +74,9 @@ class AwPspSampler final : public Sampler {
   SamplerTraits traits() const override {
     return {.substitutes = !options_.inverse_probability,
             .weighs = options_.inverse_probability,
+            .blind = options_.d == 0 && !options_.inverse_probability,
+            .estimates_availability = true,
+            .reads_records = options_.records,
             .labels = options_.labels};
   }
   // The first call in a round treats the candidates as the clients that are up; later calls (for substitutes)

@@ -114,7 +114,7 @@ SamplerFactory read_availability(config::Reader& section) {
   AwPspOptions options;
   options.b = options.c = options.d = 0;
   options.risk = AwPspOptions::Risk::kNone;
-  options.diversity = false;
+  options.diversity = options.records = false;
   read_predictor(section, options);
   read_weights(section, options);
   return made_with(options);
