@@ -130,7 +130,7 @@ std::string traits_of(const Kind&) {
 }
 
 std::string traits_of(const PlannerKind& kind) {
-  switch (kind.local_model) {
+  switch (kind.traits.local_model) {
     case LocalModel::kWhole:
       return "clients run the whole network";
     case LocalModel::kSlice:
@@ -196,13 +196,6 @@ std::optional<std::string> misplaced_aggregator(const config::Reader& section,
   return is_in(aggregators) && !is_in(strategies) ? std::optional(kind) : std::nullopt;
 }
 
-// Whether the planner also divides the last layer, so that maybe no parameter is trained by all clients.
-bool splits_output(const config::Reader& planner) {
-  if (!planner.has("split_output")) return false;
-  config::Reader copy = planner;  // its errors are not reported
-  return copy.boolean("split_output", false, "");
-}
-
 const Recipe& choose_recipe(config::Reader& section) {
   std::vector<std::string> kinds = names_of(recipes());
   const auto misplaced = misplaced_aggregator(section, kinds);
@@ -234,9 +227,8 @@ StrategySpec read_strategy(config::Reader& root) {
       choose(planner, planner_kinds(), spec.kind, recipe.planner,
              "Which part of the model a client trains and sends. If not set, strategy.kind determines it.");
   spec.planner_kind = plan.name;
-  spec.local_model = plan.local_model;
+  spec.planner_traits = plan.traits;
   spec.planner = plan.read(planner);
-  spec.split_output = splits_output(planner);
   section.adopt(planner);
 
   config::Reader aggregator = section.section("aggregator");
@@ -248,12 +240,6 @@ StrategySpec read_strategy(config::Reader& root) {
   spec.traits = rule.traits;
   spec.aggregator = read_part(rule, aggregator);
   section.adopt(aggregator);
-
-  if (spec.planner_kind != planner_kinds().front().name && !spec.traits.partial_updates)
-    section.fail("planner",
-                 spec.planner_kind + " makes clients send parts of the model, but the aggregator " +
-                     spec.aggregator_kind + " requires updates of the whole model",
-                 {"strategy.planner", "strategy.aggregator"});
 
   config::Reader optimizer = section.section("server_optimizer");
   const auto& mover = choose(optimizer, server_optimizer_kinds(), spec.kind, recipe.server_optimizer,

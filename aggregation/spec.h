@@ -63,9 +63,8 @@ struct Recipe {
 struct StrategySpec {
   std::string kind = "fedavg";
   std::string planner_kind = "full";
-  LocalModel local_model = LocalModel::kWhole;
-  PlannerFactory planner;
-  bool split_output = false;  // strategy.planner.split_output: no layer is trained by all clients
+  PlannerTraits planner_traits;
+  PlannerPart planner;
   std::string aggregator_kind = "mean";
   AggregatorTraits traits;
   AggregatorPart aggregator;

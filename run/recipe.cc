@@ -39,7 +39,7 @@ void check_scaffold(const RunConfig& run, config::Reader& root) {
     root.fail("strategy",
               needs + "schedule.kind = \"synchronous\", because a control variate belongs to one model",
               {"training.objective", "strategy.schedule"});
-  if (run.strategy.planner_kind != "full")
+  if (!run.strategy.planner_traits.whole_model)
     root.fail("strategy",
               needs + "planner.kind = \"full\", because it keeps a control variate for every parameter",
               {"training.objective", "strategy.planner"});
@@ -55,11 +55,33 @@ void check_scaffold(const RunConfig& run, config::Reader& root) {
               {"training.objective", "sampling"});
 }
 
+void check_planner(const RunConfig& run, config::Reader& root) {
+  const aggregation::StrategySpec& strategy = run.strategy;
+  const learn::TrainingSpec& training = run.task.training;
+  const LocalModel local_model = strategy.planner_traits.local_model;
+  if (!strategy.planner_traits.whole_model && !strategy.traits.partial_updates)
+    root.fail("strategy.planner",
+              strategy.planner_kind + " makes clients send parts of the model, but the aggregator " +
+                  strategy.aggregator_kind + " requires updates of the whole model",
+              {"strategy.planner", "strategy.aggregator"});
+  if (training.local_model != local_model)
+    root.fail("training",
+              "local_model must match the planner " + strategy.planner_kind + ", which requires \"" +
+                  name_of(local_model) + "\"; remove training.local_model",
+              {"training.local_model", "strategy.planner"});
+  if (training.local_model == LocalModel::kNested && training.optimizer == learn::OptimizerKind::kAdamW)
+    root.fail("training",
+              "the planner " + strategy.planner_kind +
+                  " trains a narrower network in some steps, but adamw counts every step for every "
+                  "parameter; use optimizer.kind = \"sgd\"",
+              {"training.local_model", "training.optimizer.kind", "strategy.planner"});
+}
+
 void check_adapters(const RunConfig& run, config::Reader& root) {
   const learn::TrainingSpec& training = run.task.training;
   const auto& recipes = aggregation::recipes();
   const auto recipe = std::ranges::find(recipes, run.strategy.kind, &aggregation::Recipe::name);
-  const bool prefix = run.strategy.local_model == LocalModel::kPrefix;
+  const bool prefix = run.strategy.planner_traits.local_model == LocalModel::kPrefix;
   const bool needs = run.strategy.traits.adapters || prefix || recipe->adapters ||
                      training.objective.kind == learn::ObjectiveKind::kRankPruning;
   if (needs && run.task.model.adapter.rank == 0)
@@ -97,11 +119,11 @@ void check_adapters(const RunConfig& run, config::Reader& root) {
               "the aggregator " + run.strategy.aggregator_kind +
                   " computes the new adapters itself; use the server optimizer sgd with learning_rate = 1",
               {"strategy.aggregator", "strategy.server_optimizer"});
-  if (run.strategy.planner_kind == "rank_prefix_b")
+  if (run.strategy.planner_traits.one_factor)
     root.fail("strategy",
               "the aggregator " + run.strategy.aggregator_kind +
-                  " requires both factors of the adapters, but with the planner rank_prefix_b clients send "
-                  "only factor B; use rank_prefix",
+                  " requires both factors of the adapters, but with the planner " +
+                  run.strategy.planner_kind + " clients send only factor B; use rank_prefix",
               {"strategy.aggregator", "strategy.planner"});
   if (run.strategy.traits.changes_basis && run.compression.error_feedback)
     root.fail("compression",
@@ -236,7 +258,7 @@ void check_damping(const RunConfig& run, config::Reader& root) {
               "needs the weight of the updates of each parameter, but with differential_privacy.kind as "
               "configured the sum of every parameter is divided by the same number; remove damping",
               {damping, "differential_privacy.kind"});
-  if (run.secure.on && run.strategy.split_output)
+  if (run.secure.on && run.strategy.planner.splits_output)
     root.fail(
         damping,
         "with secure_aggregation.kind, the coordinator knows the weight of all updates only from a parameter "
@@ -304,7 +326,7 @@ void check_warmup(const RunConfig& run, config::Reader& root) {
   if (run.compression.format.codec == protocol::Codec::kSparse)
     root.fail("dissemination", all_alike + "use a compression.kind other than top_k and rand_k",
               {"dissemination", "compression"});
-  if (run.strategy.planner_kind != "full")
+  if (!run.strategy.planner_traits.whole_model)
     root.fail("dissemination", all_alike + "use the planner full instead of " + run.strategy.planner_kind,
               {"dissemination", "strategy.planner"});
   if (run.chunk_size > protocol::kMaxWarmupChunkSize)
@@ -339,20 +361,9 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
                     recipe.objective + "\"; remove training.objective.kind",
                 {"strategy.kind", "training.objective"});
   }
-  if (training.local_model != run.strategy.local_model)
-    root.fail("training",
-              std::string("local_model must match the planner ") + run.strategy.planner_kind +
-                  ", which requires \"" + name_of(run.strategy.local_model) +
-                  "\"; remove training.local_model",
-              {"training.local_model", "strategy.planner"});
   if (training.objective.kind == learn::ObjectiveKind::kScaffold) check_scaffold(run, root);
+  check_planner(run, root);
   check_adapters(run, root);
-  if (training.local_model == LocalModel::kNested && training.optimizer == learn::OptimizerKind::kAdamW)
-    root.fail("training",
-              "the planner " + run.strategy.planner_kind +
-                  " trains a narrower network in some steps, but adamw counts every step for every "
-                  "parameter; use optimizer.kind = \"sgd\"",
-              {"training.local_model", "training.optimizer.kind", "strategy.planner"});
   check_steps(run, root);
   const aggregation::SamplerTraits& sampler = run.sampling.traits;
   if ((sampler.draw != aggregation::Draw::kNever || sampler.weighs) && !run.strategy.traits.linear)

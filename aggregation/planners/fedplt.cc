@@ -107,7 +107,7 @@ Coverage FedPltPlanner::plan(const PlanRequest& request) {
   return Coverage::of(std::move(ranges));
 }
 
-PlannerFactory read_fedplt(config::Reader& section) {
+PlannerPart read_fedplt(config::Reader& section) {
   FedPltOptions options;
   options.levels = read_levels(section);
   options.split_output = read_split_output(section);
@@ -119,7 +119,8 @@ PlannerFactory read_fedplt(config::Reader& section) {
       "same part in the whole run, which is the paper's rule; rotation is an option of Fedge.");
   for (const double share : options.levels.shares)
     if (auto fraction = exact_fraction(share); !fraction) section.fail("shares", fraction.error().message);
-  return [options](const PlannerContext& context) { return FedPltPlanner::make(options, context); };
+  return {.make = [options](const PlannerContext& context) { return FedPltPlanner::make(options, context); },
+          .splits_output = options.split_output};
 }
 
 }  // namespace fedge::aggregation

@@ -51,6 +51,6 @@ class FedPltPlanner final : public Planner {
   bool rotate_ = false;
 };
 
-PlannerFactory read_fedplt(config::Reader& section);
+PlannerPart read_fedplt(config::Reader& section);
 
 }  // namespace fedge::aggregation

@@ -33,35 +33,52 @@ class FullPlanner final : public Planner {
   double share_;
 };
 
-PlannerFactory read_full(config::Reader&) { return FullPlanner::make; }
+PlannerPart read_full(config::Reader&) { return {.make = FullPlanner::make}; }
 
 constexpr std::array kPlanners = {
-    PlannerKind{"full", "McMahan et al., AISTATS 2017, arXiv:1602.05629",
-                "Every client trains the whole model.", LocalModel::kWhole, read_full},
-    PlannerKind{"fedplt", "Dabaja and El-Azouzi 2026, arXiv:2605.02337",
+    PlannerKind{"full",
+                "McMahan et al., AISTATS 2017, arXiv:1602.05629",
+                "Every client trains the whole model.",
+                {.whole_model = true},
+                read_full},
+    PlannerKind{"fedplt",
+                "Dabaja and El-Azouzi 2026, arXiv:2605.02337",
                 "Every client runs the whole model and trains a fixed set of equal groups of rows in each "
                 "layer. Every group has the same number of clients.",
-                LocalModel::kWhole, read_fedplt},
-    PlannerKind{"random_mask", "the baseline of fedplt without its assignment",
+                {},
+                read_fedplt},
+    PlannerKind{"random_mask",
+                "the baseline of fedplt without its assignment",
                 "As fedplt, but every client trains random rows, drawn again in every round.",
-                LocalModel::kWhole, read_random_mask},
-    PlannerKind{"heterofl", "Diao et al., ICLR 2021, arXiv:2010.01264",
+                {},
+                read_random_mask},
+    PlannerKind{"heterofl",
+                "Diao et al., ICLR 2021, arXiv:2010.01264",
                 "A client trains the network that consists of the first units of each hidden layer.",
-                LocalModel::kSlice, read_heterofl},
-    PlannerKind{"fjord", "Horvath et al., NeurIPS 2021, arXiv:2102.13451",
+                {.local_model = LocalModel::kSlice},
+                read_heterofl},
+    PlannerKind{"fjord",
+                "Horvath et al., NeurIPS 2021, arXiv:2102.13451",
                 "As heterofl, but every local step uses a random width up to the width of the client.",
-                LocalModel::kNested, read_fjord},
-    PlannerKind{"fedrolex", "Alam et al., NeurIPS 2022, arXiv:2212.01548",
+                {.local_model = LocalModel::kNested},
+                read_fjord},
+    PlannerKind{"fedrolex",
+                "Alam et al., NeurIPS 2022, arXiv:2212.01548",
                 "A client trains a window of units of each hidden layer. The window moves by one unit in "
                 "every round.",
-                LocalModel::kSlice, read_fedrolex},
-    PlannerKind{"rank_prefix", "Cho et al., EMNLP 2024, arXiv:2401.06432",
+                {.local_model = LocalModel::kSlice},
+                read_fedrolex},
+    PlannerKind{"rank_prefix",
+                "Cho et al., EMNLP 2024, arXiv:2401.06432",
                 "A client holds and trains the first ranks of every adapter, up to the rank of its device.",
-                LocalModel::kPrefix, read_rank_prefix},
-    PlannerKind{"rank_prefix_b", "Sun et al., ICLR 2024, arXiv:2403.12313",
+                {.local_model = LocalModel::kPrefix},
+                read_rank_prefix},
+    PlannerKind{"rank_prefix_b",
+                "Sun et al., ICLR 2024, arXiv:2403.12313",
                 "As rank_prefix, but only the factors B are trained and sent. The factors A keep their "
                 "initial values.",
-                LocalModel::kPrefix, read_rank_prefix_b},
+                {.local_model = LocalModel::kPrefix, .one_factor = true},
+                read_rank_prefix_b},
 };
 
 }  // namespace

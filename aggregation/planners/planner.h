@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "core/adapter_layout.h"
 #include "core/config/reader.h"
@@ -53,14 +54,32 @@ class Planner {
 // without the model; the error says what does not fit the model.
 using PlannerFactory = std::function<Result<std::unique_ptr<Planner>>(const PlannerContext&)>;
 
+// A planner with its options read and checked, not yet bound to a model.
+struct PlannerPart {
+  PlannerFactory make;
+  bool splits_output = false;      // no layer is trained by all clients
+  std::vector<double> widths;      // LocalModel::kNested: what a client's steps may draw
+  std::vector<std::size_t> ranks;  // LocalModel::kPrefix: of the levels, ascending
+};
+
+// What a planner's clients train. check_recipe() (run/recipe.h) reads it.
+struct PlannerTraits {
+  LocalModel local_model = LocalModel::kWhole;
+  // Every client trains and sends the whole model, so all updates have the same coverage and size. SCAFFOLD
+  // and a warm-up of updates require it; other planners need an aggregator with partial_updates.
+  bool whole_model = false;
+  // Clients send only the factors B of the adapters; aggregators that multiply factors need both.
+  bool one_factor = false;
+};
+
 struct PlannerKind {
   const char* name;     // as in the run file
   const char* paper;    // publication
   const char* summary;  // one sentence
-  LocalModel local_model;
+  PlannerTraits traits;
   // Reads and documents the kind's own keys. Errors stay in `section`, for its finish(); after an error the
   // factory must not be called.
-  PlannerFactory (*read)(config::Reader& section);
+  PlannerPart (*read)(config::Reader& section);
 };
 
 // All planners; the first is the default.

@@ -57,11 +57,13 @@ Coverage RandomMaskPlanner::plan(const PlanRequest& request) {
   return Coverage::of(std::move(ranges));
 }
 
-PlannerFactory read_random_mask(config::Reader& section) {
+PlannerPart read_random_mask(config::Reader& section) {
   RandomMaskOptions options;
   options.levels = read_levels(section);
   options.split_output = read_split_output(section);
-  return [options](const PlannerContext& context) { return RandomMaskPlanner::make(options, context); };
+  return {
+      .make = [options](const PlannerContext& context) { return RandomMaskPlanner::make(options, context); },
+      .splits_output = options.split_output};
 }
 
 }  // namespace fedge::aggregation

@@ -38,6 +38,6 @@ class RandomMaskPlanner final : public Planner {
   Population population_;
 };
 
-PlannerFactory read_random_mask(config::Reader& section);
+PlannerPart read_random_mask(config::Reader& section);
 
 }  // namespace fedge::aggregation

@@ -34,6 +34,12 @@ RankOptions read_ranks(config::Reader& section) {
   return options;
 }
 
+PlannerPart rank_part(const RankOptions& options) {
+  return {
+      .make = [options](const PlannerContext& context) { return RankPrefixPlanner::make(options, context); },
+      .ranks = options.ranks};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Planner>> RankPrefixPlanner::make(const RankOptions& options,
@@ -82,16 +88,12 @@ void RankPrefixPlanner::limit(ClientId client, double share) {
   limit = std::min(limit, static_cast<std::uint16_t>(std::max(1.0, rank)));
 }
 
-PlannerFactory read_rank_prefix(config::Reader& section) {
-  return [options = read_ranks(section)](const PlannerContext& context) {
-    return RankPrefixPlanner::make(options, context);
-  };
-}
+PlannerPart read_rank_prefix(config::Reader& section) { return rank_part(read_ranks(section)); }
 
-PlannerFactory read_rank_prefix_b(config::Reader& section) {
+PlannerPart read_rank_prefix_b(config::Reader& section) {
   RankOptions options = read_ranks(section);
   options.b_alone = true;
-  return [options](const PlannerContext& context) { return RankPrefixPlanner::make(options, context); };
+  return rank_part(options);
 }
 
 }  // namespace fedge::aggregation

@@ -44,7 +44,7 @@ class RankPrefixPlanner final : public Planner {
   std::vector<std::uint16_t> limit_;  // by client: highest rank it accepts
 };
 
-PlannerFactory read_rank_prefix(config::Reader& section);
-PlannerFactory read_rank_prefix_b(config::Reader& section);
+PlannerPart read_rank_prefix(config::Reader& section);
+PlannerPart read_rank_prefix_b(config::Reader& section);
 
 }  // namespace fedge::aggregation

@@ -8,11 +8,12 @@
 namespace fedge::aggregation {
 namespace {
 
-PlannerFactory factory(const WidthOptions& options) {
-  return [options](const PlannerContext& context) { return WidthPlanner::make(options, context); };
+PlannerPart width_part(const WidthOptions& options) {
+  return {.make = [options](const PlannerContext& context) { return WidthPlanner::make(options, context); },
+          .widths = options.levels.shares};
 }
 
-PlannerFactory read_width(config::Reader& section, WidthOptions options) {
+PlannerPart read_width(config::Reader& section, WidthOptions options) {
   options.levels = read_levels(section);
   options.match_parameters =
       section.choice(
@@ -20,7 +21,7 @@ PlannerFactory read_width(config::Reader& section, WidthOptions options) {
           "Quantity of which the levels are fractions.\nwidth: the units of each hidden layer, as in the "
           "papers.\nparameters: all parameters of the model; the width with the closest number of "
           "parameters is used.") == 1;
-  return factory(options);
+  return width_part(options);
 }
 
 }  // namespace
@@ -56,13 +57,13 @@ Coverage WidthPlanner::plan(const PlanRequest& request) {
   return slice_coverage(layers_, kept);
 }
 
-PlannerFactory read_heterofl(config::Reader& section) { return read_width(section, {}); }
+PlannerPart read_heterofl(config::Reader& section) { return read_width(section, {}); }
 
-PlannerFactory read_fjord(config::Reader& section) {
+PlannerPart read_fjord(config::Reader& section) {
   // The nested widths that a step may draw are these shares, which always refer to the width.
-  return factory({.levels = read_levels(section)});
+  return width_part({.levels = read_levels(section)});
 }
 
-PlannerFactory read_fedrolex(config::Reader& section) { return read_width(section, {.rolling = true}); }
+PlannerPart read_fedrolex(config::Reader& section) { return read_width(section, {.rolling = true}); }
 
 }  // namespace fedge::aggregation

@@ -41,8 +41,8 @@ class WidthPlanner final : public Planner {
   Population population_;
 };
 
-PlannerFactory read_heterofl(config::Reader& section);
-PlannerFactory read_fjord(config::Reader& section);
-PlannerFactory read_fedrolex(config::Reader& section);
+PlannerPart read_heterofl(config::Reader& section);
+PlannerPart read_fjord(config::Reader& section);
+PlannerPart read_fedrolex(config::Reader& section);
 
 }  // namespace fedge::aggregation

@@ -31,7 +31,7 @@ Deciders deciders(const aggregation::SamplerFactory& sampler) {
   layout->add("weights", {kParameters});
   const config::Table empty;
   config::Reader section(empty, "", "");
-  auto planner = aggregation::planner_kinds().front().read(section)({layout, 1'000'000, Rng(3)});
+  auto planner = aggregation::planner_kinds().front().read(section).make({layout, 1'000'000, Rng(3)});
   if (!planner) std::abort();
   return {sampler(), std::move(*planner)};
 }

@@ -50,7 +50,7 @@ Result<std::unique_ptr<RunEngine>> make_engine(const RunState& state) {
                                             .clients = config.task.data.partition.clients,
                                             .rng = Rng(config.seed),
                                             .adapters = state.adapters()};
-  auto planner = config.strategy.planner(context);
+  auto planner = config.strategy.planner.make(context);
   if (!planner) return planner.error().with_prefix("strategy.planner: ");
   const aggregation::ScheduleSpec& schedule = config.strategy.schedule;
   std::unique_ptr<RunEngine> engine;
@@ -59,7 +59,7 @@ Result<std::unique_ptr<RunEngine>> make_engine(const RunState& state) {
                                               Deciders{config.sampling.make(), std::move(*planner)});
     return engine;
   }
-  const auto make = [sampler = config.sampling.make, plan = config.strategy.planner, context] {
+  const auto make = [sampler = config.sampling.make, plan = config.strategy.planner.make, context] {
     auto made = plan(context);
     FEDGE_CHECK(made.has_value(), "a planner that could be made once");
     return Deciders{sampler(), std::move(*made)};

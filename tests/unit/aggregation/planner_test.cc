@@ -17,7 +17,7 @@ using planning::planner;
 std::vector<std::string> kinds() {
   std::vector<std::string> names;
   for (const PlannerKind& kind : planner_kinds())
-    if (kind.local_model != LocalModel::kPrefix) names.emplace_back(kind.name);
+    if (kind.traits.local_model != LocalModel::kPrefix) names.emplace_back(kind.name);
   return names;
 }
 
@@ -54,7 +54,7 @@ TEST_CASE("planners: each documents the keys it reads") {
                                            "planner.split_output"});
     if (std::string(kind.name) == "fjord")
       CHECK(paths == std::set<std::string>{"planner.capability", "planner.fractions", "planner.shares"});
-    else if (kind.local_model == LocalModel::kPrefix)
+    else if (kind.traits.local_model == LocalModel::kPrefix)
       CHECK(paths == std::set<std::string>{"planner.capability", "planner.fractions", "planner.ranks"});
     else if (!full && !rows)
       CHECK(paths == std::set<std::string>{"planner.capability", "planner.fractions", "planner.match",
@@ -65,7 +65,7 @@ TEST_CASE("planners: each documents the keys it reads") {
 TEST_CASE("planners: what runs on the client is the whole network, a slice, or nested slices") {
   const auto model = [](const std::string& name) {
     for (const PlannerKind& kind : planner_kinds())
-      if (name == kind.name) return kind.local_model;
+      if (name == kind.name) return kind.traits.local_model;
     FAIL("no such planner");
     return LocalModel::kWhole;
   };

@@ -48,7 +48,7 @@ inline Result<std::unique_ptr<Planner>> try_planner(const Wanted& wanted) {
     if (wanted.kind != kind.name) continue;
     FEDGE_TRY(document, config::parse_toml(wanted.options, "run.toml"));
     config::Reader section(document.root, "planner", document.name);
-    const PlannerFactory make = kind.read(section);
+    const PlannerFactory make = kind.read(section).make;
     FEDGE_TRY_VOID(section.finish());
     return make({wanted.layout, wanted.clients, Rng(wanted.seed)});
   }

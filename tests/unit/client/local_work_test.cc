@@ -70,7 +70,7 @@ std::vector<float> values_of(const WorkResult& result) {
 
 std::unique_ptr<aggregation::Planner> planner(const std::string& kind, const Federation& federation) {
   const auto factory =
-      aggregation::read_part(aggregation::kind_named(aggregation::planner_kinds(), kind), "");
+      aggregation::read_part(aggregation::kind_named(aggregation::planner_kinds(), kind), "").make;
   auto made = factory({federation.task->model().layout(), 5, Rng(kSeed)});
   REQUIRE_MESSAGE(made, made.error().message);
   return std::move(*made);

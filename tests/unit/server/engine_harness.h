@@ -45,7 +45,7 @@ struct Harness {
     layout->add("weights", {kParameters});
     const config::Table empty;
     config::Reader section(empty, "", "");
-    auto planner = aggregation::planner_kinds().front().read(section)({layout, 100, Rng(3)});
+    auto planner = aggregation::planner_kinds().front().read(section).make({layout, 100, Rng(3)});
     REQUIRE(planner);
     return {sampler(), std::move(*planner)};
   }

@@ -26,7 +26,7 @@ Settings planned(const std::string& kind, const std::string& share) {
 
 // Returns the coverage of each client in a round, from a separate planner.
 std::vector<Coverage> plans_of(const SimulatedRun& run, std::uint32_t round) {
-  const auto planner = run.config.strategy.planner(
+  const auto planner = run.config.strategy.planner.make(
       {.layout = run.task->model().layout(), .clients = run.task->clients(), .rng = Rng(run.config.seed)});
   REQUIRE(planner);
   std::vector<Coverage> plans;

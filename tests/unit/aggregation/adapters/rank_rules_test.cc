@@ -268,7 +268,7 @@ namespace {
 
 std::unique_ptr<Planner> rank_planner(const std::string& kind, const std::string& options,
                                       std::size_t clients) {
-  const PlannerFactory make = read_part(kind_named(planner_kinds(), kind), options);
+  const PlannerFactory make = read_part(kind_named(planner_kinds(), kind), options).make;
   auto made = make({context().layout, clients, Rng(1), adapters()});
   REQUIRE(made);
   return std::move(*made);
@@ -313,7 +313,7 @@ TEST_CASE("ranks: only the factors B of a client's ranks are planned where A is 
 
 TEST_CASE("ranks: a planner of ranks is refused by a model without them, or with fewer") {
   const auto message = [&](const std::string& options, std::shared_ptr<const AdapterLayout> shape) {
-    const PlannerFactory make = read_part(kind_named(planner_kinds(), "rank_prefix"), options);
+    const PlannerFactory make = read_part(kind_named(planner_kinds(), "rank_prefix"), options).make;
     return make({context().layout, 1, Rng(1), std::move(shape)}).error().message;
   };
   CHECK(message("ranks = [2]\n", nullptr) ==
