@@ -1,5 +1,4 @@
 #include <array>
-#include <string_view>
 
 #include "aggregation/spec.h"
 
@@ -153,20 +152,6 @@ std::span<const Recipe> recipes() {
              .adapters = true},
   };
   return kRecipes;
-}
-
-const Recipe& recipe_of(const config::Table& root) {
-  const Recipe& fallback = recipes().front();
-  const auto section = root.find("strategy");
-  if (section == root.end()) return fallback;
-  const auto* strategy = std::get_if<config::Table>(&section->second.data);
-  if (strategy == nullptr) return fallback;
-  const auto kind = strategy->find("kind");
-  if (kind == strategy->end()) return fallback;
-  const auto* name = std::get_if<std::string>(&kind->second.data);
-  for (const Recipe& recipe : recipes())
-    if (name != nullptr && *name == recipe.name) return recipe;
-  return fallback;
 }
 
 }  // namespace fedge::aggregation

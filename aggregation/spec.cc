@@ -107,18 +107,24 @@ std::string own_program(const std::string& part) {
 std::string hint_of(std::span<const AggregatorKind>) { return own_program("an aggregator"); }
 std::string hint_of(std::span<const SamplerKind>) { return own_program("a sampler"); }
 
-// Reads the kind of a part's section. A recipe may fix it to `fixed`; another choice is then an error.
+// The position of a kind's name; 0, the default, if it is empty.
+std::size_t index_of(const std::vector<std::string>& names, const std::string& name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? 0 : static_cast<std::size_t>(found - names.begin());
+}
+
+// Reads the kind of a part's section. The recipe may fix it to `fixed`; another choice is then an error.
+// `implied` is the default if the recipe does not.
 template <class Kind>
-const Kind& choose(config::Reader& section, std::span<const Kind> kinds, const std::string& strategy,
-                   const std::string& fixed, const char* doc) {
+const Kind& choose(config::Reader& section, std::span<const Kind> kinds, const Recipe& recipe,
+                   const std::string& fixed, const char* doc, const std::string& implied = "") {
   const std::vector<std::string> names = names_of(kinds);
-  const auto found = std::find(names.begin(), names.end(), fixed);
-  const std::size_t fallback = found == names.end() ? 0 : static_cast<std::size_t>(found - names.begin());
   section.depends_on("strategy.kind");
+  const std::size_t fallback = index_of(names, fixed.empty() ? implied : fixed);
   const std::size_t chosen = section.choice("kind", names, fallback, doc, hint_of(kinds));
   if (!fixed.empty() && names[chosen] != fixed)
     section.fail("kind",
-                 "strategy.kind = \"" + strategy + "\" requires \"" + fixed +
+                 std::string("strategy.kind = \"") + recipe.name + "\" requires \"" + fixed +
                      "\"; remove this key, or use strategy.kind = \"fedavg\"",
                  {"strategy.kind"});
   return kinds[chosen];
@@ -152,12 +158,13 @@ std::string traits_of(const AggregatorKind& kind) {
 
 }  // namespace
 
-SamplingSpec read_sampling(config::Reader& root) {
+SamplingSpec read_sampling(config::Reader& root, const std::string& implied_kind) {
   const SamplingSpec defaults;
   SamplingSpec spec;
   config::Reader section = root.section("sampling");
+  const std::vector<std::string> names = names_of(sampler_kinds());
   const auto& sampler =
-      sampler_kinds()[section.choice("kind", names_of(sampler_kinds()), 0,
+      sampler_kinds()[section.choice("kind", names, index_of(names, implied_kind),
                                      "How clients are selected for a round. With differential_privacy.kind = "
                                      "\"central\" the default is poisson.",
                                      hint_of(sampler_kinds()))];
@@ -211,11 +218,11 @@ const Recipe& choose_recipe(config::Reader& section) {
 
 }  // namespace
 
-StrategySpec read_strategy(config::Reader& root) {
+StrategySpec read_strategy(config::Reader& root, const std::string& implied_aggregator) {
   StrategySpec spec;
   config::Reader section = root.section("strategy");
   const Recipe& recipe = choose_recipe(section);
-  spec.kind = recipe.name;
+  spec.recipe = &recipe;
   spec.fixed_point = read_fixed_point(section);
   spec.max_weight = SampleCount(
       static_cast<std::uint64_t>(section.integer("max_weight", 0, {0, 100'000'000},
@@ -224,7 +231,7 @@ StrategySpec read_strategy(config::Reader& root) {
 
   config::Reader planner = section.section("planner");
   const auto& plan =
-      choose(planner, planner_kinds(), spec.kind, recipe.planner,
+      choose(planner, planner_kinds(), recipe, recipe.planner,
              "Which part of the model a client trains and sends. If not set, strategy.kind determines it.");
   spec.planner_kind = plan.name;
   spec.planner_traits = plan.traits;
@@ -233,16 +240,17 @@ StrategySpec read_strategy(config::Reader& root) {
 
   config::Reader aggregator = section.section("aggregator");
   const auto& rule =
-      choose(aggregator, aggregator_kinds(), spec.kind, recipe.aggregator,
+      choose(aggregator, aggregator_kinds(), recipe, recipe.aggregator,
              "How the updates of a round are combined into one aggregate. If not set, strategy.kind "
-             "determines it. With differential privacy, uniform_mean replaces the default mean.");
+             "determines it. With differential privacy, uniform_mean replaces the default mean.",
+             implied_aggregator);
   spec.aggregator_kind = rule.name;
   spec.traits = rule.traits;
   spec.aggregator = read_part(rule, aggregator);
   section.adopt(aggregator);
 
   config::Reader optimizer = section.section("server_optimizer");
-  const auto& mover = choose(optimizer, server_optimizer_kinds(), spec.kind, recipe.server_optimizer,
+  const auto& mover = choose(optimizer, server_optimizer_kinds(), recipe, recipe.server_optimizer,
                              "How the aggregate changes the model. If not set, strategy.kind determines it.");
   spec.server_optimizer_kind = mover.name;
   spec.server_optimizer = mover.read(optimizer);
@@ -250,7 +258,7 @@ StrategySpec read_strategy(config::Reader& root) {
 
   config::Reader schedule = section.section("schedule");
   spec.schedule =
-      choose(schedule, std::span<const ScheduleKind>(kSchedules), spec.kind, recipe.schedule,
+      choose(schedule, std::span<const ScheduleKind>(kSchedules), recipe, recipe.schedule,
              "When updates are aggregated into a new model. If not set, strategy.kind determines it.")
           .read(schedule);
   section.adopt(schedule);

@@ -60,8 +60,11 @@ struct Recipe {
   bool adapters = false;     // needs a model with adapters
 };
 
+// The first is the default.
+std::span<const Recipe> recipes();
+
 struct StrategySpec {
-  std::string kind = "fedavg";
+  const Recipe* recipe = &recipes().front();  // of strategy.kind
   std::string planner_kind = "full";
   PlannerTraits planner_traits;
   PlannerPart planner;
@@ -75,15 +78,11 @@ struct StrategySpec {
   SampleCount max_weight;  // cap on one client's weight; 0: as many as the data partition gives it
 };
 
-// The first is the default.
-std::span<const Recipe> recipes();
-// The recipe that a run file's root table names (the default if it names none or an unknown one).
-const Recipe& recipe_of(const config::Table& root);
-
-// Read their section; an absent section has its defaults. Errors stay in `root`, for its finish(); after an
-// error the result must not be used.
-SamplingSpec read_sampling(config::Reader& root);
-StrategySpec read_strategy(config::Reader& root);
+// Read their section; an absent section has its defaults. If another section implies the kind of the sampler
+// or of the aggregator where this one names none, the caller gives it. Errors stay in `root`, for its
+// finish(); after an error the result must not be used.
+SamplingSpec read_sampling(config::Reader& root, const std::string& implied_kind = "");
+StrategySpec read_strategy(config::Reader& root, const std::string& implied_aggregator = "");
 
 // Documents a part and its options, for `fedge strategies`.
 struct PartDoc {

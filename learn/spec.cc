@@ -362,6 +362,9 @@ const std::string& name_of(PartitionKind kind) { return kPartitionNames.at(stati
 const std::string& name_of(ModelKind kind) { return kModelNames.at(static_cast<std::size_t>(kind)); }
 const std::string& name_of(OptimizerKind kind) { return kOptimizerNames.at(static_cast<std::size_t>(kind)); }
 
+const char* name_of(ObjectiveKind kind) { return kObjectives.at(static_cast<std::size_t>(kind)).name; }
+const std::string& name_of(LocalModel model) { return kLocalModelNames.at(static_cast<std::size_t>(model)); }
+
 std::span<const config::KindDoc> objective_kinds() { return kObjectives; }
 
 TaskSpec read_task(config::Reader& root) {

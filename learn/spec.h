@@ -164,6 +164,8 @@ struct TaskSpec {
 const std::string& name_of(PartitionKind kind);
 const std::string& name_of(ModelKind kind);
 const std::string& name_of(OptimizerKind kind);
+const char* name_of(ObjectiveKind kind);
+const std::string& name_of(LocalModel model);
 
 // The values of training.objective.kind.
 std::span<const config::KindDoc> objective_kinds();

@@ -1,7 +1,6 @@
 #include "run/recipe.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "protocol/limits.h"
@@ -9,8 +8,6 @@
 
 namespace fedge::run {
 namespace {
-
-constexpr std::array kObjectives = {"plain", "proximal", "scaffold", "rank_pruning"};
 
 void check_scaffold(const RunConfig& run, config::Reader& root) {
   const std::string needs = "scaffold requires ";
@@ -67,7 +64,7 @@ void check_planner(const RunConfig& run, config::Reader& root) {
   if (training.local_model != local_model)
     root.fail("training",
               "local_model must match the planner " + strategy.planner_kind + ", which requires \"" +
-                  name_of(local_model) + "\"; remove training.local_model",
+                  learn::name_of(local_model) + "\"; remove training.local_model",
               {"training.local_model", "strategy.planner"});
   if (training.local_model == LocalModel::kNested && training.optimizer == learn::OptimizerKind::kAdamW)
     root.fail("training",
@@ -79,14 +76,13 @@ void check_planner(const RunConfig& run, config::Reader& root) {
 
 void check_adapters(const RunConfig& run, config::Reader& root) {
   const learn::TrainingSpec& training = run.task.training;
-  const auto& recipes = aggregation::recipes();
-  const auto recipe = std::ranges::find(recipes, run.strategy.kind, &aggregation::Recipe::name);
+  const aggregation::Recipe* recipe = run.strategy.recipe;
   const bool prefix = run.strategy.planner_traits.local_model == LocalModel::kPrefix;
   const bool needs = run.strategy.traits.adapters || prefix || recipe->adapters ||
                      training.objective.kind == learn::ObjectiveKind::kRankPruning;
   if (needs && run.task.model.adapter.rank == 0)
     root.fail("model",
-              "strategy.kind = \"" + run.strategy.kind +
+              std::string("strategy.kind = \"") + recipe->name +
                   "\" trains adapters; set model.adapter.rank, and model.base to the pretrained model",
               {"model.adapter.rank", "strategy.aggregator", "strategy.planner", "training.objective",
                "strategy.kind"});
@@ -97,7 +93,7 @@ void check_adapters(const RunConfig& run, config::Reader& root) {
               {"training.objective", "strategy.planner"});
   if (!std::string(recipe->nesting).empty() && training.nesting == learn::NestingKind::kNone)
     root.fail("training",
-              "strategy.kind = \"" + run.strategy.kind +
+              std::string("strategy.kind = \"") + recipe->name +
                   "\" requires nested training; remove training.nesting, or use \"segment_only\"",
               {"training.nesting", "strategy.kind"});
   if (run.task.model.adapter.rank > 0 && run.strategy.traits.keeps_individuals &&
@@ -163,6 +159,16 @@ void check_steps(const RunConfig& run, config::Reader& root) {
     root.fail("sampling",
               rule + " sets the weights of updates by their local steps, but kind = \"" + run.sampling.kind +
                   "\" as configured also sets weights; use \"uniform\"",
+              {"strategy.aggregator", "sampling"});
+}
+
+void check_sampler(const RunConfig& run, config::Reader& root) {
+  const aggregation::SamplerTraits& sampler = run.sampling.traits;
+  if ((sampler.draw != aggregation::Draw::kNever || sampler.weighs) && !run.strategy.traits.linear)
+    root.fail("sampling",
+              "kind = \"" + run.sampling.kind +
+                  "\" sets weights for a mean of the updates, but the aggregator " +
+                  run.strategy.aggregator_kind + " is not a mean",
               {"strategy.aggregator", "sampling"});
 }
 
@@ -352,26 +358,17 @@ std::size_t most_summed(const RunConfig& run) {
 
 void check_recipe(const RunConfig& run, config::Reader& root) {
   const learn::TrainingSpec& training = run.task.training;
-  for (const aggregation::Recipe& recipe : aggregation::recipes()) {
-    const char* objective = kObjectives[static_cast<std::size_t>(training.objective.kind)];
-    if (run.strategy.kind == recipe.name && !std::string(recipe.objective).empty() &&
-        recipe.objective != std::string(objective))
-      root.fail("training",
-                std::string("strategy.kind = \"") + recipe.name + "\" requires the objective \"" +
-                    recipe.objective + "\"; remove training.objective.kind",
-                {"strategy.kind", "training.objective"});
-  }
-  if (training.objective.kind == learn::ObjectiveKind::kScaffold) check_scaffold(run, root);
+  const std::string objective = run.strategy.recipe->objective;
+  if (!objective.empty() && objective != learn::name_of(training.objective.kind))
+    root.fail("training",
+              std::string("strategy.kind = \"") + run.strategy.recipe->name + "\" requires the objective \"" +
+                  objective + "\"; remove training.objective.kind",
+              {"strategy.kind", "training.objective"});
   check_planner(run, root);
+  if (training.objective.kind == learn::ObjectiveKind::kScaffold) check_scaffold(run, root);
   check_adapters(run, root);
   check_steps(run, root);
-  const aggregation::SamplerTraits& sampler = run.sampling.traits;
-  if ((sampler.draw != aggregation::Draw::kNever || sampler.weighs) && !run.strategy.traits.linear)
-    root.fail("sampling",
-              "kind = \"" + run.sampling.kind +
-                  "\" sets weights for a mean of the updates, but the aggregator " +
-                  run.strategy.aggregator_kind + " is not a mean",
-              {"strategy.aggregator", "sampling"});
+  check_sampler(run, root);
   check_damping(run, root);
   check_schedule(run, root);
   check_serverless(run, root);

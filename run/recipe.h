@@ -1,5 +1,5 @@
-// Consistency of a run file's sections. A strategy implies settings in other sections; resolve_recipe()
-// writes them where the clients read them. check_recipe() refuses impossible combinations and says why.
+// Consistency of a run file's sections. A strategy and a sampler imply settings in other sections; they are
+// written where the clients read them. check_recipe() refuses impossible combinations and says why.
 #pragma once
 
 #include "core/config/reader.h"
@@ -7,12 +7,12 @@
 
 namespace fedge::run {
 
-// The root table, with training.objective.kind, training.local_model and training.widths filled in as
-// [strategy] implies, unless they are given.
-config::Table resolve_recipe(const config::Table& root);
-
-// The value of training.local_model.
-const char* name_of(LocalModel model);
+// Adds to the root table what the run's [strategy] and [sampling] imply in [training] and [status], unless
+// the file says otherwise. Call it after those two are read and before the sections that it changes are.
+void imply_settings(const RunConfig& run, config::Table& root);
+// Adds the run's number of rounds to a schedule of the learning rate that needs it, in the run and in the
+// root table.
+void imply_rounds(RunConfig& run, config::Table& root);
 
 // True if every step adds exactly the aggregate to the model, in the first rounds and later.
 bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy);

@@ -1,8 +1,10 @@
 #include "run/run_config.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
+#include <string_view>
 
 #include "core/config/former_keys.h"
 #include "core/crypto/sha256.h"
@@ -30,8 +32,13 @@ TracksSpec read_tracks(config::Reader& root, std::size_t clients) {
   return tracks;
 }
 
-RunConfig read_sections(config::Reader& root, const ReadMore& more) {
+// `table` is the table that `root` reads. Sections that imply settings in others are read before those.
+RunConfig read_sections(config::Reader& root, config::Table& table, const ReadMore& more) {
   RunConfig run;
+  run.privacy = read_differential_privacy(root);
+  run.sampling = aggregation::read_sampling(root, run.privacy.implied_sampler());
+  run.strategy = aggregation::read_strategy(root, run.privacy.implied_aggregator());
+  imply_settings(run, table);
   config::Reader section = root.section("run");
   run.name = section.text("name", "run", "Name of the run in logs and reports.");
   if (const auto fit = check_text(run.name, protocol::kMaxText, "the name"); run.name.empty() || !fit)
@@ -59,6 +66,7 @@ RunConfig read_sections(config::Reader& root, const ReadMore& more) {
       "Size of a chunk of a model or an update in bytes. It must be a multiple of 4."));
   if (run.chunk_size % 4 != 0) section.fail("chunk_size", "must be a multiple of 4");
   run.task = learn::read_task(root);
+  imply_rounds(run, table);
   const std::vector<std::int64_t> ranks = section.integers(
       "evaluate_ranks", std::vector<std::int64_t>{}, {1, 1024},
       "Ranks to which the adapters are truncated for additional evaluations. If not set: training.ranks.");
@@ -79,7 +87,6 @@ RunConfig read_sections(config::Reader& root, const ReadMore& more) {
     run.notes.push_back("data.validation: accuracy and loss are measured on validation samples, " +
                         number_text(run.task.data.validation) +
                         " of the training samples, instead of the test samples");
-  run.sampling = aggregation::read_sampling(root);
   if (run.sampling.min_available > clients) root.fail("sampling.min_available", too_many, {kClients});
   const bool draws_again = run.sampling.traits.with_replacement;
   if (run.sampling.sized && !draws_again && run.sampling.clients_per_round > clients)
@@ -87,14 +94,12 @@ RunConfig read_sections(config::Reader& root, const ReadMore& more) {
                         ", but the data is partitioned over " + std::to_string(clients) + " clients; " +
                         std::to_string(clients) + " is used");
   if (!draws_again) run.sampling.clients_per_round = std::min(run.sampling.clients_per_round, clients);
-  run.strategy = aggregation::read_strategy(root);
   run.tracks = read_tracks(root, clients);
   run.dissemination = read_dissemination(root);
   run.compression = protocol::read_compression(root);
   run.status = protocol::read_status(root);
   run.control_variates = run.task.training.objective.kind == learn::ObjectiveKind::kScaffold;
   run.secure = read_secure_aggregation(root);
-  run.privacy = read_differential_privacy(root);
   check_recipe(run, root);
   resolve_secure_aggregation(run, root);
   resolve_differential_privacy(run, root);
@@ -166,10 +171,10 @@ struct ReadFile {
 };
 
 ReadFile read_complete(const CompleteFile& file, const ReadMore& more) {
-  ReadFile read{.resolved = resolve_recipe(file.document.root)};
+  ReadFile read{.resolved = file.document.root};
   config::Reader root(read.resolved, "", file.document.name);
   for (const Error& error : file.errors) root.fail_at(error);
-  read.run = read_sections(root, more);
+  read.run = read_sections(root, read.resolved, more);
   read.problems = root.finish_problems();
   return read;
 }
@@ -237,9 +242,31 @@ Result<RunConfig> read_described_run(const config::Document& document) { return 
 
 std::vector<config::KeyDoc> describe_run_config() {
   std::vector<config::KeyDoc> docs;
-  const config::Table empty;
-  config::Reader root(empty, "", "", &docs);
-  read_sections(root, {});
+  config::Table table;
+  config::Reader root(table, "", "", &docs);
+  read_sections(root, table, {});
+  // The order of the reference, in which sections are not read.
+  constexpr std::array<std::string_view, 13> kOrder = {"run",
+                                                       "data",
+                                                       "model",
+                                                       "training",
+                                                       "run.evaluate_ranks",
+                                                       "sampling",
+                                                       "strategy",
+                                                       "tracks",
+                                                       "dissemination",
+                                                       "compression",
+                                                       "status",
+                                                       "secure_aggregation",
+                                                       "differential_privacy"};
+  const auto place = [&](const config::KeyDoc& doc) {
+    return std::find_if(kOrder.rbegin(), kOrder.rend(),
+                        [&](const std::string_view name) {
+                          return doc.path == name || doc.path.starts_with(std::string(name) + ".");
+                        })
+        .base();
+  };
+  std::ranges::stable_sort(docs, {}, place);
   return docs;
 }
 

@@ -28,6 +28,9 @@ struct DifferentialPrivacySpec {
   // True if the guarantee covers the sums, whichever party adds the noise; false: it covers every single
   // update.
   bool of_sums() const { return on() && kind != Kind::kLocal; }
+  // The kinds of sampler and aggregator for which the guarantee is known, for a run file that names none.
+  const char* implied_sampler() const { return kind == Kind::kCentral ? "poisson" : ""; }
+  const char* implied_aggregator() const { return on() ? "uniform_mean" : ""; }
 
   Clipping clipping = Clipping::kFlat;
   double clipping_norm = 1;  // kAdaptive: of the first round

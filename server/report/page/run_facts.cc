@@ -58,7 +58,7 @@ std::string partition_text(const learn::PartitionSpec& partition) {
 }
 
 std::string strategy_text(const aggregation::StrategySpec& strategy) {
-  std::string text = strategy.kind;
+  std::string text = strategy.recipe->name;
   if (strategy.schedule.buffered) text += ", buffer of " + plural(strategy.schedule.buffer_size, "update");
   return text;
 }

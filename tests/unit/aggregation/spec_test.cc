@@ -39,7 +39,7 @@ TEST_CASE("spec: an empty file has the defaults") {
   CHECK(specs->sampling.clients_per_round == 10);
   CHECK(specs->sampling.over_selection == 1.0);
   CHECK(specs->sampling.min_available == 1);
-  CHECK(specs->strategy.kind == "fedavg");
+  CHECK(specs->strategy.recipe->name == std::string("fedavg"));
   CHECK(specs->strategy.aggregator_kind == "mean");
   CHECK_FALSE(specs->strategy.schedule.buffered);
   CHECK(specs->strategy.fixed_point.fraction_bits == 28);
