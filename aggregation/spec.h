@@ -24,10 +24,6 @@ struct SamplingSpec {
   std::string kind = "uniform";
   SamplerFactory make;
   SamplerTraits traits;  // of the sampler as configured
-  // True if neither the selection of clients nor their weights depend on what clients report.
-  bool samples_blindly() const {
-    return traits.blind && !traits.weighs && !traits.unbiased && traits.draw == Draw::kNever;
-  }
   std::size_t clients_per_round = 10;
   bool sized = false;  // whether the file sets clients_per_round
   // Selects ceil(clients_per_round * over_selection) clients; the round closes after clients_per_round

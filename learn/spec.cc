@@ -332,7 +332,7 @@ TrainingSpec read_training(config::Reader& reader) {
                 "requires adapters of different ranks; use strategy.planner.kind = \"rank_prefix\"",
                 {"strategy.kind", "strategy.planner", "training.local_model"});
   if (!std::ranges::is_sorted(spec.ranks, std::less_equal<>()))
-    reader.fail("ranks", "must be in ascending order without duplicates");
+    reader.fail("ranks", "must be in ascending order without duplicates", {"strategy.planner.ranks"});
   spec.local_epochs =
       to_size(reader.integer("local_epochs", static_cast<std::int64_t>(spec.local_epochs), {1, 10'000},
                              "Number of passes of a client over its samples in one round."));

@@ -375,6 +375,7 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
   check_warmup(run, root);
   check_status(run, root);
   check_tracks(run, root);
+  check_protection(run, root);
 }
 
 }  // namespace fedge::run

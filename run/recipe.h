@@ -20,7 +20,12 @@ bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy);
 // Upper bound on the updates in the sum of one model's round.
 std::size_t most_summed(const RunConfig& run);
 
-// Errors stay in `root`, for its finish().
+// Every rule about what may be combined with what. Rules read what the parts declare (AggregatorTraits,
+// SamplerTraits, PlannerTraits) and never their names, so that a part of a user's program may take any place
+// that a built-in one has. A refusal names the key and says what to change. Errors stay in `root`, for its
+// finish().
 void check_recipe(const RunConfig& run, config::Reader& root);
+// Its rules about secure aggregation and differential privacy.
+void check_protection(const RunConfig& run, config::Reader& root);
 
 }  // namespace fedge::run

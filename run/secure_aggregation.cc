@@ -16,52 +16,6 @@ namespace {
 constexpr const char* kSecureSection = "secure_aggregation";
 constexpr std::uint64_t kMaxSamplesPerClient = 100'000'000;  // the same limit as without secure aggregation
 
-// Refuses parts that need single updates, or need to know which client sent an update.
-void check_secure_parts(const RunConfig& run, config::Reader& root) {
-  const auto refuse = [&](const std::string& why, std::vector<std::string> rests_on) {
-    rests_on.emplace_back("secure_aggregation.kind");
-    root.fail(kSecureSection, why, std::move(rests_on));
-  };
-  if (!run.strategy.traits.takes_sums)
-    refuse("the aggregator " + run.strategy.aggregator_kind +
-               " needs single updates, which the coordinator cannot see; use mean or uniform_mean",
-           {"strategy.aggregator"});
-  if (run.strategy.schedule.buffered)
-    refuse("secure aggregation needs rounds; use strategy.schedule.kind = \"synchronous\"",
-           {"strategy.schedule"});
-  if (run.control_variates)
-    refuse("scaffold needs single updates, which the coordinator cannot see; use another strategy",
-           {"training.objective"});
-  if (run.compression.format.codec != protocol::Codec::kFloat32 || run.compression.format.zstd)
-    refuse("masked updates cannot be compressed; remove [compression], or use kind = \"compact\"",
-           {"compression"});
-  if (run.dissemination.serverless)
-    refuse(
-        "with dissemination.kind = \"serverless\" every client sees single updates; use \"direct\" or "
-        "\"swarm\"",
-        {"dissemination.kind"});
-  if (!run.sampling.samples_blindly())
-    refuse("sampling.kind = \"" + run.sampling.kind +
-               "\" as configured needs to see or to weight single updates, which secure aggregation "
-               "prevents; use uniform, psp or poisson",
-           {"sampling"});
-  if (run.sampling.traits.labels != protocol::LabelReport::kNone)
-    refuse(
-        "with secure aggregation, clients must not publish the labels of their samples; set sampling.labels "
-        "= \"none\"",
-        {"sampling"});
-  if (!run.privacy.by_clients() && !run.tracks.policy.disagreements.empty())
-    refuse(
-        "the difference between the sums of two tracks reveals the updates of the clients that one track "
-        "excludes; use differential_privacy.kind = \"distributed\" or \"local\", or remove [tracks]",
-        {"tracks", "differential_privacy"});
-  if (run.tracks.lifting_rounds > 0)
-    refuse(
-        "tracks.lifting_rounds changes the weights of single updates, which the coordinator cannot see; "
-        "remove lifting_rounds",
-        {"tracks.lifting_rounds"});
-}
-
 // Checks that this number of clients can build a mask graph.
 void check_graph(const RunConfig& run, std::size_t updates, config::Reader& root) {
   const privacy::SecureRules& rules = run.secure.masking.rules;
@@ -138,7 +92,6 @@ bool sums_bare(const RunConfig& run) {
 
 void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
   if (!run.secure.on) return;
-  check_secure_parts(run, root);
   privacy::MaskingSpec& masking = run.secure.masking;
   aggregation::FixedPoint& format = run.strategy.fixed_point;
   const std::size_t updates = std::max<std::size_t>(most_summed(run), 1);

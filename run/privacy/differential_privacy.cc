@@ -89,53 +89,8 @@ void check_participation(const RunConfig& run, config::Reader& root) {
               {"differential_privacy", "sampling", "data.partition.clients"});
 }
 
-// Refuses settings that reveal which clients were drawn: the guarantee with poisson requires secrecy.
-void check_hidden_draws(const RunConfig& run, config::Reader& root) {
-  const auto refuse = [&](const std::string& what, const char* rests_on) {
-    root.fail(kPrivacySection,
-              what + " reveals which clients were drawn, but with sampling.kind = \"" + run.sampling.kind +
-                  "\" the guarantee requires that this stays secret; change this key, or use sampling.kind = "
-                  "\"uniform\", whose guarantee does not need it",
-              {"sampling.kind", "differential_privacy.kind", rests_on});
-  };
-  if (run.dissemination.swarm) refuse("dissemination.kind = \"swarm\"", "dissemination.kind");
-  if (run.status.via != protocol::StatusSpec::Via::kDirectory) return;
-  for (const auto field : {protocol::StatusField::kFreshness, protocol::StatusField::kUtility})
-    if (run.status.publish.contains(field))
-      refuse("status.publish = \"" + protocol::status_fields()[static_cast<std::size_t>(field)] +
-                 "\" in the directory",
-             "status");
-}
-
-// Refuses parts of a run without a known guarantee.
-void check_private_parts(const RunConfig& run, config::Reader& root) {
-  const auto refuse = [&](const std::string& why, std::vector<std::string> rests_on) {
-    rests_on.emplace_back("differential_privacy.kind");
-    root.fail(kPrivacySection, why, std::move(rests_on));
-  };
-  // Any rule may aggregate noised updates. Others need equal weights: clients do not report samples or steps.
-  const aggregation::AggregatorTraits& rule = run.strategy.traits;
-  if (run.privacy.of_sums() && !rule.uniform_weights)
-    refuse(
-        "the contribution of a client is bounded only if every update has the same weight; use the "
-        "aggregator uniform_mean instead of " +
-            run.strategy.aggregator_kind,
-        {"strategy.aggregator"});
-  else if (run.privacy.of_sums() && !rule.takes_sums)
-    refuse("the noise is added to the sums of the updates, which the aggregator " +
-               run.strategy.aggregator_kind + " does not have; use the aggregator uniform_mean",
-           {"strategy.aggregator"});
-  if (run.strategy.schedule.buffered)
-    refuse("the privacy loss is computed per round; use strategy.schedule.kind = \"synchronous\"",
-           {"strategy.schedule"});
-  if (run.control_variates)
-    refuse("scaffold sends its control variate to all clients without noise; use another strategy",
-           {"training.objective"});
-  if (run.dissemination.serverless)
-    refuse(
-        "with dissemination.kind = \"serverless\" every client sees every update; use \"direct\" or "
-        "\"swarm\"",
-        {"dissemination.kind"});
+// Checks that delta is below the probability with which all data of one client may be revealed.
+void check_delta(const RunConfig& run, config::Reader& root) {
   const auto clients = static_cast<double>(run.task.data.partition.clients);
   if (run.privacy.delta * clients >= 1)
     root.fail("differential_privacy.delta",
@@ -143,35 +98,6 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
                   number_text(clients) + " it must be below " + number_text(1 / clients) +
                   "; otherwise a mechanism that reveals all data of one client would count as private",
               {"data.partition.clients", "differential_privacy.delta"});
-  if (run.privacy.bounds_participation()) check_participation(run, root);
-  if (!run.privacy.of_sums() && run.strategy.traits.counts_steps)
-    refuse(
-        run.strategy.aggregator_kind +
-            " uses local steps as weights, which reveal the size of a client's data; use another aggregator",
-        {"strategy.aggregator"});
-  // Published label counts have no noise that is accounted for here.
-  const bool by_labels = run.sampling.traits.labels != protocol::LabelReport::kNone;
-  if (!run.sampling.samples_blindly() || by_labels)
-    refuse("the guarantee does not cover sampling.kind = \"" + run.sampling.kind +
-               "\" as configured; use poisson, uniform or psp",
-           {"sampling"});
-  if (run.sampling.traits.independent && run.sampling.over_selection > 1)
-    refuse("with sampling.kind = \"" + run.sampling.kind +
-               "\" and differential privacy, sampling.over_selection has no effect; remove over_selection",
-           {"sampling"});
-  if (run.sampling.traits.independent && run.privacy.kind == Spec::Kind::kCentral)
-    check_hidden_draws(run, root);
-  if (run.privacy.kind == Spec::Kind::kDistributed && !run.secure.on)
-    refuse(
-        "kind = \"distributed\" requires secure aggregation, because the noise of a single client hides "
-        "little; set secure_aggregation.kind",
-        {"secure_aggregation.kind"});
-  const bool at_clients = run.secure.on || run.privacy.kind == Spec::Kind::kLocal;
-  if (at_clients && run.privacy.clipping != Clipping::kFlat)
-    refuse(
-        "with kind = \"local\" or secure_aggregation, clients clip their own updates; use clipping = "
-        "\"flat\"",
-        {"secure_aggregation.kind", "differential_privacy.clipping"});
 }
 
 // Draws each client with the same probability in every round, whichever others are connected. The guarantee
@@ -380,7 +306,8 @@ DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
 void resolve_differential_privacy(RunConfig& run, config::Reader& root) {
   Spec& spec = run.privacy;
   if (!spec.on()) return;
-  check_private_parts(run, root);
+  check_delta(run, root);
+  if (spec.bounds_participation()) check_participation(run, root);
   fix_sampling(run);
   spec.accounted_separation = run.tracks.policy.disagreements.empty() ? spec.min_separation : 0;
   if (spec.kind == Spec::Kind::kDistributed)
