@@ -273,13 +273,13 @@ new '    info.at(8 + i) = static_cast<std::uint8_t>(task.track.value() >> 32 >> 
 caught_by unit_server 'secret draws: those of one round'
 
 mutant secure-tracks-of-bare-sums 'two tracks sum the same updates without noise, but for those that one leaves out'
-file run/secure_aggregation.cc
+file run/recipe_protection.cc
 old '  if (!run.privacy.by_clients() && !run.tracks.policy.disagreements.empty())'
 new '  if (!run.privacy.by_clients() && run.tracks.policy.disagreements.size() > 99)'
 caught_by unit_run 'secure run: what needs'
 
 mutant privacy-swarm-shows-draws 'a swarm that shows who was drawn is accounted for as if nobody knew'
-file run/privacy/differential_privacy.cc
+file run/recipe_protection.cc
 old '  if (run.dissemination.swarm) refuse'
 new '  if (run.dissemination.swarm && run.dissemination.serverless) refuse'
 caught_by unit_run 'private run: what tells others who was drawn'
@@ -581,3 +581,22 @@ file client/prepared_run.cc
 old '  const Secret key = derive_key(root, what, {});'
 new '  const Secret key = derive_key(Secret(), what, {});'
 caught_by unit_client 'prepared run: a client publishes the same noisy counts'
+
+mutant privacy-unequal-weights 'noise bounds what a client may change, and the aggregator weighs it by its samples'
+file run/recipe_protection.cc
+old '  if (run.privacy.of_sums() && !rule.uniform_weights)'
+new '  if (run.privacy.of_sums() && !rule.linear)'
+caught_by unit_run 'own traits: an aggregator with equal weights'
+caught_by unit_run 'private run: what no guarantee'
+
+mutant privacy-losses-select 'the losses that clients report decide who takes part, and no noise hides it'
+file aggregation/samplers/awpsp/aw_psp.h
+old '            .blind = options_.d == 0 && !options_.inverse_probability,'
+new '            .blind = !options_.inverse_probability,'
+caught_by unit_run 'own traits: a sampler that goes by nothing'
+
+mutant secure-sum-of-a-few 'a masked sum has room for clients_per_round, and a sampler may draw every client'
+file run/recipe.cc
+old '  return run.sampling.traits.independent ? run'
+new '  return run.sampling.traits.independent && run.privacy.on() ? run'
+caught_by unit_run 'own traits: a sampler that draws independently'

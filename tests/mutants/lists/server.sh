@@ -37,10 +37,10 @@ caught_by unit_sim 'serverless, simulated: a round in which nobody is selected'
 
 mutant zeros-unheard 'a run without a server whose sampler weighs is let in, and its clients miss the zeros'
 file run/recipe.cc
-old '  if (run.sampling.make()->traits().weighs)
+old '  if (run.sampling.traits.weighs)
     root.fail("dissemination",
               kind'
-new '  if (run.sampling.make()->traits().weighs && run.tracks.lifting_rounds > 0)
+new '  if (run.sampling.traits.weighs && run.tracks.lifting_rounds > 0)
     root.fail("dissemination",
               kind'
 caught_by unit_run 'a run without a server whose sampler weighs'
@@ -268,3 +268,9 @@ file server/engine/round_engine.cc
 old '  if (!std::exchange(task.missed, true))'
 new '  if (!std::exchange(task.missed, true) || rules_.masked)'
 caught_by unit_server 'a member of a secure sum that disconnects'
+
+mutant own-weights-by-name 'an aggregator with equal weights gets factors by samples, because of its name'
+file server/run_state.cc
+old '      .uniform_weights = config_->strategy.traits.uniform_weights,'
+new '      .uniform_weights = config_->strategy.aggregator_kind == "uniform_mean",'
+caught_by unit_sim 'own traits, simulated: an aggregator'
