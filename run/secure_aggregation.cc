@@ -8,7 +8,6 @@
 #include "protocol/limits.h"
 #include "run/recipe.h"
 #include "run/run_config.h"
-#include "run/track_model.h"
 
 namespace fedge::run {
 namespace {
@@ -110,7 +109,7 @@ void resolve_secure_aggregation(RunConfig& run, config::Reader& root) {
     masking.max_weight = std::min(share, kMaxSamplesPerClient);
     if (const SampleCount most = run.strategy.max_weight; most.value() > 0)
       masking.max_weight = std::min(masking.max_weight, most.value());
-    masking.uniform_weight = uniform ? aggregation::uniform_weight(format, TrackModel::contributors(run)) : 0;
+    masking.uniform_weight = uniform ? aggregation::uniform_weight(format, updates) : 0;
   } else {
     if (uniform) masking.max_weight = masking.uniform_weight = 1;
     const auto bits = privacy::fraction_bits_of(updates, masking.max_weight, masking.max_abs);

@@ -59,6 +59,12 @@ TEST_CASE("secure run: clients are told what they mask with, and nobody else's r
   CHECK(told(*bounded).max_weight == 500);
   // No sum can overflow, for any selection.
   CHECK(masking.max_weight * 10 <= run->strategy.fixed_point.max_total_weight().value());
+  const auto drawn = read_secure(kExact +
+                                 "[strategy]\nmax_abs = 1e9\nfraction_bits = 13\naggregator = { kind = "
+                                 "\"uniform_mean\" }\n[sampling]\nkind = \"poisson\"\n[data]\npartition = { "
+                                 "clients = 10000 }\n");
+  REQUIRE_MESSAGE(drawn, drawn.error().message);
+  CHECK(told(*drawn).uniform_weight * 10'000 <= drawn->strategy.fixed_point.max_total_weight().value());
 }
 
 TEST_CASE("secure run: words of 32 bits set the fixed point, as fine as so many updates leave room for") {

@@ -63,6 +63,24 @@ TEST_CASE("private, simulated: the same file and seed give the same models, anot
   CHECK(one.count("round.not_aggregated") == 0);
 }
 
+TEST_CASE("private, simulated: an update counts as much as its noise is measured for, whatever max_abs is") {
+  const Settings faint = kPrivateBase + Settings{"differential_privacy.kind=central", "run.rounds=1",
+                                                 "differential_privacy.noise_multiplier=0.001"};
+  const Outcome narrow = simulate(faint);
+  const Outcome wide = simulate(faint + Settings{"strategy.max_abs=1e9", "strategy.fraction_bits=10"});
+  double step = 0;
+  double apart = 0;
+  for (std::size_t i = 0; i < narrow.models[1].size(); ++i) {
+    const auto moved = [&](const Outcome& run) {
+      return static_cast<double>(run.models[1][i]) - static_cast<double>(run.models[0][i]);
+    };
+    step += moved(narrow) * moved(narrow);
+    apart += (moved(wide) - moved(narrow)) * (moved(wide) - moved(narrow));
+  }
+  CHECK(std::sqrt(step) > 0.2);
+  CHECK(std::sqrt(apart) < 0.1);
+}
+
 TEST_CASE("private, simulated: with next to no noise the models are those of the clipped mean") {
   const Settings whole = {"data.partition.clients=20", "sampling.clients_per_round=20",
                           "strategy.aggregator.kind=uniform_mean"};
