@@ -117,8 +117,16 @@ class OwnAggregator final : public Aggregator {
   }
   std::span<std::int64_t> sums() override {
     std::span<std::int64_t> sums;
-    note([&] { sums = rule_->sums(); });
-    return sums;
+    note([&] {
+      sums = rule_->sums();
+      if (sums.size() != layout_->size())
+        throw PartFailure(part_ + " returned " + std::to_string(sums.size()) + " sums for " +
+                          std::to_string(layout_->size()) +
+                          " parameters; with takes_sums, sums() must return one for each");
+    });
+    if (!failure_) return sums;
+    lost_.assign(layout_->size(), 0);  // prepare() returns the failure
+    return lost_;
   }
   void divide_by(double weight) override {
     note([&] { rule_->divide_by(weight); });
@@ -185,6 +193,7 @@ class OwnAggregator final : public Aggregator {
   std::optional<WatchedValues> model_;  // lent until prepare() returns
   std::unique_ptr<Aggregator> rule_;    // null only after a failure
   mutable std::optional<Error> failure_;
+  std::vector<std::int64_t> lost_;  // after a failure: the sums that a caller may change
 };
 
 class OwnSampler final : public Sampler {

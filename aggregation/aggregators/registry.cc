@@ -6,7 +6,6 @@
 #include "aggregation/aggregators/mean.h"
 #include "aggregation/aggregators/robust/rules.h"
 #include "aggregation/own_parts.h"
-#include "core/check.h"
 
 namespace fedge::aggregation {
 
@@ -83,6 +82,8 @@ void register_aggregator(const AggregatorKind& kind) {
   table().back().own = true;
 }
 
-Result<void> Aggregator::add_sum(const ExactSum&) { FEDGE_CHECK(false, "a rule that takes no sums"); }
+Result<void> Aggregator::add_sum(const ExactSum&) {
+  return Error{ErrorCode::kUnsupported, "with takes_sums, add_sum() must be implemented"};
+}
 
 }  // namespace fedge::aggregation
