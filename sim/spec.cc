@@ -92,7 +92,7 @@ Result<Experiment> read_experiment(const config::Document& document, bool concre
 Result<void> check_attack(const SimulationSpec& spec, const run::RunConfig& config) {
   if (!spec.attack.needs_honest()) return {};
   const std::string attack = "simulation.attack.kind: \"alie\", \"ipm\" and \"min_max\" need ";
-  if (config.strategy.planner_kind != aggregation::planner_kinds().front().name)
+  if (!config.strategy.planner_traits.whole_model)
     return invalid(attack + "whole updates, but strategy.planner \"" + config.strategy.planner_kind +
                    "\" trains parts of the model");
   if (config.strategy.schedule.buffered)

@@ -38,9 +38,8 @@ Result<void> check_strategy(const aggregation::StrategySpec& strategy) {
   return first_of(std::array{
       Refusal{strategy.schedule.buffered,
               "strategy.schedule.kind = \"buffered\": gossip needs synchronous rounds"},
-      Refusal{strategy.planner_kind != aggregation::planner_kinds().front().name,
-              quoted("strategy.planner.kind", strategy.planner_kind) +
-                  "in gossip, clients train and mix whole models"},
+      Refusal{!strategy.planner_traits.whole_model, quoted("strategy.planner.kind", strategy.planner_kind) +
+                                                        "in gossip, clients train and mix whole models"},
       Refusal{!mean, quoted("strategy.aggregator.kind", strategy.aggregator_kind) +
                          "gossip mixes models with Metropolis weights; use \"mean\" or \"uniform_mean\""},
       Refusal{!run::moves_by_the_aggregate(strategy),
