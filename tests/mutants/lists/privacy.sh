@@ -600,3 +600,9 @@ file run/recipe.cc
 old '  return run.sampling.traits.independent ? run'
 new '  return run.sampling.traits.independent && run.privacy.on() ? run'
 caught_by unit_run 'own traits: a sampler that draws independently'
+
+mutant privacy-weight-of-a-few 'an update weighs more in a sum with little room than its noise is measured for'
+file run/track_model.cc
+old '           .max_updates = config_->privacy.of_sums() ? most_summed(*config_) : contributors(*config_),'
+new '           .max_updates = contributors(*config_),'
+caught_by unit_sim 'counts as much as its noise'
