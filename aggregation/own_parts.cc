@@ -1,6 +1,7 @@
 #include "aggregation/own_parts.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cfloat>
 #include <cmath>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "aggregation/accumulator.h"
+#include "aggregation/aggregators/mean.h"
 #include "aggregation/samplers/uniform.h"
 #include "core/text.h"
 
@@ -58,6 +60,52 @@ void check_registered(const Kind& kind, std::span<const Kind> known, const std::
   if (missing != nullptr)
     refuse_registration("the " + part + " " + kind.name + " has no " + missing + "; set ." + missing +
                         " in register_" + part + "()");
+}
+
+// Two updates of four parameters, one of them to be halved: clipping sets factors.
+std::vector<Update> trial_updates() {
+  class Values final : public UpdateValues {
+   public:
+    explicit Values(float first) : values_{first, -first, 3 * first, 0.5F} {}
+    std::span<const float> in_memory() const override { return values_; }
+    Result<void> read(std::size_t first, std::span<float> out) const override {
+      std::copy_n(values_.begin() + static_cast<std::ptrdiff_t>(first), out.size(), out.begin());
+      return {};
+    }
+
+   private:
+    std::array<float, 4> values_;
+  };
+  const auto update = [](std::uint32_t client, SampleCount weight, double factor, float first) {
+    return Update{.client = ClientId(client),
+                  .weight = weight,
+                  .norm = 1,
+                  .factor = factor,
+                  .coverage = Coverage::all(4),
+                  .values = std::make_shared<Values>(first)};
+  };
+  return {update(1, SampleCount(5), 0.5, 0.25F), update(2, SampleCount(900), 1, -2.0F)};
+}
+
+// Checks that a rule adds as its traits say. Clipping halves an update by its factor, and noise is measured
+// for uniform_weight(): a rule that ignored either would have less noise than its run reports.
+void check_sums(const std::string& part, const AggregatorFactory& make) {
+  const auto layout = std::make_shared<ParameterLayout>();
+  layout->add("trial", {4});
+  const AggregatorContext context{.layout = layout, .max_updates = 8};
+  const config::Table none;
+  config::Reader section(none, "", "");
+  const auto reference = read_uniform_mean(section).make(context);
+  const auto rule = make(context);
+  if (!rule) throw PartFailure(part + " is null: the function `make` returned no object");
+  Sequential here;
+  const std::vector<Update> updates = trial_updates();
+  const auto added = rule->add(updates, here);
+  if (!added) throw PartFailure(part + ": " + clean_text(added.error().message, kMaxReason));
+  if (!reference->add(updates, here) || !std::ranges::equal(rule->sums(), reference->sums()))
+    throw PartFailure(part +
+                      " declares takes_sums and uniform_weights, but its sums() differ from those of "
+                      "uniform_mean; each update must add uniform_weight() * factor * value");
 }
 
 // The first error of the values that an own rule reads: a fault of a disk, not of the rule.
@@ -206,11 +254,27 @@ class OwnSampler final : public Sampler {
   }
 
   SamplerTraits traits() const override {
-    return guarded(part_, [&] { return sampler_->traits(); });
+    const SamplerTraits traits = guarded(part_, [&] { return sampler_->traits(); });
+    if (!(traits.chance >= 0 && traits.chance <= 1))
+      throw PartFailure(part_ + " declares the chance " + number_text(traits.chance) +
+                        "; it must be between 0 and 1");
+    return traits;
   }
+  // A blind sampler is not shown what it says that it does not read.
   std::vector<Selected> select(const SelectionRequest& request) override {
-    std::vector<Selected> selected = guarded(part_, [&] { return sampler_->select(request); });
+    SelectionRequest shown = request;
+    std::vector<Candidate> candidates;
+    const SamplerTraits declared = traits();
+    if (declared.blind) {
+      for (const Candidate& candidate : request.candidates) candidates.push_back({candidate.client, {}});
+      shown.candidates = candidates;
+    }
+    std::vector<Selected> selected = guarded(part_, [&] { return sampler_->select(shown); });
     check(selected, request);
+    if (!declared.independent && selected.size() > request.count)
+      throw PartFailure(part_ + " selected " + std::to_string(selected.size()) + " clients instead of the " +
+                        std::to_string(request.count) +
+                        " wanted; only a sampler that declares `independent` may select more");
     return selected;
   }
   std::vector<double> probabilities(std::span<const Participant> participants) override {
@@ -225,7 +289,12 @@ class OwnSampler final : public Sampler {
     return all;
   }
   void remember(const Feedback& feedback) override {
-    guarded(part_, [&] { sampler_->remember(feedback); });
+    Feedback shown = feedback;
+    if (traits().blind) {
+      shown.samples = {};
+      shown.norm = shown.loss = shown.loss_rms = 0;
+    }
+    guarded(part_, [&] { sampler_->remember(shown); });
   }
   void describe(ClientId client, const NodeRecord& record) override {
     guarded(part_, [&] { sampler_->describe(client, record); });
@@ -267,6 +336,8 @@ AggregatorPart read_part(const AggregatorKind& kind, config::Reader& section) {
   const std::string part = std::string("the aggregator ") + kind.name;
   try {
     AggregatorPart read = guarded(part, [&] { return kind.read(section); });
+    if (kind.traits.takes_sums && kind.traits.uniform_weights)
+      guarded(part, [&] { check_sums(part, read.make); });
     read.make = [part, make = std::move(read.make)](const AggregatorContext& context) {
       return std::make_unique<OwnAggregator>(part, make, context);
     };

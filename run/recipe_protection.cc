@@ -86,7 +86,7 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
   };
   // Any rule may aggregate noised updates. Others need equal weights: clients do not report samples or steps.
   const aggregation::AggregatorTraits& rule = run.strategy.traits;
-  if (run.privacy.of_sums() && !rule.uniform_weights)
+  if (run.privacy.of_sums() && !(rule.linear && rule.uniform_weights))
     refuse(
         "the contribution of a client is bounded only if every update has the same weight; use the "
         "aggregator uniform_mean instead of " +
@@ -107,7 +107,7 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
         "with dissemination.kind = \"serverless\" every client sees every update; use \"direct\" or "
         "\"swarm\"",
         {"dissemination.kind"});
-  if (!run.privacy.of_sums() && run.strategy.traits.counts_steps)
+  if (run.strategy.traits.counts_steps)
     refuse(
         run.strategy.aggregator_kind +
             " uses local steps as weights, which reveal the size of a client's data; use another aggregator",

@@ -84,8 +84,7 @@ TrackModel::TrackModel(std::shared_ptr<const RunConfig> config, const learn::Mod
       aggregator_(config_->strategy.aggregator.make(
           {.layout = model.layout(),
            .fixed_point = config_->strategy.fixed_point,
-           // The noise of a sum is measured by the weight of an update among the most that may be summed.
-           .max_updates = config_->privacy.of_sums() ? most_summed(*config_) : contributors(*config_),
+           .max_updates = most_summed(*config_),
            .local_momentum = static_cast<double>(config_->task.training.momentum),
            .local_proximal = static_cast<double>(config_->task.training.learning_rate) *
                              static_cast<double>(config_->task.training.objective.mu),

@@ -10,6 +10,7 @@
 #include "core/crypto/hkdf.h"
 #include "learn/evaluate.h"
 #include "protocol/limits.h"
+#include "run/recipe.h"
 #include "server/store/saved_state.h"
 
 namespace fedge::server {
@@ -72,7 +73,7 @@ TrackView RunState::view(TrackId track) const {
 
 RoundRules RunState::rules() const {
   const std::uint64_t share = config_->strategy.fixed_point.max_total_weight().value() /
-                              std::max<std::size_t>(run::TrackModel::contributors(*config_), 1);
+                              std::max<std::size_t>(run::most_summed(*config_), 1);
   RoundRules rules{
       .run = config_->id,
       .layout = model_->layout()->hash(),

@@ -95,10 +95,10 @@ void Simulation::make_conductor(std::unique_ptr<server::RunEngine> engine) {
   sum_in_secret();
   aggregate_ = std::make_unique<VirtualAggregate>(VirtualAggregate::Surroundings{
       .state = state_,
-      .pool = pool_,
-      .adversary = adversary_,
+      .updates = pool_,
+      .adversary = &adversary_,
       .parallel = parallel_,
-      .sessions = sessions_.get(),
+      .masking = [this](ClientId client) -> const privacy::Masking& { return sessions_->masking(client); },
       .now = [this] { return now_; },
       .circumstances = [this] { return end_round(); },
       .on_round = [this](const server::RoundMetrics& metrics) { hooks_->on_round(metrics); },

@@ -51,6 +51,19 @@ struct TrainedUpdate {
   std::optional<Error> fault = {};                          // why the values are zeros that do not count
 };
 
+// The updates that virtual clients have computed.
+class VirtualUpdates {
+ public:
+  virtual ~VirtualUpdates() = default;
+  // Returns the update of this task, or null.
+  virtual const TrainedUpdate* find(ClientId client, TaskId task) const = 0;
+  // Moves an update out; its values are null if there is none.
+  virtual TrainedUpdate take(ClientId client) = 0;
+  virtual void drop(ClientId client) = 0;
+  // The track is retired.
+  virtual void forget(TrackId track) = 0;
+};
+
 // The state from which clients train.
 struct GlobalState {
   std::shared_ptr<const ParameterVector> model;
@@ -69,7 +82,7 @@ struct TrainingJob {
   bool flip_labels = false;     // poisoned client
 };
 
-class TrainingPool {
+class TrainingPool final : public VirtualUpdates {
  public:
   // `task` and `parallel` must outlive the pool; updates are cut into chunks of `chunk_size` bytes.
   TrainingPool(const learn::Task& task, const run::RunConfig& config, Parallel& parallel);
@@ -83,13 +96,11 @@ class TrainingPool {
   Result<const TrainedUpdate*> result(ClientId client);
   // True if the client has this task's job, computed or not.
   bool has(ClientId client, TaskId task) const;
-  // The computed update of this task, or null.
-  const TrainedUpdate* find(ClientId client, TaskId task) const;
-  // Moves a computed update out; its values are null if there is none.
-  TrainedUpdate take(ClientId client);
-  void drop(ClientId client);
+  const TrainedUpdate* find(ClientId client, TaskId task) const override;
+  TrainedUpdate take(ClientId client) override;
+  void drop(ClientId client) override;
   // Drops the clients' memory of this track's tasks.
-  void forget(TrackId track);
+  void forget(TrackId track) override;
   // Replaces the values of a computed update. Errors are those of the spool or of `edit`.
   Result<void> change(ClientId client, const std::function<Result<void>(std::span<float>)>& edit);
 

@@ -119,8 +119,8 @@ class Sampler {
  public:
   virtual ~Sampler() = default;
   virtual SamplerTraits traits() const { return {}; }
-  // Selects the clients of a round: distinct candidates, sorted by client; about `count`, or all if there are
-  // fewer.
+  // Selects the clients of a round: distinct candidates, sorted by client; `count` or fewer, or any number if
+  // traits().independent.
   virtual std::vector<Selected> select(const SelectionRequest& request) = 0;
   // If traits().draw is not kNever: the probability in (0, 1] with which each participant contributes,
   // independently of the others.

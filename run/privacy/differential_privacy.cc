@@ -113,6 +113,11 @@ void fix_sampling(RunConfig& run) {
   spec.sampling_rate = given > 0 ? given : wanted / clients;
   spec.expected_clients = spec.sampling_rate * clients;
   run.sampling.make = aggregation::poisson_at(spec.sampling_rate);
+  const auto is_own = [&](const auto& kind) { return kind.own && run.sampling.kind == kind.name; };
+  if (std::ranges::any_of(aggregation::sampler_kinds(), is_own))
+    run.notes.push_back(
+        "sampling.kind: with differential_privacy.kind = \"central\", poisson draws in the place of " +
+        run.sampling.kind + ", with the same probability and secret random numbers");
   run.sampling.traits = run.sampling.make()->traits();
 }
 

@@ -154,8 +154,10 @@ void Conductor::aggregated(const RunEngine::CloseRound& turn, const std::optiona
 }
 
 void Conductor::closed(const RunEngine::CloseRound& turn, bool aggregated, Time now) {
+  --closing_;
   if (over_) return;
   now_ = now;
+  if (ending_) return finish(std::string(*ending_));
   route_->committed(aggregated);
   submit(RunEngine::Committed{turn.round, turn.track});
   pump();
@@ -226,6 +228,13 @@ void Conductor::pump() {
   if (!over_) ports_.owner->settled(any);
 }
 
+void Conductor::finish(const std::string& reason) {
+  if (!retelling_ && (closing_ > 0 || route_->makes_model()))
+    ending_ = reason;
+  else
+    ports_.owner->finished(reason);
+}
+
 void Conductor::fail(const Error& error) {
   over_ = true;
   ports_.owner->failed(error);
@@ -267,7 +276,7 @@ void Conductor::perform(const RunEngine::Effect& effect) {
                  },
                  [&](const RunEngine::Finished& finished) {
                    report(Event{Severity::kInfo, "run.ending", {}}.with("reason", finished.reason));
-                   ports_.owner->finished(finished.reason);
+                   finish(finished.reason);
                  },
                  [&](const Event& event) { report(event); }},
       effect);

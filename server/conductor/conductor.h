@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/rng.h"
@@ -78,7 +79,7 @@ class Conductor final : private RouteHost {
 
   // --- after a restart, before anything else ---
   // Repeats an input of an earlier process, and its effects. What the route decides is dropped: the journal
-  // has it. kInvalid: a part of the run's strategy has failed.
+  // has it. kInvalid: the sampler has failed. The ports keep their own errors.
   Result<void> retell(const RunEngine::Input& input, Time now);
   // From now on the conductor decides, with these ports.
   void take_over(const Ports& ports);
@@ -102,12 +103,15 @@ class Conductor final : private RouteHost {
   void say(ClientId client, const protocol::Message& message) override;
   void report(const Event& event) override { ports_.owner->report(event); }
   void close(const RunEngine::CloseRound& turn, const Made& made) override {
+    if (!retelling_) ++closing_;
     ports_.aggregate->close(turn, made);
   }
 
   // Gives the engine its inputs, unless effects are being carried out: what they cause comes after them.
   void pump();
   void fail(const Error& error);
+  // Ends the run once no model is being made, so that its models are those of a closed phase.
+  void finish(const std::string& reason);
   void perform(const RunEngine::Effect& effect);
   void assign(const RunEngine::Assign& work);
   void send(ClientId client, const protocol::Message& message);
@@ -123,6 +127,8 @@ class Conductor final : private RouteHost {
   std::deque<RunEngine::Input> inputs_;
   Time now_{};
   bool busy_ = false;
+  std::size_t closing_ = 0;            // phases whose model is not durable yet
+  std::optional<std::string> ending_;  // why the run ends once there is none
   bool over_ = false;
   bool retelling_ = false;
 };

@@ -146,6 +146,7 @@ class Owner {
   // Something was decided: Conductor::next_deadline() may have changed. `stepped`: also what the engine waits
   // for.
   virtual void settled(bool stepped) = 0;
+  // No phase is in progress any more.
   virtual void finished(const std::string& reason) = 0;
   // kInvalid: a part of the run's strategy has failed. Other errors are the machine's.
   virtual void failed(const Error& error) = 0;

@@ -1,6 +1,6 @@
 // Retelling: the ports of a conductor to which a journal is told again, in a recovery and in a replay.
 // Clients hear nothing, nothing is transferred, and nothing is awaited. A subclass says what becomes of
-// updates and models; the first error that it notes ends the retelling.
+// updates and models: it does each change in step(), which does nothing once a step has failed.
 #pragma once
 
 #include <optional>
@@ -24,10 +24,12 @@ class Retelling : public Clients,
   Ports ports() { return {this, this, this, this, this, this, this}; }
 
  protected:
-  void note(const Result<void>& outcome) {
-    if (!outcome && !fault_) fault_ = outcome.error();
+  template <class Step>
+  void step(Step&& what) {
+    if (fault_) return;
+    if (const Result<void> done = what(); !done) fault_ = done.error();
   }
-  // Returns what became of the inputs so far.
+  // Returns the first error of a step.
   Result<void> outcome() const { return fault_ ? Result<void>(*fault_) : Result<void>(); }
 
  private:
@@ -60,7 +62,9 @@ class Retelling : public Clients,
   void report(const Event&) override {}
   void settled(bool) override {}
   void finished(const std::string&) override {}
-  void failed(const Error& error) override { note(error); }
+  void failed(const Error& error) override {
+    step([&] { return Result<void>(error); });
+  }
 
   std::optional<Error> fault_;
 };

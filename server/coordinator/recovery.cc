@@ -88,18 +88,19 @@ void Recovery::fetch(const RunEngine::Fetch& offered) {
 
 Result<void> Recovery::start(const RunEngine::StartTrack& start) {
   descriptions_[start.track] = start.description;
+  FEDGE_TRY_VOID(outcome());
   return is_kept() ? Result<void>() : parts_.state.start(start);
 }
 
 void Recovery::retire(TrackId track) {
   descriptions_.erase(track);
-  if (!is_kept()) parts_.state.retire(track);
+  if (!is_kept() && outcome()) parts_.state.retire(track);
 }
 
 void Recovery::count(const RunEngine::Count& unsent) {
   const aggregation::Update zeros{
       .client = unsent.client, .weight = unsent.weight, .coverage = unsent.coverage, .values = nullptr};
-  if (!is_kept()) note(parts_.state.fold(unsent.task.track, {&zeros, 1}));
+  if (!is_kept()) step([&] { return parts_.state.fold(unsent.task.track, {&zeros, 1}); });
 }
 
 Result<void> Recovery::take_up(const RunEngine::Fold& accepted) {
@@ -126,14 +127,14 @@ bool Recovery::closed_before(const RunEngine::CloseRound& turn) {
   if (turn.ends_round) ++closed_rounds_;
   if (!kept) return false;
   result_.closed.push_back(turn);
-  if (!is_kept()) note(parts_.state.restore(checkpoint_->state, descriptions_));
+  if (!is_kept()) step([&] { return parts_.state.restore(checkpoint_->state, descriptions_); });
   return true;
 }
 
 void Recovery::close(const RunEngine::CloseRound& turn, const Made&) {
   result_.closed.push_back(turn);
-  note(parts_.state.close(turn));
-  if (turn.ends_round) note(keep(turn));
+  step([&] { return parts_.state.close(turn); });
+  if (turn.ends_round) step([&] { return keep(turn); });
 }
 
 // Writes the checkpoint before the next round is aggregated.

@@ -69,7 +69,9 @@ class Recovery final : private Retelling {
   TrackView view(TrackId) const override { return {&no_model_, nullptr, {}}; }
   Result<void> start(const RunEngine::StartTrack& start) override;
   void retire(TrackId track) override;
-  void fold(const RunEngine::Fold& accepted) override { note(take_up(accepted)); }
+  void fold(const RunEngine::Fold& accepted) override {
+    step([&] { return take_up(accepted); });
+  }
   void count(const RunEngine::Count& zeros) override;
   bool closed_before(const RunEngine::CloseRound& turn) override;
   void close(const RunEngine::CloseRound& turn, const Made&) override;

@@ -263,7 +263,7 @@ bool RunHost::pause(std::function<void()> done) {
 
 // Waits for a round that is being closed, so that the models are those of a round in the store.
 void RunHost::finish() {
-  if (aggregate_->closing() || conductor_.makes_model()) {
+  if (aggregate_->closing()) {
     ending_ = true;
     return;
   }

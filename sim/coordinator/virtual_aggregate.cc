@@ -44,12 +44,12 @@ Result<void> VirtualAggregate::start(const server::RunEngine::StartTrack& start)
 
 void VirtualAggregate::retire(TrackId track) {
   surroundings_.state.retire(track);
-  surroundings_.pool.forget(track);
+  surroundings_.updates.forget(track);
 }
 
 void VirtualAggregate::add(const server::RunEngine::Fold& accepted, TrainedUpdate update) {
   if (update.fault) report_fault(accepted, *update.fault);
-  surroundings_.adversary.taken(accepted.client, update.values);
+  if (surroundings_.adversary != nullptr) surroundings_.adversary->taken(accepted.client, update.values);
   track_ = accepted.task.track;
   waiting_.push_back({.client = accepted.client,
                       .weight = accepted.weight,
@@ -61,13 +61,13 @@ void VirtualAggregate::add(const server::RunEngine::Fold& accepted, TrainedUpdat
 }
 
 void VirtualAggregate::fold(const server::RunEngine::Fold& accepted) {
-  add(accepted, surroundings_.pool.take(accepted.client));
+  add(accepted, surroundings_.updates.take(accepted.client));
   if (waiting_.size() >= kFoldTogether) flush();
 }
 
 void VirtualAggregate::folded_by_clients(const server::RunEngine::Fold& accepted) {
-  if (surroundings_.pool.find(accepted.client, accepted.task) != nullptr)
-    surroundings_.pool.drop(accepted.client);
+  if (surroundings_.updates.find(accepted.client, accepted.task) != nullptr)
+    surroundings_.updates.drop(accepted.client);
   add(accepted, std::move(held_.extract(accepted.client).mapped()));
 }
 
@@ -95,7 +95,7 @@ void VirtualAggregate::report_fault(const server::RunEngine::Fold& accepted, con
 
 // The scalars of the offer are placeholders: the update's own are masked here.
 void VirtualAggregate::fold_masked(const server::RunEngine::Fold& accepted, std::vector<std::uint64_t>) {
-  const TrainedUpdate update = surroundings_.pool.take(accepted.client);
+  const TrainedUpdate update = surroundings_.updates.take(accepted.client);
   std::vector<float> values(update.coverage.count());
   if (const auto read = update.values->read(0, values); !read) return surroundings_.on_failure(read.error());
   const run::RunConfig& config = surroundings_.state.config();
@@ -107,7 +107,7 @@ void VirtualAggregate::fold_masked(const server::RunEngine::Fold& accepted, std:
        .loss = update.training.mean_loss,
        .rounding = Rng(config.seed).fork("rounding", accepted.task.round.value(), accepted.client.value()),
        .noise = run::PrivateSum::Noise{&noise, accepted.task}},
-      config.secure.masking, surroundings_.sessions->masking(accepted.client), surroundings_.parallel);
+      config.secure.masking, surroundings_.masking(accepted.client), surroundings_.parallel);
   if (!masked) return surroundings_.on_failure(masked.error());
   if (update.fault)
     report_fault(accepted, *update.fault);
@@ -136,7 +136,7 @@ void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const se
   flush();
   held_.clear();
   global_ = {};
-  surroundings_.adversary.round_closed();
+  if (surroundings_.adversary != nullptr) surroundings_.adversary->round_closed();
   if (const auto closed = surroundings_.state.close(turn); !closed)
     return surroundings_.on_failure(closed.error());
   const run::TrackModel& track = surroundings_.state.track(turn.track);

@@ -1,7 +1,8 @@
-// VirtualAggregate: the models of a simulated run's tracks. It folds the updates that TrainingPool has
-// computed, several at a time, and answers at once. In a serverless run it folds them when the clients have
-// agreed on their model, so the simulation computes that model once. In a run with secure aggregation it
-// masks an update when it folds it. One thread. Memory: the updates that wait to be folded.
+// VirtualAggregate: the models of a simulated run's tracks. It folds the updates that the
+// virtual clients have computed, several at a time, and answers at once. In a serverless run it folds them
+// when the clients have agreed on their model, so the simulation computes that model once. In a run with
+// secure aggregation it masks an update when it folds it. One thread. Memory: the updates that wait to be
+// folded.
 #pragma once
 
 #include <functional>
@@ -12,10 +13,10 @@
 
 #include "core/parallel.h"
 #include "core/rng.h"
+#include "privacy/secure_aggregation/client.h"
 #include "server/conductor/conductor.h"
 #include "server/run_state.h"
 #include "sim/attacks/adversary.h"
-#include "sim/secure/virtual_sessions.h"
 #include "sim/training_pool.h"
 
 namespace fedge::sim {
@@ -24,10 +25,10 @@ class VirtualAggregate final : public server::Aggregate {
  public:
   struct Surroundings {
     server::RunState& state;
-    TrainingPool& pool;
-    Adversary& adversary;
+    VirtualUpdates& updates;
+    Adversary* adversary;  // null if no client is hostile
     Parallel& parallel;
-    VirtualSessions* sessions;  // null unless updates are masked
+    std::function<const privacy::Masking&(ClientId)> masking;  // null unless updates are masked
     std::function<Time()> now;
     // Takes what the round has moved and how long it took, for its metrics.
     std::function<server::RunState::Circumstances()> circumstances;

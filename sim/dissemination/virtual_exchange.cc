@@ -98,15 +98,17 @@ void VirtualExchange::take(ClientId client, const protocol::ServerlessUpdate& me
   const bool has = self->own == object || self->held.contains(object);
   const protocol::ObjectId with = self->warming ? *self->warmup : self->model->id();
   const std::size_t chunks = message.update.chunk_count();
-  const auto partial = self->partial.try_emplace(object, chunks).first;
-  const swarm::ChunkSet held = has ? swarm::ChunkSet::full(chunks) : partial->second;
+  const auto partial = self->partial.find(object);
+  const swarm::ChunkSet held = has                              ? swarm::ChunkSet::full(chunks)
+                               : partial != self->partial.end() ? partial->second
+                                                                : swarm::ChunkSet(chunks);
   // A coordinator that is told of the update again sends its message again.
   if (!surroundings_.swarm.share(client, message.update, held, with) && has) answer(client, *self, object);
 }
 
 void VirtualExchange::kept(ClientId client, const swarm::Torrent& object) {
   const auto found = members_.find(client);
-  if (found != members_.end() && updates_.contains(object.id))
+  if (found != members_.end() && updates_.contains(object.id) && !found->second.held.contains(object.id))
     found->second.partial.insert_or_assign(object.id, object.held);
 }
 
@@ -121,6 +123,7 @@ void VirtualExchange::completed(ClientId peer, const protocol::ObjectId& object)
   const auto found = members_.find(peer);
   if (found == members_.end() || !updates_.contains(object)) return;
   found->second.held.insert(object);
+  found->second.partial.erase(object);
   answer(peer, found->second, object);
   aggregate_if_ready(peer, found->second);
 }

@@ -85,8 +85,8 @@ class Replayer final : private server::Retelling {
   template <class Change>
   void after_updates(Change change) {
     if (over()) return;
-    const auto folded = parts_.retraining.finish();
-    note(folded ? change() : folded);
+    step([&] { return parts_.retraining.finish(); });
+    step(change);
   }
   Result<void> start(const RunEngine::StartTrack& start) override {
     after_updates([&] { return parts_.state.start(start); });
@@ -100,7 +100,7 @@ class Replayer final : private server::Retelling {
     });
   }
   void fold(const RunEngine::Fold& accepted) override {
-    if (!over()) note(parts_.retraining.accepted(accepted, !came_to_nothing()));
+    if (!over()) step([&] { return parts_.retraining.accepted(accepted, !came_to_nothing()); });
   }
   void count(const RunEngine::Count& unsent) override {
     const aggregation::Update zeros{

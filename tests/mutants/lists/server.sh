@@ -261,7 +261,7 @@ mutant retold-aloud 'a restart decides anew what an earlier process decided'
 file server/conductor/conductor.h
 old '    if (!retelling_) inputs_.push_back(std::move(input));'
 new '    inputs_.push_back(std::move(input));'
-caught_by faults_coordinator 'kill loop: secure sums'
+caught_by property_sim 'two shells'
 
 mutant lost-twice 'a member of a secure sum that disconnects counts as two failures'
 file server/engine/round_engine.cc

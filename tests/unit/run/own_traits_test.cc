@@ -1,7 +1,10 @@
 // A part of a user's program takes any place for which it declares the traits, and no other.
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/config/document.h"
 #include "run/run_config.h"
@@ -98,6 +101,8 @@ TEST_CASE("own traits: a sampler that draws independently has the guarantee of p
   REQUIRE_MESSAGE(drawn, drawn.error().message);
   CHECK(drawn->privacy.sampling_rate == doctest::Approx(0.1));
   CHECK(drawn->sampling.traits.chance == drawn->privacy.sampling_rate);
+  REQUIRE(!drawn->notes.empty());
+  CHECK(contains(drawn->notes.back(), "poisson draws in the place of own_draws"));
   const auto chosen = read_own(sampler("own_blind") + population + kCentralNoise);
   REQUIRE_MESSAGE(chosen, chosen.error().message);
   CHECK(chosen->privacy.sampling_rate == 1);
@@ -124,6 +129,115 @@ TEST_CASE(
   CHECK(contains(own_refusal(sampler("own_presence") + barrier),
                  "kind = \"own_presence\" would count a client that waits at strategy.schedule.barrier"));
   CHECK(own_refusal(sampler("own_blind") + barrier) == "accepted");
+}
+
+namespace {
+
+// Adds like uniform_mean, but ignores the factors of the updates, and so the clipping.
+class Unclipped final : public aggregation::Aggregator {
+ public:
+  explicit Unclipped(std::unique_ptr<Aggregator> mean) : mean_(std::move(mean)) {}
+  Result<void> add(std::span<const aggregation::Update> updates, Parallel& parallel) override {
+    std::vector<aggregation::Update> whole(updates.begin(), updates.end());
+    for (auto& update : whole) update.factor = 1;
+    return mean_->add(whole, parallel);
+  }
+  std::span<std::int64_t> sums() override { return mean_->sums(); }
+  Result<void> prepare(Parallel& parallel) override { return mean_->prepare(parallel); }
+  Result<void> read(std::size_t first, std::span<double> out, Parallel& parallel) override {
+    return mean_->read(first, out, parallel);
+  }
+  Coverage covered() const override { return mean_->covered(); }
+  void clear() override { mean_->clear(); }
+
+ private:
+  std::unique_ptr<Aggregator> mean_;
+};
+
+void register_unclipped() {
+  static const bool registered = [] {
+    aggregation::register_aggregator(
+        {.name = "own_unclipped",
+         .paper = "",
+         .summary = "",
+         .traits = {.linear = true, .takes_sums = true, .uniform_weights = true},
+         .read = [](config::Reader& section) -> aggregation::AggregatorPart {
+           return {.make = [make = aggregation::read_uniform_mean(section).make](const auto& context) {
+             return std::make_unique<Unclipped>(make(context));
+           }};
+         }});
+    return true;
+  }();
+  (void)registered;
+}
+
+// What it is shown of its candidates and of their updates; it selects all of them.
+class Curious final : public aggregation::Sampler {
+ public:
+  static inline SampleCount samples;
+  static inline double loss = 0;
+  aggregation::SamplerTraits traits() const override { return {.blind = true}; }
+  std::vector<aggregation::Selected> select(const aggregation::SelectionRequest& request) override {
+    std::vector<aggregation::Selected> all;
+    for (const auto& candidate : request.candidates) {
+      samples += candidate.samples;
+      all.push_back({candidate.client});
+    }
+    return all;
+  }
+  void remember(const aggregation::Feedback& feedback) override {
+    samples += feedback.samples;
+    loss += feedback.loss + feedback.loss_rms + feedback.norm;
+  }
+};
+
+aggregation::SamplerFactory curious() {
+  static const bool registered = [] {
+    aggregation::register_sampler(
+        {.name = "own_curious", .paper = "", .summary = "", .read = [](config::Reader&) {
+           return aggregation::SamplerFactory([] { return std::make_unique<Curious>(); });
+         }});
+    return true;
+  }();
+  (void)registered;
+  const auto run = read_own(sampler("own_curious"));
+  REQUIRE_MESSAGE(run, run.error().message);
+  return run->sampling.make;
+}
+
+}  // namespace
+
+TEST_CASE("own traits: sums that ignore the clipping of updates are refused") {
+  register_unclipped();
+  CHECK(
+      contains(own_refusal(aggregator("own_unclipped")),
+               "the aggregator own_unclipped declares takes_sums and uniform_weights, but its sums() differ "
+               "from those of uniform_mean; each update must add uniform_weight() * factor * value"));
+}
+
+TEST_CASE("own traits: a blind sampler is not shown what clients report") {
+  const auto made = curious()();
+  const std::vector<aggregation::Candidate> candidates = {{ClientId(1), SampleCount(9)}};
+  CHECK(made->select({.round = RoundNumber(1), .candidates = candidates, .count = 1, .rng = Rng(1)}).size() ==
+        1);
+  made->remember({.client = ClientId(1),
+                  .round = RoundNumber(1),
+                  .delivered = true,
+                  .samples = SampleCount(9),
+                  .norm = 1,
+                  .loss = 2,
+                  .loss_rms = 3});
+  CHECK(Curious::samples == SampleCount(0));
+  CHECK(Curious::loss == 0);
+}
+
+TEST_CASE("own traits: a sampler that selects more clients than wanted is refused") {
+  const auto made = curious()();
+  const std::vector<aggregation::Candidate> candidates = {{ClientId(1), {}}, {ClientId(2), {}}};
+  CHECK_THROWS_WITH(
+      made->select({.round = RoundNumber(1), .candidates = candidates, .count = 1, .rng = Rng(1)}),
+      "the sampler own_curious selected 2 clients instead of the 1 wanted; only a sampler that declares "
+      "`independent` may select more");
 }
 
 }  // namespace fedge::run

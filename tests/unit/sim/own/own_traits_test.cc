@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "tests/support/faulty_parts.h"
 #include "tests/support/own_traits.h"
 #include "tests/unit/sim/simulated_run.h"
 
@@ -40,34 +39,6 @@ TEST_CASE("own traits, simulated: a sampler that draws independently gives the p
   const auto models = models_with("sampling.kind=own_draws", noise);
   CHECK(models == models_with("sampling.kind=poisson", noise));
   CHECK(models != models_with("sampling.kind=own_blind", noise));
-}
-
-TEST_CASE("own traits, simulated: an aggregator that declares sums and has none is named in an error") {
-  static const bool registered = [] {
-    aggregation::register_aggregator({.name = "own_sumless",
-                                      .paper = "",
-                                      .summary = "",
-                                      .traits = {.linear = true, .takes_sums = true, .uniform_weights = true},
-                                      .read = [](config::Reader&) -> aggregation::AggregatorPart {
-                                        return {.make = [](const aggregation::AggregatorContext& context)
-                                                    -> std::unique_ptr<aggregation::Aggregator> {
-                                          return std::make_unique<test::FaultyAggregator>(
-                                              "", context.layout->size());
-                                        }};
-                                      }});
-    return true;
-  }();
-  REQUIRE(registered);
-  const Settings own = {"strategy.aggregator.kind=own_sumless", "run.round_deadline=60"};
-  const Outcome masked = try_simulate(own + Settings{"secure_aggregation.kind=exact"});
-  CHECK(masked.count("the aggregator own_sumless: with takes_sums, add_sum() must be implemented") > 0);
-  CHECK(masked.models.front() == masked.models.back());
-  const Outcome noised = try_simulate(
-      own + Settings{"differential_privacy.kind=central", "differential_privacy.noise_multiplier=1.0"});
-  REQUIRE(noised.failure);
-  CHECK(noised.failure->message ==
-        "the aggregator own_sumless returned 0 sums for 7850 parameters; with takes_sums, sums() must return "
-        "one for each");
 }
 
 }  // namespace fedge::sim

@@ -11,10 +11,10 @@
 #include "server/data_directory.h"
 #include "server/engine/make_engine.h"
 #include "server/store/input_codec.h"
-#include "tests/property/server/shells/memory_link.h"
-#include "tests/property/server/shells/memory_stores.h"
-#include "tests/property/server/shells/observed.h"
-#include "tests/property/server/shells/scene.h"
+#include "tests/property/sim/shells/memory_link.h"
+#include "tests/property/sim/shells/memory_stores.h"
+#include "tests/property/sim/shells/observed.h"
+#include "tests/property/sim/shells/scene.h"
 
 namespace fedge::server::shells {
 
@@ -86,12 +86,23 @@ class DaemonShell {
     if (clock_.due && clock_.due->first <= clock_.point) std::exchange(clock_.due, std::nullopt)->second();
     settle();
   }
-  // The process is killed once all is durable, and another one begins. Returns the time of the run's clock.
-  Time restart() {
+  struct Crash {
+    std::size_t entries = 0;       // of the journal that were durable
+    bool lost_checkpoint = false;  // one that came right after them was not
+    bool full = false;             // the next process finds the disk full at its first attempt
+  };
+  // The process is killed, and another one begins. Returns the time of the run's clock.
+  Time restart(const Crash& crash) {
     close();
+    written_->journal.resize(std::min(crash.entries, written_->journal.size()));
+    std::erase_if(written_->checkpoints, [&](const auto& one) {
+      return one.first > crash.entries || (one.first == crash.entries && crash.lost_checkpoint);
+    });
+    looked_ = 0;
+    seen.inputs.clear();
     for (const auto& [client, link] : peers_.links()) std::static_pointer_cast<MemoryLink>(link)->end();
     peers_ = {};
-    open();
+    open(crash.full);
     return started_;
   }
   std::optional<Time> deadline() const {
@@ -100,6 +111,19 @@ class DaemonShell {
   }
   Time now() const { return started_ + (clock_.point - started_at_); }
   const Written& written() const { return *written_; }
+  // Returns what the present process found in the journal.
+  const std::vector<JournalEntry>& before_restart() const { return found_; }
+  std::uint64_t rounds_before_restart() const { return found_rounds_; }
+  // Returns the entries that are durable whatever happens: a stored update was promised.
+  std::size_t promised() const {
+    std::size_t promised = 0;
+    for (std::size_t i = 0; i < written_->journal.size(); ++i) {
+      const auto record = decode_record(written_->journal[i].input);
+      const auto* input = record ? std::get_if<RunEngine::Input>(&*record) : nullptr;
+      if (input != nullptr && std::holds_alternative<RunEngine::Stored>(*input)) promised = i + 1;
+    }
+    return promised;
+  }
 
   Observed seen;
 
@@ -108,8 +132,11 @@ class DaemonShell {
   std::shared_ptr<MemoryLink> link_of(ClientId client) const {
     return std::static_pointer_cast<MemoryLink>(peers_.find(client));
   }
-  void open() {
-    auto parts = open_parts();
+  void open(bool full = false) {
+    found_ = written_->journal;
+    found_rounds_ = written_->checkpoints.empty() ? 0 : written_->checkpoints.back().second.rounds;
+    if (full) (void)open_parts(true);
+    RunParts parts = *open_parts(false);
     started_ = parts.recovered.time;
     started_at_ = clock_.point;
     host_ = std::make_shared<RunHost>(
@@ -135,14 +162,16 @@ class DaemonShell {
     host_->start();
     settle();
   }
-  RunParts open_parts() {
+  // With `full`, there is no room for a model while the journal is told again; nothing is returned if one was
+  // needed.
+  std::optional<RunParts> open_parts(bool full) {
     RunParts parts{
         .record = written_->record,
         .model = *learn::make_model(scene_.config.task.model, scene_.test->shape, scene_.test->classes),
         .test = scene_.test};
     parts.store = std::make_unique<MemoryRuns>(written_);
-    parts.models = std::make_unique<DeferredRemovals>(std::make_unique<LentChunks>(models_));
-    parts.updates = std::make_unique<LentChunks>(updates_);
+    parts.models = std::make_unique<DeferredRemovals>(std::make_unique<LentChunks>(models_, full_));
+    parts.updates = std::make_unique<LentChunks>(updates_, full_);
     parts.threads = std::make_unique<ThreadPool>(1);
     auto state = RunState::create(scene_.config, *parts.model, *parts.test, *parts.models, *parts.threads);
     REQUIRE(state);
@@ -155,7 +184,10 @@ class DaemonShell {
                          .layout = parts.state->rules().layout,
                          .samples_of = [](ClientId) { return std::optional<std::uint64_t>(7); }},
         std::move(*engine), recovery.ports());
+    full_ = full;
     auto recovered = recovery.run(*parts.conductor);
+    full_ = false;
+    if (full && !recovered && recovered.error().code == ErrorCode::kResource) return std::nullopt;
     REQUIRE_MESSAGE(recovered, recovered.error().message);
     parts.recovered = std::move(*recovered);
     return parts;
@@ -212,6 +244,9 @@ class DaemonShell {
   Time started_{};  // of the run's clock, when this process began
   RunClock::Point started_at_{};
   std::uint64_t activity_ = 0;
+  bool full_ = false;
+  std::vector<JournalEntry> found_;
+  std::uint64_t found_rounds_ = 0;
   std::size_t looked_ = 0;  // at entries of the journal
   std::shared_ptr<RunHost> host_;
 };

@@ -1,4 +1,4 @@
-// Stores in memory that outlive the run's process, as files do.
+// Stores in memory that outlive the run's process, as files do. A crash may take back what was written last.
 #pragma once
 
 #include <algorithm>
@@ -15,33 +15,36 @@ namespace fedge::server::shells {
 
 class LentChunks final : public protocol::ChunkStore {
  public:
-  explicit LentChunks(std::shared_ptr<protocol::ChunkStore> store) : store_(std::move(store)) {}
+  // `full`: whether the disk is.
+  LentChunks(std::shared_ptr<protocol::ChunkStore> store, const bool& full)
+      : store_(std::move(store)), full_(full) {}
   Result<std::shared_ptr<protocol::StoredObject>> create(const protocol::Manifest& manifest) override {
     return store_->create(manifest);
   }
   Result<std::shared_ptr<protocol::StoredObject>> build(
       protocol::Manifest shape,
       const std::function<Result<void>(std::size_t, std::span<std::byte>)>& fill) override {
+    if (full_) return Error{ErrorCode::kResource, "the disk is full"};
     return store_->build(std::move(shape), fill);
   }
   std::shared_ptr<protocol::StoredObject> find(const protocol::ObjectId& id) override {
     return store_->find(id);
   }
-  void remove(const protocol::ObjectId& id) override { store_->remove(id); }
+  void remove(const protocol::ObjectId&) override {}  // a crash may come before it
   void settle() override {}
   void trim() override {}
 
  private:
   std::shared_ptr<protocol::ChunkStore> store_;
+  const bool& full_;
 };
 
 // What a run has written.
 struct Written {
   RunRecord record;
   std::vector<JournalEntry> journal;
-  std::optional<Checkpoint> checkpoint;
-  std::size_t fresh = 0;  // entries since the owner last looked
-  std::vector<std::string> metrics;
+  std::vector<std::pair<std::size_t, Checkpoint>> checkpoints;  // each with the entries before it
+  std::size_t fresh = 0;                                        // entries since the owner last looked
 };
 
 class MemoryRuns final : public RunStore {
@@ -53,8 +56,7 @@ class MemoryRuns final : public RunStore {
       written_->fresh += batch.entries.size();
       written_->journal.insert(written_->journal.end(), batch.entries.begin(), batch.entries.end());
       if (!batch.checkpoint) continue;
-      written_->checkpoint = batch.checkpoint;
-      written_->metrics.push_back(batch.checkpoint->metrics);
+      written_->checkpoints.emplace_back(written_->journal.size(), *batch.checkpoint);
     }
     return {};
   }
@@ -63,8 +65,15 @@ class MemoryRuns final : public RunStore {
     for (std::size_t i = 0; i < written_->journal.size(); ++i) FEDGE_TRY_VOID(visit(written_->journal[i]));
     return {};
   }
-  Result<std::optional<Checkpoint>> checkpoint(RunNumber) override { return written_->checkpoint; }
-  Result<std::vector<std::string>> metrics(RunNumber) override { return written_->metrics; }
+  Result<std::optional<Checkpoint>> checkpoint(RunNumber) override {
+    if (written_->checkpoints.empty()) return std::optional<Checkpoint>();
+    return std::optional(written_->checkpoints.back().second);
+  }
+  Result<std::vector<std::string>> metrics(RunNumber) override {
+    std::vector<std::string> lines;
+    for (const auto& [entries, checkpoint] : written_->checkpoints) lines.push_back(checkpoint.metrics);
+    return lines;
+  }
   Result<RunRecord> run(RunNumber) override { return written_->record; }
   Result<void> set_status(RunNumber, RunStatus status, const std::string& reason, UnixSeconds) override {
     written_->record.status = status;

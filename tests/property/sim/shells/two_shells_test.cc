@@ -1,11 +1,11 @@
-// One conductor in two shells: the coordinator's, with its journal, worker and transfers, and the plainest
-// one. A random script is played in both; inputs, messages, events, models and deadlines must be equal.
-// FEDGE_SHELL_SEEDS=10000 plays that many scripts.
+// One conductor in two shells: the coordinator's, with its journal, worker and transfers, and the
+// simulator's, without latency. A random script is played in both; inputs, messages, events, models and
+// deadlines must be equal. FEDGE_SHELL_SEEDS=10000 plays that many scripts.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 
-#include "tests/property/server/shells/script.h"
+#include "tests/property/sim/shells/script.h"
 
 namespace fedge::server::shells {
 namespace {
@@ -41,7 +41,7 @@ std::uint64_t wanted_seeds() {
 
 }  // namespace
 
-TEST_CASE("two shells: the coordinator and the plainest shell of a conductor come to the same") {
+TEST_CASE("two shells: the coordinator and the simulator come to the same") {
   test::TemporaryDirectory data;
   test::write_tiny_dataset(data);
   const char* const first = std::getenv("FEDGE_SHELL_FIRST");

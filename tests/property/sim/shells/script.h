@@ -13,22 +13,22 @@
 #include "privacy/secure_aggregation/client.h"
 #include "run/secure_update.h"
 #include "server/access/message_allowance.h"
-#include "tests/property/server/shells/daemon_shell.h"
-#include "tests/property/server/shells/plain_shell.h"
+#include "tests/property/sim/shells/daemon_shell.h"
+#include "tests/property/sim/shells/simulator_shell.h"
 
 namespace fedge::server::shells {
 
 class Script {
  public:
   Script(const Scene& scene, const std::filesystem::path& directory, std::uint64_t seed)
-      : scene_(scene), daemon_(scene, directory), plain_(scene), draws_(Rng(seed).fork("script")) {}
+      : scene_(scene), daemon_(scene, directory), simulator_(scene), draws_(Rng(seed).fork("script")) {}
 
   // Plays until the run is over, or this many operations; returns the first difference, or nothing.
   std::string play(std::size_t operations) {
-    std::string found = difference(daemon_.seen, plain_.seen);
+    std::string found = difference(daemon_.seen, simulator_.seen);
     for (std::size_t i = 0; i < operations && found.empty() && !daemon_.seen.over; ++i) {
       log.push_back(step());
-      found = difference(daemon_.seen, plain_.seen);
+      found = difference(daemon_.seen, simulator_.seen);
     }
     return found;
   }
@@ -42,6 +42,7 @@ class Script {
     std::size_t heard = 0;   // messages that it has looked at
     std::optional<protocol::TrainRequest> task;
     std::shared_ptr<protocol::StoredObject> offered;
+    Delivery delivery;  // of the offered update
     // In a run with secure aggregation: its part in the session, and what it has yet to say.
     std::optional<privacy::SecureClient> session;
     std::deque<protocol::Message> outbox;
@@ -51,8 +52,8 @@ class Script {
   bool one_in(std::size_t number) { return below(number) == 0; }
 
   std::string step() {
-    if (one_in(40)) return restart();
-    if (one_in(200)) return both([](auto& shell) { shell.stop("enough"); }), "stop";
+    if (one_in(stopped_ ? 4 : 30)) return restart();
+    if (one_in(100)) return stop();
     if (one_in(20)) return wait();
     for (std::size_t tries = 0; tries < 8; ++tries) {
       const ClientId client(static_cast<std::uint32_t>(below(scene_.config.task.data.partition.clients)));
@@ -77,7 +78,7 @@ class Script {
   template <class Do>
   void both(Do does) {
     does(daemon_);
-    does(plain_);
+    does(simulator_);
     for (auto& [client, puppet] : puppets_) hear(client, puppet);
   }
   // Looks at the messages that came since.
@@ -105,6 +106,11 @@ class Script {
     both([&](auto& shell) { shell.receive(client, message); });
   }
 
+  std::string stop() {
+    stopped_ = true;
+    both([](auto& shell) { shell.stop("enough"); });
+    return "stop";
+  }
   bool secure() const { return scene_.config.secure.on; }
   void join_session(ClientId client, Puppet& puppet) {
     const protocol::TrainRequest& task = *puppet.task;
@@ -190,6 +196,7 @@ class Script {
     auto object = run::store_values(values(shape.coverage.count()), shape, *puppet_store_);
     REQUIRE(object);
     puppet.offered = *object;
+    puppet.delivery = {.coverage = task.coverage, .values = std::make_shared<run::StoredValues>(*object)};
     protocol::UpdateOffer offer{.run = task.run,
                                 .round = task.round,
                                 .update = (*object)->manifest(),
@@ -207,10 +214,18 @@ class Script {
   std::string offer_masked(ClientId client, Puppet& puppet) {
     const protocol::TrainRequest& task = *puppet.task;
     Sequential here;
+    const std::vector<float> drawn = values(task.coverage.count());
+    auto plain = run::store_values(drawn, task.model, *puppet_store_);
+    REQUIRE(plain);
+    puppet.delivery = {.coverage = task.coverage,
+                       .samples = SampleCount(1 + below(7)),
+                       .loss = draws_.uniform(),
+                       .values = std::make_shared<run::StoredValues>(*plain),
+                       .masking = std::make_shared<privacy::Masking>(puppet.session->masking())};
     auto masked = run::mask_update({.coverage = &task.coverage,
-                                    .values = values(task.coverage.count()),
-                                    .samples = SampleCount(1 + below(7)),
-                                    .loss = draws_.uniform()},
+                                    .values = drawn,
+                                    .samples = puppet.delivery.samples,
+                                    .loss = puppet.delivery.loss},
                                    scene_.config.secure.masking, puppet.session->masking(), here);
     REQUIRE(masked);
     const protocol::EncodedPayload payload{
@@ -240,7 +255,7 @@ class Script {
         sound ? std::nullopt : std::optional(Error{ErrorCode::kCorrupt, "a chunk does not match its hash"});
     if (!sound || !one_in(6)) puppets_[client].offered.reset();
     daemon_.deliver(client, *object, fault);
-    plain_.deliver(client, object, fault);
+    simulator_.deliver(client, object->manifest(), puppets_[client].delivery, fault);
     both([](auto&) {});
     return sound ? "deliver" : "damage";
   }
@@ -263,21 +278,26 @@ class Script {
     return "wait " + std::to_string(to_seconds(time));
   }
   std::string restart() {
-    const Time then = daemon_.restart();
-    plain_.restart(then);
+    // Two of three restarts are crashes.
+    const std::size_t all = daemon_.written().journal.size();
+    const std::size_t promised = daemon_.promised();
+    const std::size_t entries = one_in(3) ? all : one_in(2) ? promised : promised + below(all - promised + 1);
+    const Time then = daemon_.restart({entries, one_in(2), one_in(3)});
+    simulator_.restart(then, daemon_.before_restart(), daemon_.rounds_before_restart());
     for (auto& [client, puppet] : puppets_) {
       puppet.here = puppet.described = false;
       hear(client, puppet);
     }
     allowance_ = MessageAllowance(Duration::zero());
-    return "restart";
+    return "restart with " + std::to_string(entries) + " of " + std::to_string(all);
   }
 
   const Scene& scene_;
   DaemonShell daemon_;
-  PlainShell plain_;
+  SimulatorShell simulator_;
   Rng draws_;
   std::map<ClientId, Puppet> puppets_;
+  bool stopped_ = false;
   MessageAllowance allowance_{Duration::zero()};
   std::unique_ptr<protocol::ChunkStore> puppet_store_ =
       protocol::make_memory_chunk_store(std::size_t{1} << 28);

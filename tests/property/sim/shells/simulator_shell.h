@@ -1,0 +1,329 @@
+// The simulator's shell: its aggregate, and ports without latency. Every port answers at once, and nothing is
+// written. What the coordinator's shell does must come to the same.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "run/stored_update.h"
+#include "server/conductor/retelling.h"
+#include "server/engine/make_engine.h"
+#include "server/run_state.h"
+#include "server/store/input_codec.h"
+#include "sim/coordinator/virtual_aggregate.h"
+#include "tests/property/sim/shells/observed.h"
+#include "tests/property/sim/shells/scene.h"
+
+namespace fedge::server::shells {
+
+// What arrives of a client's update.
+struct Delivery {
+  Coverage coverage;
+  SampleCount samples;
+  double loss = 0;
+  std::shared_ptr<const aggregation::UpdateValues> values;
+  std::shared_ptr<const privacy::Masking> masking;  // null: it is not masked
+};
+
+class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
+ public:
+  explicit SimulatorShell(const Scene& scene) : scene_(scene) {
+    begin();
+    conductor_ = std::make_unique<Conductor>(setup(), engine(), ports());
+    aggregate_->answer_to(*conductor_);
+  }
+
+  void link(ClientId client) {
+    here_.insert(client);
+    if (!seen.over) conductor_->linked(client, now);
+    settle();
+  }
+  void leave(ClientId client, bool for_good) {
+    here_.erase(client);
+    fetches_.erase(client);
+    given_.erase(client);
+    if (!seen.over) conductor_->left(client, for_good, now);
+    settle();
+  }
+  void receive(ClientId client, const protocol::Message& message) {
+    if (!seen.over) conductor_->received(client, message, now);
+    settle();
+  }
+  // The update that the coordinator fetches arrives; with `fault`, the transfer fails.
+  void deliver(ClientId client, const protocol::Manifest& update, const Delivery& delivery,
+               const std::optional<Error>& fault) {
+    const auto wanted = fetches_.find(client);
+    if (wanted == fetches_.end() || !(wanted->second.offer.update == update)) return;
+    const TaskId task = wanted->second.offer.task();
+    fetches_.erase(wanted);
+    Result<void> outcome = fault ? Result<void>(*fault) : Result<void>();
+    sim::TrainedUpdate trained{.task = task,
+                               .coverage = delivery.coverage,
+                               .training = {.samples = delivery.samples, .mean_loss = delivery.loss},
+                               .values = delivery.values};
+    if (!fault && !delivery.masking) outcome = aggregate_->inspect(client, trained);
+    if (outcome) updates_.keep(client, std::move(trained), delivery.masking);
+    conductor_->uploaded(client, task, outcome, now);
+    settle();
+  }
+  void stop(const std::string& reason) {
+    if (!seen.over) conductor_->submit(RunEngine::Stop{reason}, now);
+    settle();
+  }
+  void pass(Duration time) {
+    now += time;
+    if (const auto due = conductor_->next_deadline(); !seen.over && due && now >= *due)
+      conductor_->expired(now);
+    settle();
+  }
+  // Another process begins, at this time of the run's clock. It knows these records of the former ones, and
+  // that they closed this many rounds.
+  void restart(Time then, const std::vector<JournalEntry>& records, std::uint64_t kept) {
+    now = then;
+    kept_ = kept;
+    std::set<std::size_t> sums;
+    std::size_t inputs = 0;
+    for (const JournalEntry& entry : records)
+      if (std::holds_alternative<SummedTurn>(*decode_record(entry.input)))
+        sums.insert(inputs);
+      else
+        ++inputs;
+    journal_.resize(inputs, {Expired{}, Time()});
+    seen.inputs.resize(inputs);
+    std::erase_if(sums_, [&](const auto& sum) { return !sums.contains(sum.first); });
+    here_.clear();
+    fetches_.clear();
+    given_.clear();
+    conductor_.reset();
+    begin();
+    Past past(*this);
+    conductor_ = std::make_unique<Conductor>(setup(), engine(), past.ports());
+    for (std::size_t i = 0; i <= journal_.size(); ++i) {
+      if (const auto sum = sums_.find(i); sum != sums_.end()) past.tell(*conductor_, sum->second);
+      if (i < journal_.size()) past.tell(*conductor_, journal_[i].first, journal_[i].second);
+    }
+    folded_.resize(refolded_);
+    aggregate_->answer_to(*conductor_);
+    conductor_->take_over(ports());
+    seen.over = past.ended();
+    if (!past.ended()) {
+      if (!journal_.empty()) conductor_->resume(now);
+      for (const auto& turn : past.uncommitted)
+        conductor_->submit(RunEngine::Committed{turn.round, turn.track}, now);
+    }
+    settle();
+  }
+
+  Time now{};
+  Observed seen;
+
+ private:
+  // The updates of the journal are folded again.
+  class Past final : public Retelling {
+   public:
+    explicit Past(SimulatorShell& shell) : shell_(shell) {}
+    void tell(Conductor& conductor, const RunEngine::Input& input, Time time) {
+      REQUIRE(conductor.retell(input, time));
+      REQUIRE(outcome());
+      if (std::holds_alternative<RunEngine::Committed>(input) && !uncommitted.empty())
+        uncommitted.erase(uncommitted.begin());
+    }
+    // The sum of a secure phase, which the coordinator's journal holds.
+    void tell(Conductor& conductor, const RunState::Summed& sum) {
+      auto object = shell_.store_->create(sum.turn.offer.update);
+      REQUIRE(object);
+      std::vector<std::byte> bytes;
+      for (std::size_t i = 0; i < sum.turn.offer.update.chunk_count(); ++i) {
+        bytes.resize(sum.turn.offer.update.chunk_length(i));
+        REQUIRE(sum.object->read(i, bytes));
+        REQUIRE((*object)->write(i, bytes));
+      }
+      REQUIRE(shell_.state_->take_up_sum(sum.turn));
+      conductor.summed(MaskedSum{sum.turn.offer.train_loss, {}}, shell_.now);
+      REQUIRE(outcome());
+    }
+    bool ended() const { return ended_; }
+    std::vector<RunEngine::CloseRound> uncommitted;
+
+   private:
+    TrackView view(TrackId track) const override { return shell_.state_->view(track); }
+    Result<void> start(const RunEngine::StartTrack& start) override { return shell_.state_->start(start); }
+    void retire(TrackId track) override { shell_.state_->retire(track); }
+    void fold(const RunEngine::Fold& accepted) override { shell_.refold(accepted); }
+    void count(const RunEngine::Count& zeros) override {
+      const aggregation::Update update{
+          .client = zeros.client, .weight = zeros.weight, .coverage = zeros.coverage, .values = nullptr};
+      REQUIRE(shell_.state_->fold(zeros.task.track, {&update, 1}));
+    }
+    void close(const RunEngine::CloseRound& turn, const Made&) override {
+      REQUIRE(shell_.state_->close(turn));
+      if (turn.ends_round) (void)shell_.state_->end_round({});
+      uncommitted.push_back(turn);
+    }
+    // A secure phase that came to nothing leaves only a checkpoint.
+    bool closed_before(const RunEngine::CloseRound& turn) override {
+      const auto is_its_sum = [&](const auto& sum) {
+        return sum.second.turn.offer.round == turn.round && sum.second.turn.offer.track == turn.track;
+      };
+      if (!shell_.scene_.config.secure.on || turn.round.value() > shell_.kept_ ||
+          std::ranges::any_of(shell_.sums_, is_its_sum))
+        return false;
+      close(turn, Folded{});
+      return true;
+    }
+    void finished(const std::string&) override { ended_ = true; }
+
+    SimulatorShell& shell_;
+    bool ended_ = false;
+  };
+
+  // The updates that have arrived.
+  class Arrived final : public sim::VirtualUpdates {
+   public:
+    void keep(ClientId client, sim::TrainedUpdate update,
+              const std::shared_ptr<const privacy::Masking>& masking) {
+      updates_.insert_or_assign(client, std::move(update));
+      if (masking) masks_.insert_or_assign(client, masking);
+    }
+    const privacy::Masking& masking(ClientId client) const { return *masks_.at(client); }
+    const sim::TrainedUpdate* find(ClientId client, TaskId task) const override {
+      const auto found = updates_.find(client);
+      return found != updates_.end() && found->second.task == task ? &found->second : nullptr;
+    }
+    sim::TrainedUpdate take(ClientId client) override { return std::move(updates_.extract(client).mapped()); }
+    void drop(ClientId client) override { updates_.erase(client); }
+    void forget(TrackId) override {}
+
+   private:
+    std::map<ClientId, sim::TrainedUpdate> updates_;
+    std::map<ClientId, std::shared_ptr<const privacy::Masking>> masks_;
+  };
+
+  void begin() {
+    refolded_ = 0;
+    aggregate_.reset();
+    state_.reset();
+    updates_ = {};
+    store_ = protocol::make_memory_chunk_store(std::size_t{1} << 28);
+    state_.emplace(*RunState::create(scene_.config, *scene_.model, *scene_.test, *store_, pool_));
+    aggregate_.emplace(sim::VirtualAggregate::Surroundings{
+        .state = *state_,
+        .updates = updates_,
+        .adversary = nullptr,
+        .parallel = pool_,
+        .masking = [this](ClientId client) -> const privacy::Masking& { return updates_.masking(client); },
+        .now = [this] { return now; },
+        .circumstances = [] { return RunState::Circumstances(); },
+        .on_round = [this](const RoundMetrics& metrics) { seen.add_round(metrics); },
+        .on_adopted = [](const MadeByClients&, const protocol::ObjectId&) {},
+        // A client's own log; the coordinator does not have it.
+        .on_event = [](const Event& event) { CHECK(event.name == "training.failed"); },
+        .on_failure = [](const Error& error) { FAIL(error.message); }});
+  }
+  std::unique_ptr<RunEngine> engine() {
+    auto made = make_engine(*state_);
+    REQUIRE(made);
+    return std::move(*made);
+  }
+  Conductor::Setup setup() const {
+    return {.config = state_->config(), .layout = state_->rules().layout, .samples_of = [](ClientId) {
+              return std::optional<std::uint64_t>(7);
+            }};
+  }
+  Ports ports() { return {this, this, this, nullptr, this, this, this}; }
+  void settle() {
+    seen.served.clear();
+    // A task's model, and with SCAFFOLD the control variate.
+    for (const auto& [client, task] : given_)
+      if (here_.contains(client) && !seen.over)
+        seen.served[client] = state_->track(task.track).control_object() ? 2 : 1;
+    seen.deadline = seen.over ? std::nullopt : conductor_->next_deadline();
+  }
+  // Folds again what a former process folded.
+  void refold(const RunEngine::Fold& accepted) {
+    const sim::TrainedUpdate& former = folded_.at(refolded_++);
+    const auto norm = run::inspect_values(state_->value_rules(), former.coverage, *former.values);
+    REQUIRE(norm);
+    const aggregation::Update update{.client = accepted.client,
+                                     .weight = accepted.weight,
+                                     .steps = accepted.steps,
+                                     .norm = *norm,
+                                     .factor = accepted.factor,
+                                     .coverage = former.coverage,
+                                     .values = former.values};
+    REQUIRE(state_->fold(accepted.task.track, {&update, 1}));
+  }
+
+  bool connected(ClientId client) const override { return here_.contains(client); }
+  PublicKey key_of(ClientId client) const override { return node_key(client).public_key(); }
+  void send(ClientId client, const protocol::Message& message) override {
+    if (here_.contains(client)) seen.sent[client].push_back(message);
+  }
+  void release(ClientId client) override { given_.erase(client); }
+  void give(const RunEngine::Assign& work, RoundNumber) override { given_[work.client] = work.task; }
+  void take_back(ClientId client, TaskId task) override {
+    if (const auto found = given_.find(client); found != given_.end() && found->second == task)
+      given_.erase(found);
+  }
+  void fetch(const RunEngine::Fetch& offered) override { fetches_.insert_or_assign(offered.client, offered); }
+  void discard(ClientId client, TaskId) override {
+    fetches_.erase(client);
+    updates_.drop(client);
+  }
+  // The simulator's aggregate does the work; what a later process needs of it is kept.
+  TrackView view(TrackId track) const override { return aggregate_->view(track); }
+  Result<void> start(const RunEngine::StartTrack& start) override { return aggregate_->start(start); }
+  void retire(TrackId track) override { aggregate_->retire(track); }
+  void fold(const RunEngine::Fold& accepted) override {
+    folded_.push_back(*updates_.find(accepted.client, accepted.task));
+    ++refolded_;
+    aggregate_->fold(accepted);
+  }
+  void folded_by_clients(const RunEngine::Fold& accepted) override {
+    aggregate_->folded_by_clients(accepted);
+  }
+  void count(const RunEngine::Count& zeros) override { aggregate_->count(zeros); }
+  void open_sum(std::vector<Range> cells) override { aggregate_->open_sum(std::move(cells)); }
+  void fold_masked(const RunEngine::Fold& accepted, std::vector<std::uint64_t> scalars) override {
+    aggregate_->fold_masked(accepted, std::move(scalars));
+  }
+  void sum_up(TaskId task, privacy::Unmasking unmasking) override {
+    auto sum = state_->sum_up(task, unmasking);
+    if (!sum) return conductor_->summed(sum.error(), now);
+    state_->remove(*sum);
+    sums_.insert_or_assign(journal_.size(), *sum);
+    conductor_->summed(MaskedSum{sum->train_loss, sum->bad_shares}, now);
+  }
+  void close(const RunEngine::CloseRound& turn, const Made& made) override { aggregate_->close(turn, made); }
+  void record(const RunEngine::Input& input) override {
+    journal_.emplace_back(input, now);
+    seen.inputs.push_back(encode_record(input));
+  }
+  void enter(Decision decision) override { conductor_->carry_out(decision, now); }
+  void report(const Event& event) override { seen.report(event); }
+  void settled(bool) override {}
+  void finished(const std::string&) override {
+    conductor_->stop();
+    seen.over = true;
+  }
+  void failed(const Error& error) override { FAIL(error.message); }
+  const Scene& scene_;
+  ThreadPool pool_{1};
+  std::unique_ptr<protocol::ChunkStore> store_;
+  std::optional<RunState> state_;
+  std::unique_ptr<Conductor> conductor_;
+  std::set<ClientId> here_;
+  std::map<ClientId, TaskId> given_;
+  std::map<ClientId, RunEngine::Fetch> fetches_;
+  Arrived updates_;
+  std::optional<sim::VirtualAggregate> aggregate_;
+  std::map<std::size_t, RunState::Summed> sums_;  // by the number of inputs before them
+  std::vector<sim::TrainedUpdate> folded_;        // in the order of their Fold effects
+  std::size_t refolded_ = 0;
+  std::uint64_t kept_ = 0;
+  std::vector<std::pair<RunEngine::Input, Time>> journal_;
+};
+
+}  // namespace fedge::server::shells
