@@ -157,9 +157,10 @@ void Conductor::closed(const RunEngine::CloseRound& turn, bool aggregated, Time 
   --closing_;
   if (over_) return;
   now_ = now;
-  if (ending_) return finish(std::string(*ending_));
-  route_->committed(aggregated);
-  submit(RunEngine::Committed{turn.round, turn.track});
+  if (!ending_) {
+    route_->committed(aggregated);
+    submit(RunEngine::Committed{turn.round, turn.track});
+  }
   pump();
 }
 
@@ -225,14 +226,10 @@ void Conductor::pump() {
       ports_.gate->enter(std::move(decision));
   }
   busy_ = false;
-  if (!over_) ports_.owner->settled(any);
-}
-
-void Conductor::finish(const std::string& reason) {
-  if (!retelling_ && (closing_ > 0 || route_->makes_model()))
-    ending_ = reason;
-  else
-    ports_.owner->finished(reason);
+  if (over_) return;
+  if (!ending_ || (!retelling_ && (closing_ > 0 || route_->makes_model()))) return ports_.owner->settled(any);
+  const std::string reason = *std::exchange(ending_, std::nullopt);
+  ports_.owner->finished(reason);
 }
 
 void Conductor::fail(const Error& error) {
@@ -276,7 +273,7 @@ void Conductor::perform(const RunEngine::Effect& effect) {
                  },
                  [&](const RunEngine::Finished& finished) {
                    report(Event{Severity::kInfo, "run.ending", {}}.with("reason", finished.reason));
-                   finish(finished.reason);
+                   ending_ = finished.reason;
                  },
                  [&](const Event& event) { report(event); }},
       effect);

@@ -107,11 +107,10 @@ class Conductor final : private RouteHost {
     ports_.aggregate->close(turn, made);
   }
 
-  // Gives the engine its inputs, unless effects are being carried out: what they cause comes after them.
+  // Gives the engine its inputs, unless effects are being carried out: what they cause comes after them. Ends
+  // the run once no model is being made, so that its models are those of a closed phase.
   void pump();
   void fail(const Error& error);
-  // Ends the run once no model is being made, so that its models are those of a closed phase.
-  void finish(const std::string& reason);
   void perform(const RunEngine::Effect& effect);
   void assign(const RunEngine::Assign& work);
   void send(ClientId client, const protocol::Message& message);

@@ -257,6 +257,12 @@ old 'if (const auto* failed = std::get_if<RunEngine::Failed>(&input)) dismissed(
 new 'if (const auto* failed = std::get_if<RunEngine::Failed>(&input); failed != nullptr && !turn_) dismissed('
 caught_by unit_server 'conductor: after a restart, a client that had failed'
 
+mutant ends-at-once 'a run that is stopped while its model is made ends without this model'
+file server/conductor/conductor.cc
+old '(!retelling_ && (closing_ > 0 || route_->makes_model()))'
+new '(!retelling_ && closing_ > 1)'
+caught_by unit_server 'conductor: a run that is stopped'
+
 mutant retold-aloud 'a restart decides anew what an earlier process decided'
 file server/conductor/conductor.h
 old '    if (!retelling_) inputs_.push_back(std::move(input));'

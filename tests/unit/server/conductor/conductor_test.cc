@@ -189,6 +189,23 @@ TEST_CASE("conductor: serverless, a model that does not come in time is given up
   CHECK(world.closed.size() == 1);
 }
 
+TEST_CASE("conductor: a run that is stopped while its model is made ends with this model") {
+  RecordedWorld world(RecordedWorld::Kind::kServerless);
+  exchange_updates(world);
+  world.conductor->submit(RunEngine::Stop{"enough"}, world.now);
+  CHECK(world.count("finished: enough") == 0);
+  const protocol::Manifest made = clients_model(world);
+  for (const std::uint32_t client : {0U, 1U})
+    world.conductor->received(ClientId(client), protocol::AggregateMade{kRun, RoundNumber(1), {}, made},
+                              world.now);
+  world.conductor->fetched(made.id(), {}, world.now);
+  REQUIRE(world.turns.size() == 1);
+  CHECK(world.count("finished: enough") == 0);
+  world.conductor->closed(world.turns[0], true, world.now);
+  CHECK(world.count("finished: enough") == 1);
+  CHECK(world.count("input committed") == 0);
+}
+
 TEST_CASE("conductor: a restart repeats the decisions of the journal, and tells nobody") {
   RecordedWorld world;
   world.start();
