@@ -60,9 +60,9 @@ void VirtualSessions::sync_session(ClientId client, const Task& task) {
                              .rules = surroundings_.config.secure.masking.rules,
                              .fast_aes = has_fast_aes(),
                              .check_pinned_key = {}};
-  Member member{std::make_unique<privacy::SecureClient>(std::move(terms), identity(client),
-                                                        secrets_of(client, wanted)),
-                nullptr};
+  Member member{
+      std::make_unique<privacy::SecureClient>(std::move(terms), identity(client), secrets_of(client, wanted)),
+      nullptr};
   member.session->start(effects);
   members_.insert_or_assign(client, std::move(member));
   carry_out(client, effects);

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # The coordinator's shell of the conductor: each mutant is a difference to the simulator's.
 
 mutant shell-forgets-zeros 'the coordinator does not count an update that was not fetched'
