@@ -62,7 +62,7 @@ struct PlannerPart {
   std::vector<std::size_t> ranks;  // LocalModel::kPrefix: of the levels, ascending
 };
 
-// What a planner's clients train. check_recipe() (run/recipe.h) reads it.
+// PlannerTraits declares what a planner's clients train. check_recipe() (run/recipe.h) reads it.
 struct PlannerTraits {
   LocalModel local_model = LocalModel::kWhole;
   // Every client trains and sends the whole model, so all updates have the same coverage and size. SCAFFOLD

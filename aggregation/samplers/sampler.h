@@ -89,7 +89,7 @@ struct SamplerTraits {
   // sampling), so that a round may have any number of clients. With differential_privacy.kind = "central",
   // the privacy loss is that of Poisson sampling, and poisson draws in its place: its draws stay secret.
   bool independent = false;
-  // That probability, if it does not depend on the number of candidates. 0: it does.
+  // Gives that probability, if it does not depend on the number of candidates. 0: it does.
   double chance = 0;
   // True if it draws clients_per_round times with replacement: there may be more draws than clients.
   bool with_replacement = false;

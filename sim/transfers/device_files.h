@@ -18,7 +18,7 @@ namespace fedge::sim {
 class DeviceFiles {
  public:
   using Manifest = std::shared_ptr<const protocol::Manifest>;
-  // What a task needs.
+  // Names the files that a task needs.
   struct Needed {
     Manifest model;
     std::vector<bool> chunks;  // of the model; empty: all

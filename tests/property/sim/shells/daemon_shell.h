@@ -11,31 +11,13 @@
 #include "server/data_directory.h"
 #include "server/engine/make_engine.h"
 #include "server/store/input_codec.h"
+#include "tests/property/sim/shells/manual_clock.h"
 #include "tests/property/sim/shells/memory_link.h"
 #include "tests/property/sim/shells/memory_stores.h"
 #include "tests/property/sim/shells/observed.h"
 #include "tests/property/sim/shells/scene.h"
 
 namespace fedge::server::shells {
-
-class ManualClock {
- public:
-  RunClock::Point point{};
-  std::optional<std::pair<RunClock::Point, protocol::Job>> due;
-
-  // The clock as one process sees it.
-  class View final : public RunClock {
-   public:
-    explicit View(ManualClock& clock) : clock_(clock) {}
-    ~View() override { clock_.due.reset(); }
-    Point now() const override { return clock_.point; }
-    void wake_at(Point due, protocol::Job job) override { clock_.due.emplace(due, std::move(job)); }
-    void cancel() override { clock_.due.reset(); }
-
-   private:
-    ManualClock& clock_;
-  };
-};
 
 class DaemonShell {
  public:

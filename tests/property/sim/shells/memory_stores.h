@@ -39,7 +39,7 @@ class LentChunks final : public protocol::ChunkStore {
   const bool& full_;
 };
 
-// What a run has written.
+// The files of a run.
 struct Written {
   RunRecord record;
   std::vector<JournalEntry> journal;

@@ -1,4 +1,4 @@
-// What a shell shows of a run: the inputs of its engine, what it sends, what it reports and what it produces.
+// The record of a shell: the inputs of its engine, what it sends, what it reports and what it produces.
 #pragma once
 
 #include <map>

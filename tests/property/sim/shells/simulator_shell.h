@@ -8,24 +8,16 @@
 #include <set>
 
 #include "run/stored_update.h"
-#include "server/conductor/retelling.h"
 #include "server/engine/make_engine.h"
 #include "server/run_state.h"
 #include "server/store/input_codec.h"
 #include "sim/coordinator/virtual_aggregate.h"
+#include "tests/property/sim/shells/arrived_updates.h"
 #include "tests/property/sim/shells/observed.h"
 #include "tests/property/sim/shells/scene.h"
+#include "tests/property/sim/shells/told_models.h"
 
 namespace fedge::server::shells {
-
-// What arrives of a client's update.
-struct Delivery {
-  Coverage coverage;
-  SampleCount samples;
-  double loss = 0;
-  std::shared_ptr<const aggregation::UpdateValues> values;
-  std::shared_ptr<const privacy::Masking> masking;  // null: it is not masked
-};
 
 class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
  public:
@@ -82,7 +74,6 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
   // that they closed this many rounds.
   void restart(Time then, const std::vector<JournalEntry>& records, std::uint64_t kept) {
     now = then;
-    kept_ = kept;
     std::set<std::size_t> sums;
     std::size_t inputs = 0;
     for (const JournalEntry& entry : records)
@@ -92,19 +83,20 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
         ++inputs;
     journal_.resize(inputs, {Expired{}, Time()});
     seen.inputs.resize(inputs);
-    std::erase_if(sums_, [&](const auto& sum) { return !sums.contains(sum.first); });
+    std::erase_if(former_.sums, [&](const auto& sum) { return !sums.contains(sum.first); });
     here_.clear();
     fetches_.clear();
     given_.clear();
     conductor_.reset();
     begin();
-    Past past(*this);
+    ToldModels past(*state_, *store_, former_, kept, then);
     conductor_ = std::make_unique<Conductor>(setup(), engine(), past.ports());
     for (std::size_t i = 0; i <= journal_.size(); ++i) {
-      if (const auto sum = sums_.find(i); sum != sums_.end()) past.tell(*conductor_, sum->second);
+      if (const auto sum = former_.sums.find(i); sum != former_.sums.end())
+        past.tell(*conductor_, sum->second);
       if (i < journal_.size()) past.tell(*conductor_, journal_[i].first, journal_[i].second);
     }
-    folded_.resize(refolded_);
+    former_.folded.resize(past.folded());
     aggregate_->answer_to(*conductor_);
     conductor_->take_over(ports());
     seen.over = past.ended();
@@ -120,89 +112,7 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
   Observed seen;
 
  private:
-  // The updates of the journal are folded again.
-  class Past final : public Retelling {
-   public:
-    explicit Past(SimulatorShell& shell) : shell_(shell) {}
-    void tell(Conductor& conductor, const RunEngine::Input& input, Time time) {
-      REQUIRE(conductor.retell(input, time));
-      REQUIRE(outcome());
-      if (std::holds_alternative<RunEngine::Committed>(input) && !uncommitted.empty())
-        uncommitted.erase(uncommitted.begin());
-    }
-    // The sum of a secure phase, which the coordinator's journal holds.
-    void tell(Conductor& conductor, const RunState::Summed& sum) {
-      auto object = shell_.store_->create(sum.turn.offer.update);
-      REQUIRE(object);
-      std::vector<std::byte> bytes;
-      for (std::size_t i = 0; i < sum.turn.offer.update.chunk_count(); ++i) {
-        bytes.resize(sum.turn.offer.update.chunk_length(i));
-        REQUIRE(sum.object->read(i, bytes));
-        REQUIRE((*object)->write(i, bytes));
-      }
-      REQUIRE(shell_.state_->take_up_sum(sum.turn));
-      conductor.summed(MaskedSum{sum.turn.offer.train_loss, {}}, shell_.now);
-      REQUIRE(outcome());
-    }
-    bool ended() const { return ended_; }
-    std::vector<RunEngine::CloseRound> uncommitted;
-
-   private:
-    TrackView view(TrackId track) const override { return shell_.state_->view(track); }
-    Result<void> start(const RunEngine::StartTrack& start) override { return shell_.state_->start(start); }
-    void retire(TrackId track) override { shell_.state_->retire(track); }
-    void fold(const RunEngine::Fold& accepted) override { shell_.refold(accepted); }
-    void count(const RunEngine::Count& zeros) override {
-      const aggregation::Update update{
-          .client = zeros.client, .weight = zeros.weight, .coverage = zeros.coverage, .values = nullptr};
-      REQUIRE(shell_.state_->fold(zeros.task.track, {&update, 1}));
-    }
-    void close(const RunEngine::CloseRound& turn, const Made&) override {
-      REQUIRE(shell_.state_->close(turn));
-      if (turn.ends_round) (void)shell_.state_->end_round({});
-      uncommitted.push_back(turn);
-    }
-    // A secure phase that came to nothing leaves only a checkpoint.
-    bool closed_before(const RunEngine::CloseRound& turn) override {
-      const auto is_its_sum = [&](const auto& sum) {
-        return sum.second.turn.offer.round == turn.round && sum.second.turn.offer.track == turn.track;
-      };
-      if (!shell_.scene_.config.secure.on || turn.round.value() > shell_.kept_ ||
-          std::ranges::any_of(shell_.sums_, is_its_sum))
-        return false;
-      close(turn, Folded{});
-      return true;
-    }
-    void finished(const std::string&) override { ended_ = true; }
-
-    SimulatorShell& shell_;
-    bool ended_ = false;
-  };
-
-  // The updates that have arrived.
-  class Arrived final : public sim::VirtualUpdates {
-   public:
-    void keep(ClientId client, sim::TrainedUpdate update,
-              const std::shared_ptr<const privacy::Masking>& masking) {
-      updates_.insert_or_assign(client, std::move(update));
-      if (masking) masks_.insert_or_assign(client, masking);
-    }
-    const privacy::Masking& masking(ClientId client) const { return *masks_.at(client); }
-    const sim::TrainedUpdate* find(ClientId client, TaskId task) const override {
-      const auto found = updates_.find(client);
-      return found != updates_.end() && found->second.task == task ? &found->second : nullptr;
-    }
-    sim::TrainedUpdate take(ClientId client) override { return std::move(updates_.extract(client).mapped()); }
-    void drop(ClientId client) override { updates_.erase(client); }
-    void forget(TrackId) override {}
-
-   private:
-    std::map<ClientId, sim::TrainedUpdate> updates_;
-    std::map<ClientId, std::shared_ptr<const privacy::Masking>> masks_;
-  };
-
   void begin() {
-    refolded_ = 0;
     aggregate_.reset();
     state_.reset();
     updates_ = {};
@@ -241,21 +151,6 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
         seen.served[client] = state_->track(task.track).control_object() ? 2 : 1;
     seen.deadline = seen.over ? std::nullopt : conductor_->next_deadline();
   }
-  // Folds again what a former process folded.
-  void refold(const RunEngine::Fold& accepted) {
-    const sim::TrainedUpdate& former = folded_.at(refolded_++);
-    const auto norm = run::inspect_values(state_->value_rules(), former.coverage, *former.values);
-    REQUIRE(norm);
-    const aggregation::Update update{.client = accepted.client,
-                                     .weight = accepted.weight,
-                                     .steps = accepted.steps,
-                                     .norm = *norm,
-                                     .factor = accepted.factor,
-                                     .coverage = former.coverage,
-                                     .values = former.values};
-    REQUIRE(state_->fold(accepted.task.track, {&update, 1}));
-  }
-
   bool connected(ClientId client) const override { return here_.contains(client); }
   PublicKey key_of(ClientId client) const override { return node_key(client).public_key(); }
   void send(ClientId client, const protocol::Message& message) override {
@@ -277,8 +172,7 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
   Result<void> start(const RunEngine::StartTrack& start) override { return aggregate_->start(start); }
   void retire(TrackId track) override { aggregate_->retire(track); }
   void fold(const RunEngine::Fold& accepted) override {
-    folded_.push_back(*updates_.find(accepted.client, accepted.task));
-    ++refolded_;
+    former_.folded.push_back(*updates_.find(accepted.client, accepted.task));
     aggregate_->fold(accepted);
   }
   void folded_by_clients(const RunEngine::Fold& accepted) override {
@@ -293,7 +187,7 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
     auto sum = state_->sum_up(task, unmasking);
     if (!sum) return conductor_->summed(sum.error(), now);
     state_->remove(*sum);
-    sums_.insert_or_assign(journal_.size(), *sum);
+    former_.sums.insert_or_assign(journal_.size(), *sum);
     conductor_->summed(MaskedSum{sum->train_loss, sum->bad_shares}, now);
   }
   void close(const RunEngine::CloseRound& turn, const Made& made) override { aggregate_->close(turn, made); }
@@ -317,12 +211,9 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
   std::set<ClientId> here_;
   std::map<ClientId, TaskId> given_;
   std::map<ClientId, RunEngine::Fetch> fetches_;
-  Arrived updates_;
+  ArrivedUpdates updates_;
   std::optional<sim::VirtualAggregate> aggregate_;
-  std::map<std::size_t, RunState::Summed> sums_;  // by the number of inputs before them
-  std::vector<sim::TrainedUpdate> folded_;        // in the order of their Fold effects
-  std::size_t refolded_ = 0;
-  std::uint64_t kept_ = 0;
+  Former former_;
   std::vector<std::pair<RunEngine::Input, Time>> journal_;
 };
 
