@@ -13,18 +13,18 @@ namespace {
 
 struct Column {
   std::string name;
-  std::vector<sim::AttackResult> results;  // one for each seed
+  std::vector<lab::AttackResult> results;  // one for each seed
 };
 
-sim::Interval interval(const Column& column, const sim::AttackFigure& figure) {
+lab::Interval interval(const Column& column, const lab::AttackFigure& figure) {
   std::vector<double> values;
-  for (const sim::AttackResult& result : column.results)
+  for (const lab::AttackResult& result : column.results)
     values.push_back(result.*figure.value * figure.factor);
-  return sim::confidence_95(values);
+  return lab::confidence_95(values);
 }
 
 void print_table(const AttackCommand& command, const std::vector<Column>& columns, std::FILE* out) {
-  const sim::AttackOptions& options = command.options;
+  const lab::AttackOptions& options = command.options;
   std::fprintf(
       out, "%s: %zu nodes, %g of them hostile, in %zu groups of addresses, %zu rounds, %zu seeds from %llu\n",
       to_string(options.attack), options.nodes, options.hostile, options.groups, options.rounds,
@@ -33,7 +33,7 @@ void print_table(const AttackCommand& command, const std::vector<Column>& column
   std::vector<std::string> cells;
   for (const Column& column : columns) cells.push_back(column.name);
   print_row(out, "", cells);
-  for (const sim::AttackFigure& figure : sim::attack_figures()) {
+  for (const lab::AttackFigure& figure : lab::attack_figures()) {
     cells.clear();
     bool measured = false;
     for (const Column& column : columns) {
@@ -45,7 +45,7 @@ void print_table(const AttackCommand& command, const std::vector<Column>& column
 }
 
 void print_json(const AttackCommand& command, const std::vector<Column>& columns, std::FILE* out) {
-  const sim::AttackOptions& options = command.options;
+  const lab::AttackOptions& options = command.options;
   std::fprintf(out, "{\"attack\":\"%s\",\"nodes\":%zu,\"hostile\":%s,\"groups\":%zu,\"ground_bits\":%u,",
                to_string(options.attack), options.nodes, json_number(options.hostile).c_str(), options.groups,
                options.ground_bits);
@@ -54,8 +54,8 @@ void print_json(const AttackCommand& command, const std::vector<Column>& columns
     std::fprintf(out, "%s\n {\"protect\":%s,\"figures\":{", c == 0 ? "" : ",",
                  json_text(columns[c].name).c_str());
     const char* comma = "";
-    for (const sim::AttackFigure& figure : sim::attack_figures()) {
-      const sim::Interval found = interval(columns[c], figure);
+    for (const lab::AttackFigure& figure : lab::attack_figures()) {
+      const lab::Interval found = interval(columns[c], figure);
       std::fprintf(out, "%s\n  %s:{\"mean\":%s,\"half_width\":%s}", comma, json_text(figure.key).c_str(),
                    json_number(found.mean).c_str(), json_number(found.half_width).c_str());
       comma = ",";
@@ -106,23 +106,23 @@ CLI::App* add_attack(CLI::App& app, AttackCommand& command) {
 
 Result<void> run_attack_command(const AttackCommand& given, std::FILE* out) {
   AttackCommand command = given;
-  FEDGE_TRY(attack, sim::attack_of(command.attack));
+  FEDGE_TRY(attack, lab::attack_of(command.attack));
   command.options.attack = attack;
   std::vector<Column> columns;
-  std::vector<sim::AttackOptions> runs;
+  std::vector<lab::AttackOptions> runs;
   for (const std::string& name : command.protections) {
-    FEDGE_TRY(defence, sim::defence_of(name));
-    sim::AttackOptions options = command.options;
+    FEDGE_TRY(defence, lab::defence_of(name));
+    lab::AttackOptions options = command.options;
     options.defence = defence;
-    FEDGE_TRY_VOID(sim::check_attack(options));
-    columns.push_back({name, std::vector<sim::AttackResult>(command.seeds)});
+    FEDGE_TRY_VOID(lab::check_attack(options));
+    columns.push_back({name, std::vector<lab::AttackResult>(command.seeds)});
     runs.push_back(options);
   }
   ThreadPool threads(command.jobs);
   threads.for_each(columns.size() * command.seeds, [&](std::size_t task) {
-    sim::AttackOptions options = runs[task / command.seeds];
+    lab::AttackOptions options = runs[task / command.seeds];
     options.seed += task % command.seeds;
-    columns[task / command.seeds].results[task % command.seeds] = sim::run_attack(options);
+    columns[task / command.seeds].results[task % command.seeds] = lab::run_attack(options);
   });
   command.json ? print_json(command, columns, out) : print_table(command, columns, out);
   return {};

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "sim/hostile/attack.h"
+#include "lab/attack/attack.h"
 
 namespace CLI {
 class App;
@@ -18,7 +18,7 @@ namespace fedge::apps {
 struct AttackCommand {
   std::string attack = "crowd";
   std::vector<std::string> protections = {"none", "opendht", "all"};
-  sim::AttackOptions options;
+  lab::AttackOptions options;
   std::size_t seeds = 5;
   std::size_t jobs = 1;
   bool json = false;

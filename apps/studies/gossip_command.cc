@@ -11,7 +11,7 @@
 namespace fedge::apps {
 namespace {
 
-void print_head(const GossipCommand& command, const run::RunConfig& config, const sim::Gossip& gossip,
+void print_head(const GossipCommand& command, const run::RunConfig& config, const lab::Gossip& gossip,
                 std::FILE* out) {
   std::fprintf(out, "%zu clients, %zu neighbours or more, %s\n", config.task.data.partition.clients,
                command.gossip.degree,
@@ -22,7 +22,7 @@ void print_head(const GossipCommand& command, const run::RunConfig& config, cons
                "consensus distance");
 }
 
-void print_row_of(const sim::GossipFigures& figures, std::FILE* out) {
+void print_row_of(const lab::GossipFigures& figures, std::FILE* out) {
   std::fprintf(
       out, "%6u %10s %10s %10s %10s %20s\n", figures.round.value(),
       with_decimals(figures.accuracy_mean, 4).c_str(), with_decimals(figures.accuracy_least, 4).c_str(),
@@ -31,8 +31,8 @@ void print_row_of(const sim::GossipFigures& figures, std::FILE* out) {
   std::fflush(out);
 }
 
-void print_json(const GossipCommand& command, const run::RunConfig& config, const sim::Gossip& gossip,
-                const std::vector<sim::GossipFigures>& rounds, std::FILE* out) {
+void print_json(const GossipCommand& command, const run::RunConfig& config, const lab::Gossip& gossip,
+                const std::vector<lab::GossipFigures>& rounds, std::FILE* out) {
   std::fprintf(out,
                "{\"name\":%s,\"clients\":%zu,\"degree\":%zu,\"topology\":%s,\"evaluated\":%s,\"tested\":%zu,"
                "\"rounds\":[",
@@ -51,7 +51,7 @@ void print_json(const GossipCommand& command, const run::RunConfig& config, cons
 }
 
 // Runs all rounds; calls `report` for each evaluated round.
-Result<void> run_rounds(const run::RunConfig& config, const std::string& evaluate, sim::Gossip& gossip,
+Result<void> run_rounds(const run::RunConfig& config, const std::string& evaluate, lab::Gossip& gossip,
                         const std::function<void()>& report) {
   for (std::uint32_t round = 1; round <= config.rounds; ++round) {
     const bool due = round % config.evaluate_every == 0 || round == config.rounds;
@@ -91,22 +91,22 @@ CLI::App* add_gossip(CLI::App& app, GossipCommand& command) {
 }
 
 Result<void> run_gossip_command(const GossipCommand& command, std::FILE* out) {
-  sim::GossipOptions options = command.gossip;
+  lab::GossipOptions options = command.gossip;
   options.fixed = command.topology == "fixed";
   FEDGE_TRY(document, load_document(command.run_file, command.assignments));
   FEDGE_TRY(experiment, sim::read_experiment(document));
   const auto& [config, simulation] = experiment;
   print_notes(config);
-  if (const auto fits = sim::check_gossip_run(config, simulation); !fits)
+  if (const auto fits = lab::check_gossip_run(config, simulation); !fits)
     return fits.error().with_prefix(document.name + ": ");
-  if (const auto fits = sim::check_gossip_options(options, config.task.data.partition.clients); !fits)
+  if (const auto fits = lab::check_gossip_options(options, config.task.data.partition.clients); !fits)
     return fits.error().with_prefix("--");
   const auto task = learn::Task::build(config.task, config.seed);
   if (!task) return config::at_key(document, task.error());
   FEDGE_TRY(test, learn::load_evaluation(config.task.data, Rng(config.seed)));
   ThreadPool threads(command.jobs);
-  FEDGE_TRY(gossip, sim::Gossip::create(options, config, **task, threads));
-  std::vector<sim::GossipFigures> rounds;
+  FEDGE_TRY(gossip, lab::Gossip::create(options, config, **task, threads));
+  std::vector<lab::GossipFigures> rounds;
   if (!command.json) print_head(command, config, gossip, out);
   FEDGE_TRY_VOID(run_rounds(config, command.evaluate, gossip, [&] {
     rounds.push_back(gossip.figures(*test));

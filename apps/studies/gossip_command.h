@@ -9,7 +9,7 @@
 
 #include "core/platform/thread_pool.h"
 #include "core/result.h"
-#include "sim/gossip/gossip.h"
+#include "lab/gossip/gossip.h"
 
 namespace CLI {
 class App;
@@ -20,7 +20,7 @@ namespace fedge::apps {
 struct GossipCommand {
   std::string run_file;
   std::vector<std::string> assignments;
-  sim::GossipOptions gossip;
+  lab::GossipOptions gossip;
   std::string topology = "each_round";
   std::string evaluate = "mixed";
   std::size_t jobs = available_processors();

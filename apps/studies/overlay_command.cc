@@ -11,12 +11,12 @@
 namespace fedge::apps {
 namespace {
 
-double events_per_second(const sim::OverlayColumn& column) {
+double events_per_second(const lab::OverlayColumn& column) {
   return column.wall_seconds > 0 ? column.events / column.wall_seconds : 0;
 }
 
-std::string headline(const sim::ComparisonOptions& options) {
-  const sim::OverlayRunOptions& run = options.run;
+std::string headline(const lab::ComparisonOptions& options) {
+  const lab::OverlayRunOptions& run = options.run;
   const auto warm_up =
       run.warm_up ? static_cast<double>(*run.warm_up) : std::ceil(std::log2(static_cast<double>(run.nodes)));
   return std::to_string(run.nodes) + " nodes, " + std::to_string(run.rounds) + " rounds, " +
@@ -29,8 +29,8 @@ std::string headline(const sim::ComparisonOptions& options) {
          std::to_string(run.seed + options.seeds - 1);
 }
 
-void print_table(const OverlayCommand& command, const sim::ComparisonOptions& options,
-                 const std::vector<sim::OverlayColumn>& columns, std::FILE* out) {
+void print_table(const OverlayCommand& command, const lab::ComparisonOptions& options,
+                 const std::vector<lab::OverlayColumn>& columns, std::FILE* out) {
   std::fprintf(out, "%s\nmean ± half of the 95 %% confidence interval over the seeds\n\n",
                headline(options).c_str());
   const auto row = [&](const std::string& label, auto cell) {
@@ -39,7 +39,7 @@ void print_table(const OverlayCommand& command, const sim::ComparisonOptions& op
     print_row(out, label, cells);
   };
   row("", [](const auto& column) { return std::string(to_string(column.kind)); });
-  const auto& names = sim::figure_names();
+  const auto& names = lab::figure_names();
   for (std::size_t i = 0; i < names.size(); ++i) {
     bool measured = false;
     for (const auto& column : columns) measured = measured || !std::isnan(column.figures[i].mean);
@@ -54,13 +54,13 @@ void print_table(const OverlayCommand& command, const sim::ComparisonOptions& op
   std::fprintf(out, "\nthreads: %zu\n", command.jobs);
 }
 
-void print_json(const sim::ComparisonOptions& options, const std::vector<sim::OverlayColumn>& columns,
+void print_json(const lab::ComparisonOptions& options, const std::vector<lab::OverlayColumn>& columns,
                 std::FILE* out) {
   std::fprintf(out, "{\"nodes\":%zu,\"rounds\":%zu,\"seeds\":%zu,\"overlays\":[", options.run.nodes,
                options.run.rounds, options.seeds);
-  const auto& names = sim::figure_names();
+  const auto& names = lab::figure_names();
   for (std::size_t c = 0; c < columns.size(); ++c) {
-    const sim::OverlayColumn& column = columns[c];
+    const lab::OverlayColumn& column = columns[c];
     std::fprintf(out, "%s\n {\"kind\":%s,\"maintenance_scale\":%s,\"pilots\":%zu,\"figures\":{",
                  c == 0 ? "" : ",", json_text(to_string(column.kind)).c_str(),
                  json_number(column.maintenance_scale).c_str(), column.pilots);
@@ -80,7 +80,7 @@ void print_json(const sim::ComparisonOptions& options, const std::vector<sim::Ov
 }
 
 void add_world(CLI::App& app, OverlayCommand& command) {
-  sim::OverlayRunOptions& run = command.comparison.run;
+  lab::OverlayRunOptions& run = command.comparison.run;
   const auto add = [&](const char* name, auto& value, const char* help) {
     return app.add_option(name, value, help)->capture_default_str()->group("Simulated network");
   };
@@ -114,7 +114,7 @@ void add_world(CLI::App& app, OverlayCommand& command) {
 }
 
 void add_protocols(CLI::App& app, OverlayCommand& command) {
-  sim::OverlayOptions& overlay = command.comparison.run.overlay;
+  dht::OverlayOptions& overlay = command.comparison.run.overlay;
   const char* group = "Protocols (periods in rounds)";
   const auto add = [&](const char* name, auto& value, const char* help) {
     app.add_option(name, value, help)->capture_default_str()->group(group);
@@ -169,9 +169,9 @@ CLI::App* add_overlay(CLI::App& app, OverlayCommand& command) {
 }
 
 Result<void> run_overlay_command(const OverlayCommand& command, std::FILE* out) {
-  sim::ComparisonOptions options = command.comparison;
+  lab::ComparisonOptions options = command.comparison;
   for (const std::string& name : command.kinds) {
-    FEDGE_TRY(kind, sim::overlay_kind(name));
+    FEDGE_TRY(kind, dht::overlay_kind(name));
     options.kinds.push_back(kind);
   }
   if (command.warm_up >= 0) options.run.warm_up = static_cast<std::size_t>(command.warm_up);
@@ -180,10 +180,10 @@ Result<void> run_overlay_command(const OverlayCommand& command, std::FILE* out) 
     return invalid("--rpc-timeout-ms must be 1 to 100000");
   options.run.overlay.round = seconds(command.round_ms * 1e-3);
   options.run.overlay.rpc_timeout = seconds(command.rpc_timeout_ms * 1e-3);
-  if (command.open_interval) options.run.overlay.chord.interval = sim::FingerInterval::kOpen;
-  FEDGE_TRY_VOID(sim::check_comparison(options));
+  if (command.open_interval) options.run.overlay.chord.interval = dht::FingerInterval::kOpen;
+  FEDGE_TRY_VOID(lab::check_comparison(options));
   ThreadPool threads(command.jobs);
-  const auto columns = sim::compare_overlays(options, threads);
+  const auto columns = lab::compare_overlays(options, threads);
   if (command.json)
     print_json(options, columns, out);
   else

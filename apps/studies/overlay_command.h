@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "sim/overlays/experiment/comparison.h"
+#include "lab/overlay/comparison.h"
 
 namespace CLI {
 class App;
@@ -16,7 +16,7 @@ class App;
 namespace fedge::apps {
 
 struct OverlayCommand {
-  sim::ComparisonOptions comparison;
+  lab::ComparisonOptions comparison;
   std::vector<std::string> kinds = {"chord", "pastry", "kademlia"};
   long long warm_up = -1;  // negative: ceil(log2 nodes)
   double round_ms = 1000;

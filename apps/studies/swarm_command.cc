@@ -16,7 +16,7 @@ namespace {
 // Errors of the study begin with an option's name without dashes.
 Error of_option(const Error& error) { return error.with_prefix("--"); }
 
-Result<void> set_mechanisms(const SwarmCommand& command, sim::SwarmRoundOptions& round) {
+Result<void> set_mechanisms(const SwarmCommand& command, lab::SwarmRoundOptions& round) {
   const double spray_ratio = round.warmup.spray_ratio;
   const std::size_t lag = round.warmup.lag;
   const bool alone = command.mechanisms.size() == 1;
@@ -52,8 +52,8 @@ Result<void> set_fallback(const std::string& text, swarm::WarmupConfig& warmup) 
   return {};
 }
 
-Result<sim::SwarmStudyOptions> study_options(const SwarmCommand& command) {
-  sim::SwarmStudyOptions study = command.study;
+Result<lab::SwarmStudyOptions> study_options(const SwarmCommand& command) {
+  lab::SwarmStudyOptions study = command.study;
   FEDGE_TRY_VOID(set_mechanisms(command, study.round));
   FEDGE_TRY_VOID(set_fallback(command.owner_fallback, study.round.warmup));
   FEDGE_TRY(k_mode, swarm::k_mode_named(command.k_mode));
@@ -67,7 +67,7 @@ Result<sim::SwarmStudyOptions> study_options(const SwarmCommand& command) {
     for (const auto& entry : swarm::attacks()) study.attacks.emplace_back(entry.name);
   else if (command.attacks != std::vector<std::string>{"none"})
     study.attacks = command.attacks;
-  FEDGE_TRY_VOID(sim::check_swarm_study(study));
+  FEDGE_TRY_VOID(lab::check_swarm_study(study));
   return study;
 }
 
@@ -77,12 +77,12 @@ std::string mechanisms_of(const SwarmCommand& command) {
   return text;
 }
 
-double slots_per_second(const sim::SwarmStudyResult& result) {
+double slots_per_second(const lab::SwarmStudyResult& result) {
   return result.wall_seconds > 0 ? result.slots / result.wall_seconds : 0;
 }
 
-void print_table(const SwarmCommand& command, const sim::SwarmStudyOptions& study,
-                 const sim::SwarmStudyResult& result, std::FILE* out) {
+void print_table(const SwarmCommand& command, const lab::SwarmStudyOptions& study,
+                 const lab::SwarmStudyResult& result, std::FILE* out) {
   const swarm::WarmupConfig& warmup = study.round.warmup;
   std::fprintf(out, "%zu clients, %zu chunks each, %zu neighbours, warm-up %s, %s\n", warmup.nodes,
                warmup.chunks, warmup.degree, mechanisms_of(command).c_str(),
@@ -90,7 +90,7 @@ void print_table(const SwarmCommand& command, const sim::SwarmStudyOptions& stud
   std::fprintf(out, "mean ± half of the 95 %% confidence interval over seeds %llu to %llu\n\n",
                static_cast<unsigned long long>(study.round.seed),
                static_cast<unsigned long long>(study.round.seed + study.seeds - 1));
-  for (const sim::SwarmFigure& figure : result.figures)
+  for (const lab::SwarmFigure& figure : result.figures)
     if (const std::string text = shown(figure.over_seeds, figure.decimals); text != "-")
       print_row(out, figure.label, {text});
   print_row(out, "simulated slots per second and thread", {with_decimals(slots_per_second(result), 0)});
@@ -101,8 +101,8 @@ void print_table(const SwarmCommand& command, const sim::SwarmStudyOptions& stud
   for (const std::string& why : result.failed_open) std::fprintf(out, "\nFailed open, %s\n", why.c_str());
 }
 
-void print_json(const SwarmCommand& command, const sim::SwarmStudyOptions& study,
-                const sim::SwarmStudyResult& result, std::FILE* out) {
+void print_json(const SwarmCommand& command, const lab::SwarmStudyOptions& study,
+                const lab::SwarmStudyResult& result, std::FILE* out) {
   const swarm::WarmupConfig& warmup = study.round.warmup;
   const auto deadlock = study.round.plain ? std::nullopt : swarm::deadlock_of(warmup);
   std::fprintf(out,
@@ -138,7 +138,7 @@ std::vector<std::string> scheduler_names() {
 }
 
 void add_clients(CLI::App& app, SwarmCommand& command) {
-  sim::SwarmRoundOptions& round = command.study.round;
+  lab::SwarmRoundOptions& round = command.study.round;
   const auto add = [&](const char* name, auto& value, const char* help) {
     return app.add_option(name, value, help)->capture_default_str()->group("Clients and network");
   };
@@ -243,7 +243,7 @@ Result<void> run_swarm_command(const SwarmCommand& command, std::FILE* out) {
   const auto study = study_options(command);
   if (!study) return of_option(study.error());
   ThreadPool threads(command.jobs);
-  FEDGE_TRY(result, sim::run_swarm_study(*study, threads));
+  FEDGE_TRY(result, lab::run_swarm_study(*study, threads));
   if (command.json)
     print_json(command, *study, result, out);
   else

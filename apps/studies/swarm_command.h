@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "sim/swarm/swarm_study.h"
+#include "lab/swarm/swarm_study.h"
 
 namespace CLI {
 class App;
@@ -18,7 +18,7 @@ class App;
 namespace fedge::apps {
 
 struct SwarmCommand {
-  sim::SwarmStudyOptions study;
+  lab::SwarmStudyOptions study;
   std::vector<std::string> mechanisms = {"all"};
   std::string k_mode = "per_universe";
   std::string chunk_order = "rarest";

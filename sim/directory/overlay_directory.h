@@ -7,28 +7,28 @@
 #include <memory>
 
 #include "dht/remote_directory.h"
-#include "sim/overlays/network/network.h"
+#include "sim/overlays/network.h"
 
 namespace fedge::sim {
 
 // A record's place in an overlay: the id of its key, and its publication under that id.
-Id id_of(const dht::Key& key);
-Publication publication_of(const dht::Record& record);
+dht::Id id_of(const dht::Key& key);
+dht::Publication publication_of(const dht::Record& record);
 
 // The policy of an honest node: keeps a record that is valid now and later than the stored one. `now` is the
 // network's clock and must outlive the policy.
-StorePolicy keep_right_records(std::function<Time()> now);
+dht::StorePolicy keep_right_records(std::function<Time()> now);
 
 class OverlayDirectory final : public dht::RemoteDirectory {
  public:
-  OverlayDirectory(OverlayNetwork& network, Address node, const dht::RemoteOptions& limits = {});
+  OverlayDirectory(OverlayNetwork& network, dht::Address node, const dht::RemoteOptions& limits = {});
 
  private:
   void put(const dht::Record& record, Done done) override;
   void get(const dht::Key& key, Got got) override;
 
   OverlayNetwork& network_;
-  Address node_;
+  dht::Address node_;
 };
 
 }  // namespace fedge::sim

@@ -14,7 +14,7 @@ DirectorySpec read_directory(config::Reader& section) {
   if (kind == 1) spec.kind = DirectorySpec::Kind::kMemory;
   if (kind >= 2) {
     spec.kind = DirectorySpec::Kind::kOverlay;
-    spec.overlay.kind = static_cast<OverlayKind>(kind - 2);
+    spec.overlay.kind = static_cast<dht::OverlayKind>(kind - 2);
   }
   spec.overlay.protections.read_all = true;  // dht/remote_directory.h: read from all that answer
   spec.overlay.loss =

@@ -4,14 +4,14 @@
 #include <optional>
 
 #include "core/config/reader.h"
-#include "sim/overlays/options.h"
+#include "dht/overlays/options.h"
 
 namespace fedge::sim {
 
 struct DirectorySpec {
   enum class Kind { kNone, kMemory, kOverlay };
   Kind kind = Kind::kNone;
-  OverlayOptions overlay;  // for kOverlay
+  dht::OverlayOptions overlay;  // for kOverlay
 };
 
 DirectorySpec read_directory(config::Reader& section);

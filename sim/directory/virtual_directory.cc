@@ -16,13 +16,13 @@ VirtualDirectory::VirtualDirectory(const DirectorySpec& spec, std::size_t client
   network_ = std::make_unique<OverlayNetwork>(
       spec.overlay, clients + 1, rng_.fork("overlay"),
       NetworkSetup{.policy = keep_right_records([this] { return network_->now(); })});
-  network_->start(static_cast<Address>(clients));
+  network_->start(static_cast<dht::Address>(clients));
 }
 
 dht::Directory& VirtualDirectory::directory(std::size_t node) {
   if (!network_) return table_;
   auto& directory = directories_[node];
-  if (!directory) directory = std::make_unique<OverlayDirectory>(*network_, static_cast<Address>(node));
+  if (!directory) directory = std::make_unique<OverlayDirectory>(*network_, static_cast<dht::Address>(node));
   directory->advance(network_->now());
   return *directory;
 }

@@ -156,7 +156,7 @@ class FileCheck {
       for (const std::string_view word : kShellWords)
         if (uses(words[i], word))
           report(i + 1, std::string(word) +
-                            " belongs in a shell (server, client, sim, core/platform); take the " +
+                            " belongs in a shell (server, client, sim, lab, core/platform); take the " +
                             "time, the random stream or the Parallel as an argument");
   }
 

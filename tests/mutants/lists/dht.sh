@@ -42,3 +42,31 @@ file dht/opendht/directory.cc
 old '!value.user_type.empty() || '
 new ''
 caught_by integration_directory 'hangs on to a record'
+
+mutant ids-unbound 'A6: in the simulated overlay a contact claims an id that is not its own'
+file dht/overlays/kademlia.h
+old '    return !protections_.bound_ids || identities_.genuine(contact);'
+new '    return !protections_.bound_ids || identities_.genuine(contact) || contact.known();'
+caught_by unit_sim 'bound ids'
+
+mutant no-token-needed 'A6: in the simulated overlay a stranger gets more than it has sent'
+file dht/overlays/node.cc
+old '  if (options_.protections.tokens && request.token != token_of(request.from.address)) {
+'
+new '  if (options_.protections.tokens && request.token + 1 == token_of(request.from.address)) {
+'
+caught_by unit_sim 'tokens'
+
+mutant paths-meet 'A6: disjoint paths of a look-up share nodes'
+file dht/overlays/disjoint_search.cc
+old '        if (path_of(contact->address) != nullptr || crowded(*contact)) {
+'
+new '        if (crowded(*contact)) {
+'
+caught_by unit_sim 'disjoint paths'
+
+mutant answer-in-anothers-place 'A6: a look-up waits for ever for an answer that came from somebody else'
+file dht/overlays/node.cc
+old '  if (message.retry || message.from != pending.to) return silent(pending);'
+new '  if (message.retry) return silent(pending);'
+caught_by unit_sim 'row 61: a node that is not who was asked for|row 61: bound ids'

@@ -11,15 +11,16 @@
 namespace fedge::sim {
 namespace {
 
-template <OverlayKind kKind>
+template <dht::OverlayKind kKind>
 class OverlayHarness final : public dht::suite::Harness {
  public:
   OverlayHarness() : network_(options(), kNodes + 1, Rng(7), {.policy = policy()}) {
-    std::vector<Address> everybody;
-    for (Address node = 0; node <= kNodes; ++node) everybody.push_back(node);
+    std::vector<dht::Address> everybody;
+    for (dht::Address node = 0; node <= kNodes; ++node) everybody.push_back(node);
     network_.start_static(everybody);
     for (std::size_t place = 0; place < kPlaces; ++place)
-      directories_.at(place) = std::make_unique<OverlayDirectory>(network_, static_cast<Address>(10 * place));
+      directories_.at(place) =
+          std::make_unique<OverlayDirectory>(network_, static_cast<dht::Address>(10 * place));
     run_to(Time(seconds(1000)));
   }
 
@@ -35,7 +36,7 @@ class OverlayHarness final : public dht::suite::Harness {
     return true;
   }
   void plant(const dht::Record& claimed, std::vector<std::byte> bytes) override {
-    Id key = 0;
+    dht::Id key = 0;
     for (std::size_t i = 0; i < sizeof key; ++i) key = key << 8 | claimed.key[i];
     planted_under_ = claimed.key;
     const bool oversized = bytes.size() > dht::kMaxSignedRecord;
@@ -46,7 +47,7 @@ class OverlayHarness final : public dht::suite::Harness {
                       .sequence = claimed.sequence,
                       .bytes = std::make_shared<const std::vector<std::byte>>(std::move(bytes)),
                       .expires = now() + seconds(60)},
-                     [&](const PublishResult& result) {
+                     [&](const dht::PublishResult& result) {
                        done = true;
                        // A store checks the size before it calls the policy.
                        if (oversized && result.refused > 0) ++refused_[dht::Flaw::kOversized];
@@ -56,17 +57,17 @@ class OverlayHarness final : public dht::suite::Harness {
   dht::FlawCounts refused() override { return refused_; }
 
  private:
-  static constexpr Address kNodes = 40;
-  static constexpr Address kHostile = kNodes;
+  static constexpr dht::Address kNodes = 40;
+  static constexpr dht::Address kHostile = kNodes;
 
-  static OverlayOptions options() {
-    OverlayOptions options;
+  static dht::OverlayOptions options() {
+    dht::OverlayOptions options;
     options.kind = kKind;
     return options;
   }
-  StorePolicy policy() {
-    return [this, right = keep_right_records([this] { return network_.now(); })](const Value* present,
-                                                                                 const Value& offered) {
+  dht::StorePolicy policy() {
+    return [this, right = keep_right_records([this] { return network_.now(); })](const dht::Value* present,
+                                                                                 const dht::Value& offered) {
       const bool keeps = right(present, offered);
       if (!keeps) count(*offered.bytes);
       return keeps;
@@ -89,9 +90,9 @@ class OverlayHarness final : public dht::suite::Harness {
   std::array<std::unique_ptr<OverlayDirectory>, kPlaces> directories_;
 };
 
-using ChordHarness = OverlayHarness<OverlayKind::kChord>;
-using PastryHarness = OverlayHarness<OverlayKind::kPastry>;
-using KademliaHarness = OverlayHarness<OverlayKind::kKademlia>;
+using ChordHarness = OverlayHarness<dht::OverlayKind::kChord>;
+using PastryHarness = OverlayHarness<dht::OverlayKind::kPastry>;
+using KademliaHarness = OverlayHarness<dht::OverlayKind::kKademlia>;
 
 }  // namespace
 

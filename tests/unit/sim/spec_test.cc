@@ -71,7 +71,7 @@ TEST_CASE("simulation spec: a directory is read, what needs an overlay says so, 
   const auto spec = read("kind = \"pastry\"\nloss = 0.1\nreplication = 5\n");
   REQUIRE(spec);
   CHECK(spec->directory.kind == sim::DirectorySpec::Kind::kOverlay);
-  CHECK(spec->directory.overlay.kind == sim::OverlayKind::kPastry);
+  CHECK(spec->directory.overlay.kind == dht::OverlayKind::kPastry);
   CHECK(spec->directory.overlay.loss == 0.1);
   CHECK(spec->directory.overlay.replication == 5);
   const auto refused = read("kind = \"memory\"\nloss = 0.1\n");

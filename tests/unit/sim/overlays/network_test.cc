@@ -1,13 +1,14 @@
 // The driver of overlays: time, timeouts, counters, faults of single nodes, and hooks.
-#include "sim/overlays/network/network.h"
+#include "sim/overlays/network.h"
 
 #include <map>
 
 #include "sim/event_queue.h"
-#include "sim/overlays/network/time_wheel.h"
+#include "sim/overlays/time_wheel.h"
 #include "tests/unit/sim/overlays/networks.h"
 
 using namespace fedge;
+using namespace fedge::dht;
 using namespace fedge::sim;
 
 namespace {

@@ -1,11 +1,13 @@
 // Each protection against hostile nodes by itself.
 #include <doctest/doctest.h>
 
-#include "sim/overlays/search.h"
+#include "dht/overlays/search.h"
 #include "tests/unit/sim/overlays/networks.h"
 
 namespace fedge::sim {
 namespace {
+
+using namespace dht;
 
 OverlayOptions kademlia(const Protections& protections) {
   OverlayOptions options = options_for(OverlayKind::kKademlia);

@@ -4,6 +4,7 @@
 #include "tests/unit/sim/overlays/networks.h"
 
 using namespace fedge;
+using namespace fedge::dht;
 using namespace fedge::sim;
 
 namespace {
