@@ -14,10 +14,6 @@
 #include "apps/commands/strategies.h"
 #include "apps/common.h"
 #include "apps/coordinator_program.h"
-#include "apps/studies/attack_command.h"
-#include "apps/studies/gossip_command.h"
-#include "apps/studies/overlay_command.h"
-#include "apps/studies/swarm_command.h"
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "server/report/console.h"
@@ -50,10 +46,6 @@ struct Options {
   std::string part;  // of `strategies`
   fedge::apps::ReplayCommand replay;
   fedge::apps::PretrainCommand pretrain;
-  fedge::apps::OverlayCommand overlay;
-  fedge::apps::AttackCommand attack;
-  fedge::apps::SwarmCommand swarm;
-  fedge::apps::GossipCommand gossip;
   std::string format = "table";
 };
 
@@ -246,28 +238,9 @@ int replay(Options& options) {
   return done ? fedge::apps::kOk : fedge::apps::report_failure(options.program, done.error());
 }
 
-int overlay(Options& options) {
-  options.overlay.json = options.format == "json";
-  const auto done = fedge::apps::run_overlay_command(options.overlay, stdout);
-  return done ? fedge::apps::kOk : fedge::apps::report_failure(options.program, done.error());
-}
-
-int attack(Options& options) {
-  options.attack.json = options.format == "json";
-  const auto done = fedge::apps::run_attack_command(options.attack, stdout);
-  return done ? fedge::apps::kOk : fedge::apps::report_failure(options.program, done.error());
-}
-
-int serverless(Options& options) {
-  options.swarm.json = options.format == "json";
-  const auto done = fedge::apps::run_swarm_command(options.swarm, stdout);
-  return done ? fedge::apps::kOk : fedge::apps::report_failure(options.program, done.error());
-}
-
-int gossip(Options& options) {
-  options.gossip.json = options.format == "json";
-  const auto done = fedge::apps::run_gossip_command(options.gossip, stdout);
-  return done ? fedge::apps::kOk : fedge::apps::report_failure(options.program, done.error());
+// Commands of fedge-lab.
+bool is_study(std::string_view word) {
+  return word == "overlay" || word == "attack" || word == "swarm" || word == "gossip";
 }
 
 constexpr const char* kThreadsHelp = "Number of threads; does not affect the result";
@@ -335,6 +308,11 @@ int fedge::apps::sim_main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "coordinator")
     return coordinator_main_as(own ? options.program + " coordinator" : "fedge-coordinator", argc - 1,
                                argv + 1);
+  if (argc > 1 && is_study(argv[1]))
+    return report_wrong_usage(
+        options.program,
+        "'" + std::string(argv[1]) + "' is a command of fedge-lab; run 'fedge-lab " + argv[1] + "'",
+        "commands");
   CLI::App app("", options.program);
   const std::string version = fedge::apps::software(kProgram);
   app.set_version_flag("--version", own ? options.program + " (" + version + ")" : version);
@@ -342,12 +320,6 @@ int fedge::apps::sim_main(int argc, char** argv) {
   const auto* run_command = add_run(app, options);
   const auto* pretrain_command = add_pretrain(app, options);
   const auto* replay_command = add_replay(app, options);
-  auto* overlay_command = fedge::apps::add_overlay(app, options.overlay);
-  auto* attack_command = fedge::apps::add_attack(app, options.attack);
-  auto* swarm_command = fedge::apps::add_swarm(app, options.swarm);
-  auto* gossip_command = fedge::apps::add_gossip(app, options.gossip);
-  for (auto* command : {overlay_command, attack_command, swarm_command, gossip_command})
-    fedge::apps::add_format(*command, options.format);
   // Handled above; added for the help.
   app.add_subcommand("coordinator")->prefix_command();
   auto* report_command = app.add_subcommand("report");
@@ -359,10 +331,6 @@ int fedge::apps::sim_main(int argc, char** argv) {
   return fedge::apps::run_safely(options.program, [&] {
     if (*replay_command) return replay(options);
     if (*pretrain_command) return pretrain(options);
-    if (*overlay_command) return overlay(options);
-    if (*attack_command) return attack(options);
-    if (*swarm_command) return serverless(options);
-    if (*gossip_command) return gossip(options);
     if (*strategies_command) return list_strategies(options);
     return *run_command ? run_experiment(options) : report(options);
   });

@@ -43,5 +43,6 @@ ProgramDoc fedge_doc();
 ProgramDoc client_doc();
 ProgramDoc coordinator_doc();
 ProgramDoc sim_doc();
+ProgramDoc lab_doc();
 
 }  // namespace fedge::apps

@@ -1,4 +1,4 @@
-// `fedge-sim attack`: hostile nodes in a Kademlia directory, with and without protections.
+// `fedge-lab attack`: hostile nodes in a Kademlia directory, with and without protections.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// `fedge-sim gossip`: the baseline for serverless rounds: without a common model, each client trains its
+// `fedge-lab gossip`: the baseline for serverless rounds: without a common model, each client trains its
 // own model and mixes it with those of its neighbours.
 #pragma once
 

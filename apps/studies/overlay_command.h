@@ -1,4 +1,4 @@
-// `fedge-sim overlay`: compares Chord, Pastry and Kademlia in virtual time.
+// `fedge-lab overlay`: compares Chord, Pastry and Kademlia in virtual time.
 #pragma once
 
 #include <cstddef>

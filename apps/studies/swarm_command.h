@@ -1,4 +1,4 @@
-// `fedge-sim swarm`: simulates rounds of serverless federated learning in slots. Measures the cost of a
+// `fedge-lab swarm`: simulates rounds of serverless federated learning in slots. Measures the cost of a
 // warm-up that hides the owners of chunks, and what honest-but-curious receivers still learn.
 #pragma once
 

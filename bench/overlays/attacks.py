@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs attacks on a directory with and without protection and prints Markdown: docs/experiments/hostile-nodes.md.
 
-    bench/overlays/attacks.py [--program build/release/bin/fedge-sim] [--jobs 2] [--seeds 20] [--only crowd]
+    bench/overlays/attacks.py [--program build/release/bin/fedge-lab] [--jobs 2] [--seeds 20] [--only crowd]
 """
 import argparse
 import json
@@ -88,7 +88,7 @@ class Bench:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default="build/release/bin/fedge-sim")
+    parser.add_argument("--program", default="build/release/bin/fedge-lab")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--only", default="", help="crowd, eclipse, poison, reflect, share or ground")

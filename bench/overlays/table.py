@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the overlays in all regimes and prints Markdown: docs/experiments/overlays.md.
 
-    bench/overlays/table.py [--program build/release/bin/fedge-sim] [--jobs 2] [--seeds 5] [--rounds 300] [--only churn-300]
+    bench/overlays/table.py [--program build/release/bin/fedge-lab] [--jobs 2] [--seeds 5] [--rounds 300] [--only churn-300]
 
 Regimes: lookups from the start (cold) and after a warm-up; churn with sessions of 1000, 300 and 100 rounds; all overlays
 with the same maintenance budget; and the effect of k, alpha, the leaf set, the successor list and b under churn.
@@ -133,7 +133,7 @@ class Bench:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default="build/release/bin/fedge-sim")
+    parser.add_argument("--program", default="build/release/bin/fedge-lab")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--nodes", type=int, default=4096)
     parser.add_argument("--rounds", type=int, default=300)

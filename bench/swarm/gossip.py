@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares gossip with FedAvg on the same run file; prints Markdown: docs/experiments/fltorrent.md, "Gossip instead".
 
-    bench/swarm/gossip.py [--program build/release/bin/fedge-sim] [--jobs 2] [--seeds 3] [--gossip fixed,trained]
+    bench/swarm/gossip.py [--programs build/release/bin] [--jobs 2] [--seeds 3] [--gossip fixed,trained]
                           [--set KEY=VALUE ...]
 
 An accuracy is the mean of the last three evaluations; the table has its mean and standard deviation over the seeds.
@@ -32,9 +32,9 @@ GOSSIP = {
 }
 
 
-def fedge_sim(options, *arguments, settings):
+def run(options, program, *arguments, settings):
     sets = [part for setting in settings for part in ("--set", setting)]
-    command = [options.program, *arguments, *sets]
+    command = [os.path.join(options.programs, program), *arguments, *sets]
     begin = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     print(" ".join(command[1:]), f"{time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
@@ -46,7 +46,7 @@ def fedge_sim(options, *arguments, settings):
 def fedavg(options, settings):
     """Runs FedAvg and returns its metrics, a dictionary for each round."""
     with tempfile.TemporaryDirectory() as out:
-        fedge_sim(options, "run", RUN_FILE, "--threads", str(options.jobs), "--out", out, settings=settings)
+        run(options, "fedge-sim", "run", RUN_FILE, "--threads", str(options.jobs), "--out", out, settings=settings)
         with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as lines:
             return [json.loads(line) for line in lines]
 
@@ -57,8 +57,8 @@ def last(rounds, key):
 
 
 def gossip(options, extra, settings):
-    result = json.loads(fedge_sim(options, "gossip", RUN_FILE, *extra, "--jobs", str(options.jobs), "--format", "json",
-                                  settings=settings))
+    result = json.loads(run(options, "fedge-lab", "gossip", RUN_FILE, *extra, "--jobs", str(options.jobs), "--format", "json",
+                            settings=settings))
     print(json.dumps(result), file=sys.stderr, flush=True)
     return {key: last(result["rounds"], key) for key in result["rounds"][0]}
 
@@ -97,7 +97,7 @@ def check(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default="build/release/bin/fedge-sim")
+    parser.add_argument("--programs", default="build/release/bin", metavar="DIR")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--gossip", default=",".join(GOSSIP), metavar="LIST", help="of " + ", ".join(GOSSIP))

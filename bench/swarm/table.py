@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs serverless rounds in all their variants and prints Markdown: docs/experiments/fltorrent.md.
 
-    bench/swarm/table.py [--program build/release/bin/fedge-sim] [--jobs 2] [--seeds 5] [--only schedulers]
+    bench/swarm/table.py [--program build/release/bin/fedge-lab] [--jobs 2] [--seeds 5] [--only schedulers]
 
 Tables: time (n = 100, 200, 500, compared with plain swarming), models (cost of larger models), schedulers, flow (when the
 greedy scheduler reaches the maximum flow), mechanisms (what each of them hides), gated (the same with a gate), readings
@@ -269,7 +269,7 @@ TABLES = {"time": times, "models": models, "schedulers": schedulers, "flow": flo
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default="build/release/bin/fedge-sim")
+    parser.add_argument("--program", default="build/release/bin/fedge-lab")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--nodes", type=int, nargs="+", default=[100, 200, 500], help="of the tables time and clients")

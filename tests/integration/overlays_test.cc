@@ -1,4 +1,4 @@
-// `fedge-sim overlay` as a user starts it.
+// `fedge-lab overlay` as a user starts it.
 #include <doctest/doctest.h>
 
 #include "tests/integration/run_program.h"
@@ -7,9 +7,9 @@ using fedge::test::Outcome;
 using fedge::test::run;
 
 TEST_CASE("overlay: the example of the help prints a table of three columns in 120 columns") {
-  CHECK(run("fedge-sim overlay --help").output.find("--nodes 256 --rounds 60 --seeds 2") !=
+  CHECK(run("fedge-lab overlay --help").output.find("--nodes 256 --rounds 60 --seeds 2") !=
         std::string::npos);
-  const Outcome outcome = run("fedge-sim overlay --nodes 64 --rounds 20 --seeds 2");
+  const Outcome outcome = run("fedge-lab overlay --nodes 64 --rounds 20 --seeds 2");
   CHECK(outcome.code == 0);
   CHECK(outcome.output.find("chord                  pastry                kademlia") != std::string::npos);
   CHECK(outcome.output.find("success, %") != std::string::npos);
@@ -22,7 +22,7 @@ TEST_CASE("overlay: the example of the help prints a table of three columns in 1
 
 TEST_CASE("overlay: JSON carries every figure with its interval, and the runs' hashes") {
   const Outcome outcome =
-      run("fedge-sim overlay --kind pastry --nodes 32 --rounds 12 --seeds 2 --static --format json");
+      run("fedge-lab overlay --kind pastry --nodes 32 --rounds 12 --seeds 2 --static --format json");
   CHECK(outcome.code == 0);
   for (const char* part :
        {"{\"nodes\":32,\"rounds\":12,\"seeds\":2,", "\"kind\":\"pastry\"",
@@ -32,19 +32,19 @@ TEST_CASE("overlay: JSON carries every figure with its interval, and the runs' h
 }
 
 TEST_CASE("overlay: a bad value gets one sentence that names the option and what would be right") {
-  const Outcome alpha = run("fedge-sim overlay --alpha 0");
+  const Outcome alpha = run("fedge-lab overlay --alpha 0");
   CHECK(alpha.code == 1);
-  CHECK(alpha.output == "fedge-sim: --alpha must be at least 1 and at most --k\n");
-  const Outcome kind = run("fedge-sim overlay --kind can");
+  CHECK(alpha.output == "fedge-lab: --alpha must be at least 1 and at most --k\n");
+  const Outcome kind = run("fedge-lab overlay --kind can");
   CHECK(kind.code == 2);
   CHECK(kind.output.starts_with(
-      "fedge-sim overlay: --kind: unknown value 'can'; expected one of chord, pastry, kademlia\n"));
-  CHECK(run("fedge-sim overlay --nodes many").code == 2);
+      "fedge-lab overlay: --kind: unknown value 'can'; expected one of chord, pastry, kademlia\n"));
+  CHECK(run("fedge-lab overlay --nodes many").code == 2);
 }
 
 TEST_CASE("attack: a table of three columns in 120 columns, and JSON with every figure") {
-  CHECK(run("fedge-sim attack --help").output.find("fedge-sim attack crowd --jobs 2") != std::string::npos);
-  const std::string small = "fedge-sim attack poison --nodes 100 --rounds 12 --seeds 2";
+  CHECK(run("fedge-lab attack --help").output.find("fedge-lab attack crowd --jobs 2") != std::string::npos);
+  const std::string small = "fedge-lab attack poison --nodes 100 --rounds 12 --seeds 2";
   const Outcome outcome = run(small);
   CHECK(outcome.code == 0);
   CHECK(outcome.output.find("none                 opendht                     all") != std::string::npos);
@@ -62,12 +62,12 @@ TEST_CASE("attack: a table of three columns in 120 columns, and JSON with every 
 }
 
 TEST_CASE("attack: a bad value gets one sentence that names it and what would be right") {
-  const Outcome attack = run("fedge-sim attack flood");
+  const Outcome attack = run("fedge-lab attack flood");
   CHECK(attack.code == 2);
   CHECK(attack.output.starts_with(
-      "fedge-sim attack: ATTACK: unknown value 'flood'; expected one of crowd, eclipse, poison, reflect\n"));
-  CHECK(run("fedge-sim attack --protect ids,hope").output.find("--protect: unknown word \"hope\"") !=
+      "fedge-lab attack: ATTACK: unknown value 'flood'; expected one of crowd, eclipse, poison, reflect\n"));
+  CHECK(run("fedge-lab attack --protect ids,hope").output.find("--protect: unknown word \"hope\"") !=
         std::string::npos);
-  CHECK(run("fedge-sim attack --hostile 1")
-            .output.starts_with("fedge-sim attack: --hostile: must be 0 to 0.9, not 1\n"));
+  CHECK(run("fedge-lab attack --hostile 1")
+            .output.starts_with("fedge-lab attack: --hostile: must be 0 to 0.9, not 1\n"));
 }

@@ -424,7 +424,7 @@ TEST_CASE("errors: wrong usage is exit code 2, help and version are 0") {
   CHECK(test::run("fedge-sim run").code == 2);
   CHECK(test::run("fedge-client --nonsense").code == 2);
   CHECK(test::run("fedge-coordinator").code == 2);
-  for (const char* program : {"fedge", "fedge-sim", "fedge-client", "fedge-coordinator"}) {
+  for (const char* program : {"fedge", "fedge-sim", "fedge-lab", "fedge-client", "fedge-coordinator"}) {
     CHECK(test::run(std::string(program) + " --help").code == 0);
     CHECK(test::run(std::string(program) + " --version").output.starts_with(std::string(program) + " "));
   }

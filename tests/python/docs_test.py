@@ -22,7 +22,7 @@ import urllib.parse
 
 SKIPPED = 77
 SECONDS = 240
-PROGRAMS = ("fedge", "fedge-sim", "fedge-client", "fedge-coordinator")
+PROGRAMS = ("fedge", "fedge-sim", "fedge-lab", "fedge-client", "fedge-coordinator")
 FENCE = re.compile(r"^```([a-z]*)( example)?\n(.*?)^```$", re.S | re.M)
 
 

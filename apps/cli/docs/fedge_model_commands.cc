@@ -11,7 +11,7 @@ constexpr const char* kPreface = R"(# Command line
 The commands and options of all programs. This page is generated from the programs' help:
 
 ```sh example
-for program in fedge fedge-coordinator fedge-client fedge-sim; do
+for program in fedge fedge-coordinator fedge-client fedge-sim fedge-lab; do
   $program --help-markdown
 done > docs/reference/command-line.md
 ```
@@ -22,6 +22,7 @@ done > docs/reference/command-line.md
 | [`fedge-coordinator`](#fedge-coordinator) | The daemon of an organisation that hosts a federation |
 | [`fedge-client`](#fedge-client) | The daemon of an edge device |
 | [`fedge-sim`](#fedge-sim) | Simulate federated runs on one machine |
+| [`fedge-lab`](#fedge-lab) | Study overlay networks, hostile nodes, serverless rounds and gossip |
 
 - Every program and every command accepts `-h` and `--help`. Every program accepts `--version`.
 - Results go to standard output, errors and logs to standard error.

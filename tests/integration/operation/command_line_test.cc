@@ -15,7 +15,8 @@ using fedge::test::Outcome;
 
 namespace {
 
-const std::vector<std::string> kPrograms = {"fedge", "fedge-coordinator", "fedge-client", "fedge-sim"};
+const std::vector<std::string> kPrograms = {"fedge", "fedge-coordinator", "fedge-client", "fedge-sim",
+                                            "fedge-lab"};
 
 std::string pages_of_all_programs() {
   std::string pages;
@@ -128,8 +129,15 @@ TEST_CASE("command line: a wrong command, option or value is answered with the n
             "fedge reference: NAME: unknown key or section 'kind'; list all with: fedge reference"},
            {"fedge reference xyzzy",
             "fedge reference: NAME: unknown key or section 'xyzzy'; list all with: fedge reference"},
-           {"fedge-sim attack crowdd",
-            "fedge-sim attack: ATTACK: unknown value 'crowdd'; did you mean 'crowd'?"},
+           {"fedge-lab attack crowdd",
+            "fedge-lab attack: ATTACK: unknown value 'crowdd'; did you mean 'crowd'?"},
+           {"fedge-sim overlay --nodes 64",
+            "fedge-sim: 'overlay' is a command of fedge-lab; run 'fedge-lab overlay'"},
+           {"fedge-sim attack crowd",
+            "fedge-sim: 'attack' is a command of fedge-lab; run 'fedge-lab attack'"},
+           {"fedge-sim swarm", "fedge-sim: 'swarm' is a command of fedge-lab; run 'fedge-lab swarm'"},
+           {"fedge-sim gossip run.toml",
+            "fedge-sim: 'gossip' is a command of fedge-lab; run 'fedge-lab gossip'"},
            {"fedge-coordinator run.toml", "fedge-coordinator: unexpected argument 'run.toml'"}}) {
     const Outcome outcome = fedge::test::run(command);
     CHECK(outcome.code == 2);

@@ -1,4 +1,4 @@
-// `fedge-sim swarm` as a user starts it.
+// `fedge-lab swarm` as a user starts it.
 #include <doctest/doctest.h>
 
 #include "tests/integration/run_program.h"
@@ -7,8 +7,8 @@ using fedge::test::Outcome;
 using fedge::test::run;
 
 TEST_CASE("swarm: the example of the help prints a table in 120 columns") {
-  CHECK(run("fedge-sim swarm --help").output.find("--nodes 25 --chunks 40 --seeds 2") != std::string::npos);
-  const Outcome outcome = run("fedge-sim swarm --nodes 25 --chunks 40 --seeds 2");
+  CHECK(run("fedge-lab swarm --help").output.find("--nodes 25 --chunks 40 --seeds 2") != std::string::npos);
+  const Outcome outcome = run("fedge-lab swarm --nodes 25 --chunks 40 --seeds 2");
   CHECK(outcome.code == 0);
   for (const char* part :
        {"25 clients, 40 chunks each, 10 neighbours, warm-up all, greedy_fastest_first", "warm-up, slots",
@@ -23,7 +23,7 @@ TEST_CASE("swarm: the example of the help prints a table in 120 columns") {
 
 TEST_CASE("swarm: JSON carries every figure with its interval, and logs that jobs do not change") {
   const std::string command =
-      "fedge-sim swarm --nodes 25 --chunks 40 --seeds 3 --attack sequence --coalition 5 --max-flow 4 "
+      "fedge-lab swarm --nodes 25 --chunks 40 --seeds 3 --attack sequence --coalition 5 --max-flow 4 "
       "--warmup pre-round,gating --format json --jobs ";
   const Outcome one = run(command + "1");
   CHECK(one.code == 0);
@@ -44,8 +44,8 @@ TEST_CASE("swarm: JSON carries every figure with its interval, and logs that job
 
 TEST_CASE("swarm: what daemons do can be looked at, as the help's example says") {
   const std::string options = "--relayed-spray --blended --warmup-only";
-  CHECK(run("fedge-sim swarm --help").output.find(options) != std::string::npos);
-  const Outcome outcome = run("fedge-sim swarm --nodes 30 --chunks 40 --seeds 2 --format json " + options);
+  CHECK(run("fedge-lab swarm --help").output.find(options) != std::string::npos);
+  const Outcome outcome = run("fedge-lab swarm --nodes 30 --chunks 40 --seeds 2 --format json " + options);
   CHECK(outcome.code == 0);
   CHECK(outcome.output.find("\"relayed_spray\":true,\"blended\":true") != std::string::npos);
   CHECK(outcome.output.find("\"asr_elimination_mean_percent\"") != std::string::npos);
@@ -53,10 +53,10 @@ TEST_CASE("swarm: what daemons do can be looked at, as the help's example says")
 }
 
 TEST_CASE("swarm: a deadlock that owners are let out of is said, and one that they are not is refused") {
-  const std::string small = "fedge-sim swarm --nodes 25 --chunks 40 --seeds 2 --spray-ratio 0 --attack none";
+  const std::string small = "fedge-lab swarm --nodes 25 --chunks 40 --seeds 2 --spray-ratio 0 --attack none";
   const Outcome refused = run(small);
   CHECK(refused.code == 1);
-  CHECK(refused.output.find("fedge-sim: --threshold is out of reach: k = 100 is more than kappa + sigma (n - "
+  CHECK(refused.output.find("fedge-lab: --threshold is out of reach: k = 100 is more than kappa + sigma (n - "
                             "1) = 1 + 0 * 24 = 1") == 0);
   CHECK(refused.output.ends_with("; raise spray-ratio, lower threshold, or set owner-fallback\n"));
   const Outcome helped = run(small + " --owner-fallback 2");
@@ -66,9 +66,9 @@ TEST_CASE("swarm: a deadlock that owners are let out of is said, and one that th
 
 TEST_CASE("swarm: a bad value gets one sentence that names the option and what would be right") {
   const auto says = [](const std::string& arguments, const std::string& text) {
-    const Outcome outcome = run("fedge-sim swarm " + arguments);
+    const Outcome outcome = run("fedge-lab swarm " + arguments);
     CHECK(outcome.code == 1);
-    CHECK(outcome.output == "fedge-sim: --" + text + "\n");
+    CHECK(outcome.output == "fedge-lab: --" + text + "\n");
   };
   says("--owner-fallback soon", "owner-fallback must be never or a number of slots, not 'soon'");
   says("--warmup lags,all",
@@ -77,12 +77,12 @@ TEST_CASE("swarm: a bad value gets one sentence that names the option and what w
        "'all'");
   says("--nodes 2", "nodes must be 3 to 5000");
   const auto refuses = [](const std::string& arguments, const std::string& text) {
-    const Outcome outcome = run("fedge-sim swarm " + arguments);
+    const Outcome outcome = run("fedge-lab swarm " + arguments);
     CHECK(outcome.code == 2);
-    CHECK(outcome.output.starts_with("fedge-sim swarm: --" + text + "\n"));
+    CHECK(outcome.output.starts_with("fedge-lab swarm: --" + text + "\n"));
   };
   refuses("--k-mode both", "k-mode: unknown value 'both'; expected one of per_update, per_universe, split");
   refuses("--chunk-order rarst", "chunk-order: unknown value 'rarst'; did you mean 'rarest'?");
   refuses("--attack sequenc", "attack: unknown value 'sequenc'; did you mean 'sequence'?");
-  CHECK(run("fedge-sim swarm --up 7").code == 2);
+  CHECK(run("fedge-lab swarm --up 7").code == 2);
 }

@@ -1,4 +1,4 @@
-// `fedge-sim gossip` as a user starts it.
+// `fedge-lab gossip` as a user starts it.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -16,7 +16,7 @@ namespace {
 struct GossipExample {
   GossipExample() { fedge::test::write_tiny_dataset(dataset); }
   Outcome gossip(const std::string& arguments) const {
-    return run("fedge-sim gossip " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=" +
+    return run("fedge-lab gossip " FEDGE_SOURCE_DIR "/examples/fashion-mlp.toml --set data.directory=" +
                dataset.path().string() +
                " --set 'data.partition={kind=\"iid\",clients=10}' --set run.rounds=2 " + arguments);
   }
@@ -26,7 +26,7 @@ struct GossipExample {
 }  // namespace
 
 TEST_CASE("gossip: the example of the help prints a row for each round, and the models' hash") {
-  CHECK(run("fedge-sim gossip --help").output.find("examples/fashion-mlp.toml --degree 3") !=
+  CHECK(run("fedge-lab gossip --help").output.find("examples/fashion-mlp.toml --degree 3") !=
         std::string::npos);
   const Outcome outcome = GossipExample().gossip("--degree 3");
   CHECK_MESSAGE(outcome.code == 0, outcome.output);
@@ -67,13 +67,13 @@ TEST_CASE("gossip: what it cannot do gets one sentence that names the key or the
   const GossipExample example;
   const Outcome server = example.gossip("--degree 3 --set strategy.kind=fedadam");
   CHECK(server.code == 1);
-  CHECK(server.output == "fedge-sim: " FEDGE_SOURCE_DIR
+  CHECK(server.output == "fedge-lab: " FEDGE_SOURCE_DIR
                          "/examples/fashion-mlp.toml: strategy.server_optimizer.kind = \"adam\": gossip has "
                          "no server; use \"sgd\" with learning_rate 1 and no momentum\n");
   const Outcome degree = example.gossip("");
   CHECK(degree.code == 1);
-  CHECK(degree.output == "fedge-sim: --degree must be 1 to 9 (data.partition.clients - 1), not 10\n");
+  CHECK(degree.output == "fedge-lab: --degree must be 1 to 9 (data.partition.clients - 1), not 10\n");
   CHECK(example.gossip("--topology star").code == 2);
   CHECK(example.gossip("--evaluate both").code == 2);
-  CHECK(run("fedge-sim gossip").code == 2);
+  CHECK(run("fedge-lab gossip").code == 2);
 }
