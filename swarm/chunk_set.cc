@@ -59,11 +59,4 @@ std::optional<ChunkSet> ChunkSet::from_bytes(std::span<const std::byte> bytes, s
   return set;
 }
 
-bool ChunkSet::lacks_any_of(const ChunkSet& other) const {
-  FEDGE_CHECK(other.size_ == size_, "sets of the same chunks");
-  for (std::size_t i = 0; i < words_.size(); ++i)
-    if ((other.words_[i] & ~words_[i]) != 0) return true;
-  return false;
-}
-
 }  // namespace fedge::swarm

@@ -33,8 +33,6 @@ class ChunkSet {
 
   // Number of chunks in both sets, which must have the same size.
   std::size_t count_common(const ChunkSet& other) const;
-  // Whether `other`, of the same size, holds a chunk that this set lacks.
-  bool lacks_any_of(const ChunkSet& other) const;
 
   // 64 chunks per word, the lowest index in the lowest bit; bits from size() on are 0.
   std::span<const std::uint64_t> words() const { return words_; }

@@ -77,25 +77,4 @@ bool Overlay::adjacent(Pseudonym a, Pseudonym b) const {
   return std::ranges::binary_search(neighbours_[a], b);
 }
 
-bool Overlay::connected() const {
-  std::vector<bool> seen(size());
-  std::vector<Pseudonym> open;
-  if (size() > 0) {
-    open.push_back(0);
-    seen[0] = true;
-  }
-  std::size_t reached = open.size();
-  while (!open.empty()) {
-    const Pseudonym peer = open.back();
-    open.pop_back();
-    for (const Pseudonym next : neighbours_[peer]) {
-      if (seen[next]) continue;
-      seen[next] = true;
-      ++reached;
-      open.push_back(next);
-    }
-  }
-  return reached == size();
-}
-
 }  // namespace fedge::swarm

@@ -30,7 +30,6 @@ class Overlay {
   std::size_t size() const { return neighbours_.size(); }
   std::span<const Pseudonym> neighbours(Pseudonym peer) const { return neighbours_[peer]; }  // ascending
   bool adjacent(Pseudonym a, Pseudonym b) const;
-  bool connected() const;
 
  private:
   std::vector<std::vector<Pseudonym>> neighbours_;

@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "swarm/attribution/assignment.h"
-#include "swarm/warmup/bounds.h"
 
 namespace fedge::swarm {
 namespace {
@@ -104,35 +103,6 @@ TEST_CASE("attribution: an attack that there is not is refused by name") {
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message ==
         "attack must be one of sequence, count, cluster, absence, elimination, not \"guess\"");
-}
-
-TEST_CASE("bounds: equations 1, 2, 3 and 5 as worked out by hand") {
-  CHECK(owner_posterior(1, 40) == 0.025);
-  CHECK(owner_posterior(0, 0) == 0);
-  CHECK(gated_bound(1, 21) == doctest::Approx(1.0 / 21));
-  CHECK(gated_bound(2, 1) == 1);
-  // mu = 40, and 10 neighbours times 2/6 are 10/3: 1 / (1 + (40 + 10/3) / 2).
-  const MixingBound mixing = mixing_bound({.mu = 40});
-  CHECK(mixing.bound == doctest::Approx(0.0441176).epsilon(1e-5));
-  CHECK(mixing.failure == doctest::Approx(std::exp(-5.0) + std::exp(-0.4166667)));
-  CHECK(collusion_posterior(1, 20, 0) == doctest::Approx(1.0 / 21));
-  CHECK(collusion_posterior(1, 20, 0.5) == doctest::Approx(1.0 / 11));
-  // The buffer satisfies k = 21, but the coalition's posterior exceeds kappa / k.
-  CHECK(collusion_posterior(1, 20, 0.5) > gated_bound(1, 21));
-  CHECK(collusion_posterior(0, 20, 0) == 0);
-  CHECK(repeated_bound(5, 0.04) == doctest::Approx(0.2));
-  CHECK(repeated_bound(50, 0.04) == 1);
-}
-
-TEST_CASE("bounds: everybody gets sigma sprayed chunks in the mean where degrees are equal") {
-  std::vector<std::pair<Pseudonym, Pseudonym>> ring;
-  for (Pseudonym peer = 0; peer < 8; ++peer) ring.emplace_back(peer, (peer + 1) % 8);
-  CHECK(mean_sprayed(Overlay(8, ring), 3, 5) == doctest::Approx(5));
-  // A star with one more edge: the centre gets nothing, since all clients are its neighbours.
-  const std::vector<std::pair<Pseudonym, Pseudonym>> star = {{0, 1}, {0, 2}, {0, 3}, {1, 2}};
-  CHECK(mean_sprayed(Overlay(4, star), 0, 6) == 0);
-  // Client 3 gets all chunks of clients 1 and 2: it is their only stranger.
-  CHECK(mean_sprayed(Overlay(4, star), 3, 6) == doctest::Approx(12));
 }
 
 }  // namespace fedge::swarm
