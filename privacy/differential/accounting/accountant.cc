@@ -123,12 +123,6 @@ Result<double> Accountant::epsilon(double delta, GrowingLoss* growing) const {
   return std::min(bound, pld_epsilon(steps, delta));
 }
 
-Result<double> Accountant::epsilon_with(const Release& next, double delta) const {
-  Accountant more = *this;
-  FEDGE_TRY_VOID(more.add(next));
-  return more.epsilon(delta);
-}
-
 Result<double> Accountant::delta(double epsilon) const {
   if (!(epsilon >= 0)) return invalid("epsilon: must be 0 or above, not " + std::to_string(epsilon));
   if (unbounded()) return 1;

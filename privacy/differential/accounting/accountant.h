@@ -45,8 +45,6 @@ class Accountant {
   // The same for repeated calls, one after every release. `growing` is used while there is only one
   // mechanism.
   Result<double> epsilon(double delta, GrowingLoss& growing) const;
-  // Epsilon including `next`, which is not added.
-  Result<double> epsilon_with(const Release& next, double delta) const;
   // kInvalid unless epsilon >= 0.
   Result<double> delta(double epsilon) const;
 

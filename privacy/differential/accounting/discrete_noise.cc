@@ -6,28 +6,6 @@
 
 namespace fedge::privacy {
 
-double discrete_gaussian_delta(const DiscreteGaussian& noise, std::uint32_t sensitivity, double epsilon) {
-  const bool bounded = noise.truncation != 0;
-  const auto reach = bounded ? static_cast<std::int64_t>(noise.truncation)
-                             : static_cast<std::int64_t>(std::ceil(40 * noise.sigma)) + 1;
-  const double shift = sensitivity;
-  const double twice_variance = 2 * noise.sigma * noise.sigma;
-  double total = 0;
-  double excess = 0;
-  for (std::int64_t k = -reach; k <= reach; ++k) {
-    const double x = static_cast<double>(k);
-    const double weight = std::exp(-x * x / twice_variance);
-    total += weight;
-    // For the same output, the neighbour's noise is x + shift.
-    const double loss = ((x + shift) * (x + shift) - x * x) / twice_variance;
-    if (bounded && k + static_cast<std::int64_t>(sensitivity) > reach)
-      excess += weight;
-    else if (loss > epsilon)
-      excess -= weight * std::expm1(epsilon - loss);
-  }
-  return excess / total;
-}
-
 double distributed_gaussian_tau(const DistributedGaussian& noise) {
   const double scale = 2 * std::numbers::pi * std::numbers::pi * noise.local_sigma * noise.local_sigma;
   double sum = 0;
@@ -71,21 +49,6 @@ double rounded_l2_bound(double l2, double dimension, double beta) {
 GridSensitivity rounded_sensitivity(double l2, double dimension, double beta) {
   const double bound = rounded_l2_bound(l2, dimension, beta);
   return {bound, bound * std::min(std::sqrt(dimension), bound), dimension};
-}
-
-double largest_level(const ModularSum& sum, double max_weight) {
-  return std::floor((std::ldexp(1.0, static_cast<int>(sum.bits) - 1) - 1) / (sum.clients * max_weight));
-}
-
-double modular_scale(const ModularSum& sum, const ScaleChoice& choice) {
-  const double n = sum.clients;
-  const double k = choice.deviations;
-  const double room = std::ldexp(1.0, 2 * static_cast<int>(sum.bits)) - k * k * n;
-  if (room <= 0) return 0;
-  const double clip = choice.l2_clip * n;
-  const double spread =
-      choice.flatness / choice.dimension * clip * clip + choice.local_sigma * choice.local_sigma * n;
-  return std::sqrt(room / spread) / (2 * k);
 }
 
 }  // namespace fedge::privacy

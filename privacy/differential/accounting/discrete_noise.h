@@ -3,18 +3,7 @@
 // must check the arguments.
 #pragma once
 
-#include <cstdint>
-
 namespace fedge::privacy {
-
-struct DiscreteGaussian {
-  double sigma = 1;              // > 0
-  std::uint32_t truncation = 0;  // bound on the absolute noise; 0: no bound
-};
-// The least delta of one release of one integer that a client changes by `sensitivity`: the sum over all
-// integers of max(0, P - e^epsilon Q). O(sigma). For vectors and for orders of the Renyi divergence,
-// gaussian_rdp() is an upper bound.
-double discrete_gaussian_delta(const DiscreteGaussian& noise, std::uint32_t sensitivity, double epsilon);
 
 // The largest change by one client after rounding, in grid units.
 struct GridSensitivity {
@@ -53,25 +42,5 @@ double skellam_rdp(double variance, const GridSensitivity& sensitivity, double o
 // rounded_sensitivity() also bounds the L1 norm, by this bound times min(sqrt(dimension), bound).
 double rounded_l2_bound(double l2, double dimension, double beta);
 GridSensitivity rounded_sensitivity(double l2, double dimension, double beta);
-
-struct ModularSum {
-  std::uint32_t bits = 32;  // of the modulus, at most 62
-  double clients = 1;
-};
-// The largest level M such that a sum of n levels, each times a weight w up to `max_weight`, cannot wrap:
-// n w M < 2^(b-1).
-double largest_level(const ModularSum& sum, double max_weight);
-
-struct ScaleChoice {
-  double l2_clip = 1;
-  double local_sigma = 0;  // of each client's noise before scaling
-  double dimension = 1;
-  double deviations = 4;  // number of the sum's standard deviations that must fit
-  double flatness = 1;    // 1 after a random rotation; `dimension` if one number may hold the whole norm
-};
-// Grid units per unit of an update, such that the rotated, rounded and noised sum wraps only beyond
-// `deviations` standard deviations: 1/g with 2^b g = 2 k sqrt(rho/d (c n)^2 + (g^2/4 + s^2) n) (same paper,
-// section 4). 0 if the modulus is too small even for the rounding.
-double modular_scale(const ModularSum& sum, const ScaleChoice& choice);
 
 }  // namespace fedge::privacy

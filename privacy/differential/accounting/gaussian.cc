@@ -32,21 +32,6 @@ double sampled_boundary(double q, double variance, double loss) {
 
 }  // namespace
 
-double gaussian_delta(double noise_multiplier, double epsilon) {
-  if (std::isinf(noise_multiplier)) return 0;
-  const double shift = 0.5 / noise_multiplier;
-  const double a = epsilon * noise_multiplier - shift;
-  return hockey_stick(normal_above(a), epsilon, a + 2 * shift);
-}
-
-double gaussian_epsilon(double noise_multiplier, double delta) {
-  return least_argument([&](double epsilon) { return gaussian_delta(noise_multiplier, epsilon) <= delta; });
-}
-
-double gaussian_noise_multiplier(double epsilon, double delta) {
-  return least_argument([&](double sigma) { return sigma > 0 && gaussian_delta(sigma, epsilon) <= delta; });
-}
-
 double sampled_gaussian_delta(const SampledGaussian& step, double epsilon, Neighbours neighbours) {
   const double q = step.sampling_rate;
   const double s = step.noise_multiplier;

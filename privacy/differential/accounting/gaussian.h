@@ -1,20 +1,13 @@
-// The exact Gaussian mechanism (Balle and Wang, "Improving the Gaussian Mechanism for Differential Privacy",
-// ICML 2018, theorem 8), and one step of it on a Poisson sample of the clients. `noise_multiplier` is the
-// noise's standard deviation divided by the L2 sensitivity. T compositions equal one mechanism with
-// noise_multiplier / sqrt T.
+// One step of the exact Gaussian mechanism on a Poisson sample of the clients. With a sampling rate of 1 it
+// is the analytic Gaussian mechanism (Balle and Wang, "Improving the Gaussian Mechanism for Differential
+// Privacy", ICML 2018, theorem 8). `noise_multiplier` is the noise's standard deviation divided by the L2
+// sensitivity. T compositions without sampling equal one mechanism with noise_multiplier / sqrt T.
 //
 // The classical sigma = sqrt(2 ln(1.25 / delta)) / epsilon is not used: it holds only for epsilon <= 1, and
 // even there adds 30 % more noise than needed. Pure functions; callers must check the arguments.
 #pragma once
 
 namespace fedge::privacy {
-
-// The least delta such that the mechanism is (epsilon, delta)-DP. noise_multiplier > 0, epsilon >= 0.
-double gaussian_delta(double noise_multiplier, double epsilon);
-// The least epsilon at this delta, rounded up by at most a 1e-12 fraction. delta in (0, 1).
-double gaussian_epsilon(double noise_multiplier, double delta);
-// The least noise multiplier for this epsilon and delta, rounded up likewise. epsilon > 0.
-double gaussian_noise_multiplier(double epsilon, double delta);
 
 // How P and Q, the outputs on neighbouring data sets, differ. kRemove: P has one more client, so that P =
 // (1-q) N(0) + q N(1) and Q = N(0). kAdd: P and Q swapped. kReplace: each has a client that the other has

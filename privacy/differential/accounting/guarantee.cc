@@ -1,15 +1,8 @@
 #include "privacy/differential/accounting/guarantee.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace fedge::privacy {
-
-Guarantee group_privacy(const Guarantee& one, std::uint32_t clients) {
-  const double k = clients;
-  const double factor = one.epsilon == 0 ? k : std::expm1(k * one.epsilon) / std::expm1(one.epsilon);
-  return {k * one.epsilon, std::min(1.0, one.delta * factor)};
-}
 
 Result<double> update_noise_multiplier(double total, double bit_sigma) {
   if (!(total > 0)) return invalid("noise multiplier: must be above 0");

@@ -1,8 +1,5 @@
-// Guarantee: epsilon and delta, their meaning for several clients, and the division of noise between two
-// releases.
+// Guarantee: epsilon and delta, and the division of noise between two releases.
 #pragma once
-
-#include <cstdint>
 
 #include "core/result.h"
 
@@ -12,10 +9,6 @@ struct Guarantee {
   double epsilon = 0;
   double delta = 0;
 };
-
-// The guarantee for a group of `clients` (Dwork and Roth 2014, theorem 2.2 by induction): k epsilon, and
-// delta (e^(k epsilon) - 1) / (e^epsilon - 1), at most 1.
-Guarantee group_privacy(const Guarantee& one, std::uint32_t clients);
 
 // The noise multiplier of updates if the fraction of clipped updates is released as well, with noise of
 // standard deviation `bit_sigma` on a count of +-1/2 (Andrew et al., "Differentially Private Learning with

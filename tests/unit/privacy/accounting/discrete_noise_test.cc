@@ -51,13 +51,7 @@ double divergence(const Pmf& pmf, std::size_t shift, double order) {
 
 }  // namespace
 
-TEST_CASE("discrete gaussian: delta by hand, and its Renyi divergence is at most the Gaussian's") {
-  // Noise on {-1, 0, 1}, sensitivity 1: the neighbour cannot produce 1; 0 compares with -1, and so on.
-  const double w = std::exp(-0.5);
-  const double total = 1 + 2 * w;
-  const double expected = w / total + std::max(0.0, 1 - std::exp(0.2) * w) / total;
-  CHECK(relative(discrete_gaussian_delta({1, 1}, 1, 0.2), expected) < 1e-13);
-  CHECK(relative(discrete_gaussian_delta({1, 2}, 1, 1), 0.150574425) < 1e-8);
+TEST_CASE("discrete gaussian: its Renyi divergence is at most the Gaussian's") {
   for (const double sigma : {0.7, 2.0})
     for (const double order : {1.5, 2.0, 6.0}) {
       const double exact = divergence(discrete_gaussian(sigma, 40), 1, order);
@@ -67,15 +61,9 @@ TEST_CASE("discrete gaussian: delta by hand, and its Renyi divergence is at most
     CAPTURE(vector["id"].get<std::string>());
     const auto& params = vector["params"];
     const double tolerance = vector["tol_rel"].get<double>() * vector["value"].get<double>();
-    if (vector["quantity"] == "rdp_exact") {
-      const double bound =
-          gaussian_rdp(params["sigma"].get<double>() / params["sensitivity"].get<double>(), params["order"]);
-      CHECK(bound >= vector["value"].get<double>() - tolerance);
-      continue;
-    }
-    const double got = discrete_gaussian_delta({params["sigma"], params.value("truncation", 0U)},
-                                               params["sensitivity"], params["epsilon"]);
-    CHECK(std::abs(got - vector["value"].get<double>()) < tolerance);
+    const double bound =
+        gaussian_rdp(params["sigma"].get<double>() / params["sensitivity"].get<double>(), params["order"]);
+    CHECK(bound >= vector["value"].get<double>() - tolerance);
   }
 }
 
@@ -145,29 +133,14 @@ TEST_CASE("whole-number noise: reference values") {
   }
 }
 
-TEST_CASE("rounding: norms, headroom and scale, by hand and by reference") {
+TEST_CASE("rounding: the bounds of the norms, by hand and by reference") {
   CHECK(rounded_l2_bound(3, 16, 0) == 7);
   CHECK(rounded_sensitivity(3, 16, 0).l1 == 28);
   CHECK(rounded_sensitivity(0.5, 1e6, 0.5).dimension == 1e6);
-  CHECK(largest_level({32, 1000}, 1) == 2147483);
-  CHECK(largest_level({32, 1000}, 64) == 33554);
-  CHECK(modular_scale({4, 1000}, {}) == 0);
-  // At the largest scale, the sum's deviations exactly fill the modulus.
-  const double g = 1 / modular_scale({16, 100}, {1.0, 0.05, 65536, 4, 1});
-  const double filled = 2 * 4 * std::sqrt(1.0 / 65536 * 100 * 100 + (g * g / 4 + 0.05 * 0.05) * 100) / g;
-  CHECK(relative(filled, 65536) < 1e-12);
   for (const auto& vector : reference_vectors("quantisation")) {
     CAPTURE(vector["id"].get<std::string>());
     const auto& params = vector["params"];
-    double got = 0;
-    if (vector["quantity"] == "rounded_l2_bound")
-      got = rounded_l2_bound(params["l2_scaled"], params["dim"], params["beta"]);
-    else if (vector["quantity"] == "scale")
-      got = modular_scale(
-          {params["bits"], params["clients"]},
-          {params["l2_clip"], params["local_sigma"], params["dim"], params["k_stddevs"], params["rho"]});
-    else
-      got = largest_level({params["modulus_bits"], params["clients"]}, params["max_weight"]);
+    const double got = rounded_l2_bound(params["l2_scaled"], params["dim"], params["beta"]);
     CHECK(relative(got, vector["value"]) <= vector.value("tol_rel", 0.0));
   }
 }

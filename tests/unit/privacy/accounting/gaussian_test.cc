@@ -5,10 +5,24 @@
 #include <cmath>
 
 #include "privacy/differential/accounting/numeric/normal.h"
+#include "privacy/differential/accounting/numeric/search.h"
 #include "tests/unit/privacy/vectors.h"
 
 namespace fedge::privacy {
-namespace {}  // namespace
+namespace {
+
+// One release without sampling.
+double delta_of(double noise_multiplier, double epsilon) {
+  return sampled_gaussian_delta({1, noise_multiplier}, epsilon);
+}
+double epsilon_of_gaussian(double noise_multiplier, double delta) {
+  return sampled_gaussian_epsilon({1, noise_multiplier}, delta);
+}
+double noise_multiplier_of(double epsilon, double delta) {
+  return least_argument([&](double sigma) { return sigma > 0 && delta_of(sigma, epsilon) <= delta; });
+}
+
+}  // namespace
 
 TEST_CASE("normal: far tails and short intervals keep their relative precision") {
   // 30-digit values: Pr[Z > 10], log Pr[Z <= -10], log Pr[Z <= -30], log Pr[Z <= -100].
@@ -26,17 +40,17 @@ TEST_CASE("normal: far tails and short intervals keep their relative precision")
 }
 
 TEST_CASE("gaussian: delta, epsilon and noise multiplier of one release, by published values") {
-  CHECK(relative(gaussian_noise_multiplier(1, 1e-5), 3.730631634815942) < 1e-10);
-  CHECK(relative(gaussian_noise_multiplier(2.25, 4.0834087e-4), std::sqrt(2.0)) < 1e-9);
-  CHECK(relative(gaussian_epsilon(1, 1e-5), 4.377178095681225) < 1e-10);
-  CHECK(relative(gaussian_delta(1, 2), 0.020923635821113732) < 1e-12);
+  CHECK(relative(noise_multiplier_of(1, 1e-5), 3.730631634815942) < 1e-10);
+  CHECK(relative(noise_multiplier_of(2.25, 4.0834087e-4), std::sqrt(2.0)) < 1e-9);
+  CHECK(relative(epsilon_of_gaussian(1, 1e-5), 4.377178095681225) < 1e-10);
+  CHECK(relative(delta_of(1, 2), 0.020923635821113732) < 1e-12);
   // 100 releases with ten times the noise equal one release.
-  CHECK(gaussian_epsilon(10 / std::sqrt(100.0), 1e-5) == gaussian_epsilon(1, 1e-5));
+  CHECK(epsilon_of_gaussian(10 / std::sqrt(100.0), 1e-5) == epsilon_of_gaussian(1, 1e-5));
   // e^epsilon alone overflows a double here.
-  const double delta = gaussian_delta(0.02, 1000);
+  const double delta = delta_of(0.02, 1000);
   CHECK(delta > 0);
   CHECK(delta < 1);
-  CHECK(std::isfinite(gaussian_epsilon(0.01, 1e-6)));
+  CHECK(std::isfinite(epsilon_of_gaussian(0.01, 1e-6)));
 }
 
 TEST_CASE("gaussian: reference values") {
@@ -47,12 +61,12 @@ TEST_CASE("gaussian: reference values") {
     const double wanted = vector["value"];
     double got = 0;
     if (vector["quantity"] == "delta")
-      got = gaussian_delta(params["sigma_over_sensitivity"], params["epsilon"]);
+      got = delta_of(params["sigma_over_sensitivity"], params["epsilon"]);
     else if (vector["quantity"] == "sigma")
-      got = gaussian_noise_multiplier(params["epsilon"], params["delta"]);
+      got = noise_multiplier_of(params["epsilon"], params["delta"]);
     else
-      got = gaussian_epsilon(params["sigma"].get<double>() / std::sqrt(params["steps"].get<double>()),
-                             params["delta"]);
+      got = epsilon_of_gaussian(params["sigma"].get<double>() / std::sqrt(params["steps"].get<double>()),
+                                params["delta"]);
     CHECK(relative(got, wanted) < vector["tol_rel"].get<double>());
   }
 }
@@ -78,7 +92,7 @@ TEST_CASE(
     "sampled gaussian: everybody sampled is the Gaussian, nobody costs nothing, no noise has no bound") {
   for (const double epsilon : {0.0, 0.1, 1.0, 5.0})
     for (const double sigma : {0.5, 1.0, 4.0}) {
-      const double plain = gaussian_delta(sigma, epsilon);
+      const double plain = delta_of(sigma, epsilon);
       CHECK(sampled_gaussian_delta({1, sigma}, epsilon, Neighbours::kRemove) ==
             doctest::Approx(plain).epsilon(1e-11));
       CHECK(sampled_gaussian_delta({1, sigma}, epsilon, Neighbours::kAdd) ==

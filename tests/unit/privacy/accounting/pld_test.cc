@@ -163,7 +163,7 @@ TEST_CASE("pld: two steps are what an integral over the first says, in both dire
 TEST_CASE("pld: without sampling it is the Gaussian's closed form, down to tiny deltas") {
   for (const double steps : {1.0, 7.0, 400.0})
     for (const double delta : {0.1, 1e-5, 1e-12, 1e-30}) {
-      const double exact = gaussian_epsilon(3 / std::sqrt(steps), delta);
+      const double exact = sampled_gaussian_epsilon({1, 3 / std::sqrt(steps)}, delta);
       const double got = epsilon_of(gaussian(1, 3, steps), delta);
       CAPTURE(steps);
       CAPTURE(delta);
@@ -193,7 +193,7 @@ TEST_CASE("pld: a rate of 1 in 20,000, and losses of a million, are neither lost
     CHECK(got <= exact * 1.01);
   }
   for (const double steps : {7364.0, 90000.0}) {
-    const double exact = gaussian_epsilon(0.197642 / std::sqrt(steps), 2.3e-13);
+    const double exact = sampled_gaussian_epsilon({1, 0.197642 / std::sqrt(steps)}, 2.3e-13);
     const double got = epsilon_of(gaussian(1, 0.197642, steps), 2.3e-13);
     CHECK(got >= exact * (1 - 1e-12));
     CHECK(got <= exact * 1.01);
