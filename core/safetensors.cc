@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -310,15 +309,6 @@ Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> by
                                                    const std::string& name) {
   FEDGE_TRY(length, header_length(bytes, bytes.size(), name));
   return parse_header(bytes.first(kLengthBytes + length), bytes.size(), name);
-}
-
-Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes, const std::string& name) {
-  FEDGE_TRY(header, parse_safetensors_header(bytes, name));
-  Safetensors out{ParameterVector(std::make_shared<const ParameterLayout>(std::move(header.layout))),
-                  std::move(header.metadata)};
-  const auto data = bytes.subspan(header.data_offset);
-  if (!data.empty()) std::memcpy(out.values.values().data(), data.data(), data.size());
-  return out;
 }
 
 Result<Safetensors> read_safetensors(const std::filesystem::path& path, std::size_t max_bytes) {

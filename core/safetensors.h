@@ -47,14 +47,12 @@ Result<SafetensorsHeader> read_safetensors_header(const ReadOnlyFile& file);
 Result<void> write_safetensors(const std::filesystem::path& path, const ParameterVector& values,
                                const std::map<std::string, std::string>& metadata);
 
-// Parses a file's bytes; `name` precedes every message. kUnsupported for a type other than F32; kCorrupt for
-// format errors: tensors that overlap, leave a gap or do not fill the file, sizes that do not match their
-// shapes, duplicate names.
-Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes, const std::string& name);
 Result<Safetensors> read_safetensors(const std::filesystem::path& path, std::size_t max_bytes);
 // Reads the values of a file whose header has been read.
 Result<Safetensors> read_safetensors(const ReadOnlyFile& file, SafetensorsHeader header);
-// Same checks on a whole file's bytes; returns the header and leaves the values in place.
+// Parses the header of a whole file's bytes; `name` precedes every message. kUnsupported for a type other
+// than F32; kCorrupt for format errors: tensors that overlap, leave a gap or do not fill the file, sizes that
+// do not match their shapes, duplicate names.
 Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> bytes, const std::string& name);
 
 // Checks that `have` holds exactly the tensors of `want`, in any order. kInvalid if one is missing, extra or

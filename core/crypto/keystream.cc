@@ -16,10 +16,6 @@ const std::array<std::uint8_t, kPiece> kZeros{};
 
 }  // namespace
 
-const char* to_string(StreamCipher cipher) {
-  return cipher == StreamCipher::kAes256Ctr ? "aes-256-ctr" : "chacha20";
-}
-
 bool has_fast_aes() {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("aes") != 0;

@@ -12,8 +12,6 @@
 namespace fedge {
 
 enum class StreamCipher : std::uint8_t { kAes256Ctr = 1, kChaCha20 = 2 };
-// "aes-256-ctr", "chacha20".
-const char* to_string(StreamCipher cipher);
 // True if this processor has AES instructions. Without them AES is slow, and its timing may leak the key.
 bool has_fast_aes();
 

@@ -37,10 +37,6 @@ std::string random_hex(std::size_t bytes) {
   return hex;
 }
 
-bool equal_secrets(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && (a.empty() || sodium_memcmp(a.data(), b.data(), a.size()) == 0);
-}
-
 void wipe(std::span<std::uint8_t> bytes) {
   if (!bytes.empty()) sodium_memzero(bytes.data(), bytes.size());
 }

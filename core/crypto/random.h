@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
 namespace fedge {
 
@@ -14,8 +13,6 @@ void fill_random(std::span<std::uint8_t> out);
 std::uint64_t random_u64();
 // `bytes` random bytes as lower-case hexadecimal.
 std::string random_hex(std::size_t bytes);
-// Compares in time that depends only on the length.
-bool equal_secrets(std::string_view a, std::string_view b);
 // Overwrites memory; the compiler cannot remove the stores.
 void wipe(std::span<std::uint8_t> bytes);
 

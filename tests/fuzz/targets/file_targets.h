@@ -16,6 +16,7 @@
 #include "learn/text/tokenizer.h"
 #include "run/run_config.h"
 #include "server/report/metrics.h"
+#include "tests/support/safetensors_bytes.h"
 
 namespace fedge::fuzz {
 
@@ -33,7 +34,7 @@ bool is_refused(const Result<T>& result) {
 
 // The tensors must fill the bytes behind the header completely.
 inline void feed_safetensors(std::span<const std::byte> bytes) {
-  const auto file = parse_safetensors(bytes, "fuzz");
+  const auto file = test::parse_safetensors(bytes, "fuzz");
   const auto alone = parse_safetensors_header(bytes, "fuzz");
   FEDGE_CHECK(file.has_value() == alone.has_value(), "header and file are judged apart");
   if (is_refused(file)) return;
@@ -45,7 +46,7 @@ inline void feed_safetensors(std::span<const std::byte> bytes) {
   if (is_refused(header)) return;  // the rewritten JSON is too long
   std::string written = *header;
   written.append(reinterpret_cast<const char*>(values.data()), values.size());
-  const auto again = parse_safetensors(std::as_bytes(std::span(written)), "fuzz");
+  const auto again = test::parse_safetensors(std::as_bytes(std::span(written)), "fuzz");
   FEDGE_CHECK(again.has_value(), again ? "" : again.error().message);
   FEDGE_CHECK(again->metadata == file->metadata, "metadata change");
   FEDGE_CHECK(again->values.layout().hash() == file->values.layout().hash(), "the layout changes");

@@ -22,15 +22,6 @@ TEST_CASE("random: a long draw uses every byte value") {
     CHECK(std::find(bytes.begin(), bytes.end(), static_cast<std::uint8_t>(value)) != bytes.end());
 }
 
-TEST_CASE("random: secrets are equal only if every byte is, and the length too") {
-  CHECK(equal_secrets("", ""));
-  CHECK(equal_secrets("secret", "secret"));
-  CHECK_FALSE(equal_secrets("secret", "secreT"));
-  CHECK_FALSE(equal_secrets("secret", "Secret"));
-  CHECK_FALSE(equal_secrets("secret", "secret1"));
-  CHECK_FALSE(equal_secrets("", "s"));
-}
-
 TEST_CASE("random: wiping leaves zeros") {
   std::array<std::uint8_t, 5> bytes{1, 2, 3, 4, 5};
   wipe(bytes);

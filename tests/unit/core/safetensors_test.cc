@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "core/rng.h"
+#include "tests/support/safetensors_bytes.h"
 
 using namespace fedge;
 
@@ -22,7 +23,7 @@ std::string file(const std::string& header, const std::string& data) {
 }
 
 Result<Safetensors> parse_tensors(const std::string& bytes) {
-  return parse_safetensors(std::as_bytes(std::span(bytes)), "m.safetensors");
+  return test::parse_safetensors(std::as_bytes(std::span(bytes)), "m.safetensors");
 }
 
 void check_refused(const std::string& bytes, ErrorCode code, const std::string& words) {
