@@ -7,8 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "core/check.h"
-
 namespace fedge::aggregation {
 namespace {
 
@@ -149,29 +147,6 @@ Result<Doubles> paper_set_rule(const SamplingInputs& inputs) {
   return p;
 }
 
-Result<Doubles> classical_probabilities(std::span<const double> norms, double budget) {
-  FEDGE_TRY(prepared, prepare({norms, {}, budget}));
-  if (prepared.answer) return *prepared.answer;
-  const Doubles& q = prepared.problem.q;
-  const std::vector<std::size_t> order = ascending(q);
-  const auto clients = static_cast<double>(q.size());
-  double sum = 0;
-  double factor = 0;
-  std::size_t largest = 0;  // l
-  for (std::size_t l = 1; l <= q.size(); ++l) {
-    const double last = q[order[l - 1]];
-    const double left = budget + static_cast<double>(l) - clients;
-    sum += last;
-    if (left > 0 && left * last <= sum) {
-      largest = l;
-      factor = left / sum;
-    }
-  }
-  Doubles p(q.size(), 1.0);
-  for (std::size_t i = 0; i < largest; ++i) p[order[i]] = clip(factor * q[order[i]]);
-  return p;
-}
-
 Result<Doubles> approximate_probabilities(std::span<const double> norms, double budget, int max_steps) {
   FEDGE_TRY(prepared, prepare({norms, {}, budget}));
   if (prepared.answer) return *prepared.answer;
@@ -195,16 +170,6 @@ Result<Doubles> approximate_probabilities(std::span<const double> norms, double 
       if (value < 1) value = clip(factor * value);
   }
   return p;
-}
-
-double sampling_variance(std::span<const double> norms, std::span<const double> probabilities) {
-  FEDGE_CHECK(norms.size() == probabilities.size(), "a probability for each norm");
-  double variance = 0;
-  for (std::size_t k = 0; k < norms.size(); ++k) {
-    FEDGE_CHECK(probabilities[k] > 0 && probabilities[k] <= 1, "a probability is above 0 and at most 1");
-    variance += norms[k] * norms[k] * (1 / probabilities[k] - 1);
-  }
-  return variance;
 }
 
 }  // namespace fedge::aggregation

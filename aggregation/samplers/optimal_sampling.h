@@ -39,17 +39,10 @@ Result<std::vector<double>> optimal_probabilities(const SamplingInputs& inputs);
 // optimal_probabilities() if all costs are equal. O(K log K).
 Result<std::vector<double>> paper_set_rule(const SamplingInputs& inputs);
 
-// Optimal sampling with equal costs of 1, as its authors state it (Chen et al., OCS): with q ascending and l
-// the largest for which 0 < m + l - K <= sum_{i<=l} q_i / q_l,
-//   p_i = (m + l - K) q_i / sum_{j<=l} q_j for i <= l, else 1.                        O(K log K)
-Result<std::vector<double>> classical_probabilities(std::span<const double> norms, double budget);
-
-// The same probabilities by repeated rescaling (Chen et al., AOCS). Each step needs only sums over clients,
-// which secure aggregation can provide. Ends when the factor is 1, or after `max_steps`. O(K) a step.
+// Optimal sampling with equal costs of 1 by repeated rescaling (Chen et al., AOCS). Each step needs only sums
+// over clients, which secure aggregation can provide. Ends when the factor is 1, or after `max_steps`. O(K) a
+// step.
 Result<std::vector<double>> approximate_probabilities(std::span<const double> norms, double budget,
                                                       int max_steps = 1000);
-
-// V(p) times (sum n)^2: sum_k q_k^2 (1/p_k - 1). One p in (0, 1] for each norm.
-double sampling_variance(std::span<const double> norms, std::span<const double> probabilities);
 
 }  // namespace fedge::aggregation

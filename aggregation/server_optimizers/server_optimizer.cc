@@ -154,10 +154,6 @@ std::span<const ServerOptimizerKind> server_optimizer_kinds() {
   return kKinds;
 }
 
-std::unique_ptr<ServerOptimizer> plain_server_optimizer() {
-  return std::make_unique<Momentum>(Momentum::Options{}, 0);
-}
-
 Result<void> step_model(Aggregator& aggregator, ServerOptimizer& optimizer, std::size_t first,
                         std::span<float> model, Parallel& parallel) {
   const Coverage slice = Coverage::of({{first, first + model.size()}}).intersect(aggregator.covered());

@@ -39,9 +39,6 @@ struct ServerOptimizerKind {
 // The first is the default.
 std::span<const ServerOptimizerKind> server_optimizer_kinds();
 
-// The default: adds the aggregate to the model.
-std::unique_ptr<ServerOptimizer> plain_server_optimizer();
-
 // One round's step for a slice of the model that begins at parameter `first`: reads the prepared aggregator
 // and moves the covered parameters. Errors are the aggregator's.
 Result<void> step_model(Aggregator& aggregator, ServerOptimizer& optimizer, std::size_t first,

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "aggregation/accumulator.h"
-#include "aggregation/server_optimizers/server_optimizer.h"
 #include "bench/aggregation/axpy.h"
+#include "bench/plain_optimizer.h"
 #include "core/aligned_buffer.h"
 #include "core/platform/thread_pool.h"
 #include "core/rng.h"
@@ -96,7 +96,7 @@ int run(std::size_t parameters, int turns) {
   aggregation::Accumulator round(layout, {});
   if (!round.fold(views, alone)) return 1;
   // Reads the mean in pieces, as the end of a round does.
-  const auto optimizer = aggregation::plain_server_optimizer();
+  const auto optimizer = bench::plain_server_optimizer();
   AlignedBuffer<double> mean(kPiece);
   variants.push_back({"model += mean, at a round's end", 1, [&] {
                         for (std::size_t first = 0; first < parameters; first += kPiece) {

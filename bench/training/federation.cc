@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "bench/plain_optimizer.h"
+
 namespace fedge::bench {
 
 Federation::Federation(const Workload& workload, Parallel& parallel)
@@ -11,7 +13,7 @@ Federation::Federation(const Workload& workload, Parallel& parallel)
       model_(workload.initial),
       whole_(Coverage::all(workload.initial.size())),
       accumulator_(workload.task->model().layout(), {}),
-      optimizer_(aggregation::plain_server_optimizer()),
+      optimizer_(plain_server_optimizer()),
       mean_(workload.initial.size()) {
   for (std::size_t i = 0; i < parallel.width(); ++i) trainers_.push_back(workload.task->make_trainer());
   for (std::size_t i = 0; i < workload.rounds.at(0).size(); ++i) updates_.emplace_back(model_.size());

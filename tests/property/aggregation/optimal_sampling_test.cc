@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/aggregation.h"
+#include "tests/support/sampling_reference.h"
 
 namespace fedge::aggregation {
 namespace {
@@ -151,7 +152,7 @@ TEST_CASE("optimal sampling: with equal costs it is the classical formula, AOCS 
     CAPTURE(trial);
     Instance instance = random_instance(engine, 100);
     instance.budget = uniform(engine) * static_cast<double>(instance.q.size());
-    const Doubles exact = value(classical_probabilities(instance.q, instance.budget));
+    const Doubles exact = classical_probabilities(instance.q, instance.budget);
     const Doubles steps = value(approximate_probabilities(instance.q, instance.budget));
     const Doubles filled = value(optimal_probabilities({instance.q, {}, instance.budget}));
     const Doubles published = value(paper_set_rule({instance.q, {}, instance.budget}));
@@ -170,7 +171,7 @@ TEST_CASE("optimal sampling: AOCS needs at most 50 steps, and its first is not e
     CAPTURE(trial);
     Instance instance = random_instance(engine, 100);
     instance.budget = uniform(engine) * static_cast<double>(instance.q.size());
-    const Doubles exact = value(classical_probabilities(instance.q, instance.budget));
+    const Doubles exact = classical_probabilities(instance.q, instance.budget);
     const Doubles some = value(approximate_probabilities(instance.q, instance.budget, 50));
     const Doubles none = value(approximate_probabilities(instance.q, instance.budget, 0));
     for (std::size_t k = 0; k < exact.size(); ++k) {

@@ -70,7 +70,7 @@ std::vector<float> round_of(const std::string& rule, std::vector<float> model, s
   aggregator->see_model(before);
   REQUIRE(aggregator->add(updates, sequential));
   REQUIRE(aggregator->prepare(sequential));
-  const auto optimizer = plain_server_optimizer();
+  const auto optimizer = make_optimizer("sgd", 0);
   REQUIRE(step_model(*aggregator, *optimizer, 0, model, sequential));
   return model;
 }
