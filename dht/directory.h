@@ -64,7 +64,6 @@ struct FlawCounts {
   std::array<std::uint64_t, kFlaws> counts{};
   std::uint64_t& operator[](Flaw flaw) { return counts[static_cast<std::size_t>(flaw)]; }
   std::uint64_t operator[](Flaw flaw) const { return counts[static_cast<std::size_t>(flaw)]; }
-  std::uint64_t total() const;
 };
 
 // A lookup returns at most this many records under one key: those of the smallest signer keys.

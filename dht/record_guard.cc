@@ -1,14 +1,9 @@
 #include "dht/record_guard.h"
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 
 namespace fedge::dht {
-
-std::uint64_t FlawCounts::total() const {
-  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
-}
 
 std::vector<Record> RecordGuard::latest(const Key& key, const std::vector<std::vector<std::byte>>& values,
                                         Time now) {

@@ -52,6 +52,4 @@ TrainedRows trained_rows(const ParameterLayout& layout, const Coverage& coverage
   return result;
 }
 
-LayerRows all_rows(std::size_t out) { return {{{0, out}}, {{0, out}}, {{0, out}}}; }
-
 }  // namespace fedge::learn

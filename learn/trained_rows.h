@@ -28,7 +28,5 @@ struct TrainedRows {
 
 // The rows with at least one covered parameter. Tensors of one dimension are biases, all others weights.
 TrainedRows trained_rows(const ParameterLayout& layout, const Coverage& coverage);
-// All `out` outputs of a layer.
-LayerRows all_rows(std::size_t out);
 
 }  // namespace fedge::learn

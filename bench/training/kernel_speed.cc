@@ -113,7 +113,7 @@ void print_row(const learn::Kernels& kernels, const NamedConvolution& named, dou
   const learn::ConvolutionShape& s = named.shape;
   const std::size_t weights = s.out * s.patch();
   const learn::Convolution layer(s, {0, weights, s.patch(), s.out});
-  const learn::LayerRows rows = learn::all_rows(s.out);
+  const learn::LayerRows rows = learn::LayerRows{{{0, s.out}}, {{0, s.out}}, {{0, s.out}}};
   learn::ConvolutionSpace space(s, kernels, 1);
   AlignedBuffer<float> parameters(weights + s.out), gradient(weights + s.out);
   AlignedBuffer<float> x(s.input_size()), dx(s.input_size()), dy(s.output_size());

@@ -22,7 +22,6 @@ class Latency {
  public:
   Latency(std::size_t nodes, const Rng& rng);
 
-  Tier tier(dht::Address node) const { return tiers_[node]; }
   // The delay without the random factor.
   Duration base(dht::Address a, dht::Address b) const { return bases_[pair(tiers_[a], tiers_[b])]; }
   Duration draw(dht::Address a, dht::Address b);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 
@@ -95,6 +96,12 @@ bool openssl_verifies(const PublicKey& key, const std::string& text, const std::
   };
   return EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, public_key.get()) == 1 &&
          EVP_DigestVerify(context.get(), raw(signature), signature.size(), raw(text), text.size()) == 1;
+}
+
+// Number of records that the guard has ignored.
+std::uint64_t flaws_of(const RecordGuard& guard) {
+  const auto& counts = guard.counts().counts;
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
 }  // namespace
@@ -230,7 +237,7 @@ TEST_CASE("record guard: the latest of each signer is given out, and never an ea
   CHECK(latest({first}) == std::vector{first});
   CHECK(latest({first}) == std::vector{first});
   CHECK(latest({first, second, first}) == std::vector{second});
-  CHECK(guard.counts().total() == 0);  // no flaw: nodes keep earlier records for a while
+  CHECK(flaws_of(guard) == 0);  // no flaw: nodes keep earlier records for a while
   CHECK(latest({first}).empty());
   CHECK(latest({first, other}).empty());
   CHECK(latest({second}) == std::vector{second});
@@ -238,7 +245,7 @@ TEST_CASE("record guard: the latest of each signer is given out, and never an ea
   CHECK(guard.counts()[Flaw::kConflicting] == 1);
   CHECK(latest({node(2, 9), second}) == std::vector{second});
   CHECK(guard.counts()[Flaw::kMisplaced] == 1);
-  CHECK(guard.counts().total() == 3);
+  CHECK(flaws_of(guard) == 3);
 }
 
 TEST_CASE("record guard: signers are given out in the order of their keys, so many at most") {

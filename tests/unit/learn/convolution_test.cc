@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "tests/support/all_rows.h"
 #include "tests/support/nan.h"
 #include "tests/unit/learn/reference_network.h"
 

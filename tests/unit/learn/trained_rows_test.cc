@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "learn/models/convolution.h"
+#include "tests/support/all_rows.h"
 #include "tests/support/nan.h"
 #include "tests/unit/learn/small_problem.h"
 
