@@ -14,6 +14,7 @@ class App;
 namespace fedge::apps {
 
 struct ClientOptions {
+  std::string program;  // its name
   std::string state_directory;
   std::string log_level = "info";
   std::string token;

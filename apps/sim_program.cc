@@ -9,6 +9,7 @@
 
 #include "apps/cli/command_line.h"
 #include "apps/cli/validators.h"
+#include "apps/client_program.h"
 #include "apps/commands/pretrain.h"
 #include "apps/commands/replay.h"
 #include "apps/commands/strategies.h"
@@ -147,8 +148,7 @@ fedge::Result<void> run_concrete(Options& options, const fedge::sim::SimulationS
   const std::filesystem::path self = own_file();
   FEDGE_TRY_VOID(fedge::server::remove_results(options.results, config.task.model.base));
   FEDGE_TRY(usage, fedge::sim::run_concrete(
-                       {.programs = self.parent_path(),
-                        .coordinator = {self.string(), "coordinator"},
+                       {.program = self,
                         .run_file = options.run_file,
                         .assignments = options.assignments,
                         .out = options.results,
@@ -196,8 +196,8 @@ int run_experiment(Options& options) {
     std::printf("%s: the run file is valid\n", options.run_file.c_str());
     return fedge::apps::kOk;
   }
-  const auto ready = concrete ? fedge::sim::check_programs(own_file().parent_path(), in_directory(simulation))
-                              : fedge::Result<void>();
+  const auto ready = concrete && in_directory(simulation) ? fedge::sim::check_directory_program(own_file())
+                                                          : fedge::Result<void>();
   if (!ready) return fedge::apps::report_failure(options.program, ready.error());
   catch_interrupts();
   const auto done =
@@ -305,9 +305,11 @@ CLI::App* add_replay(CLI::App& app, Options& options) {
 int fedge::apps::sim_main(int argc, char** argv) {
   Options options{.program = program_name(argv, kProgram)};
   const bool own = options.program != kProgram;  // somebody's program with parts of their own
-  if (argc > 1 && std::string_view(argv[1]) == "coordinator")
-    return coordinator_main_as(own ? options.program + " coordinator" : "fedge-coordinator", argc - 1,
-                               argv + 1);
+  const std::string_view role = argc > 1 ? argv[1] : "";
+  if (role == "coordinator" || role == "client") {
+    const auto main_as = role == "client" ? client_main_as : coordinator_main_as;
+    return main_as((own ? options.program + " " : "fedge-") + std::string(role), argc - 1, argv + 1);
+  }
   if (argc > 1 && is_study(argv[1]))
     return report_wrong_usage(
         options.program,
@@ -321,7 +323,7 @@ int fedge::apps::sim_main(int argc, char** argv) {
   const auto* pretrain_command = add_pretrain(app, options);
   const auto* replay_command = add_replay(app, options);
   // Handled above; added for the help.
-  app.add_subcommand("coordinator")->prefix_command();
+  for (const char* daemon : {"coordinator", "client"}) app.add_subcommand(daemon)->prefix_command();
   auto* report_command = app.add_subcommand("report");
   report_command->add_option("DIR", options.report_directory, "Output directory of the run")->required();
   auto* strategies_command = app.add_subcommand("strategies");

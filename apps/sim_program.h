@@ -1,5 +1,6 @@
 // fedge-sim as a function, for programs with additional parts: register them, then call it. The program is
-// also a coordinator with the same parts: PROGRAM coordinator, with the options of fedge-coordinator.
+// also a coordinator and a client with the same parts: PROGRAM coordinator and PROGRAM client, with the
+// options of fedge-coordinator and fedge-client. With --mode concrete, the simulator starts these two.
 #pragma once
 
 namespace fedge::apps {

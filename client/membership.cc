@@ -30,8 +30,8 @@ std::string shell_word(const std::string& path) {
 
 }  // namespace
 
-std::string client_command(const std::filesystem::path& state_directory) {
-  return "fedge-client --state-dir " + shell_word(state_directory.string());
+std::string client_command(const std::filesystem::path& state_directory, const std::string& program) {
+  return program + " --state-dir " + shell_word(state_directory.string());
 }
 
 Result<Membership> read_membership(const std::filesystem::path& state_directory) {

@@ -20,7 +20,8 @@ struct Membership {
 };
 
 // The shell command "fedge-client --state-dir DIR", for messages.
-std::string client_command(const std::filesystem::path& state_directory);
+std::string client_command(const std::filesystem::path& state_directory,
+                           const std::string& program = "fedge-client");
 
 // kNotFound if the client has not joined yet; the error says how to join.
 Result<Membership> read_membership(const std::filesystem::path& state_directory);

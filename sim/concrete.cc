@@ -166,7 +166,8 @@ Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, Pro
     // Not on the command line, which every user of this machine can read.
     const auto token_file = options.scratch / ("client-" + number + ".token");
     FEDGE_TRY_VOID(write_file_atomic(token_file, token + "\n", 0600));
-    std::vector<std::string> arguments{(options.programs / "fedge-client").string(),
+    std::vector<std::string> arguments{options.program.string(),
+                                       "client",
                                        "--state-dir",
                                        (options.scratch / ("client-" + number)).string(),
                                        "--log-level",
@@ -189,15 +190,20 @@ Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, Pro
   return {};
 }
 
+std::filesystem::path directory_program(const std::filesystem::path& program) {
+  return program.parent_path() / "fedge";
+}
+
 Result<protocol::Address> start_node(const ConcreteOptions& options, Processes& processes) {
-  return start_listening(processes, "the directory's node",
-                         {(options.programs / "fedge").string(), "dht", "node", "--listen", "127.0.0.1:0"});
+  return start_listening(
+      processes, "the directory's node",
+      {directory_program(options.program).string(), "dht", "node", "--listen", "127.0.0.1:0"});
 }
 
 Result<protocol::Address> start_coordinator(const ConcreteOptions& options,
                                             const std::optional<protocol::Address>& node,
                                             Processes& processes) {
-  std::vector<std::string> arguments = options.coordinator;
+  std::vector<std::string> arguments{options.program.string(), "coordinator"};
   arguments.insert(arguments.end(),
                    {"--data-dir", (options.scratch / "coordinator").string(), "--listen", "127.0.0.1:0",
                     "--run", options.run_file.string(), "--out", options.out.string(), "--out-is-claimed",
@@ -215,15 +221,12 @@ Result<protocol::Address> start_coordinator(const ConcreteOptions& options,
 
 }  // namespace
 
-Result<void> check_programs(const std::filesystem::path& programs, bool in_directory) {
-  for (const std::string name : {"fedge-client", "fedge"}) {
-    const auto file = programs / name;
-    if ((name == "fedge" && !in_directory) || ::access(file.c_str(), X_OK) == 0) continue;
-    Error error = system_error("cannot start", file, errno);
-    error.message += "; --mode concrete needs " + name + " in the directory of this program";
-    return error;
-  }
-  return {};
+Result<void> check_directory_program(const std::filesystem::path& program) {
+  const auto file = directory_program(program);
+  if (::access(file.c_str(), X_OK) == 0) return {};
+  Error error = system_error("cannot start", file, errno);
+  error.message += "; --mode concrete with a directory needs fedge in the directory of this program";
+  return error;
 }
 
 Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options) {

@@ -1,5 +1,6 @@
-// Concrete mode: the same run file over real sockets. Starts the real coordinator and client programs as
-// processes on loopback, waits for the end of the run, and leaves no process behind.
+// Concrete mode: the same run file over real sockets. Starts a coordinator and clients as processes on
+// loopback, waits for the end of the run, and leaves no process behind. All are the same program, so that
+// they have the parts that it registers.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@
 namespace fedge::sim {
 
 struct ConcreteOptions {
-  std::filesystem::path programs;        // directory with fedge-client and fedge
-  std::vector<std::string> coordinator;  // the command that starts the coordinator, without its options
+  // Its commands `coordinator` and `client` are the daemons. With in_directory, its directory contains fedge.
+  std::filesystem::path program;
   std::filesystem::path run_file;
   std::vector<std::string> assignments;  // assignments of --set
   std::filesystem::path out;             // results of the coordinator; claimed by the caller
@@ -41,9 +42,9 @@ struct CoordinatorUsage {
   double processor_seconds = 0;
 };
 
-// Checks that this directory has the programs that run_concrete() starts: fedge-client and, for a run with a
-// directory, fedge. The error names the missing file.
-Result<void> check_programs(const std::filesystem::path& programs, bool in_directory);
+// Checks that fedge, which is the first node of a run's directory, is beside this program. The error names
+// the missing file.
+Result<void> check_directory_program(const std::filesystem::path& program);
 
 // Returns kUnavailable if interrupted or if a process failed; the error names the first one.
 Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options);

@@ -219,130 +219,6 @@ TEST_CASE("outputs: metrics, table, model and report are there, and the model is
   CHECK(outcome.output.find("accuracy  ") != std::string::npos);
 }
 
-TEST_CASE(
-    "example: a program with an aggregator of its own runs it by name, and fedge-sim does not know it") {
-  const ProgramExample example;
-  const std::string arguments = "run " FEDGE_SOURCE_DIR
-                                "/examples/custom_aggregator/run.toml --set data.directory=" +
-                                example.data.path().string() +
-                                " --set data.partition.clients=4 --set run.rounds=3 "
-                                "--set strategy.aggregator.step=0.5 --out " +
-                                example.directory("x").string();
-  const Outcome known = test::run("custom-sim " + arguments);
-  REQUIRE_MESSAGE(known.code == 0, known.output);
-  // Every parameter starts within 0.2 of 0 and then moves three times by -0.5, 0 or 0.5.
-  const auto model = read_safetensors(example.directory("x") / "model.safetensors", 1 << 28);
-  REQUIRE(model);
-  std::size_t moved = 0;
-  for (const float value : std::as_const(model->values).values()) {
-    const float remainder = std::remainder(value, 0.5F);
-    CHECK(std::abs(remainder) < 0.2F);
-    if (std::abs(value) > 0.25F) ++moved;
-  }
-  CHECK(moved > 0);
-  const Outcome unknown = test::run("fedge-sim " + arguments);
-  CHECK(unknown.code == 1);
-  CHECK(unknown.output.find("\"sign_vote\" is not a known value") != std::string::npos);
-  const std::string hint =
-      "; if it is an aggregator of your own program, use your program instead of fedge-sim, and PROGRAM "
-      "coordinator --run FILE instead of fedge-coordinator\n";
-  CHECK_MESSAGE(unknown.output.find(hint) != std::string::npos, unknown.output);
-  const Outcome listed = test::run("custom-sim strategies sign_vote");
-  CHECK(listed.code == 0);
-  CHECK_MESSAGE(listed.output.find("strategy.aggregator.kind:\n  sign_vote") == 0, listed.output);
-  CHECK(listed.output.find("\n    step ") != std::string::npos);
-  CHECK(test::run("custom-sim strategies").output.find("\n  sign_vote ") != std::string::npos);
-  CHECK(test::run("fedge-sim strategies").output == test::run("fedge strategies").output);
-  CHECK(test::run("fedge-sim strategies sign_vote").code == 1);
-}
-
-TEST_CASE("example: a program of its own speaks with its own name, also as a coordinator") {
-  const auto first_line = [](const std::string& arguments) {
-    const std::string output = test::run("custom-sim " + arguments).output;
-    return output.substr(0, output.find('\n'));
-  };
-  CHECK(first_line("run none.toml") == "custom-sim: cannot open none.toml: No such file or directory");
-  CHECK(first_line("run") == "custom-sim run: FILE is missing");
-  CHECK(first_line("coordinator").starts_with("custom-sim coordinator: the data directory is missing"));
-  CHECK(first_line("coordinator --data-dir x --run none.toml")
-            .starts_with("custom-sim coordinator: cannot open none.toml"));
-  CHECK(first_line("--version").starts_with("custom-sim (fedge-sim "));
-  CHECK(first_line("coordinator --version").starts_with("custom-sim coordinator (fedge-coordinator "));
-  CHECK(test::run("custom-sim coordinator --help").output.find("\nUsage: custom-sim coordinator ") !=
-        std::string::npos);
-  CHECK(test::run("custom-sim run --help").output.find("\n  custom-sim run ") != std::string::npos);
-  CHECK(test::run("custom-sim --help-markdown").code == 0);
-  CHECK(first_line("strategies nonsense").starts_with("custom-sim: unknown strategy or part 'nonsense'"));
-  CHECK(test::run("fedge-sim coordinator").output.starts_with("fedge-coordinator: "));
-}
-
-TEST_CASE(
-    "example: a program with an aggregator that keeps the updates counts those with the smallest norms") {
-  const ProgramExample example;
-  const auto simulate = [&](const std::string& program, const std::string& out,
-                            const std::string& aggregator) {
-    return test::run(program +
-                     " run " FEDGE_SOURCE_DIR "/examples/custom_kept_updates/run.toml --set data.directory=" +
-                     example.data.path().string() +
-                     " --set data.partition.clients=4 --set run.rounds=3 --set sampling.clients_per_round=4 "
-                     "--set 'strategy.aggregator=" +
-                     aggregator + "' --out " + example.directory(out).string());
-  };
-  const auto model = [&](const std::string& out) {
-    auto file = read_safetensors(example.directory(out) / "model.safetensors", 1 << 28);
-    REQUIRE(file);
-    return std::move(file->values);
-  };
-  const auto largest_difference = [&](const std::string& a, const std::string& b) {
-    const ParameterVector one = model(a);
-    const ParameterVector other = model(b);
-    float largest = 0;
-    for (std::size_t i = 0; i < one.size(); ++i)
-      largest = std::max(largest, std::abs(one.values()[i] - other.values()[i]));
-    return largest;
-  };
-  const std::string kind = R"({kind="smallest_norms",keep=)";
-  const Outcome all = simulate("smallest-norms-sim", "all", kind + "4}");
-  REQUIRE_MESSAGE(all.code == 0, all.output);
-  REQUIRE(simulate("fedge-sim", "mean", R"({kind="mean"})").code == 0);
-  CHECK(largest_difference("all", "mean") < 1e-6F);  // of all updates it is the mean
-  REQUIRE(simulate("smallest-norms-sim", "two", kind + "2,weighted=false}").code == 0);
-  CHECK(largest_difference("two", "mean") > 1e-4F);
-  const Outcome few = simulate("smallest-norms-sim", "few", kind + "5}");
-  CHECK(few.code == 1);
-  CHECK_MESSAGE(few.output.find("the aggregator smallest_norms as configured requires at least 5 updates") !=
-                    std::string::npos,
-                few.output);
-}
-
-TEST_CASE("example: a program with a sampler of its own lets clients take part in turn") {
-  const ProgramExample example;
-  const std::string arguments =
-      "run " FEDGE_SOURCE_DIR "/examples/custom_sampler/run.toml --set data.directory=" +
-      example.data.path().string() + " --set data.partition.clients=6 --set sampling.clients_per_round=2" +
-      " --set run.rounds=7 --out " + example.directory("x").string();
-  const Outcome known = test::run("round-robin-sim " + arguments);
-  REQUIRE_MESSAGE(known.code == 0, known.output);
-  // Three rounds of two clients cover all six: after 3 and 6 rounds all have taken part equally often.
-  const auto rounds = server::read_metrics(example.directory("x") / "metrics.jsonl");
-  REQUIRE(rounds);
-  REQUIRE(rounds->size() == 7);
-  for (std::size_t i = 0; i < rounds->size(); ++i)
-    CHECK(((*rounds)[i].participation.gap == 0) == ((i + 1) % 3 == 0));
-  // Real processes: the custom program's coordinator knows the sampler as well.
-  const Outcome real = test::run("round-robin-sim " + arguments + "-real --mode concrete --set run.rounds=3");
-  REQUIRE_MESSAGE(real.code == 0, real.output);
-  const auto simulated = hashes(example.directory("x"));
-  CHECK(hashes(example.directory("x-real")) ==
-        std::vector<std::string>(simulated.begin(), simulated.begin() + 3));
-  const Outcome unknown = test::run("fedge-sim " + arguments);
-  CHECK(unknown.code == 1);
-  CHECK(unknown.output.find("\"round_robin\" is not a known value") != std::string::npos);
-  CHECK(unknown.output.find(
-            "; if it is a sampler of your own program, use your program instead of fedge-sim, ") !=
-        std::string::npos);
-}
-
 TEST_CASE("errors: a misspelt key is named with file, line and suggestion") {
   const TemporaryDirectory directory;
   const auto file = directory.path() / "bad.toml";
@@ -368,17 +244,22 @@ TEST_CASE("errors: devices that come and go are refused where processes are real
         "always available\n");
 }
 
-TEST_CASE("errors: real processes without the client's program beside the simulator are refused at once") {
+TEST_CASE("concrete: real processes need no program beside the simulator, except for a directory") {
   const ProgramExample example;
   const std::filesystem::path directory = std::filesystem::canonical(example.out.path());
   std::filesystem::copy_file(FEDGE_BINARY_DIR "/fedge-sim", directory / "fedge-sim");
-  const Outcome outcome = test::run_command((directory / "fedge-sim").string() + " " + example.arguments +
-                                            "--mode concrete --out " + example.directory("x").string());
+  const auto simulate = [&](const std::string& out, const std::string& more) {
+    return test::run_command((directory / "fedge-sim").string() + " " + example.arguments +
+                             "--mode concrete --out " + example.directory(out).string() + more);
+  };
+  const Outcome alone = simulate("alone", "");
+  CHECK_MESSAGE(alone.code == 0, alone.output);
+  const Outcome outcome = simulate("x", " --set simulation.directory.kind=kademlia");
   CHECK(outcome.code == 1);
   CHECK(outcome.output ==
-        "fedge-sim: cannot start " + (directory / "fedge-client").string() +
-            ": No such file or directory; --mode concrete needs fedge-client in the directory of this "
-            "program\n");
+        "fedge-sim: cannot start " + (directory / "fedge").string() +
+            ": No such file or directory; --mode concrete with a directory needs fedge in the directory of "
+            "this program\n");
   CHECK(!std::filesystem::exists(example.directory("x")));
 }
 

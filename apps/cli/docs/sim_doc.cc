@@ -43,8 +43,7 @@ ProgramDoc sim_doc() {
         kRuns,
         "List strategies, samplers and other parts of a run, with their options",
         {{"List all", "fedge-sim strategies"}, {"Show one, with its options", "fedge-sim strategies krum"}},
-        {"A program of your own that registers an aggregator or a sampler and calls sim_main() lists them, "
-         "too."}},
+        {"A program of your own that registers parts and calls sim_main() lists them, too."}},
        {"replay",
         kRuns,
         "Replay a coordinator's run from its journal and compare all updates and models",
@@ -54,11 +53,16 @@ ProgramDoc sim_doc() {
          "differs; the error names the first difference. See docs/reference/replay.md."}},
        {"coordinator",
         kRuns,
-        "Run a coordinator that also has the aggregators and samplers that this program registers",
+        "Run a coordinator that also has the parts that this program registers",
         {{"Run a coordinator", "fedge-sim coordinator --data-dir /var/lib/fedge --listen 0.0.0.0:7433"}},
-        {"The options are those of fedge-coordinator. A program of your own that registers an aggregator or "
-         "a sampler and calls sim_main() also has this command: use it instead of fedge-coordinator. See "
-         "docs/guide/extend.md."}}}};
+        {"The options are those of fedge-coordinator. A program of your own that registers parts and calls "
+         "sim_main() also has this command: use it instead of fedge-coordinator. See docs/guide/extend.md."}},
+       {"client",
+        kRuns,
+        "Run a client that also has the parts that this program registers",
+        {{"Run a client", "fedge-sim client run --token-file token.txt"}},
+        {"The options are those of fedge-client. A program of your own that registers parts and calls "
+         "sim_main() also has this command: use it instead of fedge-client. See docs/guide/extend.md."}}}};
 }
 
 }  // namespace fedge::apps

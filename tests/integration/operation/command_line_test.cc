@@ -83,8 +83,9 @@ TEST_CASE("command line: help of every command fits into 80 and 100 columns and 
     for (const std::string& command : commands) {
       const Outcome help = fedge::test::run(command + " --help");
       CHECK(help.code == 0);
-      // `fedge-sim coordinator` shows the help of fedge-coordinator.
-      const std::string shown = command == "fedge-sim coordinator" ? "fedge-coordinator" : command;
+      // `fedge-sim coordinator` shows the help of fedge-coordinator, `fedge-sim client` that of fedge-client.
+      const bool daemon = command == "fedge-sim coordinator" || command == "fedge-sim client";
+      const std::string shown = daemon ? "fedge-" + command.substr(command.find(' ') + 1) : command;
       CHECK(help.output.find("\nUsage: " + shown) != std::string::npos);
       const bool group = help.output.find("COMMAND --help'") != std::string::npos;
       CHECK_MESSAGE((group || help.output.find("\nExamples:\n") != std::string::npos), command);

@@ -30,8 +30,8 @@ caught_by unit_server 'enrolment'
 caught_by integration_programs 'canary: no token'
 
 mutant token-on-command-line 'A4: a join token stays readable among the client'\''s arguments'
-file apps/fedge_client.cc
-old '  fedge::apps::hide_argument(argc, argv, options.token);
+file apps/client_program.cc
+old '  hide_argument(argc, argv, options.token);
 '
 new ''
 caught_by integration_programs 'canary: no token'
