@@ -2,17 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cfloat>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,43 +19,8 @@
 namespace fedge::aggregation {
 namespace {
 
-constexpr std::size_t kMaxReason = 300;  // bytes of an exception's text in logs and in the store
-
-// Calls an own part. Whatever it throws becomes a PartFailure with the part's name.
-template <class Call>
-auto guarded(const std::string& part, Call&& call) {
-  try {
-    return call();
-  } catch (const PartFailure&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw PartFailure(part + " threw an exception: " + clean_text(error.what(), kMaxReason));
-  } catch (...) {
-    throw PartFailure(part + " threw an exception that is not a std::exception");
-  }
-}
-
-[[noreturn]] void refuse_registration(const std::string& message) {
-  std::fprintf(stderr, "%s: %s\n", ::program_invocation_short_name, message.c_str());
-  std::exit(1);
-}
-
-template <class Kind>
-void check_registered(const Kind& kind, std::span<const Kind> known, const std::string& part,
-                      const std::string& a_part) {
-  if (kind.name == nullptr || *kind.name == '\0')
-    refuse_registration(a_part + " without a name; set .name in register_" + part + "()");
-  const auto same = [&](const Kind& other) { return std::string_view(other.name) == kind.name; };
-  if (std::any_of(known.begin(), known.end(), same))
-    refuse_registration("there is already " + a_part + " " + kind.name + "; choose another name");
-  const char* missing = kind.paper == nullptr     ? "paper"
-                        : kind.summary == nullptr ? "summary"
-                        : kind.read == nullptr    ? "read"
-                                                  : nullptr;
-  if (missing != nullptr)
-    refuse_registration("the " + part + " " + kind.name + " has no " + missing + "; set ." + missing +
-                        " in register_" + part + "()");
-}
+using config::guarded;
+using config::kMaxPartReason;
 
 // Two updates of four parameters, one of them to be halved: clipping sets factors.
 std::vector<Update> trial_updates() {
@@ -101,7 +61,7 @@ void check_sums(const std::string& part, const AggregatorFactory& make) {
   Sequential here;
   const std::vector<Update> updates = trial_updates();
   const auto added = rule->add(updates, here);
-  if (!added) throw PartFailure(part + ": " + clean_text(added.error().message, kMaxReason));
+  if (!added) throw PartFailure(part + ": " + clean_text(added.error().message, kMaxPartReason));
   if (!reference->add(updates, here) || !std::ranges::equal(rule->sums(), reference->sums()))
     throw PartFailure(part +
                       " declares takes_sums and uniform_weights, but its sums() differ from those of "
@@ -232,7 +192,7 @@ class OwnAggregator final : public Aggregator {
     if (failure_) return *failure_;
     if (result) return result;
     const Error error = result.error().with_prefix(part_ + ": ");
-    return error.code == allowed ? error : fail(clean_text(error.message, kMaxReason));
+    return error.code == allowed ? error : fail(clean_text(error.message, kMaxPartReason));
   }
 
   std::string part_;
@@ -324,12 +284,6 @@ class OwnSampler final : public Sampler {
 };
 
 }  // namespace
-
-void check_new(const AggregatorKind& kind) {
-  check_registered(kind, aggregator_kinds(), "aggregator", "an aggregator");
-}
-
-void check_new(const SamplerKind& kind) { check_registered(kind, sampler_kinds(), "sampler", "a sampler"); }
 
 AggregatorPart read_part(const AggregatorKind& kind, config::Reader& section) {
   if (!kind.own) return kind.read(section);

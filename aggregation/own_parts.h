@@ -5,24 +5,14 @@
 // wrapped.
 #pragma once
 
-#include <stdexcept>
-
 #include "aggregation/aggregators/registry.h"
 #include "aggregation/samplers/sampler.h"
+#include "core/config/own_part.h"
 #include "core/config/reader.h"
 
 namespace fedge::aggregation {
 
-// Thrown instead of the exception of an own part; what() names the part.
-class PartFailure : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-// Ends the program with exit code 1 and a message if this own part cannot be registered: its name is taken,
-// or a member is null.
-void check_new(const AggregatorKind& kind);
-void check_new(const SamplerKind& kind);
+using config::PartFailure;
 
 // Reads the kind's options from its section and wraps the part if it is an own one. An exception of an own
 // part, also of its factory, is an error of the section's key `kind`.

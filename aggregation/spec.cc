@@ -86,26 +86,19 @@ constexpr std::array kSchedules = {
                  "asynchronous; a new model whenever buffer_size updates have arrived", read_buffered},
 };
 
-template <class Kinds>
-std::vector<std::string> names_of(const Kinds& kinds) {
-  std::vector<std::string> names;
-  for (const auto& kind : kinds) names.emplace_back(kind.name);
-  return names;
-}
+using config::names_of;
 
 // Follows the error about an unknown kind of a part that programs may register.
 template <class Kind>
 std::string hint_of(std::span<const Kind>) {
   return "";
 }
-std::string own_program(const std::string& part) {
-  return "; if it is " + part +
-         " of your own program, use your program instead of fedge-sim, and PROGRAM coordinator --run FILE "
-         "instead "
-         "of fedge-coordinator";
+std::string hint_of(std::span<const AggregatorKind>) {
+  return config::own_program_hint("an aggregator", /*on_clients=*/false);
 }
-std::string hint_of(std::span<const AggregatorKind>) { return own_program("an aggregator"); }
-std::string hint_of(std::span<const SamplerKind>) { return own_program("a sampler"); }
+std::string hint_of(std::span<const SamplerKind>) {
+  return config::own_program_hint("a sampler", /*on_clients=*/false);
+}
 
 // The position of a kind's name; 0, the default, if it is empty.
 std::size_t index_of(const std::vector<std::string>& names, const std::string& name) {

@@ -38,6 +38,13 @@ struct Products {
   }
 };
 
+// What a model is made for.
+struct ModelContext {
+  const ModelSpec& spec;
+  const InputShape& input;
+  std::size_t outputs;  // classes, or tokens in the vocabulary
+};
+
 // Scratch of one thread for one model, sized for a maximum batch; a step allocates nothing.
 class Workspace {
  public:

@@ -56,7 +56,7 @@ Result<void> check_base(const Safetensors& base, const Model& model, const DataS
   const TokenizerSpec& tokenizer = had.data.tokenizer;
   if (is_text(data) && (tokenizer.kind != data.tokenizer.kind || tokenizer.table != data.tokenizer.table))
     return another("data.tokenizer");
-  if (spec.kind == ModelKind::kTransformer && had.model.heads != spec.heads) return another("model.heads");
+  if (spec.kind == "transformer" && had.model.heads != spec.heads) return another("model.heads");
   if (base.values.layout().find(AdapterLayout::kTensor) == nullptr || !model.adapters()) return {};
   if (had.model.adapter.scale != spec.adapter.scale) return another("model.adapter.scale");
   FEDGE_TRY(former, make_model(had.model, model.input(), model.classes()));

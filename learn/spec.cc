@@ -4,25 +4,19 @@
 #include <array>
 #include <optional>
 
-#include "learn/text/corpus.h"
+#include "learn/data/kinds.h"
+#include "learn/models/kinds.h"
 
 namespace fedge::learn {
 namespace {
 
 constexpr std::int64_t kMaxClients = 10'000'000;
 constexpr std::int64_t kMaxSamples = 1'000'000'000;
-constexpr std::int64_t kMaxUnits = 65'536;
-constexpr std::int64_t kMaxChannels = 1024;
-constexpr std::size_t kMaxHiddenLayers = 16;
 constexpr std::int64_t kMaxContext = 4096;
-constexpr std::int64_t kMaxLayers = 256;
 constexpr std::int64_t kMaxRank = 1024;
 
 const std::vector<std::string> kPartitionNames = {"iid",    "dirichlet", "pathological", "shards",
                                                   "linear", "square",    "exponential",  "natural"};
-const std::vector<std::string> kModelNames = {"softmax", "mlp", "cnn", "transformer"};
-const std::vector<std::string> kDatasetNames = {"fashion-mnist", "sotu",     "moby-dick", "sotu+moby-dick",
-                                                "wordnet",       "fortunes", "text"};
 const std::vector<std::string> kTokenizerNames = {"bytes", "ascii", "bpe"};
 const std::vector<std::string> kOptimizerNames = {"sgd", "adamw"};
 const std::vector<std::string> kScheduleNames = {"constant", "cosine"};
@@ -44,10 +38,6 @@ const std::vector<std::string> kNestingNames = {"none", "sum", "sample", "sandwi
 std::size_t to_size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
 std::vector<std::size_t> to_sizes(const std::vector<std::int64_t>& values) {
-  return {values.begin(), values.end()};
-}
-
-std::vector<std::int64_t> to_integers(const std::vector<std::size_t>& values) {
   return {values.begin(), values.end()};
 }
 
@@ -129,8 +119,7 @@ TokenizerSpec read_tokenizer(config::Reader& reader, bool text) {
 
 DataSpec read_data(config::Reader& reader) {
   DataSpec spec;
-  spec.dataset =
-      kDatasetNames[reader.choice("dataset", kDatasetNames, 0, "Data set for training and testing.")];
+  read_dataset_kind(reader, spec);
   spec.directory = reader.text("directory", "",
                                "Directory of the data set's files. Empty: the default directory of the data "
                                "set; `text` has no default directory.");
@@ -175,44 +164,7 @@ AdapterSpec read_adapter(config::Reader& reader) {
 
 ModelSpec read_model(config::Reader& reader) {
   ModelSpec spec;
-  const std::size_t kind = reader.choice("kind", kModelNames, static_cast<std::size_t>(ModelKind::kMlp),
-                                         "Kind of model: softmax regression, multi-layer perceptron (mlp), "
-                                         "convolutional network (cnn) or transformer.");
-  spec.kind = static_cast<ModelKind>(kind);
-  const bool cnn = spec.kind == ModelKind::kCnn;
-  const bool language = spec.kind == ModelKind::kTransformer;
-  const std::string of_kind = "has no effect with kind = \"" + kModelNames[kind] + "\"; it applies only to ";
-
-  require_kind(reader, "hidden", spec.kind == ModelKind::kMlp, of_kind + "mlp");
-  spec.hidden =
-      to_sizes(reader.integers("hidden", to_integers(spec.hidden), {1, kMaxUnits},
-                               "mlp: number of units of each hidden layer; the first is next to the input."));
-  if (spec.hidden.empty() || spec.hidden.size() > kMaxHiddenLayers) {
-    reader.fail("hidden", "lists " + std::to_string(spec.hidden.size()) + " layers, expected 1 to " +
-                              std::to_string(kMaxHiddenLayers) +
-                              " (for a model without hidden layers, use kind = \"softmax\")");
-  }
-  require_kind(reader, "channels", cnn, of_kind + "cnn");
-  spec.channels = to_sizes(reader.integers("channels", to_integers(spec.channels), {1, kMaxChannels},
-                                           "cnn: output channels of the two 5x5 convolutions."));
-  if (spec.channels.size() != 2) {
-    reader.fail("channels", "lists " + std::to_string(spec.channels.size()) + " values, expected 2");
-  }
-  require_kind(reader, "dense", cnn, of_kind + "cnn");
-  spec.dense = to_size(
-      reader.integer("dense", static_cast<std::int64_t>(spec.dense), {1, kMaxUnits},
-                     "cnn: number of units of the dense layer between the convolutions and the output."));
-  for (const char* key : {"layers", "width", "heads", "tied"})
-    require_kind(reader, key, language, of_kind + "transformer");
-  const auto integer = [&](const char* key, std::size_t fallback, std::int64_t most, const char* doc) {
-    return to_size(reader.integer(key, static_cast<std::int64_t>(fallback), {1, most}, doc));
-  };
-  spec.layers = integer("layers", spec.layers, kMaxLayers, "transformer: number of blocks.");
-  spec.width = integer("width", spec.width, kMaxUnits,
-                       "transformer: size of the embedding of a token. It must be a multiple of heads.");
-  spec.heads = integer("heads", spec.heads, kMaxUnits, "transformer: number of attention heads of a block.");
-  spec.tied = reader.boolean(
-      "tied", spec.tied, "transformer: whether the output layer uses the weights of the token embedding.");
+  read_model_kind(reader, spec);
   spec.base = reader.text("base", "",
                           "Path of a .safetensors file with the initial weights, read only by the "
                           "coordinator or the simulator. Empty: random weights.");
@@ -352,14 +304,12 @@ TrainingSpec read_training(config::Reader& reader) {
 
 }  // namespace
 
-const std::vector<std::string>& dataset_names() { return kDatasetNames; }
-
 bool is_text(const DataSpec& spec) {
-  return std::ranges::find(corpus_names(), spec.dataset) != corpus_names().end();
+  const DatasetKind* kind = find_dataset_kind(spec.dataset);
+  return kind != nullptr && kind->traits.text;
 }
 
 const std::string& name_of(PartitionKind kind) { return kPartitionNames.at(static_cast<std::size_t>(kind)); }
-const std::string& name_of(ModelKind kind) { return kModelNames.at(static_cast<std::size_t>(kind)); }
 const std::string& name_of(OptimizerKind kind) { return kOptimizerNames.at(static_cast<std::size_t>(kind)); }
 
 const char* name_of(ObjectiveKind kind) { return kObjectives.at(static_cast<std::size_t>(kind)).name; }

@@ -5,12 +5,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/config/reader.h"
 #include "core/local_model.h"
+#include "core/result.h"
 #include "learn/text/tokenizer.h"
 
 namespace fedge::learn {
@@ -43,24 +46,26 @@ struct TokenizerSpec {
   std::string table;  // bpe: the content of the table, sent to clients
 };
 
+class DataSource;  // learn/data/dataset.h
+
 struct DataSpec {
-  std::string dataset = "fashion-mnist";
-  std::string directory;  // of the data set's files; empty: the Debian package's
+  std::string dataset = "fashion-mnist";  // in the table of learn/data/kinds.h
+  std::string directory;                  // of the data set's files; empty: the Debian package's
   PartitionSpec partition;
   std::size_t context = 128;  // texts: tokens in a sample
   TokenizerSpec tokenizer;
   std::size_t test_windows = 0;  // texts: test samples from the held-out text of each group; 0: all
   double validation =
       0;  // fraction of the training samples that replace the test samples (data/validation.h)
+  std::shared_ptr<const DataSource> source;  // with the options of `dataset` as read; null: default options
 };
-
-// The names of all data sets.
-const std::vector<std::string>& dataset_names();
 
 // Whether the data set is a text (learn/text/).
 bool is_text(const DataSpec& spec);
 
-enum class ModelKind { kSoftmax, kMlp, kCnn, kTransformer };
+class Model;
+struct ModelContext;  // learn/model.h
+using ModelFactory = std::function<Result<std::unique_ptr<Model>>(const ModelContext&)>;
 
 // Low-rank terms added to frozen weights (learn/models/adapters.h).
 struct AdapterSpec {
@@ -70,7 +75,7 @@ struct AdapterSpec {
 };
 
 struct ModelSpec {
-  ModelKind kind = ModelKind::kMlp;
+  std::string kind = "mlp";                      // in the table of learn/models/kinds.h
   std::vector<std::size_t> hidden = {200, 200};  // mlp: units of each hidden layer
   std::vector<std::size_t> channels = {32, 64};  // cnn: output channels of the two 5x5 convolutions
   std::size_t dense = 512;                       // cnn: units of the hidden dense layer
@@ -81,6 +86,7 @@ struct ModelSpec {
   std::string base;  // path of a .safetensors file with the initial weights; only the coordinator reads it
   std::string base_hash;  // model_hash() of its values in hexadecimal; empty: not checked
   AdapterSpec adapter;
+  ModelFactory make;  // with the options of `kind` as read; empty: the kind's default options
 };
 
 enum class ObjectiveKind { kPlain, kProximal, kScaffold, kRankPruning };
@@ -162,7 +168,6 @@ struct TaskSpec {
 
 // The names of these values in a run file.
 const std::string& name_of(PartitionKind kind);
-const std::string& name_of(ModelKind kind);
 const std::string& name_of(OptimizerKind kind);
 const char* name_of(ObjectiveKind kind);
 const std::string& name_of(LocalModel model);

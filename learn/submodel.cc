@@ -150,8 +150,8 @@ Widths share_widths(const Model& whole, double share) {
 
 std::unique_ptr<Model> make_submodel(const Model& whole, const Widths& widths) {
   ModelSpec spec = whole.spec();
-  if (spec.kind == ModelKind::kMlp) spec.hidden = widths;
-  if (spec.kind == ModelKind::kCnn) {
+  if (spec.kind == "mlp") spec.hidden = widths;
+  if (spec.kind == "cnn") {
     FEDGE_CHECK(widths.size() == 3, "a cnn has three hidden layers");
     spec.channels = {widths[0], widths[1]};
     spec.dense = widths[2];

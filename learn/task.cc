@@ -7,8 +7,10 @@
 #include <string>
 
 #include "core/check.h"
+#include "core/config/own_part.h"
 #include "learn/data/validation.h"
 #include "learn/models/adapters.h"
+#include "learn/models/kinds.h"
 #include "learn/submodel.h"
 
 namespace fedge::learn {
@@ -35,9 +37,12 @@ Result<void> check_training(const TrainingSpec& training, const Model& model) {
   const bool adapters = model.adapters() != nullptr;
   const bool slices =
       training.local_model == LocalModel::kSlice || training.local_model == LocalModel::kNested;
-  if (slices && (adapters || model.input().tokens))
+  const ModelKind* kind = find_model_kind(model.spec().kind);
+  FEDGE_CHECK(kind != nullptr, "the kind of a model that was made");
+  if (slices && (adapters || !kind->traits.slices))
     return invalid(
-        "training.local_model: a transformer or a model with adapters cannot be sliced; use \"whole\"");
+        "training.local_model: " + (kind->traits.slices ? "a model with adapters" : with_article(*kind)) +
+        " cannot be sliced; use \"whole\"");
   if (training.local_model == LocalModel::kPrefix && !adapters)
     return invalid("training.local_model: \"prefix\" requires a model with adapters; set model.adapter.rank");
   if (training.local_model == LocalModel::kNested && training.optimizer == OptimizerKind::kAdamW)
@@ -125,6 +130,18 @@ std::vector<std::uint64_t> Task::label_counts(ClientId client, double data_share
 
 Result<TrainingResult> Task::train(const Assignment& assignment, std::span<const float> global,
                                    std::span<float> update, Trainer& trainer) const {
+  const ModelKind* kind = find_model_kind(spec_.model.kind);
+  const auto train = [&] { return train_assigned(assignment, global, update, trainer); };
+  try {
+    if (kind == nullptr || !kind->own) return train();
+    return config::guarded(std::string("the model ") + kind->name, train);
+  } catch (const config::PartFailure& failure) {
+    return invalid(failure.what());
+  }
+}
+
+Result<TrainingResult> Task::train_assigned(const Assignment& assignment, std::span<const float> global,
+                                            std::span<float> update, Trainer& trainer) const {
   FEDGE_CHECK(global.size() == model_->layout()->size(), "model size");
   FEDGE_TRY_VOID(check(assignment));
   const Coverage* coverage = assignment.coverage;

@@ -70,7 +70,8 @@ class Task {
   // global, packed over the coverage (coverage.count() floats). The result depends only on the arguments and
   // the run's seed; no coverage gives the same result as a coverage of everything. `trainer` must have been
   // made for this task's model and training spec. kInvalid: a coverage beyond the model, a coverage that is
-  // not a slice where one is needed, or a fraction or correction that does not fit.
+  // not a slice where one is needed, a fraction or correction that does not fit, or an exception of a model
+  // or objective that a program registers.
   Result<TrainingResult> train(const Assignment& assignment, std::span<const float> global,
                                std::span<float> update, Trainer& trainer) const;
   // The parameters of the global model that a client must have to train this coverage. A client that trains
@@ -82,6 +83,8 @@ class Task {
   Trainer make_trainer() const { return Trainer(*model_, spec_.training); }
 
  private:
+  Result<TrainingResult> train_assigned(const Assignment& assignment, std::span<const float> global,
+                                        std::span<float> update, Trainer& trainer) const;
   TrainingResult train_part(const Assignment& assignment, std::span<const float> global,
                             std::span<float> update, TrainingOptions options, Trainer& trainer) const;
   Result<TrainingResult> train_slice(const Assignment& assignment, std::span<const float> global,

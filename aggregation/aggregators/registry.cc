@@ -5,7 +5,7 @@
 #include "aggregation/aggregators/adapters/rules.h"
 #include "aggregation/aggregators/mean.h"
 #include "aggregation/aggregators/robust/rules.h"
-#include "aggregation/own_parts.h"
+#include "core/config/own_part.h"
 
 namespace fedge::aggregation {
 
@@ -77,9 +77,7 @@ std::vector<AggregatorKind>& table() {
 std::span<const AggregatorKind> aggregator_kinds() { return table(); }
 
 void register_aggregator(const AggregatorKind& kind) {
-  check_new(kind);
-  table().push_back(kind);
-  table().back().own = true;
+  config::register_kind(table(), kind, "aggregator", "an aggregator");
 }
 
 Result<void> Aggregator::add_sum(const ExactSum&) {

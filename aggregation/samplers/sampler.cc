@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "aggregation/own_parts.h"
 #include "aggregation/samplers/awpsp/aw_psp.h"
 #include "aggregation/samplers/md.h"
 #include "aggregation/samplers/oort.h"
@@ -12,6 +11,7 @@
 #include "aggregation/samplers/power_of_choice.h"
 #include "aggregation/samplers/uniform.h"
 #include "core/check.h"
+#include "core/config/own_part.h"
 #include "protocol/limits.h"
 
 namespace fedge::aggregation {
@@ -67,9 +67,7 @@ std::vector<SamplerKind>& sampler_table() {
 std::span<const SamplerKind> sampler_kinds() { return sampler_table(); }
 
 void register_sampler(const SamplerKind& kind) {
-  check_new(kind);
-  sampler_table().push_back(kind);
-  sampler_table().back().own = true;
+  config::register_kind(sampler_table(), kind, "sampler", "a sampler");
 }
 
 }  // namespace fedge::aggregation

@@ -8,6 +8,8 @@
 #include "apps/cli/help.h"
 #include "apps/cli/validators.h"
 #include "apps/commands/reference/key_reference.h"
+#include "learn/data/kinds.h"
+#include "learn/models/kinds.h"
 #include "learn/spec.h"
 #include "protocol/codecs/compression_spec.h"
 #include "run/run_config.h"
@@ -35,11 +37,30 @@ void append(std::vector<PartDoc>& parts, const std::string& section, std::span<c
   }
 }
 
+// The kinds of a section that also has keys for all kinds: only options of one kind are listed.
+template <class Kind>
+void append_with_own_options(std::vector<PartDoc>& parts, const std::string& section,
+                             std::span<const Kind> kinds) {
+  for (const Kind& kind : kinds) {
+    parts.push_back({section, kind.name, kind.paper, kind.summary, {}, {}});
+    for (const config::KeyDoc& key : run::describe_run_config())
+      if (key.path.starts_with(section + ".") && key.doc.starts_with(std::string(kind.name) + ": "))
+        parts.back().options.push_back(key);
+  }
+}
+
 std::vector<PartDoc> all_parts() {
   std::vector<PartDoc> parts = aggregation::describe_parts();
   append(parts, "training.objective", learn::objective_kinds());
   append(parts, "compression", protocol::compression_kinds());
+  append_with_own_options(parts, "model", learn::model_kinds());
+  append_with_own_options(parts, "data", learn::dataset_kinds());
   return parts;
+}
+
+// The key of the run file that names a part.
+std::string key_of(const std::string& section) {
+  return section == "data" ? "data.dataset" : section + ".kind";
 }
 
 // The parts that a recipe fixes; all others have defaults and may be changed.
@@ -92,7 +113,7 @@ Result<std::string> strategies(const std::string& name) {
   for (const PartDoc& part : all_parts()) {
     if (!listed(part.name)) continue;
     if (std::exchange(section, part.section) != part.section)
-      text += (text.empty() ? "" : "\n") + part.section + ".kind:\n";
+      text += (text.empty() ? "" : "\n") + key_of(part.section) + ":\n";
     text += entry("  ", part.name, part.summary + cited(part.paper));
     if (!part.traits.empty()) text += entry("  ", "", "(" + part.traits + ")");
     for (const config::KeyDoc& option : part.options)
@@ -124,7 +145,7 @@ std::string strategies_page() {
   }
   std::string section;
   for (const PartDoc& part : all_parts()) {
-    if (std::exchange(section, part.section) != part.section) text += "\n## `" + part.section + ".kind`\n";
+    if (std::exchange(section, part.section) != part.section) text += "\n## `" + key_of(part.section) + "`\n";
     text += "\n**`" + part.name + "`**: " + part.summary + cited(part.paper);
     text += (part.traits.empty() ? "" : " (" + part.traits + ")") + std::string("\n");
     if (!part.options.empty()) text += "\n" + key_table(part.options, "option", short_name);

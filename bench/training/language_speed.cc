@@ -85,7 +85,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  options.model = {.kind = ModelKind::kTransformer, .layers = 6, .width = 192, .heads = 6};
+  options.model = {.kind = "transformer", .layers = 6, .width = 192, .heads = 6};
   CLI::App app("Tokens a second of a transformer's training steps.");
   app.add_option("--layers", options.model.layers);
   app.add_option("--width", options.model.width);

@@ -15,13 +15,6 @@ namespace {
 constexpr std::size_t kClients = 1000;
 constexpr std::size_t kSamplesPerClient = 60;
 
-Result<learn::ModelKind> model_kind(const std::string& name) {
-  if (name == "softmax") return learn::ModelKind::kSoftmax;
-  if (name == "mlp") return learn::ModelKind::kMlp;
-  if (name == "cnn") return learn::ModelKind::kCnn;
-  return invalid("model \"" + name + "\" is not known, expected softmax, mlp or cnn");
-}
-
 std::vector<std::vector<ClientId>> select_clients(const WorkloadOptions& options, const Rng& rng) {
   std::vector<aggregation::Candidate> candidates;
   for (std::uint32_t client = 0; client < kClients; ++client)
@@ -40,13 +33,14 @@ std::vector<std::vector<ClientId>> select_clients(const WorkloadOptions& options
 }  // namespace
 
 Result<Workload> make_workload(const WorkloadOptions& options) {
-  FEDGE_TRY(kind, model_kind(options.model));
+  if (options.model != "softmax" && options.model != "mlp" && options.model != "cnn")
+    return invalid("model \"" + options.model + "\" is not known, expected softmax, mlp or cnn");
   learn::TaskSpec spec;
   spec.data.partition.kind = learn::PartitionKind::kDirichlet;
   spec.data.partition.clients = kClients;
   spec.data.partition.alpha = 0.1;
   spec.data.partition.samples_per_client = kSamplesPerClient;
-  spec.model.kind = kind;
+  spec.model.kind = options.model;
   spec.training.learning_rate = 0.05F;
   spec.training.batch_size = options.batch;
   Workload workload;

@@ -195,22 +195,21 @@ Ordered training_of(const learn::TrainingSpec& spec) {
   return training;
 }
 
+// Options of a kind that a program registers are in the run file alone.
 Ordered network_of(const learn::ModelSpec& spec) {
-  switch (spec.kind) {
-    case learn::ModelKind::kSoftmax:
-      return {{"kind", "softmax"}};
-    case learn::ModelKind::kMlp:
-      return {{"kind", "mlp"}, {"hidden", spec.hidden}};
-    case learn::ModelKind::kTransformer:
-      return {{"kind", "transformer"},
-              {"layers", spec.layers},
-              {"width", spec.width},
-              {"heads", spec.heads},
-              {"tied", spec.tied}};
-    case learn::ModelKind::kCnn:
-      break;
+  Ordered network = {{"kind", spec.kind}};
+  if (spec.kind == "mlp") network["hidden"] = spec.hidden;
+  if (spec.kind == "cnn") {
+    network["channels"] = spec.channels;
+    network["dense"] = spec.dense;
   }
-  return {{"kind", "cnn"}, {"channels", spec.channels}, {"dense", spec.dense}};
+  if (spec.kind == "transformer") {
+    network["layers"] = spec.layers;
+    network["width"] = spec.width;
+    network["heads"] = spec.heads;
+    network["tied"] = spec.tied;
+  }
+  return network;
 }
 
 Ordered model_of(const learn::ModelSpec& spec) {

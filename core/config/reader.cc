@@ -84,9 +84,16 @@ Reader::Reader(const Table& table, std::string path, std::string place, std::vec
 
 const Value* Reader::take(const std::string& key, const std::string& type, const std::string& fallback,
                           const char* doc, bool required) {
-  known_.push_back(key);
-  if (docs_ != nullptr) docs_->push_back({full(key), type, required ? "required" : fallback, doc});
+  const bool known = std::ranges::find(known_, key) != known_.end();
+  if (!known) known_.push_back(key);
+  if (docs_ != nullptr)
+    docs_->push_back({full(key), type, required ? "required" : fallback,
+                      (owner_ ? owner_->value + ": " : std::string()) + doc});
   const auto it = table_->find(key);
+  if (!applies()) {
+    if (!known && it != table_->end()) refuse_of(*owner_, key);
+    return nullptr;
+  }
   if (it != table_->end()) return &it->second;
   if (required)
     problems_.add(
@@ -125,6 +132,20 @@ void Reader::refuse(const std::string& key, const std::string& message) {
                  .key = full(key),
                  .where = place_of(*table_, key).value_or(place_),
                  .message = full(key) + ": " + message});
+}
+
+void Reader::keys_of(const std::string& key, const std::string& value, const std::string& chosen,
+                     const std::function<void(Reader&)>& read) {
+  owner_ = Owner{key, value, chosen};
+  read(*this);
+  owner_.reset();
+}
+
+void Reader::refuse_of(const Owner& owner, const std::string& key) {
+  const std::string message =
+      "has no effect with " + owner.choice + " = \"" + owner.chosen + "\"; it applies only to " + owner.value;
+  if (owner.choice == "kind") return refuse(key, message);
+  fail(key, message, {full(owner.choice)});
 }
 
 std::int64_t Reader::integer(const std::string& key, std::optional<std::int64_t> fallback,
@@ -301,9 +322,14 @@ bool Reader::has_list(const std::string& key) const {
 }
 
 Reader Reader::section(const std::string& key) {
-  known_.push_back(key);
   static const Table kEmpty;
+  const bool known = std::ranges::find(known_, key) != known_.end();
+  if (!known) known_.push_back(key);
   const auto it = table_->find(key);
+  if (!applies()) {
+    if (!known && it != table_->end()) refuse_of(*owner_, key);
+    return Reader(kEmpty, full(key), place_, docs_);
+  }
   if (it == table_->end()) return Reader(kEmpty, full(key), place_, docs_);
   const auto* table = std::get_if<Table>(&it->second.data);
   if (table != nullptr) return Reader(*table, full(key), it->second.where, docs_);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -79,9 +80,14 @@ class Reader {
   Reader section(const std::string& key);
   // Takes over the errors of a section's reader. Call it after the section's last read.
   void adopt(Reader& section);
+  // Reads, through `read`, the keys that apply only to one value of the choice `key` ("kind"). Their
+  // documentation begins with the value. If another value is chosen, a given key is an error unless the
+  // chosen value has it too, and all reads return defaults; so read the keys of the chosen value first.
+  void keys_of(const std::string& key, const std::string& value, const std::string& chosen,
+               const std::function<void(Reader&)>& read);
   // Marks keys as known without reading them (they belong to another program).
   void ignore(const std::string& key);
-  bool has(const std::string& key) const { return table_->contains(key); }
+  bool has(const std::string& key) const { return applies() && table_->contains(key); }
   // True if the key holds a list, for keys that accept a list or another type.
   bool has_list(const std::string& key) const;
   // Records the caller's error about this key: "FILE:LINE: training.x: MESSAGE". The key may belong to a
@@ -104,6 +110,14 @@ class Reader {
   const std::string& path() const { return path_; }
 
  private:
+  // The value of a choice to which the keys apply that are read at the moment (keys_of()).
+  struct Owner {
+    std::string choice;
+    std::string value;
+    std::string chosen;
+  };
+  bool applies() const { return !owner_ || owner_->value == owner_->chosen; }
+  void refuse_of(const Owner& owner, const std::string& key);
   const Value* take(const std::string& key, const std::string& type, const std::string& fallback,
                     const char* doc, bool required);
   std::string full(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
@@ -119,6 +133,7 @@ class Reader {
   std::vector<std::string> known_below_;  // in full, of the tables that were adopted
   std::vector<std::string> kinds_;        // the known values of its key `kind`
   const Value* instead_ = nullptr;        // of the table, if something else has its name
+  std::optional<Owner> owner_;            // none: the keys apply always
   Problems problems_;
 };
 

@@ -1,6 +1,6 @@
 #include "learn/data/data_directories.h"
 
-#include <algorithm>
+#include "learn/data/kinds.h"
 
 namespace fedge::learn {
 
@@ -9,7 +9,7 @@ Result<DataDirectories> read_data_directories(std::span<const std::string> texts
   for (const std::string& text : texts) {
     std::string name = text.substr(0, text.find('='));
     std::string path = text;
-    if (name != text && std::ranges::find(dataset_names(), name) != dataset_names().end())
+    if (name != text && find_dataset_kind(name) != nullptr)
       path.erase(0, name.size() + 1);
     else
       name.clear();
@@ -29,7 +29,8 @@ Result<void> choose_directory(const DataDirectories& directories, DataSpec& data
     data.directory = found->second.string();
     return {};
   }
-  if (is_text(data)) data.directory.clear();
+  const DatasetKind* kind = find_dataset_kind(data.dataset);
+  if (kind != nullptr && (kind->own || kind->traits.text)) data.directory.clear();
   if (data.dataset != "text") return {};
   return invalid(
       "the run trains on text files of this device, but the client has no directory for them; start it with "

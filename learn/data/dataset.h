@@ -1,12 +1,12 @@
 // Dataset: labelled samples in memory, immutable once loaded. All clients of a simulation share one; a
-// client's part is a list of sample numbers. Fashion-MNIST (Xiao, Rasul, Vollgraf 2017, 60,000 + 10,000
-// images, 28x28, 10 classes) takes 55 MB as bytes or 220 MB as float32; loading takes under a second. Texts
-// (learn/text/corpus.h) are windows of tokens, labelled by their group.
+// client's part is a list of sample numbers. Fashion-MNIST takes 55 MB as bytes or 220 MB as float32; loading
+// takes under a second. Texts (learn/text/corpus.h) are windows of tokens, labelled by their group.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -67,6 +67,38 @@ struct Dataset {
   void read_inputs(std::size_t first, std::span<float> out) const;
 };
 
+// The properties of a data set that are known without its files.
+struct DatasetInfo {
+  InputShape shape;
+  std::size_t classes = 0;               // 0 for texts: the number of groups depends on the files
+  std::size_t outputs = 0;               // number of outputs of a model: classes, or tokens
+  std::vector<std::string> class_names;  // for display, one for each class
+};
+
+enum class Split { kTrain, kTest };
+
+struct SampleLabels {
+  std::vector<std::uint8_t> values;  // of all training samples, each < classes
+  std::size_t classes = 0;
+};
+// Chooses samples, ascending, by the labels of all training samples.
+using ChooseSamples = std::function<Result<std::vector<std::uint32_t>>(std::span<const std::uint8_t> labels,
+                                                                       std::size_t classes)>;
+
+// Where the samples of a data set come from. One class for each format; learn/data/kinds.h has the table of
+// their names. Without state that changes: every call with the same arguments returns the same samples, on
+// every machine, because coordinator and clients rely on the same labels and order.
+class DataSource {
+ public:
+  virtual ~DataSource() = default;
+  virtual Result<DatasetInfo> describe(const DataSpec& spec) const = 0;
+  // Loads all samples of a split, inputs as floats or bytes.
+  virtual Result<Dataset> load(const DataSpec& spec, Split split) const = 0;
+  // Override these two if labels, or a part of the samples, can be loaded at a lower cost than everything.
+  virtual Result<SampleLabels> labels(const DataSpec& spec) const;
+  virtual Result<Dataset> load_chosen(const DataSpec& spec, const ChooseSamples& choose) const;
+};
+
 // Loads the data set's training samples (as floats, since a simulator reads them repeatedly) or test samples
 // (as bytes). kNotFound names the missing file, the package that installs it and the key for another
 // directory. kCorrupt names what does not match.
@@ -86,13 +118,6 @@ Result<std::shared_ptr<const Dataset>> load_evaluation(const DataSpec& spec, con
 // Number of training samples of each client. Errors include those of partition_for_clients().
 Result<std::vector<std::uint32_t>> partition_sizes(const DataSpec& spec, const Rng& rng);
 
-// The properties of a data set that are known without its files.
-struct DatasetInfo {
-  InputShape shape;
-  std::size_t classes = 0;               // 0 for texts: the number of groups depends on the files
-  std::size_t outputs = 0;               // number of outputs of a model: classes, or tokens
-  std::vector<std::string> class_names;  // for display, one for each class
-};
 Result<DatasetInfo> describe(const DataSpec& spec);
 // Names of the classes for display; for a text, its groups, read from its files. Empty if they cannot be
 // read.

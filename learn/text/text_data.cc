@@ -11,7 +11,7 @@
 namespace fedge::learn {
 namespace {
 
-constexpr std::size_t kMaxGroups = 256;  // labels are bytes
+constexpr std::size_t kMaxTextGroups = 256;  // labels are bytes
 constexpr std::size_t kMaxTokens = std::numeric_limits<std::uint32_t>::max();
 
 // Indices of `wanted` of `count` windows, evenly spread; of all windows if `wanted` is 0.
@@ -54,7 +54,7 @@ Result<Dataset> load_text(const DataSpec& spec, TextSplit split) {
   FEDGE_TRY(tokenizer, make_tokenizer(spec.tokenizer));
   FEDGE_TRY(groups, load_corpus(spec.dataset, spec.directory));
   if (groups.empty()) return invalid("data.directory: there is no text in the files of " + spec.dataset);
-  if (groups.size() > kMaxGroups)
+  if (groups.size() > kMaxTextGroups)
     return invalid("data.directory: the text has " + std::to_string(groups.size()) +
                    " groups; at most 256 are allowed");
   Dataset data{.shape = {1, spec.context, 1, true}, .classes = groups.size(), .floats = {}, .labels = {}};
@@ -74,6 +74,23 @@ Result<Dataset> load_text(const DataSpec& spec, TextSplit split) {
                        : "data.directory: the text is too short to hold out a part of it for testing");
   return data;
 }
+
+namespace {
+
+class Corpora final : public DataSource {
+ public:
+  Result<DatasetInfo> describe(const DataSpec& spec) const override {
+    FEDGE_TRY(tokenizer, make_tokenizer(spec.tokenizer));
+    return DatasetInfo{{1, spec.context, 1, true}, 0, tokenizer.vocabulary(), {}};
+  }
+  Result<Dataset> load(const DataSpec& spec, Split split) const override {
+    return load_text(spec, split == Split::kTrain ? TextSplit::kTrain : TextSplit::kHeldOut);
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<const DataSource> read_corpus(config::Reader&) { return std::make_shared<Corpora>(); }
 
 std::vector<std::uint32_t> spread_windows(const Dataset& data, std::span<const std::uint32_t> windows,
                                           std::size_t wanted) {

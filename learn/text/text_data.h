@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "core/config/reader.h"
 #include "core/result.h"
 #include "learn/data/dataset.h"
 #include "learn/spec.h"
@@ -22,6 +24,9 @@ Result<Tokenizer> make_tokenizer(const TokenizerSpec& spec);
 // All groups' samples, in the groups' order; of the held-out text at most spec.test_windows per group (0:
 // all). Errors are those of load_corpus(); kInvalid if there are more than 256 groups or no text.
 Result<Dataset> load_text(const DataSpec& spec, TextSplit split);
+
+// The source of all corpora; DataSpec::dataset names the corpus.
+std::shared_ptr<const DataSource> read_corpus(config::Reader& section);
 
 // Returns at most `wanted` (0: all) of these windows (ascending) of each group, evenly spread.
 std::vector<std::uint32_t> spread_windows(const Dataset& data, std::span<const std::uint32_t> windows,

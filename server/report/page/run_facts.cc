@@ -33,11 +33,11 @@ std::string listed_sizes(const std::vector<std::size_t>& sizes) {
 }
 
 std::string model_text(const learn::ModelSpec& model, std::size_t parameters) {
-  std::string text = learn::name_of(model.kind);
-  if (model.kind == learn::ModelKind::kMlp) text += ", hidden " + listed_sizes(model.hidden);
-  if (model.kind == learn::ModelKind::kCnn)
+  std::string text = model.kind;
+  if (model.kind == "mlp") text += ", hidden " + listed_sizes(model.hidden);
+  if (model.kind == "cnn")
     text += ", channels " + listed_sizes(model.channels) + ", dense " + std::to_string(model.dense);
-  if (model.kind == learn::ModelKind::kTransformer)
+  if (model.kind == "transformer")
     text += ", " + plural(model.layers, "layer") + ", width " + std::to_string(model.width) + ", " +
             plural(model.heads, "head");
   if (model.adapter.rank > 0) text += ", adapters of rank " + std::to_string(model.adapter.rank);

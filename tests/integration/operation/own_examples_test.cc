@@ -44,6 +44,9 @@ constexpr OwnProgram kOwnPrograms[] = {
      " --set data.partition.clients=4 --set sampling.clients_per_round=3 --set strategy.aggregator.keep=2"},
     {"round-robin-sim", "custom_sampler",
      " --set data.partition.clients=4 --set sampling.clients_per_round=2"},
+    {"prototypes-sim", "custom_model", " --set data.partition.clients=4 --set sampling.clients_per_round=2"},
+    {"spirals-sim", "custom_dataset",
+     " --set data.partition.clients=4 --set sampling.clients_per_round=2 --set data.samples=90"},
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST_CASE(
   spec.data.dataset = "text";
   spec.data.directory = directory.path().string();
   spec.data.context = 32;
-  spec.model.kind = ModelKind::kTransformer;
+  spec.model.kind = "transformer";
   spec.model.layers = 1;
   spec.model.width = 16;
   spec.model.heads = 2;

@@ -98,7 +98,7 @@ struct Skewed {
     spec.data.directory = directory.path().string();
     spec.data.partition.clients = 3;
     spec.data.validation = 0.1;
-    spec.model.kind = ModelKind::kSoftmax;
+    spec.model.kind = "softmax";
   }
 };
 

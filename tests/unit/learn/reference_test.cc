@@ -49,11 +49,11 @@ struct TorchCase {
 
 const std::vector<TorchCase>& torch_cases() {
   ModelSpec softmax;
-  softmax.kind = ModelKind::kSoftmax;
+  softmax.kind = "softmax";
   ModelSpec mlp_odd;
   mlp_odd.hidden = {19, 13, 9};
   ModelSpec cnn;
-  cnn.kind = ModelKind::kCnn;
+  cnn.kind = "cnn";
   ModelSpec cnn_small = cnn;
   cnn_small.channels = {4, 6};
   cnn_small.dense = 11;

@@ -18,18 +18,18 @@ namespace fedge::learn::test {
 
 inline ModelSpec softmax_spec() {
   ModelSpec spec;
-  spec.kind = ModelKind::kSoftmax;
+  spec.kind = "softmax";
   return spec;
 }
 inline ModelSpec mlp_spec(std::vector<std::size_t> hidden) {
   ModelSpec spec;
-  spec.kind = ModelKind::kMlp;
+  spec.kind = "mlp";
   spec.hidden = std::move(hidden);
   return spec;
 }
 inline ModelSpec cnn_spec(std::vector<std::size_t> channels, std::size_t dense) {
   ModelSpec spec;
-  spec.kind = ModelKind::kCnn;
+  spec.kind = "cnn";
   spec.channels = std::move(channels);
   spec.dense = dense;
   return spec;

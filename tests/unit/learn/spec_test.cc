@@ -48,7 +48,7 @@ batch_size = 32
   CHECK(spec->data.partition.alpha == 0.1);
   CHECK(spec->data.partition.clients == 100);
   CHECK(spec->data.partition.min_size == 10);
-  CHECK(spec->model.kind == ModelKind::kMlp);
+  CHECK(spec->model.kind == "mlp");
   CHECK(spec->model.hidden == std::vector<std::size_t>{200, 100, 50});
   CHECK(spec->training.learning_rate == 0.05F);
   CHECK(spec->training.momentum == 0.9F);
@@ -83,12 +83,10 @@ TEST_CASE("spec: every partition and model kind has its name") {
     REQUIRE(spec.has_value());
     CHECK(spec->data.partition.kind == kind);
   }
-  const std::pair<const char*, ModelKind> models[] = {
-      {"softmax", ModelKind::kSoftmax}, {"mlp", ModelKind::kMlp}, {"cnn", ModelKind::kCnn}};
-  for (const auto& [name, kind] : models) {
-    const auto spec = read("model.kind = \"" + std::string(name) + "\"");
+  for (const std::string name : {"softmax", "mlp", "cnn", "transformer"}) {
+    const auto spec = read("model.kind = \"" + name + "\"");
     REQUIRE(spec.has_value());
-    CHECK(spec->model.kind == kind);
+    CHECK(spec->model.kind == name);
   }
   const auto cnn = read("model = { kind = \"cnn\", channels = [8, 16], dense = 64 }");
   REQUIRE(cnn.has_value());

@@ -189,7 +189,7 @@ TEST_CASE("task: missing data and impossible partitions are errors that name the
     CHECK(task.error().message.find("samples_per_client") != std::string::npos);
   }
   spec = small_spec();
-  spec.model.kind = ModelKind::kCnn;
+  spec.model.kind = "cnn";
   spec.model.channels = {8};
   const auto task = Task::build(spec, 1);
   REQUIRE_FALSE(task.has_value());

@@ -27,7 +27,7 @@ struct TransformerCase {
 
 std::vector<TransformerCase> transformer_cases() {
   ModelSpec small;
-  small.kind = ModelKind::kTransformer;
+  small.kind = "transformer";
   small.layers = 2;
   small.width = 24;
   small.heads = 3;

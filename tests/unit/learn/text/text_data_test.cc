@@ -33,7 +33,7 @@ struct Texts {
     spec.data.directory = directory.path().string();
     spec.data.context = 16;
     spec.data.partition = {.kind = PartitionKind::kNatural, .clients = 2};
-    spec.model = {.kind = ModelKind::kTransformer, .layers = 1, .width = 16, .heads = 2};
+    spec.model = {.kind = "transformer", .layers = 1, .width = 16, .heads = 2};
     spec.training.optimizer = OptimizerKind::kAdamW;
     spec.training.learning_rate = 0.01F;
     spec.training.batch_size = 8;
@@ -277,8 +277,7 @@ TEST_CASE("text data: bits a byte are over the bytes that tokens stand for, and 
   data.text.bytes = {1, 3, 2};
   data.text.tokens = {2, 1, 1, 2, 0};
   data.text.windows = {{.start = 0, .targets = 2}, {.start = 3, .targets = 1}};
-  const auto model =
-      make_model({.kind = ModelKind::kTransformer, .layers = 1, .width = 8, .heads = 2}, data.shape, 3);
+  const auto model = make_model({.kind = "transformer", .layers = 1, .width = 8, .heads = 2}, data.shape, 3);
   REQUIRE(model);
   const std::vector<float> zeros((*model)->layout()->size());
   Sequential sequential;
@@ -298,7 +297,7 @@ TEST_CASE("text data: a text of which nothing is left to test on, or no text, is
 }
 
 TEST_CASE("text data: attention that no memory holds is refused before it is asked for") {
-  const ModelSpec spec{.kind = ModelKind::kTransformer, .layers = 4, .width = 1024, .heads = 1024};
+  const ModelSpec spec{.kind = "transformer", .layers = 4, .width = 1024, .heads = 1024};
   const auto model = make_model(spec, {1, 4096, 1, true}, 96);
   REQUIRE_FALSE(model);
   CHECK(model.error().message.find("data.context: the model would have more than 2^32 attention weights") !=

@@ -8,6 +8,8 @@
 
 #include "aggregation/aggregators/registry.h"
 #include "aggregation/samplers/sampler.h"
+#include "learn/data/kinds.h"
+#include "learn/models/kinds.h"
 #include "tests/support/text.h"
 
 using namespace fedge;
@@ -44,6 +46,8 @@ std::string last_words(Call&& call) {
 
 AggregatorPart read_nothing(config::Reader&) { return {}; }
 SamplerFactory read_no_sampler(config::Reader&) { return {}; }
+learn::ModelFactory read_no_model(config::Reader&, learn::ModelSpec&) { return {}; }
+std::shared_ptr<const learn::DataSource> read_no_data(config::Reader&) { return nullptr; }
 
 }  // namespace
 
@@ -62,4 +66,8 @@ TEST_CASE(
             .ends_with(": there is already a sampler uniform; choose another name\n"));
   CHECK(sampler({"mine", "p", nullptr, read_no_sampler})
             .ends_with(": the sampler mine has no summary; set .summary in register_sampler()\n"));
+  CHECK(last_words([] { learn::register_model({"mlp", "p", "s", {}, read_no_model}); })
+            .ends_with(": there is already a model mlp; choose another name\n"));
+  CHECK(last_words([] { learn::register_dataset({"text", "p", "s", {}, read_no_data}); })
+            .ends_with(": there is already a data set text; choose another name\n"));
 }

@@ -1,0 +1,255 @@
+#include "learn/models/kinds.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/config/own_part.h"
+#include "learn/models/cnn.h"
+#include "learn/models/dense.h"
+#include "learn/models/transformer.h"
+
+namespace fedge::learn {
+namespace {
+
+constexpr std::int64_t kMaxUnits = 65'536;
+constexpr std::int64_t kMaxChannels = 1024;
+constexpr std::size_t kMaxHiddenLayers = 16;
+constexpr std::int64_t kMaxLayers = 256;
+// 16 GiB of float32: a mistake in a run file must not exhaust the machine's memory.
+constexpr double kMaxCount = 4294967296.0;
+constexpr std::size_t kDefaultKind = 1;  // mlp
+
+using MadeModel = Result<std::unique_ptr<Model>>;
+
+std::size_t as_size(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+std::vector<std::size_t> as_sizes(const std::vector<std::int64_t>& values) {
+  return {values.begin(), values.end()};
+}
+
+std::vector<std::int64_t> as_integers(const std::vector<std::size_t>& values) {
+  return {values.begin(), values.end()};
+}
+
+Result<void> bounded(double count, const char* key, const char* what = "parameters") {
+  if (count <= kMaxCount) return {};
+  return invalid(std::string(key) + ": the model would have more than 2^32 " + what +
+                 "; use a smaller value");
+}
+
+MadeModel make_cnn_model(const ModelContext& context) {
+  const auto& [spec, input, classes] = context;
+  if (input.height % 4 != 0 || input.width % 4 != 0 || input.height < 4 || input.width < 4)
+    return invalid(
+        "model.kind: a cnn needs images whose height and width are multiples of 4, because it pools twice by "
+        "2; these images are " +
+        std::to_string(input.height) + "x" + std::to_string(input.width));
+  if (spec.channels.size() != 2)
+    return invalid("model.channels: a cnn has two convolutions and needs two values, not " +
+                   std::to_string(spec.channels.size()));
+  // Offsets in a convolution's scratch are 32-bit. They span its weights, with each kernel row padded to 16
+  // floats, and an image with a border of two pixels.
+  const auto first = static_cast<double>(spec.channels[0]);
+  const auto second = static_cast<double>(spec.channels[1]);
+  const auto border = static_cast<double>((input.height + 4) * (input.width + 4));
+  const double widest = std::max(static_cast<double>(input.channels), first);
+  FEDGE_TRY_VOID(bounded(5 * (5 * static_cast<double>(input.channels) + 15) * first, "model.channels"));
+  FEDGE_TRY_VOID(bounded(5 * (5 * first + 15) * second, "model.channels"));
+  FEDGE_TRY_VOID(bounded(border * widest, "model.channels"));
+  const double flat =
+      static_cast<double>(input.height * input.width / 16) * static_cast<double>(spec.channels[1]);
+  FEDGE_TRY_VOID(bounded(flat * static_cast<double>(spec.dense), "model.dense"));
+  return make_cnn({input, spec.channels[0], spec.channels[1], spec.dense, classes});
+}
+
+Result<void> check_targets(const AdapterSpec& adapter, const std::vector<std::string>& known) {
+  std::string list;
+  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+  std::set<std::string> seen;
+  for (const std::string& target : adapter.targets) {
+    if (std::ranges::find(known, target) == known.end())
+      return invalid("model.adapter.targets: the model has no layer \"" + target + "\"; its layers are " +
+                     list);
+    if (!seen.insert(target).second)
+      return invalid("model.adapter.targets: \"" + target + "\" is listed twice");
+  }
+  return {};
+}
+
+std::vector<std::string> dense_targets(std::size_t layers) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < layers; ++i) names.push_back("dense" + std::to_string(i + 1));
+  return names;
+}
+
+MadeModel make_perceptron(const ModelContext& context) {
+  const auto& [spec, input, classes] = context;
+  std::vector<std::size_t> widths{input.size()};
+  if (spec.kind == "mlp") widths.insert(widths.end(), spec.hidden.begin(), spec.hidden.end());
+  widths.push_back(classes);
+  double parameters = 0;
+  for (std::size_t i = 0; i + 1 < widths.size(); ++i)
+    parameters += static_cast<double>(widths[i]) * static_cast<double>(widths[i + 1]);
+  FEDGE_TRY_VOID(bounded(parameters, "model.hidden"));
+  FEDGE_TRY_VOID(check_targets(spec.adapter, dense_targets(widths.size() - 1)));
+  return make_dense_model(widths, spec.adapter);
+}
+
+MadeModel make_language_model(const ModelContext& context) {
+  const auto& [spec, input, vocabulary] = context;
+  if (spec.heads == 0 || spec.width % spec.heads != 0)
+    return invalid("model.width: " + std::to_string(spec.width) +
+                   " is not a multiple of model.heads, which is " + std::to_string(spec.heads));
+  const auto width = static_cast<double>(spec.width);
+  const double block = 12 * width * width + 13 * width;
+  const double parameters = block * static_cast<double>(spec.layers) +
+                            width * static_cast<double>(2 * vocabulary + input.width + 2);
+  FEDGE_TRY_VOID(bounded(parameters, "model.width"));
+  const auto length = static_cast<double>(input.width);
+  FEDGE_TRY_VOID(bounded(static_cast<double>(spec.layers * spec.heads) * length * length, "data.context",
+                         "attention weights per sample"));
+  FEDGE_TRY_VOID(check_targets(spec.adapter, {"q", "k", "v", "o", "up", "down"}));
+  return make_transformer({.vocabulary = vocabulary,
+                           .context = input.width,
+                           .layers = spec.layers,
+                           .width = spec.width,
+                           .heads = spec.heads,
+                           .tied = spec.tied},
+                          spec.adapter);
+}
+
+ModelFactory read_softmax(config::Reader&, ModelSpec&) { return make_perceptron; }
+
+ModelFactory read_mlp(config::Reader& section, ModelSpec& spec) {
+  spec.hidden =
+      as_sizes(section.integers("hidden", as_integers(spec.hidden), {1, kMaxUnits},
+                                "number of units of each hidden layer; the first is next to the input."));
+  if (spec.hidden.empty() || spec.hidden.size() > kMaxHiddenLayers)
+    section.fail("hidden", "lists " + std::to_string(spec.hidden.size()) + " layers, expected 1 to " +
+                               std::to_string(kMaxHiddenLayers) +
+                               " (for a model without hidden layers, use kind = \"softmax\")");
+  return make_perceptron;
+}
+
+ModelFactory read_cnn(config::Reader& section, ModelSpec& spec) {
+  spec.channels = as_sizes(section.integers("channels", as_integers(spec.channels), {1, kMaxChannels},
+                                            "output channels of the two 5x5 convolutions."));
+  if (spec.channels.size() != 2)
+    section.fail("channels", "lists " + std::to_string(spec.channels.size()) + " values, expected 2");
+  spec.dense =
+      as_size(section.integer("dense", static_cast<std::int64_t>(spec.dense), {1, kMaxUnits},
+                              "number of units of the dense layer between the convolutions and the output."));
+  return make_cnn_model;
+}
+
+ModelFactory read_transformer(config::Reader& section, ModelSpec& spec) {
+  const auto integer = [&](const char* key, std::size_t fallback, std::int64_t most, const char* doc) {
+    return as_size(section.integer(key, static_cast<std::int64_t>(fallback), {1, most}, doc));
+  };
+  spec.layers = integer("layers", spec.layers, kMaxLayers, "number of blocks.");
+  spec.width = integer("width", spec.width, kMaxUnits,
+                       "size of the embedding of a token. It must be a multiple of heads.");
+  spec.heads = integer("heads", spec.heads, kMaxUnits, "number of attention heads of a block.");
+  spec.tied =
+      section.boolean("tied", spec.tied, "whether the output layer uses the weights of the token embedding.");
+  return make_language_model;
+}
+
+std::vector<ModelKind>& model_table() {
+  constexpr ModelTraits kLayers = {.adapters = true, .slices = true};
+  static std::vector<ModelKind> kinds = {
+      ModelKind{"softmax", "", "softmax regression", kLayers, read_softmax},
+      ModelKind{"mlp", "", "multi-layer perceptron with ReLU", kLayers, read_mlp},
+      ModelKind{"cnn", "McMahan et al. 2017", "convolutional network for images", {.slices = true}, read_cnn},
+      ModelKind{"transformer",
+                "Radford et al. 2019",
+                "decoder-only language model",
+                {.texts = true, .adapters = true},
+                read_transformer},
+  };
+  return kinds;
+}
+
+// Checks what its callers rely on.
+Result<void> check_made(const std::string& part, const Model& model, const ModelContext& context) {
+  const std::string wrong = "model.kind: " + part + " ";
+  if (!model.layout() || model.layout()->size() == 0)
+    return invalid(wrong + "has no parameters; set layout_ in its constructor");
+  const std::size_t input = context.input.tokens ? context.input.width : context.input.size();
+  if (model.input_size() == input && model.classes() == context.outputs) return {};
+  return invalid(wrong + "has " + std::to_string(model.input_size()) + " inputs and " +
+                 std::to_string(model.classes()) + " classes, but the data has " + std::to_string(input) +
+                 " and " + std::to_string(context.outputs) +
+                 "; set input_size_ and classes_ in its constructor");
+}
+
+// Reads an own kind's options. Its factory becomes one whose errors name the model.
+ModelFactory read_own(const ModelKind& kind, config::Reader& section, ModelSpec& spec) {
+  const std::string part = std::string("the model ") + kind.name;
+  try {
+    return [part, make = config::guarded(part, [&] { return kind.read(section, spec); })](
+               const ModelContext& context) -> MadeModel {
+      try {
+        FEDGE_TRY(model, config::guarded(part, [&] { return make(context); }));
+        if (!model) return invalid("model.kind: " + part + " is null: its factory returned no object");
+        FEDGE_TRY_VOID(check_made(part, *model, context));
+        return model;
+      } catch (const config::PartFailure& failure) {
+        return invalid(std::string("model.kind: ") + failure.what());
+      }
+    };
+  } catch (const config::PartFailure& failure) {
+    section.fail("kind", failure.what());
+    return {};
+  }
+}
+
+ModelFactory read_options(const ModelKind& kind, config::Reader& section, ModelSpec& spec) {
+  return kind.own ? read_own(kind, section, spec) : kind.read(section, spec);
+}
+
+}  // namespace
+
+std::span<const ModelKind> model_kinds() { return model_table(); }
+
+std::string with_article(const ModelKind& kind) {
+  return (std::string("aeiou").find(kind.name[0]) == std::string::npos ? "a " : "an ") +
+         std::string(kind.name);
+}
+
+const ModelKind* find_model_kind(const std::string& name) {
+  const auto found = std::ranges::find(model_table(), name, &ModelKind::name);
+  return found == model_table().end() ? nullptr : &*found;
+}
+
+void register_model(const ModelKind& kind) { config::register_kind(model_table(), kind, "model", "a model"); }
+
+void read_model_kind(config::Reader& section, ModelSpec& spec) {
+  const std::vector<std::string> names = config::names_of(model_table());
+  const std::size_t chosen =
+      section.choice("kind", names, kDefaultKind,
+                     "Kind of model: softmax regression, multi-layer perceptron (mlp), "
+                     "convolutional network (cnn) or transformer.",
+                     config::own_program_hint("a model", /*on_clients=*/true));
+  spec.kind = names[chosen];
+  const auto read = [&](std::size_t i, ModelSpec& into) {
+    section.keys_of("kind", names[i], spec.kind,
+                    [&](config::Reader& keys) { into.make = read_options(model_table()[i], keys, into); });
+  };
+  read(chosen, spec);
+  ModelSpec other;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (i != chosen) read(i, other);
+}
+
+ModelFactory factory_of(const ModelKind& kind, const ModelSpec& spec) {
+  if (spec.make) return spec.make;
+  static const config::Table kNoOptions;
+  config::Reader section(kNoOptions, "model", "");
+  ModelSpec defaults;
+  return read_options(kind, section, defaults);
+}
+
+}  // namespace fedge::learn
