@@ -99,6 +99,12 @@ std::string hint_of(std::span<const AggregatorKind>) {
 std::string hint_of(std::span<const SamplerKind>) {
   return config::own_program_hint("a sampler", /*on_clients=*/false);
 }
+std::string hint_of(std::span<const PlannerKind>) {
+  return config::own_program_hint("a planner", /*on_clients=*/false);
+}
+std::string hint_of(std::span<const ServerOptimizerKind>) {
+  return config::own_program_hint("a server optimizer", /*on_clients=*/false);
+}
 
 // The position of a kind's name; 0, the default, if it is empty.
 std::size_t index_of(const std::vector<std::string>& names, const std::string& name) {
@@ -228,7 +234,7 @@ StrategySpec read_strategy(config::Reader& root, const std::string& implied_aggr
              "Which part of the model a client trains and sends. If not set, strategy.kind determines it.");
   spec.planner_kind = plan.name;
   spec.planner_traits = plan.traits;
-  spec.planner = plan.read(planner);
+  spec.planner = read_part(plan, planner);
   section.adopt(planner);
 
   config::Reader aggregator = section.section("aggregator");
@@ -246,7 +252,7 @@ StrategySpec read_strategy(config::Reader& root, const std::string& implied_aggr
   const auto& mover = choose(optimizer, server_optimizer_kinds(), recipe, recipe.server_optimizer,
                              "How the aggregate changes the model. If not set, strategy.kind determines it.");
   spec.server_optimizer_kind = mover.name;
-  spec.server_optimizer = mover.read(optimizer);
+  spec.server_optimizer = read_part(mover, optimizer);
   section.adopt(optimizer);
 
   config::Reader schedule = section.section("schedule");

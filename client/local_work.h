@@ -138,7 +138,7 @@ class LocalWork {
                               const privacy::Masking& masking, WorkResult result) const;
 
  private:
-  bool scaffold() const { return task_.spec().training.objective.kind == learn::ObjectiveKind::kScaffold; }
+  bool scaffold() const { return task_.spec().training.objective.kind == "scaffold"; }
   Result<learn::TrainingResult> train(const WorkOrder& order, std::span<const float> model,
                                       const ClientMemory& memory, std::span<float> update);
   bool hides(const Result<learn::TrainingResult>& training, const Error& fault) const;

@@ -6,6 +6,7 @@
 
 #include "learn/data/kinds.h"
 #include "learn/models/kinds.h"
+#include "learn/objectives/kinds.h"
 
 namespace fedge::learn {
 namespace {
@@ -20,18 +21,6 @@ const std::vector<std::string> kPartitionNames = {"iid",    "dirichlet", "pathol
 const std::vector<std::string> kTokenizerNames = {"bytes", "ascii", "bpe"};
 const std::vector<std::string> kOptimizerNames = {"sgd", "adamw"};
 const std::vector<std::string> kScheduleNames = {"constant", "cosine"};
-constexpr std::array kObjectives = {
-    config::KindDoc{"plain", "McMahan et al. 2017", "minimises the local loss"},
-    config::KindDoc{"proximal", "Li et al. 2020",
-                    "minimises the local loss + mu / 2 ||v - w||^2, where v is the client's model and w is "
-                    "the round's model"},
-    config::KindDoc{
-        "scaffold", "Karimireddy et al. 2020",
-        "adds the difference between the control variates of the server and of the client to each gradient"},
-    config::KindDoc{"rank_pruning", "Cho et al. 2024",
-                    "minimises the local loss + lambda ||B'|| ||A'|| of the client's last ranks; the client "
-                    "drops these ranks once the penalty term shrinks"},
-};
 const std::vector<std::string> kLocalModelNames = {"whole", "slice", "nested", "prefix"};
 const std::vector<std::string> kNestingNames = {"none", "sum", "sample", "sandwich"};
 
@@ -178,32 +167,6 @@ ModelSpec read_model(config::Reader& reader) {
   return spec;
 }
 
-ObjectiveSpec read_objective(config::Reader& reader) {
-  ObjectiveSpec spec;
-  std::vector<std::string> names;
-  for (const config::KindDoc& objective : kObjectives) names.emplace_back(objective.name);
-  const std::size_t kind = reader.choice(
-      "kind", names, 0, "What local training minimises. If not set, strategy.kind determines it.");
-  spec.kind = static_cast<ObjectiveKind>(kind);
-  const bool proximal = spec.kind == ObjectiveKind::kProximal;
-  require_kind(reader, "mu", proximal,
-               "has no effect with kind = \"" + names[kind] + "\"; it applies only to proximal");
-  const double mu = reader.number(
-      "mu", 0.01, {0.0, 1e4},
-      "proximal: weight of the proximal term. Larger values keep clients closer to the round's model.");
-  if (proximal) spec.mu = static_cast<float>(mu);
-  const bool pruning = spec.kind == ObjectiveKind::kRankPruning;
-  for (const char* key : {"lambda", "gamma"})
-    require_kind(reader, key, pruning,
-                 "has no effect with kind = \"" + names[kind] + "\"; it applies only to rank_pruning");
-  const double lambda = reader.number("lambda", 0.001, {0.0, 1e4},
-                                      "rank_pruning: weight of the penalty on the last ranks of a client.");
-  const double gamma = reader.number(
-      "gamma", 0.9, {0.01, 0.999}, "rank_pruning: fraction of its ranks that a client keeps when it prunes.");
-  if (pruning) spec.lambda = static_cast<float>(lambda), spec.gamma = gamma;
-  return spec;
-}
-
 void read_optimizer(config::Reader& reader, TrainingSpec& spec) {
   spec.optimizer = static_cast<OptimizerKind>(
       reader.choice("kind", kOptimizerNames, 0,
@@ -312,10 +275,7 @@ bool is_text(const DataSpec& spec) {
 const std::string& name_of(PartitionKind kind) { return kPartitionNames.at(static_cast<std::size_t>(kind)); }
 const std::string& name_of(OptimizerKind kind) { return kOptimizerNames.at(static_cast<std::size_t>(kind)); }
 
-const char* name_of(ObjectiveKind kind) { return kObjectives.at(static_cast<std::size_t>(kind)).name; }
 const std::string& name_of(LocalModel model) { return kLocalModelNames.at(static_cast<std::size_t>(model)); }
-
-std::span<const config::KindDoc> objective_kinds() { return kObjectives; }
 
 TaskSpec read_task(config::Reader& root) {
   TaskSpec spec;

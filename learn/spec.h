@@ -89,7 +89,9 @@ struct ModelSpec {
   ModelFactory make;  // with the options of `kind` as read; empty: the kind's default options
 };
 
-enum class ObjectiveKind { kPlain, kProximal, kScaffold, kRankPruning };
+class Objective;
+struct ObjectiveSpec;
+using ObjectiveFactory = std::function<std::shared_ptr<const Objective>(const ObjectiveSpec&)>;
 
 // How a client trains adapters whose first ranks must work alone. T is the set of the client's own rank and
 // the lower ranks in `ranks`. After PreLort (Waseem et al. 2026), reconstructed from the abstract; each kind
@@ -111,10 +113,11 @@ enum class NestingKind { kNone, kSum, kSample, kSandwich };
 //   scaffold   the local loss; the correction c - c_k of the round's assignment is added to each gradient
 //              (SCAFFOLD; Karimireddy et al., ICML 2020, algorithm 1)
 struct ObjectiveSpec {
-  ObjectiveKind kind = ObjectiveKind::kPlain;
-  float mu = 0.0F;      // proximal; 0 gives bit for bit the result of plain
-  float lambda = 0.0F;  // rank_pruning
-  double gamma = 0.0;   // rank_pruning: fraction of its ranks that a client keeps
+  std::string kind = "plain";  // in the table of learn/objectives/kinds.h
+  float mu = 0.0F;             // proximal; 0 gives bit for bit the result of plain
+  float lambda = 0.0F;         // rank_pruning
+  double gamma = 0.0;          // rank_pruning: fraction of its ranks that a client keeps
+  ObjectiveFactory make;       // with the options of `kind` as read; empty: the fields above
 };
 
 enum class OptimizerKind { kSgd, kAdamW };
@@ -169,11 +172,7 @@ struct TaskSpec {
 // The names of these values in a run file.
 const std::string& name_of(PartitionKind kind);
 const std::string& name_of(OptimizerKind kind);
-const char* name_of(ObjectiveKind kind);
 const std::string& name_of(LocalModel model);
-
-// The values of training.objective.kind.
-std::span<const config::KindDoc> objective_kinds();
 
 // Reads the sections [data], [model] and [training] of a run file; an absent section has its defaults. A key
 // that does not belong to the chosen kind is an error. Errors are left in `root` for its finish(); if there

@@ -49,7 +49,7 @@ Result<void> check_training(const TrainingSpec& training, const Model& model) {
     return invalid(
         "training.optimizer: adamw does not work with local_model = \"nested\", because adamw also counts "
         "the steps in which a parameter is not trained");
-  if (training.objective.kind == ObjectiveKind::kRankPruning && training.local_model != LocalModel::kPrefix)
+  if (training.objective.kind == "rank_pruning" && training.local_model != LocalModel::kPrefix)
     return invalid("training.objective: rank_pruning requires local_model = \"prefix\"");
   return {};
 }
@@ -187,7 +187,7 @@ Result<TrainingResult> Task::train_prefix(const Assignment& assignment, std::spa
   TrainingResult result =
       train_part(part, global, update, {.ranks = ranks, .truncations = truncations}, trainer);
   const ObjectiveSpec& objective = spec_.training.objective;
-  if (objective.kind != ObjectiveKind::kRankPruning) return result;
+  if (objective.kind != "rank_pruning") return result;
   const std::size_t kept = kept_ranks(ranks, objective.gamma);
   const auto tail = [&](std::span<const float> values) {
     double sum = 0;
@@ -233,7 +233,7 @@ Result<void> Task::check(const Assignment& assignment) const {
     return invalid("the fraction of samples to train on must be above 0 and at most 1, not " +
                    std::to_string(assignment.data_share));
   if (assignment.correction.empty()) return {};
-  if (spec_.training.objective.kind != ObjectiveKind::kScaffold)
+  if (spec_.training.objective.kind != "scaffold")
     return invalid("the task has a control variate correction, which only the objective scaffold uses");
   if (assignment.correction.size() != size)
     return invalid("the control variate correction has " + std::to_string(assignment.correction.size()) +

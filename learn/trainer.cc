@@ -8,6 +8,7 @@
 #include "core/check.h"
 #include "learn/kernels/kernels.h"
 #include "learn/models/adapters.h"
+#include "learn/objectives/kinds.h"
 
 namespace fedge::learn {
 namespace {
@@ -21,6 +22,7 @@ void reserve(AlignedBuffer<float>& buffer, std::size_t size) {
 Trainer::Trainer(const Model& model, const TrainingSpec& spec)
     : model_(model),
       spec_(spec),
+      objective_(objective_of(spec.objective)),
       workspace_(model.make_workspace(spec.batch_size)),
       submodels_(model, spec.batch_size),
       buffer_(model.input_size(), model.input().tokens, spec.batch_size) {}
@@ -69,7 +71,6 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
   FEDGE_CHECK(options.correction.empty() || options.correction.size() == parameters.size(),
               "a correction for each parameter");
   FEDGE_CHECK(options.slice == nullptr || options.coverage == nullptr, "a slice is trained whole");
-  const ObjectiveSpec& objective = spec_.objective;
   Plan plan{.model = &model_,
             .workspace = workspace_.get(),
             .moved = Coverage::all(parameters.size()),
@@ -78,11 +79,10 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
             .truncations = {},
             .taken = {},
             .draws = rng.fork("nest"),
-            .pulled = objective.kind == ObjectiveKind::kProximal && objective.mu != 0.0F,
             .in_place = false,
             .rate = spec_.learning_rate};
   plan.in_place = model_.steps_in_place() && spec_.optimizer == OptimizerKind::kSgd &&
-                  spec_.momentum == 0.0F && !plan.pulled && options.correction.empty();
+                  spec_.momentum == 0.0F && objective_ == nullptr && options.correction.empty();
   if (options.slice != nullptr) {
     submodels_.make_room(1 + options.nested.size());
     const Submodels::Entry& network = submodels_.find(*options.slice);
@@ -117,7 +117,7 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
     reserve(velocity_, parameters.size());
     std::memset(velocity_.data(), 0, parameters.size() * sizeof(float));
   }
-  if (plan.pulled) {
+  if (objective_ != nullptr) {
     reserve(start_, parameters.size());
     std::copy(parameters.begin(), parameters.end(), start_.data());
   }
@@ -135,7 +135,7 @@ BatchLoss Trainer::step(std::span<float> parameters, const Batch& batch, std::sp
           ? plan.model->loss_and_gradient(parameters, batch, gradient_.span().first(parameters.size()),
                                           *plan.workspace)
           : nested_ranks_gradient(parameters, batch, plan, highest);
-  if (spec_.objective.kind == ObjectiveKind::kRankPruning)
+  if (spec_.objective.kind == "rank_pruning")
     add_pruning_gradient(parameters, plan.workspace->ranks, highest);
   if (plan.truncations.empty()) {
     descend_within({0, parameters.size()}, parameters, correction, plan);
@@ -235,10 +235,8 @@ void Trainer::descend(const Range& range, float* gradient, std::span<float> para
                       std::span<const float> correction, const Plan& plan) {
   float* w = parameters.data() + range.begin;
   const std::size_t count = range.size();
-  if (plan.pulled) {
-    const float* start = start_.data() + range.begin;
-    for (std::size_t i = 0; i < count; ++i) gradient[i] += spec_.objective.mu * (w[i] - start[i]);
-  }
+  if (objective_ != nullptr)
+    objective_->add_gradient({w, count}, {start_.data() + range.begin, count}, {gradient, count});
   if (!correction.empty()) {
     const float* moved_by = correction.data() + range.begin;
     for (std::size_t i = 0; i < count; ++i) gradient[i] += moved_by[i];

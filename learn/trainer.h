@@ -17,6 +17,7 @@
 #include "core/rng.h"
 #include "learn/data/dataset.h"
 #include "learn/model.h"
+#include "learn/objectives/objective.h"
 #include "learn/spec.h"
 #include "learn/submodel.h"
 
@@ -64,9 +65,9 @@ class Trainer {
   Trainer(const Model& model, const TrainingSpec& spec);
 
   // Trains `parameters` in place on these samples, shuffled in each epoch e from rng.fork("epoch", e). The
-  // last batch of an epoch may be smaller. With no samples it does nothing. The proximal objective pulls
+  // last batch of an epoch may be smaller. With no samples it does nothing. An objective may pull
   // towards the initial `parameters`. Plain SGD stores no gradient if the model steps in place, the coverage
-  // has only whole rows, and there is no momentum, proximal term or correction.
+  // has only whole rows, and there is no momentum, objective or correction.
   TrainingResult train(std::span<float> parameters, const Dataset& data,
                        std::span<const std::uint32_t> samples, const Rng& rng,
                        const TrainingOptions& options = {});
@@ -92,7 +93,6 @@ class Trainer {
     std::vector<std::size_t> truncations;  // including the full rank; empty: no nesting
     std::vector<std::uint64_t> taken;      // by truncation: steps that moved its segment of ranks
     Rng draws;                             // for drawing truncations
-    bool pulled;                           // whether the proximal term pulls towards start_
     bool in_place;                         // whether no gradient is stored
     float rate;                            // learning rate of the current step
     std::uint64_t step = 0;                // number of steps begun
@@ -124,6 +124,7 @@ class Trainer {
 
   const Model& model_;
   TrainingSpec spec_;
+  std::shared_ptr<const Objective> objective_;  // null: the loss alone
   std::unique_ptr<Workspace> workspace_;
   Submodels submodels_;
   BatchBuffer buffer_;
@@ -131,9 +132,9 @@ class Trainer {
   AlignedBuffer<float> gradient_;  // this buffer and those below are allocated only as needed
   AlignedBuffer<float> velocity_;  // momentum, or Adam's first moment
   AlignedBuffer<float> squares_;   // Adam's second moment
-  AlignedBuffer<float> start_;
-  AlignedBuffer<float> mean_;  // mean gradient over nested ranks
-  AlignedBuffer<float> thin_;  // parameters of a nested network
+  AlignedBuffer<float> start_;     // with an objective
+  AlignedBuffer<float> mean_;      // mean gradient over nested ranks
+  AlignedBuffer<float> thin_;      // parameters of a nested network
   AlignedBuffer<float> scratch_;
 };
 

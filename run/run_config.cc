@@ -98,7 +98,7 @@ RunConfig read_sections(config::Reader& root, config::Table& table, const ReadMo
   run.dissemination = read_dissemination(root);
   run.compression = protocol::read_compression(root);
   run.status = protocol::read_status(root);
-  run.control_variates = run.task.training.objective.kind == learn::ObjectiveKind::kScaffold;
+  run.control_variates = run.task.training.objective.kind == "scaffold";
   run.secure = read_secure_aggregation(root);
   check_recipe(run, root);
   resolve_secure_aggregation(run, root);

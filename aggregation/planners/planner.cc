@@ -1,13 +1,14 @@
 #include "aggregation/planners/planner.h"
 
-#include <array>
 #include <utility>
+#include <vector>
 
 #include "aggregation/planners/fedplt.h"
 #include "aggregation/planners/layers.h"
 #include "aggregation/planners/random_mask.h"
 #include "aggregation/planners/rank_prefix.h"
 #include "aggregation/planners/width.h"
+#include "core/config/own_part.h"
 
 namespace fedge::aggregation {
 namespace {
@@ -35,54 +36,61 @@ class FullPlanner final : public Planner {
 
 PlannerPart read_full(config::Reader&) { return {.make = FullPlanner::make}; }
 
-constexpr std::array kPlanners = {
-    PlannerKind{"full",
-                "McMahan et al., AISTATS 2017, arXiv:1602.05629",
-                "Every client trains the whole model.",
-                {.whole_model = true},
-                read_full},
-    PlannerKind{"fedplt",
-                "Dabaja and El-Azouzi 2026, arXiv:2605.02337",
-                "Every client runs the whole model and trains a fixed set of equal groups of rows in each "
-                "layer. Every group has the same number of clients.",
-                {},
-                read_fedplt},
-    PlannerKind{"random_mask",
-                "the baseline of fedplt without its assignment",
-                "As fedplt, but every client trains random rows, drawn again in every round.",
-                {},
-                read_random_mask},
-    PlannerKind{"heterofl",
-                "Diao et al., ICLR 2021, arXiv:2010.01264",
-                "A client trains the network that consists of the first units of each hidden layer.",
-                {.local_model = LocalModel::kSlice},
-                read_heterofl},
-    PlannerKind{"fjord",
-                "Horvath et al., NeurIPS 2021, arXiv:2102.13451",
-                "As heterofl, but every local step uses a random width up to the width of the client.",
-                {.local_model = LocalModel::kNested},
-                read_fjord},
-    PlannerKind{"fedrolex",
-                "Alam et al., NeurIPS 2022, arXiv:2212.01548",
-                "A client trains a window of units of each hidden layer. The window moves by one unit in "
-                "every round.",
-                {.local_model = LocalModel::kSlice},
-                read_fedrolex},
-    PlannerKind{"rank_prefix",
-                "Cho et al., EMNLP 2024, arXiv:2401.06432",
-                "A client holds and trains the first ranks of every adapter, up to the rank of its device.",
-                {.local_model = LocalModel::kPrefix},
-                read_rank_prefix},
-    PlannerKind{"rank_prefix_b",
-                "Sun et al., ICLR 2024, arXiv:2403.12313",
-                "As rank_prefix, but only the factors B are trained and sent. The factors A keep their "
-                "initial values.",
-                {.local_model = LocalModel::kPrefix, .one_factor = true},
-                read_rank_prefix_b},
-};
+std::vector<PlannerKind>& planner_table() {
+  static std::vector<PlannerKind> kinds = {
+      PlannerKind{"full",
+                  "McMahan et al., AISTATS 2017, arXiv:1602.05629",
+                  "Every client trains the whole model.",
+                  {.whole_model = true},
+                  read_full},
+      PlannerKind{"fedplt",
+                  "Dabaja and El-Azouzi 2026, arXiv:2605.02337",
+                  "Every client runs the whole model and trains a fixed set of equal groups of rows in each "
+                  "layer. Every group has the same number of clients.",
+                  {},
+                  read_fedplt},
+      PlannerKind{"random_mask",
+                  "the baseline of fedplt without its assignment",
+                  "As fedplt, but every client trains random rows, drawn again in every round.",
+                  {},
+                  read_random_mask},
+      PlannerKind{"heterofl",
+                  "Diao et al., ICLR 2021, arXiv:2010.01264",
+                  "A client trains the network that consists of the first units of each hidden layer.",
+                  {.local_model = LocalModel::kSlice},
+                  read_heterofl},
+      PlannerKind{"fjord",
+                  "Horvath et al., NeurIPS 2021, arXiv:2102.13451",
+                  "As heterofl, but every local step uses a random width up to the width of the client.",
+                  {.local_model = LocalModel::kNested},
+                  read_fjord},
+      PlannerKind{"fedrolex",
+                  "Alam et al., NeurIPS 2022, arXiv:2212.01548",
+                  "A client trains a window of units of each hidden layer. The window moves by one unit in "
+                  "every round.",
+                  {.local_model = LocalModel::kSlice},
+                  read_fedrolex},
+      PlannerKind{"rank_prefix",
+                  "Cho et al., EMNLP 2024, arXiv:2401.06432",
+                  "A client holds and trains the first ranks of every adapter, up to the rank of its device.",
+                  {.local_model = LocalModel::kPrefix},
+                  read_rank_prefix},
+      PlannerKind{"rank_prefix_b",
+                  "Sun et al., ICLR 2024, arXiv:2403.12313",
+                  "As rank_prefix, but only the factors B are trained and sent. The factors A keep their "
+                  "initial values.",
+                  {.local_model = LocalModel::kPrefix, .one_factor = true},
+                  read_rank_prefix_b},
+  };
+  return kinds;
+}
 
 }  // namespace
 
-std::span<const PlannerKind> planner_kinds() { return kPlanners; }
+std::span<const PlannerKind> planner_kinds() { return planner_table(); }
+
+void register_planner(const PlannerKind& kind) {
+  config::register_kind(planner_table(), kind, "planner", "a planner");
+}
 
 }  // namespace fedge::aggregation

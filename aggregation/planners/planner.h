@@ -80,9 +80,13 @@ struct PlannerKind {
   // Reads and documents the kind's own keys. Errors stay in `section`, for its finish(); after an error the
   // factory must not be called.
   PlannerPart (*read)(config::Reader& section);
+  bool own = false;  // set by register_planner()
 };
 
 // All planners; the first is the default.
 std::span<const PlannerKind> planner_kinds();
+// Adds a planner to the table. Call it at the start of main(), before anything reads the table. The name must
+// be new, and no member null; otherwise the program ends with a message and exit code 1.
+void register_planner(const PlannerKind& kind);
 
 }  // namespace fedge::aggregation

@@ -1,10 +1,10 @@
 #include "aggregation/server_optimizers/server_optimizer.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/aligned_buffer.h"
+#include "core/config/own_part.h"
 
 namespace fedge::aggregation {
 namespace {
@@ -134,10 +134,8 @@ ServerOptimizerFactory read_adaptive(config::Reader& section, SecondMoment rule)
   };
 }
 
-}  // namespace
-
-std::span<const ServerOptimizerKind> server_optimizer_kinds() {
-  static constexpr std::array kKinds = {
+std::vector<ServerOptimizerKind>& optimizer_table() {
+  static std::vector<ServerOptimizerKind> kinds = {
       ServerOptimizerKind{"sgd", "McMahan et al. 2017", "adds the aggregate to the model", read_sgd},
       ServerOptimizerKind{"momentum", "Hsu, Qi, Brown 2019", "FedAvgM, momentum on the server",
                           read_momentum},
@@ -151,7 +149,15 @@ std::span<const ServerOptimizerKind> server_optimizer_kinds() {
           "yogi", "Reddi et al. 2021", "FedYogi, Yogi on the server",
           [](config::Reader& section) { return read_adaptive(section, SecondMoment::kYogi); }},
   };
-  return kKinds;
+  return kinds;
+}
+
+}  // namespace
+
+std::span<const ServerOptimizerKind> server_optimizer_kinds() { return optimizer_table(); }
+
+void register_server_optimizer(const ServerOptimizerKind& kind) {
+  config::register_kind(optimizer_table(), kind, "server_optimizer", "a server optimizer");
 }
 
 Result<void> step_model(Aggregator& aggregator, ServerOptimizer& optimizer, std::size_t first,
@@ -160,10 +166,14 @@ Result<void> step_model(Aggregator& aggregator, ServerOptimizer& optimizer, std:
   if (slice.empty()) return {};
   AlignedBuffer<double> aggregate(model.size());
   FEDGE_TRY_VOID(aggregator.read(first, aggregate.span(), parallel));
-  for (const Range& range : slice.ranges()) {
-    const std::size_t begin = range.begin - first;
-    optimizer.step(range.begin, model.subspan(begin, range.size()),
-                   std::span<const double>(aggregate.span()).subspan(begin, range.size()));
+  try {
+    for (const Range& range : slice.ranges()) {
+      const std::size_t begin = range.begin - first;
+      optimizer.step(range.begin, model.subspan(begin, range.size()),
+                     std::span<const double>(aggregate.span()).subspan(begin, range.size()));
+    }
+  } catch (const config::PartFailure& failure) {
+    return invalid(failure.what());
   }
   return {};
 }

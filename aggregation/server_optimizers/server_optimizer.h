@@ -34,13 +34,18 @@ struct ServerOptimizerKind {
   const char* summary;
   // Reads the options from [strategy.server_optimizer].
   ServerOptimizerFactory (*read)(config::Reader& section);
+  bool own = false;  // set by register_server_optimizer()
 };
 
 // The first is the default.
 std::span<const ServerOptimizerKind> server_optimizer_kinds();
+// Adds a server optimizer to the table. Call it at the start of main(), before anything reads the table. The
+// name must be new, and no member null; otherwise the program ends with a message and exit code 1.
+void register_server_optimizer(const ServerOptimizerKind& kind);
 
 // One round's step for a slice of the model that begins at parameter `first`: reads the prepared aggregator
-// and moves the covered parameters. Errors are the aggregator's.
+// and moves the covered parameters. Errors are the aggregator's, and those of an optimizer that a program
+// registers.
 Result<void> step_model(Aggregator& aggregator, ServerOptimizer& optimizer, std::size_t first,
                         std::span<float> model, Parallel& parallel);
 

@@ -10,7 +10,7 @@
 #include "apps/commands/reference/key_reference.h"
 #include "learn/data/kinds.h"
 #include "learn/models/kinds.h"
-#include "learn/spec.h"
+#include "learn/objectives/kinds.h"
 #include "protocol/codecs/compression_spec.h"
 #include "run/run_config.h"
 
@@ -51,7 +51,7 @@ void append_with_own_options(std::vector<PartDoc>& parts, const std::string& sec
 
 std::vector<PartDoc> all_parts() {
   std::vector<PartDoc> parts = aggregation::describe_parts();
-  append(parts, "training.objective", learn::objective_kinds());
+  append_with_own_options(parts, "training.objective", learn::objective_kinds());
   append(parts, "compression", protocol::compression_kinds());
   append_with_own_options(parts, "model", learn::model_kinds());
   append_with_own_options(parts, "data", learn::dataset_kinds());

@@ -7,6 +7,7 @@
 
 #include "client/trainers/trainer_update.h"
 #include "core/safetensors.h"
+#include "learn/objectives/kinds.h"
 
 namespace fedge::client {
 namespace {
@@ -24,10 +25,14 @@ Duration pause_after(std::uint32_t failures) {
 }  // namespace
 
 Result<void> check_external(const learn::TrainingSpec& spec) {
-  if (spec.objective.kind == learn::ObjectiveKind::kScaffold)
+  if (spec.objective.kind == "scaffold")
     return Error{ErrorCode::kUnsupported,
                  "a client with a trainer program cannot take part in a run with training.objective.kind = "
                  "\"scaffold\"; control variates need the built-in trainer"};
+  if (const auto* kind = learn::find_objective_kind(spec.objective.kind); kind != nullptr && kind->own)
+    return Error{ErrorCode::kUnsupported,
+                 "a client with a trainer program cannot take part in a run with training.objective.kind = \"" +
+                     spec.objective.kind + "\"; the objective of a program needs the built-in trainer"};
   if (spec.local_model != LocalModel::kWhole)
     return Error{ErrorCode::kUnsupported,
                  "a client with a trainer program cannot take part in a run that trains thinner networks "

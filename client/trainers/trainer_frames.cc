@@ -172,7 +172,7 @@ double shortest(float value) {
 }
 
 Ordered training_of(const learn::TrainingSpec& spec) {
-  const bool proximal = spec.objective.kind == learn::ObjectiveKind::kProximal;
+  const bool proximal = spec.objective.kind == "proximal";
   Ordered training = {{"learning_rate", shortest(spec.learning_rate)},
                       {"momentum", shortest(spec.momentum)},
                       {"weight_decay", shortest(spec.weight_decay)},

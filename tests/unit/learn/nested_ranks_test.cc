@@ -250,7 +250,7 @@ TEST_CASE("nested ranks: pruning shrinks the last ranks and no others") {
   TrainingSpec spec = one_step();
   spec.learning_rate = 0.05F;
   const std::vector<float> plain = p.trained(spec, 4);
-  spec.objective = {.kind = ObjectiveKind::kRankPruning, .lambda = 1, .gamma = 0.5};
+  spec.objective = {.kind = "rank_pruning", .lambda = 1, .gamma = 0.5};
   const std::vector<float> pruned = p.trained(spec, 4);
   const std::size_t kept = p.shape().prefix(2).end;
   CHECK(std::equal(plain.begin(), plain.begin() + static_cast<std::ptrdiff_t>(kept), pruned.begin()));

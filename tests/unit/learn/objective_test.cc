@@ -154,7 +154,7 @@ TEST_CASE("objective: plain training of a coverage moves it as double precision 
 TEST_CASE("objective: proximal adds mu (v - w) to the gradient") {
   const learn::test::SmallProblem problem("softmax", learn::test::softmax_spec());
   for_each_way(problem, [&](TrainingSpec spec, Reference reference, const Coverage& coverage) {
-    spec.objective = {ObjectiveKind::kProximal, 0.7F};
+    spec.objective = {"proximal", 0.7F};
     reference.mu = static_cast<double>(0.7F);
     const auto trained = train(problem, spec, {.coverage = &coverage});
     CHECK(distance(trained, reference_training(problem, reference, 6)) < 3e-6);
@@ -170,7 +170,7 @@ TEST_CASE("objective: scaffold adds the correction to the gradient") {
   const learn::test::SmallProblem problem("softmax", learn::test::softmax_spec());
   const auto correction = random_correction(problem.size());
   for_each_way(problem, [&](TrainingSpec spec, Reference reference, const Coverage& coverage) {
-    spec.objective.kind = ObjectiveKind::kScaffold;
+    spec.objective.kind = "scaffold";
     reference.correction.assign(correction.begin(), correction.end());
     const auto trained = train(problem, spec, {.coverage = &coverage, .correction = correction});
     CHECK(distance(trained, reference_training(problem, reference, 6)) < 3e-6);
@@ -189,9 +189,9 @@ TEST_CASE("objective: mu = 0, and scaffold without a correction, are plain train
         spec.momentum = momentum;
         spec.objective = {};
         const auto plain = train(problem, spec, {.coverage = coverage});
-        spec.objective = {ObjectiveKind::kProximal, 0.0F};
+        spec.objective = {"proximal", 0.0F};
         CHECK(train(problem, spec, {.coverage = coverage}) == plain);
-        spec.objective = {ObjectiveKind::kScaffold, 0.5F};  // only the proximal objective uses mu
+        spec.objective = {"scaffold", 0.5F};  // only the proximal objective uses mu
         CHECK(train(problem, spec, {.coverage = coverage}) == plain);
         CHECK(plain != problem.initial);
       }
@@ -241,7 +241,7 @@ TEST_CASE("trainer: a trainer that trained parts, slices and other objectives gi
     TrainingSpec spec = full_batch(2);
     spec.batch_size = 4;
     spec.momentum = 0.9F;
-    spec.objective = {ObjectiveKind::kProximal, 0.1F};
+    spec.objective = {"proximal", 0.1F};
     const auto correction = random_correction(problem.size());
     const Coverage ranges = learn::test::random_ranges(problem.size(), Rng(18));
     const Coverage rows = learn::test::random_rows(problem.layout(), 0.4, Rng(20));

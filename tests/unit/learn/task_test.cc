@@ -203,7 +203,7 @@ TEST_CASE("R3 task: what no run file asks for, but a coordinator's text may, is 
   };
   TaskSpec spec = small_spec();
   CHECK(refusal(spec).empty());
-  spec.training.objective.kind = ObjectiveKind::kRankPruning;
+  spec.training.objective.kind = "rank_pruning";
   CHECK(refusal(spec).find("rank_pruning requires local_model = \"prefix\"") != std::string::npos);
   spec.training.local_model = LocalModel::kPrefix;
   CHECK(refusal(spec).find("requires a model with adapters") != std::string::npos);

@@ -27,7 +27,7 @@ using fedge::test::contains;
 TEST_CASE("recipe: what a strategy implies for clients stands in the text that they are sent") {
   const auto proximal = read("[strategy]\nkind = \"fedprox\"\n[training]\nobjective = { mu = 0.5 }\n");
   REQUIRE(proximal);
-  CHECK(proximal->task.training.objective.kind == learn::ObjectiveKind::kProximal);
+  CHECK(proximal->task.training.objective.kind == "proximal");
   CHECK(proximal->task.training.objective.mu == 0.5F);
   CHECK(contains(proximal->task_text, "proximal"));
   const auto nested =

@@ -311,7 +311,7 @@ TEST_CASE("text data: what a strategy adds to a client's training is left out of
   texts.spec.training.local_steps = 3;
   texts.spec.model.adapter.rank = 2;
   const auto plain = pretrain(texts.spec, 3, **data, {});
-  texts.spec.training.objective = {.kind = ObjectiveKind::kRankPruning, .lambda = 1, .gamma = 0.5};
+  texts.spec.training.objective = {.kind = "rank_pruning", .lambda = 1, .gamma = 0.5};
   texts.spec.training.nesting = NestingKind::kSum;
   const auto pruned = pretrain(texts.spec, 3, **data, {});
   REQUIRE((plain && pruned));

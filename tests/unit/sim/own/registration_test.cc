@@ -7,9 +7,12 @@
 #include <string>
 
 #include "aggregation/aggregators/registry.h"
+#include "aggregation/planners/planner.h"
 #include "aggregation/samplers/sampler.h"
+#include "aggregation/server_optimizers/server_optimizer.h"
 #include "learn/data/kinds.h"
 #include "learn/models/kinds.h"
+#include "learn/objectives/kinds.h"
 #include "tests/support/text.h"
 
 using namespace fedge;
@@ -48,6 +51,9 @@ AggregatorPart read_nothing(config::Reader&) { return {}; }
 SamplerFactory read_no_sampler(config::Reader&) { return {}; }
 learn::ModelFactory read_no_model(config::Reader&, learn::ModelSpec&) { return {}; }
 std::shared_ptr<const learn::DataSource> read_no_data(config::Reader&) { return nullptr; }
+PlannerPart read_no_planner(config::Reader&) { return {}; }
+ServerOptimizerFactory read_no_optimizer(config::Reader&) { return {}; }
+learn::ObjectiveFactory read_no_objective(config::Reader&, learn::ObjectiveSpec&) { return {}; }
 
 }  // namespace
 
@@ -66,8 +72,19 @@ TEST_CASE(
             .ends_with(": there is already a sampler uniform; choose another name\n"));
   CHECK(sampler({"mine", "p", nullptr, read_no_sampler})
             .ends_with(": the sampler mine has no summary; set .summary in register_sampler()\n"));
-  CHECK(last_words([] { learn::register_model({"mlp", "p", "s", {}, read_no_model}); })
-            .ends_with(": there is already a model mlp; choose another name\n"));
-  CHECK(last_words([] { learn::register_dataset({"text", "p", "s", {}, read_no_data}); })
-            .ends_with(": there is already a data set text; choose another name\n"));
+  CHECK(last_words([] {
+          learn::register_model({"mlp", "p", "s", {}, read_no_model});
+        }).ends_with(": there is already a model mlp; choose another name\n"));
+  CHECK(last_words([] {
+          learn::register_dataset({"text", "p", "s", {}, read_no_data});
+        }).ends_with(": there is already a data set text; choose another name\n"));
+  CHECK(last_words([] {
+          register_planner({"full", "p", "s", {}, read_no_planner});
+        }).ends_with(": there is already a planner full; choose another name\n"));
+  CHECK(last_words([] {
+          register_server_optimizer({"adam", "p", "s", read_no_optimizer});
+        }).ends_with(": there is already a server optimizer adam; choose another name\n"));
+  CHECK(last_words([] {
+          learn::register_objective({"plain", "p", "s", read_no_objective});
+        }).ends_with(": there is already an objective plain; choose another name\n"));
 }
