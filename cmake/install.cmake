@@ -1,0 +1,45 @@
+# `cmake --install` copies the programs, libraries and headers, and a CMake package: find_package(Fedge) then defines
+# Fedge::sim, Fedge::coordinator and Fedge::client, the programs as functions (docs/guide/extend.md). The component
+# `programs` is the programs alone.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(fedge_headers ${CMAKE_INSTALL_INCLUDEDIR}/fedge)
+set(fedge_package ${CMAKE_INSTALL_LIBDIR}/cmake/Fedge)
+
+# Makes the include directories of a library apply to the build tree alone; an installed library has one for all.
+function(fedge_installed_includes library)
+  foreach(property INTERFACE_INCLUDE_DIRECTORIES INTERFACE_SYSTEM_INCLUDE_DIRECTORIES)
+    get_target_property(directories ${library} ${property})
+    if(directories)
+      list(TRANSFORM directories REPLACE "^(.+)$" "$<BUILD_INTERFACE:\\1>")
+      set_target_properties(${library} PROPERTIES ${property} "${directories}")
+    endif()
+  endforeach()
+  target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${fedge_headers}>)
+endfunction()
+
+# Installs the programs and libraries of these rooms, and their headers.
+function(fedge_install)
+  foreach(room ${ARGN})
+    get_property(targets DIRECTORY ${PROJECT_SOURCE_DIR}/${room} PROPERTY BUILDSYSTEM_TARGETS)
+    foreach(target ${targets})
+      get_target_property(type ${target} TYPE)
+      if(type STREQUAL "EXECUTABLE")
+        install(TARGETS ${target} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+      elseif(type STREQUAL "STATIC_LIBRARY")
+        fedge_installed_includes(${target})
+        install(TARGETS ${target} EXPORT FedgeTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/fedge
+                COMPONENT development)
+      endif()
+    endforeach()
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${room} DESTINATION ${fedge_headers} COMPONENT development
+            FILES_MATCHING PATTERN "*.h")
+  endforeach()
+  install(EXPORT FedgeTargets NAMESPACE Fedge:: DESTINATION ${fedge_package} COMPONENT development)
+  configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/FedgeConfig.cmake.in ${PROJECT_BINARY_DIR}/FedgeConfig.cmake
+                                INSTALL_DESTINATION ${fedge_package})
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/FedgeConfigVersion.cmake COMPATIBILITY ExactVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/FedgeConfig.cmake ${PROJECT_BINARY_DIR}/FedgeConfigVersion.cmake
+                ${PROJECT_SOURCE_DIR}/cmake/dependencies.cmake DESTINATION ${fedge_package} COMPONENT development)
+endfunction()
