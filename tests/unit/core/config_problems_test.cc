@@ -217,3 +217,45 @@ TEST_CASE("config: a key beside the wrong kind stays an error unless --set chang
   CHECK(errors("[model]\nkind = \"mlp\"\ncolour = 4\n", {"model.kind=cnn"}) ==
         "run.toml:3: unknown key model.colour (known keys: kind, width, depth, kernel)");
 }
+
+TEST_CASE(
+    "config: keys of one value of a choice are refused beside another value, unless that one has them") {
+  std::int64_t rate = 0;
+  const auto errors = [&](const std::string& text, std::vector<KeyDoc>* docs = nullptr) {
+    const Document document = config_document(text);
+    Reader root(document.root, "", document.name, docs);
+    const std::vector<std::string> kinds = {"slow", "fast"};
+    const std::string chosen = kinds[root.choice("kind", kinds, 0, "Kind.")];
+    const auto read = [&](const std::string& kind) {
+      root.keys_of("kind", kind, chosen, [&](Reader& keys) {
+        const std::int64_t read_rate = keys.integer("rate", kind == "slow" ? 1 : 5, {1, 9}, "rate of steps.");
+        if (kind == chosen) rate = read_rate;
+        if (kind == "slow") return;
+        keys.integer("burst", std::nullopt, {1, 9}, "steps at once.");
+        Reader brake = keys.section("brake");
+        brake.number("force", 1, {0, 1}, "force of the brake.");
+        keys.adopt(brake);
+      });
+    };
+    read(chosen);
+    read(chosen == "slow" ? "fast" : "slow");
+    root.boolean("loud", false, "For both.");
+    const auto result = root.finish();
+    return result ? std::string() : result.error().message;
+  };
+  CHECK(errors("kind = \"slow\"\nrate = 7\nloud = true\n").empty());
+  CHECK(rate == 7);
+  CHECK(errors("kind = \"fast\"\nburst = 2\nbrake.force = 0.5\n").empty());
+  CHECK(rate == 5);
+  CHECK(errors("kind = \"fast\"\n") == "run.toml: burst is required but missing: steps at once.");
+  CHECK(errors("burst = 2\n") ==
+        "run.toml:1: burst: has no effect with kind = \"slow\"; it applies only to fast");
+  CHECK(errors("brake = { force = 2 }\n") ==
+        "run.toml:1: brake: has no effect with kind = \"slow\"; it applies only to fast");
+  std::vector<KeyDoc> docs;
+  (void)errors("", &docs);
+  REQUIRE(docs.size() == 6);  // kind, rate of both, burst, brake.force, loud
+  CHECK(docs[1].doc == "slow: rate of steps.");
+  CHECK(docs[3].doc == "fast: steps at once.");
+  CHECK(docs[5].doc == "For both.");
+}
