@@ -416,7 +416,9 @@ ServerOptimizerFactory read_part(const ServerOptimizerKind& kind, config::Reader
     return make;
   } catch (const PartFailure& failure) {
     section.fail("kind", failure.what());
-    return [](std::size_t) { return plain_server_optimizer(); };  // the error is in the section
+    const config::Table none;
+    config::Reader nothing(none, "", "");
+    return server_optimizer_kinds().front().read(nothing);  // the error is in the section
   }
 }
 
