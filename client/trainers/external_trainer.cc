@@ -30,9 +30,10 @@ Result<void> check_external(const learn::TrainingSpec& spec) {
                  "a client with a trainer program cannot take part in a run with training.objective.kind = "
                  "\"scaffold\"; control variates need the built-in trainer"};
   if (const auto* kind = learn::find_objective_kind(spec.objective.kind); kind != nullptr && kind->own)
-    return Error{ErrorCode::kUnsupported,
-                 "a client with a trainer program cannot take part in a run with training.objective.kind = \"" +
-                     spec.objective.kind + "\"; the objective of a program needs the built-in trainer"};
+    return Error{
+        ErrorCode::kUnsupported,
+        "a client with a trainer program cannot take part in a run with training.objective.kind = \"" +
+            spec.objective.kind + "\"; the objective of a program needs the built-in trainer"};
   if (spec.local_model != LocalModel::kWhole)
     return Error{ErrorCode::kUnsupported,
                  "a client with a trainer program cannot take part in a run that trains thinner networks "

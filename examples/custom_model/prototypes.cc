@@ -36,6 +36,7 @@ class Prototypes final : public Model {
       gradient[i % gradient.size()] += 2 * scale_ * scores[i / input_size_] * difference(model, batch, i);
     return loss;
   }
+
  private:
   // Of the differences between each sample and each prototype, the one at index i.
   float difference(std::span<const float> model, const Batch& batch, std::size_t i) const {
