@@ -1,11 +1,12 @@
 // tidy: a test of the house rules that a compiler does not check: permitted includes of each room, permitted
-// calls of decision code, file sizes, READMEs. Walks a source tree and reports findings. Works on text: it
-// knows comments and literals, but not C++.
+// calls of decision code, sizes of files and classes, READMEs. Walks a source tree and reports findings.
+// Works on text: it knows comments and literals, but not C++.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,21 @@ class UnnamedNames {
   };
   std::map<std::string, std::vector<Place>> places_;  // by target and name
   std::vector<Finding> findings_;
+};
+
+// Finds classes with too many methods out of line, or with methods in too many sources. Constructors and
+// destructors do not count; overloads count each, and nested classes for themselves.
+class ClassSizes {
+ public:
+  void learn(const std::string& path, std::string_view source);
+  std::vector<Finding> findings() const;
+
+ private:
+  struct Size {
+    std::size_t methods = 0;
+    std::set<std::string> sources;
+  };
+  std::map<std::string, Size> sizes_;  // by room and class
 };
 
 // --- building blocks, exposed for their tests ---

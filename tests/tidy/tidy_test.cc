@@ -254,6 +254,69 @@ TEST_CASE("tidy: sources of one target that give different things one name are f
   CHECK(tree.findings().empty());
 }
 
+// A source that defines this many methods of a class, and others that do not count.
+std::string source_with(const std::string& type, std::size_t methods) {
+  std::string text = "namespace fedge {\n\n";
+  for (std::size_t i = 0; i < methods; ++i)
+    text +=
+        "std::map<int, std::function<void(int)>> " + type + "::m(int x,\n    int y) {\n  other::f(x);\n}\n";
+  return text + "\n}  // namespace fedge\n";
+}
+
+TEST_CASE("tidy: a class with more than 40 methods out of line is found, over all its sources") {
+  const Tree tree;
+  tree.write("learn/a.cc", source_with("Model", 20));
+  tree.write("learn/sub/b.cc", source_with("Model", 20));
+  CHECK(tree.findings().empty());
+  tree.write("learn/sub/b.cc", source_with("Model", 21));
+  CHECK(tree.findings() ==
+        std::vector<std::string>{"learn/a.cc: Model has 41 methods out of line, in 2 sources; at most 40 in "
+                                 "3, then another class is hidden in it"});
+  for (const char* apart : {"Model::Impl", "Models", "fedge::Models", "learn::detail"}) {
+    CAPTURE(apart);
+    tree.write("learn/sub/b.cc", source_with(apart, 21));
+    CHECK(tree.findings().empty());
+  }
+  tree.write("learn/sub/b.cc", source_with("learn::Model", 21));
+  CHECK(tree.findings().size() == 1);
+  tree.write("learn/sub/b.cc", "int x;\n");
+  tree.write("core/b.cc", source_with("Model", 21));  // another room's class of this name
+  CHECK(tree.findings().empty());
+}
+
+TEST_CASE("tidy: what counts as a method of a class") {
+  const Tree tree;
+  const std::string full = source_with("Model", 40);
+  for (const char* method :
+       {"bool Model::operator<(const Model& other) const {\n}\n",
+        "Model& Model::operator=(Model&& other) {\n}\n", "void Model::operator()(int x) {\n}\n",
+        "template <class T>\nvoid Model<T>::m() {\n}\n", "Model::Part* Model::m() {\n}\n",
+        "Result<int> Model::m(int x = Other::f()) {\n}\n"}) {
+    CAPTURE(method);
+    tree.write("learn/a.cc", full + method);
+    CHECK(tree.findings().size() == 1);
+  }
+  for (const char* other :
+       {"Model::Model(int x) : x_{x} {\n}\n", "Model::~Model() {\n}\n", "void Model::m();\n",
+        "const int kSize = Model::size({1});\n", "// void Model::m() {\n",
+        "void f(int x = Model::m()) {\n}\n", "Model::Part f() {\n}\n",
+        "class Part {\n  void Model::m() {\n  }\n};\n", "void f(std::function<Model::Part(int)> g) {\n}\n"}) {
+    CAPTURE(other);
+    tree.write("learn/a.cc", full + other);
+    CHECK(tree.findings().empty());
+  }
+}
+
+TEST_CASE("tidy: a class whose methods are in more than 3 sources is found") {
+  const Tree tree;
+  for (const char* file : {"a", "b", "c"})
+    tree.write("learn/" + std::string(file) + ".cc", source_with("Model", 1));
+  CHECK(tree.findings().empty());
+  tree.write("learn/d.cc", source_with("Model", 1));
+  REQUIRE(tree.findings().size() == 1);
+  CHECK(tree.findings()[0].find("4 methods out of line, in 4 sources") != std::string::npos);
+}
+
 TEST_CASE("tidy: build trees, hidden folders, links and unknown files are passed over") {
   const Tree tree;
   const std::string bad = "\tstd::random_device d; \n";

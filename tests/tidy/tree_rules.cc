@@ -79,16 +79,19 @@ std::vector<Finding> check_tree(const fs::path& root) {
   for (const std::string& file : files)
     if (file.starts_with("tests/") && file.ends_with("_test.cc")) names.learn(file, read_text(root / file));
   UnnamedNames unnamed;
+  ClassSizes sizes;
   for (const std::string& file : files) {
     const std::string text = read_text(root / file);
     std::vector<Finding> more = check_file(root, file, text);
     std::move(more.begin(), more.end(), std::back_inserter(findings));
     unnamed.learn(file, text);
+    sizes.learn(file, text);
     if (!file.ends_with(".md")) continue;
     more = names.check(file, text);
     std::move(more.begin(), more.end(), std::back_inserter(findings));
   }
   findings.insert(findings.end(), unnamed.findings().begin(), unnamed.findings().end());
+  for (const Finding& finding : sizes.findings()) findings.push_back(finding);
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
     return std::tie(a.file, a.line) < std::tie(b.file, b.line);
   });
