@@ -187,7 +187,8 @@ class PeerUnderTest {
   // Decodes a message as from the wire; to help the fuzzer, it often concerns one of the objects.
   void say(ClientId id, const Wire& wire, std::size_t object) {
     const auto type = static_cast<protocol::MessageType>(48 + next() % 5);
-    const std::size_t size = std::min<std::size_t>(next(), script_.size() - position_);
+    const std::size_t wanted = next();
+    const std::size_t size = std::min(wanted, script_.size() - position_);
     auto message = protocol::decode(type, script_.subspan(position_, size));
     position_ += size;
     if (!message || !wire.up) return;
