@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -20,11 +19,10 @@
 #include "core/node.h"
 #include "protocol/chunks/chunk_messages.h"
 #include "protocol/messages.h"
-#include "swarm/peer/neighbour.h"
+#include "swarm/peer/book.h"
+#include "swarm/peer/downloader.h"
 #include "swarm/peer/peer_rules.h"
-#include "swarm/peer/torrent.h"
-#include "swarm/peer/upload_pace.h"
-#include "swarm/warmup/member.h"
+#include "swarm/peer/uploader.h"
 
 namespace fedge::swarm {
 
@@ -150,7 +148,7 @@ class Peer {
   // Whether the message is one between peers.
   static bool understands(const protocol::Message& message);
 
-  explicit Peer(const PeerRules& rules) : rules_(rules), pace_(rules.upload_limit) {}
+  explicit Peer(const PeerRules& rules) : rules_(rules), download_(rules), upload_(rules) {}
 
   void step(const Input& input, const StepContext& context, std::vector<Effect>& effects);
   std::optional<Time> next_deadline() const;
@@ -165,9 +163,11 @@ class Peer {
   };
   const Figures& figures() const { return figures_; }
   // Null if the object is not open.
-  const Torrent* torrent(const protocol::ObjectId& object) const;
+  const Torrent* torrent(const protocol::ObjectId& object) const { return book_.find(object); }
   // Whether to keep a chunk that was sealed for this peer and came over neighbour `peer`.
-  bool takes_sealed(ClientId peer, const protocol::ObjectId& swarm, const protocol::Chunk& chunk) const;
+  bool takes_sealed(ClientId peer, const protocol::ObjectId& swarm, const protocol::Chunk& chunk) const {
+    return book_.takes_sealed(peer, swarm, chunk);
+  }
 
  private:
   struct Step;  // context and effects of the current step
@@ -193,57 +193,28 @@ class Peer {
   void on_message(ClientId peer, const protocol::ChunkCancelled& message, Step&);
   void on_message(ClientId peer, const protocol::SealedChunk& message, Step&);
 
-  // Warm-ups (peer_warmup.cc). warmup_of() is null if the object is not in one.
-  const WarmupMember* warmup_of(const Torrent& torrent) const;
-  // The chunks that are announced to a neighbour.
-  ChunkSet shown(const Torrent& torrent, ClientId peer) const;
-  bool may_ask_for(const Torrent& torrent, ClientId peer, std::uint32_t chunk) const;
-  void note(Torrent& torrent, std::uint32_t chunk);
-
-  // Shares
-  Torrent* find(const protocol::ObjectId& object);
-  Share* find_share(const protocol::ObjectId& object, ClientId peer);
   void begin_share(Torrent& torrent, ClientId peer, Step&);
-  void end_share(Torrent& torrent, ClientId peer, Step&);
   void tell_held(Torrent& torrent, ClientId peer, Step&);
-  void got_news(Torrent& torrent, Share& share, std::uint32_t chunk, Step&);
   void strike(ClientId peer, const std::string& reason, Step&);
   void drop(ClientId peer, const std::string& reason, Step&);
 
-  // Download (peer_download.cc)
+  // Requests for chunks (peer_chunks.cc)
   void ask_all(Step&);
-  void ask(ClientId peer, Neighbour& neighbour, Step&);
-  // In the endgame: a chunk that one other neighbour was asked for too long ago.
-  std::optional<std::uint32_t> pick_again(const Torrent& torrent, ClientId peer, const Share& share,
-                                          Time now) const;
-  void unask(Torrent& torrent, ClientId peer, std::uint32_t chunk);
+  void ask(ClientId peer, Step&);
   void take(Torrent& torrent, std::uint32_t chunk, Step&);
   void show_interest(ClientId peer, Neighbour& neighbour, Step&);
-  bool wants_from(ClientId peer) const;
   void announce(Step&);
-
-  // Upload (peer_upload.cc)
-  void serve(Step&);
-  bool serve_one(ClientId peer, Neighbour& neighbour, Step&);
-  void choose_slots(Step&);
-  void fill_slots(Step&);
-  void set_choking(ClientId peer, Neighbour& neighbour, bool choking, Step&);
+  // Reports to these neighbours that they are choked or no longer choked.
+  void tell_choking(const std::vector<ClientId>& peers, Step&);
   void offer_all(Step&);
   void offer(Torrent& torrent, ClientId peer, Share& share, Step&);
-  void withdraw(Torrent& torrent, Share& share, std::uint32_t chunk);
 
   PeerRules rules_;
-  UploadPace pace_;
-  std::map<protocol::ObjectId, Torrent> torrents_;
-  std::map<protocol::ObjectId, WarmupMember> warmups_;
-  std::map<ClientId, Neighbour> neighbours_;  // linked
-  std::optional<ClientId> turn_;              // receiver of the last chunk
-  std::optional<ClientId> optimistic_;
+  PeerBook book_;
+  Downloader download_;
+  Uploader upload_;
   Time next_tick_{};
-  Time next_choice_{};
-  Time next_optimist_{};
   std::optional<Time> announce_at_;
-  std::uint64_t choices_ = 0;
   Figures figures_;
 };
 

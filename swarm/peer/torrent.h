@@ -1,4 +1,5 @@
-// Torrent: a peer's state for one object, and for each neighbour's part in it. Plain records owned by Peer.
+// Torrent: a peer's state for one object, and for each neighbour's part in it. Its functions keep the sums
+// and indices over the shares consistent; the peer and its owner only read the fields. Not thread-safe.
 // Memory: 6 bytes per chunk, and per neighbour two bits per chunk, or four in a seeder.
 #pragma once
 
@@ -15,6 +16,7 @@
 #include "core/time.h"
 #include "protocol/chunks/manifest.h"
 #include "swarm/chunk_set.h"
+#include "swarm/peer/neighbour.h"
 
 namespace fedge::swarm {
 
@@ -41,6 +43,50 @@ struct Seeding {
 };
 
 struct Torrent {
+  // `held` and `wanted` are sets of all the object's chunks.
+  Torrent(const protocol::ObjectId& object, const protocol::Manifest& manifest, const ChunkSet& held_chunks,
+          const ChunkSet& wanted_chunks);
+
+  std::size_t length(std::uint32_t chunk) const {
+    const std::uint64_t begin = std::uint64_t{chunk} * chunk_size;
+    return static_cast<std::size_t>(size - begin < chunk_size ? size - begin : chunk_size);
+  }
+  bool complete() const { return lacking == 0; }
+  // Whether the neighbours together hold every chunk.
+  bool obtainable() const {
+    return std::ranges::all_of(copies, [](const std::uint16_t count) { return count > 0; });
+  }
+
+  // Shares. A neighbour's entry must be that of the share's peer.
+  Share& begin_share(ClientId peer, Time now);
+  void end_share(ClientId peer, Neighbour& neighbour);
+  // The neighbour announces one more chunk, or all of its chunks.
+  void announced(Share& share, std::uint32_t chunk, Time now);
+  void announced(Share& share, const ChunkSet& has, Time now);
+  // The neighbour does not have the chunk.
+  void lost(Share& share, std::uint32_t chunk);
+  // Whether the neighbour may have chunks that this peer lacks, and exchanges them without a tracker.
+  bool wants_from(ClientId peer) const;
+
+  // Requests to a neighbour.
+  // Returns the rarest chunk that the neighbour has and that was requested from no one.
+  std::optional<std::uint32_t> rarest(const Share& share) const;
+  // Returns the next chunk that the warm-up's tracker has ordered from the neighbour. `again`: also a chunk
+  // that is already held.
+  std::optional<std::uint32_t> next_order(ClientId peer, const Share& share, bool again);
+  void request(ClientId peer, Neighbour& neighbour, std::uint32_t chunk, Time now);
+  // Ends the request for a chunk that has arrived or was refused. Returns false if there is none, or if it
+  // was cancelled.
+  bool end_request(ClientId peer, Neighbour& neighbour, std::uint32_t chunk);
+  // Adds a chunk that was not held. Returns the neighbours whose requests for it are thereby cancelled.
+  std::set<ClientId> store(std::uint32_t chunk);
+
+  // Offers of a seeder.
+  // Offers further chunks to the neighbour, and returns them.
+  std::vector<std::uint32_t> offer(Share& share, Time now);
+  // Withdraws offers older than `patience` that the neighbour neither requests nor reports as received.
+  void withdraw_late(Share& share, Duration patience, Time now);
+
   protocol::ObjectId id{};
   std::uint64_t size = 0;        // bytes
   std::uint32_t chunk_size = 0;  // bytes
@@ -61,15 +107,10 @@ struct Torrent {
   std::uint64_t sent = 0;                        // seeder: bytes
   std::map<std::uint32_t, std::size_t> offered;  // seeder: number of pending offers of a chunk
 
-  std::size_t length(std::uint32_t chunk) const {
-    const std::uint64_t begin = std::uint64_t{chunk} * chunk_size;
-    return static_cast<std::size_t>(size - begin < chunk_size ? size - begin : chunk_size);
-  }
-  bool complete() const { return lacking == 0; }
-  // Whether the neighbours together hold every chunk.
-  bool obtainable() const {
-    return std::ranges::all_of(copies, [](const std::uint16_t count) { return count > 0; });
-  }
+ private:
+  void withdraw_request(ClientId peer, Neighbour& neighbour, std::uint32_t chunk);
+  void withdraw_offer(Share& share, std::uint32_t chunk);
+  std::optional<std::uint32_t> next_offer(const Share& share) const;
 };
 
 }  // namespace fedge::swarm

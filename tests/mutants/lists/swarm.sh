@@ -2,21 +2,21 @@
 # Mutants of swarm/.
 
 mutant sends-the-same-again 'A6: a peer sends a chunk again and again to whoever asks'
-file swarm/peer/peer_upload.cc
+file swarm/peer/peer_chunks.cc
 old '    } else if (share->given.has(chunk.index)) {'
 new '    } else if (share->given.has(chunk.index) && !torrent->held.has(chunk.index)) {'
 caught_by unit_swarm 'hostile peer, row 62'
 
 mutant patient-with-rubbish 'A6: a peer that sends wrong bytes is asked for ever'
-file swarm/peer/peer_download.cc
+file swarm/peer/peer_chunks.cc
 old '    if (++neighbour.bad >= rules_.bad_chunks)'
 new '    if (++neighbour.bad > 1000 * rules_.bad_chunks)'
 caught_by unit_swarm 'hostile peer, row 62'
 
 mutant waits-for-the-silent 'N6: what a silent neighbour was asked for is asked of nobody else'
-file swarm/peer/peer_download.cc
-old '    if (!snubbed && (!torrent.missing.empty() || now - since < rules_.endgame)) continue;'
-new '    if (snubbed || !torrent.missing.empty() || now - since < 100 * rules_.endgame) continue;'
+file swarm/peer/downloader.cc
+old '    if (!snubbed && (!torrent.missing.empty() || now - since < endgame_)) continue;'
+new '    if (snubbed || !torrent.missing.empty() || now - since < 100 * endgame_) continue;'
 caught_by unit_swarm 'hostile peer, row 62'
 
 mutant boundless-upload 'A6: a peer sends without regard to its limit'
@@ -26,7 +26,7 @@ new '    next_ = std::min(next_, now - kSaved)'
 caught_by unit_swarm 'upload pace'
 
 mutant lets-the-starved-starve 'N6: a client whom no other gives anything gets no more than its share of the copies'
-file swarm/peer/peer_upload.cc
+file swarm/peer/torrent.cc
 old '  if (std::get<0>(*best) > 0 && !affordable && !share.starved) return std::nullopt;'
 new '  if (std::get<0>(*best) > 0 && !affordable) return std::nullopt;'
 caught_by unit_swarm 'linked to the coordinator alone'
@@ -88,19 +88,19 @@ new 'if (sprayed_.size() > plan_.spray) return false;'
 caught_by unit_swarm 'asks for too much'
 
 mutant shown-to-neighbours 'a warm-up: neighbours are shown what a client has'
-file swarm/peer/peer_warmup.cc
+file swarm/peer/book.cc
 old 'if (warmup == nullptr || peer != kCoordinator) return shown;'
 new 'if (warmup == nullptr || peer == ClientId(77)) return shown;'
 caught_by unit_swarm 'linked in the middle'
 
 mutant announced-to-neighbours 'a warm-up: neighbours are told what comes to a client'
-file swarm/peer/peer_download.cc
+file swarm/peer/peer_chunks.cc
 old '(!share.has.complete() && !torrent.warmup)'
 new '!share.has.complete()'
 caught_by unit_swarm 'by every scheduler'
 
 mutant own-on-demand 'a warm-up: whoever asks gets own chunks that the gate holds back'
-file swarm/peer/peer_warmup.cc
+file swarm/peer/book.cc
 old '&& warmup->shows({torrent.id, chunk});'
 new '&& (warmup->shows({torrent.id, chunk}) || torrent.id == warmup->own());'
 caught_by unit_swarm 'refused like what is not there'
@@ -120,7 +120,7 @@ new 'if (own || torrent->missing.has(ask.chunk))'
 caught_by unit_swarm 'is asked of another'
 
 mutant own-never-asked 'a warm-up: a client does not ask for its own chunks, and stands out'
-file swarm/peer/peer_download.cc
+file swarm/peer/downloader.cc
 old 'const bool own = ordered && warmup->own() == id;'
 new 'const bool own = ordered && warmup->own() == torrent.id && torrent.size == 0;'
 caught_by unit_swarm 'about as often as others do'
@@ -132,7 +132,7 @@ new 'std::min(neighbour->second.strikes, member.strikes(linked.peer));'
 caught_by unit_swarm 'is not forgiven'
 
 mutant strangers-served 'a warm-up: whoever is linked gets chunks'
-file swarm/peer/peer_warmup.cc
+file swarm/peer/book.cc
 old 'return warmup->is_neighbour(peer) && warmup->shows'
 new 'return warmup->shows'
 caught_by unit_swarm 'nobody but a neighbour'
@@ -144,20 +144,20 @@ new 'most_sent_(config.nodes, kFirst + 6)'
 caught_by unit_swarm 'a slow line is not taken'
 
 mutant unwanted-offered 'a swarm: the coordinator offers a client chunks that it does not want'
-file swarm/peer/peer_upload.cc
+file swarm/peer/torrent.cc
 old '    if (!share.wants.has(chunk) || share.offers.contains(chunk)) return;'
 new '    if (share.offers.contains(chunk)) return;'
 caught_by unit_swarm 'chunks that nobody wants'
 caught_by unit_sim 'devices that want parts of a model'
 
 mutant commonest-first 'a peer asks for any chunk before the rarest'
-file swarm/peer/peer_download.cc
-old '      return std::pair(torrent.copies[which], torrent.order[which]);'
-new '      return std::pair(torrent.order[which], torrent.copies[which]);'
+file swarm/peer/torrent.cc
+old 'std::pair(copies[which], order[which]);'
+new 'std::pair(order[which], copies[which]);'
 caught_by unit_swarm 'the rarest chunk'
 
 mutant swarm-unsent-leak 'chunks of a closed object count for ever as waiting on the line of a neighbour'
-file swarm/peer/peer.cc
+file swarm/peer/torrent.cc
 old '  neighbour.unsent -= share.unsent;  // its link refuses them
 '
 new ''
