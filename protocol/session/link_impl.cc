@@ -17,7 +17,8 @@ LinkImpl::LinkImpl(TlsStream stream, std::string peer_address, const Timeouts& t
       ticket_(std::move(ticket)),
       ticker_(stream_.socket().get_executor()),
       deadline_(stream_.socket().get_executor()),
-      accepted_(ticket_ != nullptr) {}
+      accepted_(ticket_ != nullptr),
+      watch_(timeouts) {}
 
 void LinkImpl::start() {
   if (phase_ == Phase::kClosed) return;
@@ -50,58 +51,38 @@ void LinkImpl::send(const Message& message) {
 }
 
 void LinkImpl::serve(const Manifest& manifest, std::shared_ptr<ChunkSource> source) {
-  if (phase_ == Phase::kOpen) sender_.serve(manifest, std::move(source));
+  if (phase_ == Phase::kOpen) transfers_.serve(manifest, std::move(source));
 }
-
-void LinkImpl::stop_serving(const ObjectId& id) { sender_.stop_serving(id); }
 
 void LinkImpl::fetch(const Manifest& manifest, std::shared_ptr<ChunkSink> sink,
                      std::function<void(Result<void>)> done) {
+  const auto kept = std::make_shared<LinkTransfers::Done>(std::move(done));
   const auto refuse = [&](const Error& error) {
-    boost::asio::post(ticker_.get_executor(), [done = std::move(done), error] { done(error); });
+    boost::asio::post(ticker_.get_executor(), [kept, error] { (*kept)(error); });
   };
   if (phase_ != Phase::kOpen) return refuse({ErrorCode::kUnavailable, "the connection is closed"});
   if (!authorised_) return refuse({ErrorCode::kRefused, "cannot fetch from a peer that is not authorised"});
-  const auto complete = fetches_.add(manifest, std::move(sink));
+  const auto complete = transfers_.fetch(manifest, std::move(sink), kept);
   if (!complete) return refuse(complete.error());
-  const ObjectId id = manifest.id();
-  const auto held = std::make_shared<std::function<void(Result<void>)>>(std::move(done));
-  fetch_done_[id] = held;
-  if (!*complete) {
-    ask_for_chunks();
-    return flush_soon();
-  }
-  boost::asio::post(ticker_.get_executor(), [self = shared_from_this(), id, weak = std::weak_ptr(held)] {
-    const auto known = self->fetch_done_.find(id);
-    if (known != self->fetch_done_.end() && known->second == weak.lock()) self->end_fetch(id, {});
-  });
-}
-
-void LinkImpl::cancel_fetch(const ObjectId& id) {
-  fetch_done_.erase(id);
-  fetches_.cancel(id);
+  if (*complete)
+    return boost::asio::post(ticker_.get_executor(), [self = shared_from_this(), end = *complete] { end(); });
+  ask_for_chunks();
+  flush_soon();
 }
 
 Result<void> LinkImpl::exchange(const Manifest& manifest, std::shared_ptr<ChunkSource> source,
                                 std::shared_ptr<ChunkSink> sink, ExchangeCallbacks callbacks) {
   if (phase_ != Phase::kOpen) return Error{ErrorCode::kUnavailable, "the connection is closed"};
   FEDGE_CHECK(authorised_, "nothing is exchanged with a peer that is not authorised");
-  FEDGE_TRY_VOID(fetches_.exchange(manifest, std::move(sink)));
-  sender_.exchange(manifest, std::move(source));
-  exchanges_[manifest.id()] = std::make_shared<ExchangeCallbacks>(std::move(callbacks));
-  return {};
+  return transfers_.exchange(manifest, std::move(source), std::move(sink), std::move(callbacks));
 }
 
 void LinkImpl::end_exchange(const ObjectId& id) {
-  if (exchanges_.erase(id) == 0) return;
-  fetches_.cancel(id);
-  sender_.stop_serving(id);
-  flush_soon();
+  if (transfers_.end_exchange(id)) flush_soon();
 }
 
 bool LinkImpl::ask(const Chunk& chunk) {
-  if (!exchanges_.contains(chunk.object)) return false;
-  const auto request = fetches_.pick(chunk.object, chunk.index);
+  const auto request = transfers_.pick(chunk);
   if (!request) return false;
   queue(encode_frame(*request));
   flush_soon();
@@ -109,26 +90,16 @@ bool LinkImpl::ask(const Chunk& chunk) {
 }
 
 bool LinkImpl::send_chunk(const Chunk& chunk) {
-  if (!sender_.release(chunk)) return false;
+  if (!transfers_.release(chunk)) return false;
   flush_soon();
   return true;
 }
 
 bool LinkImpl::refuse_chunk(const Chunk& chunk, const Error& error) {
-  if (!sender_.withhold(chunk)) return false;
+  if (!transfers_.withhold(chunk)) return false;
   queue(encode_frame(ChunkRefused{chunk.object, chunk.index, 1, error}));
   flush_soon();
   return true;
-}
-
-std::shared_ptr<ExchangeCallbacks> LinkImpl::exchange_of(const ObjectId& id) const {
-  const auto known = exchanges_.find(id);
-  return known == exchanges_.end() ? nullptr : known->second;
-}
-
-void LinkImpl::end_fetch(const ObjectId& id, const Result<void>& outcome) {
-  const auto node = fetch_done_.extract(id);
-  if (!node.empty()) (*node.mapped())(outcome);
 }
 
 void LinkImpl::close(const std::string& reason) { begin_closing({ErrorCode::kUnavailable, reason}); }
@@ -140,15 +111,11 @@ void LinkImpl::fail(const Error& error) {
   report_closed();
 }
 
-void LinkImpl::drop(const Error& error) { finish(error); }
-
 void LinkImpl::begin_closing(const Error& error) {
   if (phase_ != Phase::kOpen) return;
   phase_ = Phase::kFlushing;
   outcome_ = error;
-  sender_ = ChunkSender();
-  fetches_ = FetchSet();
-  exchanges_.clear();
+  transfers_.end();
   end_fetches();
   deadline_.expires_after(timeouts_.close);
   deadline_.async_wait([self = shared_from_this()](const boost::system::error_code& aborted) {
@@ -177,9 +144,7 @@ void LinkImpl::finish(const Error& error) {
   phase_ = Phase::kClosed;
   if (!outcome_) outcome_ = error;
   ticket_.reset();
-  sender_ = ChunkSender();
-  fetches_ = FetchSet();
-  exchanges_.clear();
+  transfers_.end();
   ticker_.cancel();
   deadline_.cancel();
   boost::system::error_code ignored;
@@ -189,10 +154,10 @@ void LinkImpl::finish(const Error& error) {
 }
 
 void LinkImpl::end_fetches() {
-  if (fetch_done_.empty()) return;
+  if (!transfers_.has_fetches()) return;
   boost::asio::post(ticker_.get_executor(), [self = shared_from_this()] {
-    const Error error{ErrorCode::kUnavailable, "the connection ended: " + self->outcome_->message};
-    while (!self->fetch_done_.empty()) self->end_fetch(ObjectId(self->fetch_done_.begin()->first), error);
+    self->transfers_.fail_fetches(
+        {ErrorCode::kUnavailable, "the connection ended: " + self->outcome_->message});
   });
 }
 
@@ -206,46 +171,24 @@ void LinkImpl::report_closed() {
 }
 
 void LinkImpl::arm_ticker() {
-  ticker_.expires_after(timeouts_.ping / 4);
+  ticker_.expires_after(watch_.interval());
   ticker_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (!error && self->phase_ == Phase::kOpen) self->tick();
   });
 }
 
-// Counts ticks instead of comparing times: a program that was stopped or busy for a while first reads what
-// has arrived before it declares its peer dead.
 void LinkImpl::tick() {
-  const auto idle_ticks = static_cast<int>(timeouts_.idle / (timeouts_.ping / 4));
-  const std::uint64_t received = traffic_.received.value();
-  silent_ticks_ = received == received_before_ ? silent_ticks_ + 1 : 0;
-  stalled_ticks_ = has_output() && written_ == written_before_ ? stalled_ticks_ + 1 : 0;
-  received_before_ = received;
-  written_before_ = written_;
-  control_frames_ = 0;
-  control_bytes_ = 0;
-  const std::string time =
-      std::to_string(std::chrono::duration_cast<std::chrono::seconds>(timeouts_.idle).count());
-  if (silent_ticks_ >= idle_ticks)
-    return finish({ErrorCode::kUnavailable, "the peer has sent nothing for " + time + " s"});
-  if (stalled_ticks_ >= idle_ticks)
-    return finish({ErrorCode::kUnavailable, "the peer has not read any bytes for " + time + " s"});
-  if (too_slow())
-    return fail({ErrorCode::kResource,
-                 "the peer sends fewer than " + std::to_string(kMinBytesPerSecond) + " bytes per second"});
-  if (authorised_ && silent_ticks_ > 0 && silent_ticks_ % 4 == 0) {
+  const LinkWatch::Verdict verdict = watch_.tick({.received = traffic_.received.value(),
+                                                  .written = written_,
+                                                  .has_output = has_output(),
+                                                  .in_hand = reader_.in_hand()});
+  if (verdict.lost) return finish(*verdict.lost);
+  if (verdict.at_fault) return fail(*verdict.at_fault);
+  if (authorised_ && verdict.ping) {
     queue(encode_empty_frame(MessageType::kPing));
     flush_soon();
   }
   if (phase_ == Phase::kOpen) arm_ticker();
-}
-
-// Limits only the incoming rate. Output may be slow because thousands of peers get data at the same time,
-// and the data waiting for it is bounded.
-bool LinkImpl::too_slow() {
-  frame_ticks_ = reader_.in_hand() > 0 ? frame_ticks_ + 1 : 0;
-  const std::chrono::milliseconds counted = frame_ticks_ * (timeouts_.ping / 4) - timeouts_.slow_grace;
-  if (counted.count() <= 0) return false;
-  return reader_.in_hand() < static_cast<std::uint64_t>(counted.count()) * kMinBytesPerSecond / 1000;
 }
 
 }  // namespace fedge::protocol

@@ -74,14 +74,15 @@ bool LinkImpl::read_some(std::size_t& budget) {
 Result<void> LinkImpl::take(FrameReader::Event event) {
   if (event == FrameReader::Event::kMore) return {};
   if (event == FrameReader::Event::kPayload) {
-    FEDGE_TRY_VOID(check_chunk());
+    FEDGE_TRY(chunk, decode_chunk(reader_.header()));
+    FEDGE_TRY_VOID(transfers_.expect(chunk, reader_.frame().payload_size));
     reader_.expect_payload();
     return {};
   }
   const bool is_chunk = reader_.frame().type == MessageType::kChunk;
   FEDGE_TRY_VOID(take_frame());
   reader_.next();
-  frame_ticks_ = 0;
+  watch_.frame_ended();
   // After a chunk, send the next requests now, so that they overlap with further input. Other answers wait
   // for the end of the turn, so that a hundred pings are answered together.
   if (is_chunk && has_output() && !waiting_writable_) on_writable();
@@ -94,9 +95,7 @@ Result<void> LinkImpl::take_frame() {
     take_chunk();
     return {};
   }
-  control_bytes_ += reader_.frame().header_size;
-  if (++control_frames_ > kMaxControlFramesPerTick || control_bytes_ > kMaxControlBytesPerTick)
-    return Error{ErrorCode::kResource, "the peer sends control frames faster than allowed"};
+  FEDGE_TRY_VOID(watch_.control_frame(reader_.frame().header_size));
   switch (type) {
     case MessageType::kPing:
       queue(encode_empty_frame(MessageType::kPong));
@@ -121,45 +120,24 @@ Result<void> LinkImpl::take_message() {
   return {};
 }
 
-// Checks a chunk's header before memory is allocated for its payload.
-Result<void> LinkImpl::check_chunk() {
-  FEDGE_TRY(chunk, decode_chunk(reader_.header()));
-  FEDGE_TRY(length, fetches_.expected_length(chunk));
-  if (reader_.frame().payload_size != length)
-    return invalid("chunk " + std::to_string(chunk.index) + " comes with " +
-                   std::to_string(reader_.frame().payload_size) + " bytes instead of " +
-                   std::to_string(length));
-  incoming_ = chunk;
-  return {};
-}
-
 void LinkImpl::take_chunk() {
-  const auto finished = fetches_.receive(incoming_, reader_.payload());
-  // Request more before `done` is called, so that the peer works meanwhile.
+  const auto finished = transfers_.receive(reader_.payload());
   ask_for_chunks();
-  if (!finished) return;
-  if (!finished->picked) return end_fetch(finished->object, finished->outcome);
-  if (const auto exchange = exchange_of(finished->object)) exchange->on_chunk(incoming_, finished->outcome);
+  if (finished) transfers_.report(*finished);
 }
 
 Result<void> LinkImpl::take_chunk_request() {
   FEDGE_TRY(request, decode_chunk_request(reader_.header()));
-  FEDGE_TRY(refused, sender_.request(request));
-  if (refused) {
-    queue(encode_frame(*refused));
-  } else if (sender_.is_exchanged(request.object)) {
-    if (const auto exchange = exchange_of(request.object)) exchange->on_requested(request);
-  }
+  FEDGE_TRY(refused, transfers_.requested(request));
+  if (refused) queue(encode_frame(*refused));
   return {};
 }
 
 Result<void> LinkImpl::take_chunk_refused() {
   FEDGE_TRY(refused, decode_chunk_refused(reader_.header()));
-  FEDGE_TRY(finished, fetches_.refuse(refused));
+  FEDGE_TRY(finished, transfers_.refused(refused));
   ask_for_chunks();
-  if (finished && !finished->picked) end_fetch(finished->object, finished->outcome);
-  if (finished && finished->picked)
-    if (const auto exchange = exchange_of(refused.object)) exchange->on_refused(refused);
+  if (finished) transfers_.report(*finished, refused);
   return {};
 }
 

@@ -29,7 +29,7 @@ void LinkImpl::queue(const std::string& frame) {
 }
 
 void LinkImpl::ask_for_chunks() {
-  while (const auto request = fetches_.next_request()) queue(encode_frame(*request));
+  while (const auto request = transfers_.next_request()) queue(encode_frame(*request));
 }
 
 void LinkImpl::wait_writable() {
@@ -92,7 +92,7 @@ Result<std::span<const std::byte>> LinkImpl::choose_bytes() {
   while (true) {
     FEDGE_TRY(bytes, writer_.next());
     if (!bytes.empty()) return bytes;
-    auto next = sender_.next();
+    auto next = transfers_.next();
     if (!next) return bytes;
     if (const auto* refused = std::get_if<ChunkRefused>(&*next)) {
       queue(encode_frame(*refused));
@@ -103,7 +103,7 @@ Result<std::span<const std::byte>> LinkImpl::choose_bytes() {
     if (begun)
       traffic_.sent += Bytes(*begun);
     else
-      queue(encode_frame(sender_.give_up(due, begun.error())));
+      queue(encode_frame(transfers_.give_up(due, begun.error())));
   }
 }
 

@@ -1,17 +1,16 @@
 // LinkImpl: a Link on a TLS stream. on_readable() reads frames and on_writable() writes them when the
-// socket is ready; one timer checks pings, silence and floods. FetchSet and ChunkSender decide about
-// chunks; FrameReader and FrameWriter handle bytes.
+// socket is ready. LinkTransfers decides about chunks, and LinkWatch about silence and floods;
+// FrameReader and FrameWriter handle bytes.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "protocol/chunks/fetch_set.h"
-#include "protocol/chunks/sender.h"
 #include "protocol/session/admission.h"
+#include "protocol/session/detail/link_transfers.h"
+#include "protocol/session/detail/link_watch.h"
 #include "protocol/session/detail/tls.h"
 #include "protocol/session/endpoint.h"
 #include "protocol/session/frame_reader.h"
@@ -28,7 +27,7 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   // Begins to read; call once, after the callbacks have been set.
   void start();
   // Closes at once, without a message to the peer.
-  void drop(const Error& error);
+  void drop(const Error& error) { finish(error); }
 
   const PublicKey& peer() const override { return stream_.peer(); }
   std::string peer_address() const override { return peer_address_; }
@@ -36,10 +35,10 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   void authorise() override;
   void send(const Message& message) override;
   void serve(const Manifest& manifest, std::shared_ptr<ChunkSource> source) override;
-  void stop_serving(const ObjectId& id) override;
+  void stop_serving(const ObjectId& id) override { transfers_.stop_serving(id); }
   void fetch(const Manifest& manifest, std::shared_ptr<ChunkSink> sink,
              std::function<void(Result<void>)> done) override;
-  void cancel_fetch(const ObjectId& id) override;
+  void cancel_fetch(const ObjectId& id) override { transfers_.cancel_fetch(id); }
   Result<void> exchange(const Manifest& manifest, std::shared_ptr<ChunkSource> source,
                         std::shared_ptr<ChunkSink> sink, ExchangeCallbacks callbacks) override;
   void end_exchange(const ObjectId& id) override;
@@ -51,8 +50,6 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   void close(const std::string& reason) override;
 
  private:
-  using FetchDone = std::shared_ptr<std::function<void(Result<void>)>>;
-  using Exchanges = std::map<ObjectId, std::shared_ptr<ExchangeCallbacks>>;
   enum class Phase {
     kOpen,
     kFlushing,   // writes what is queued, ignores input
@@ -67,13 +64,12 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   Result<void> take(FrameReader::Event event);
   Result<void> take_frame();
   Result<void> take_message();
-  Result<void> check_chunk();
   void take_chunk();
   Result<void> take_chunk_request();
   Result<void> take_chunk_refused();
 
   // Output
-  bool has_output() const { return !writer_.idle() || sender_.ready(); }
+  bool has_output() const { return !writer_.idle() || transfers_.ready(); }
   void queue(const std::string& frame);
   void ask_for_chunks();
   void wait_writable();
@@ -84,11 +80,8 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
 
   // Life
   void tick();
-  bool too_slow();  // the frame being received, at this tick
   void arm_ticker();
-  void end_fetch(const ObjectId& id, const Result<void>& outcome);
-  std::shared_ptr<ExchangeCallbacks> exchange_of(const ObjectId& id) const;  // null if it is not exchanged
-  void fail(const Error& error);                                             // tells the peer, then closes
+  void fail(const Error& error);  // tells the peer, then closes
   void begin_closing(const Error& error);
   void end_fetches();
   void linger();
@@ -113,27 +106,16 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
 
   FrameReader reader_;
   FrameWriter writer_;
-  FetchSet fetches_;
-  ChunkSender sender_;
-  Chunk incoming_;
-  std::map<ObjectId, FetchDone> fetch_done_;
-  Exchanges exchanges_;
+  LinkTransfers transfers_;
+  LinkWatch watch_;
   Traffic traffic_;
+  std::uint64_t written_ = 0;  // bytes
 
   bool waiting_readable_ = false;
   bool waiting_writable_ = false;
   bool flush_posted_ = false;
   bool write_broken_ = false;
   bool read_needs_write_ = false;  // OpenSSL must write before it can continue to read
-
-  int silent_ticks_ = 0;   // nothing received
-  int stalled_ticks_ = 0;  // output pending, but nothing written
-  std::uint64_t received_before_ = 0;
-  std::uint64_t written_before_ = 0;
-  std::uint64_t written_ = 0;
-  int frame_ticks_ = 0;             // ticks since the current incoming frame began
-  std::size_t control_frames_ = 0;  // received since the last tick
-  std::size_t control_bytes_ = 0;   // header bytes since the last tick
 };
 
 }  // namespace fedge::protocol
