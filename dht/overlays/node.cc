@@ -9,8 +9,6 @@ namespace fedge::dht {
 namespace {
 
 constexpr std::size_t kSuspects = 32;
-constexpr std::size_t kTokens = 512;
-constexpr std::size_t kFirstPending = 8;
 constexpr std::size_t kFirstSearches = 2;
 
 }  // namespace
@@ -20,24 +18,19 @@ OverlayNode::OverlayNode(const Contact& self, const OverlayOptions& options, std
     : self_(self),
       options_(options),
       routing_(std::move(routing)),
-      pending_(kFirstPending),
       rng_(rng),
-      repair_pace_(options.repair),
-      store_(options.store, std::move(policy)) {
+      publisher_(self.address, options, *routing_, std::move(policy)) {
   searches_.reserve(kFirstSearches);
 }
 
 void OverlayNode::restart() {
   routing_->clear();
-  store_.clear();
+  publisher_.clear();
   member_ = false;
-  for (Pending& pending : pending_) pending.rpc = 0;
+  requests_.clear();
   for (ActiveSearch& active : searches_) active.busy = false;
-  for (Publishing& publishing : publishings_) publishing.busy = false;
-  standing_.clear();
   suspects_.clear();
   tokens_.clear();
-  untokened_.clear();
 }
 
 void OverlayNode::join(const std::optional<Contact>& bootstrap, NodeStep& step) {
@@ -62,51 +55,39 @@ void OverlayNode::tick(NodeStep& step) {
   step_ = &step;
   if (!member_) return;
   routing_->tick(*this);
-  std::erase_if(standing_, [&](const Standing& standing) {
-    return standing.publication.expires && *standing.publication.expires <= step.now;
-  });
-  for (Standing& standing : standing_) {
-    const bool due = standing.pace.rounds_begin() > 0;
-    if (due || standing.first != 0 || std::exchange(standing.again, false))
-      begin_publishing(standing, std::exchange(standing.first, 0));
-  }
-  if (repair_pace_.rounds_begin() == 0) return;
-  store_.expire(step.now);
-  repair();
+  publisher_.tick(*this);
 }
 
-Message& OverlayNode::request(const Contact& to, Kind kind, Purpose purpose, std::uint32_t tag) {
-  return ask({.to = to, .use = Use::kTables, .tag = tag}, kind, purpose);
+void OverlayNode::leave(NodeStep& step) {
+  step_ = &step;
+  if (!member_) return;
+  publisher_.leave(*this);
+  std::vector<Contact> neighbours;
+  routing_->neighbours(neighbours);
+  for (const Contact& neighbour : neighbours) tell(neighbour, Kind::kLeave, Purpose::kMaintenance);
+}
+
+Operation OverlayNode::publish(const Publication& publication, NodeStep& step) {
+  step_ = &step;
+  const Operation operation = next_operation_++;
+  publisher_.publish(publication, operation, member_, *this);
+  return operation;
 }
 
 Message& OverlayNode::tell(const Contact& to, Kind kind, Purpose purpose) {
   Message& message = step_->effects.send(self_, to, kind, purpose);
   message.one_way = true;
-  show_token(message);
+  if (options_.protections.tokens) tokens_.show(message);
   return message;
 }
 
-// Registers and creates a request. Numbers increase; if a number's place is still taken, the table doubles.
-Message& OverlayNode::ask(Pending pending, Kind kind, Purpose purpose) {
-  if (next_rpc_ == 0) ++next_rpc_;
-  while (pending_[next_rpc_ & (pending_.size() - 1)].rpc != 0) {
-    std::vector<Pending> larger(2 * pending_.size());
-    for (const Pending& old : pending_)
-      if (old.rpc != 0) larger[old.rpc & (larger.size() - 1)] = old;
-    pending_ = std::move(larger);
-  }
-  pending.rpc = next_rpc_++;
-  pending_[pending.rpc & (pending_.size() - 1)] = pending;
-  Message& message = step_->effects.send(self_, pending.to, kind, purpose);
-  message.rpc = pending.rpc;
+Message& OverlayNode::ask(const OpenRequest& request, Kind kind, Purpose purpose) {
+  const std::uint32_t rpc = requests_.add(request);
+  Message& message = step_->effects.send(self_, request.to, kind, purpose);
+  message.rpc = rpc;
   message.deadline = step_->now + options_.rpc_timeout;
-  show_token(message);
+  if (options_.protections.tokens) tokens_.show(message);
   return message;
-}
-
-OverlayNode::Pending* OverlayNode::pending_of(std::uint32_t rpc) {
-  Pending& pending = pending_[rpc & (pending_.size() - 1)];
-  return rpc != 0 && pending.rpc == rpc ? &pending : nullptr;
 }
 
 bool OverlayNode::suspected(Address address) const {
@@ -148,7 +129,7 @@ bool OverlayNode::answer(const Message& request, Message& reply, NodeStep& step)
   }
   heard(request);
   if (request.kind == Kind::kFind) {
-    if (request.want_values) store_.find(request.key, step.now, reply.values);
+    if (request.want_values) store().find(request.key, step.now, reply.values);
     if (reply.values.empty()) {
       reply.found = routing_->route(request.key, reply.contacts);
     } else {
@@ -161,7 +142,7 @@ bool OverlayNode::answer(const Message& request, Message& reply, NodeStep& step)
     reply.routed = static_cast<std::uint16_t>(reply.contacts.size());
     if (request.want_tables) routing_->answer(request, reply, *this);
   } else if (request.kind == Kind::kStore) {
-    reply.accepted = take_store(request);
+    reply.accepted = publisher_.take(request, step.now);
   } else {
     routing_->answer(request, reply, *this);
   }
@@ -178,36 +159,35 @@ void OverlayNode::take(Message& message, NodeStep& step) {
     heard(message);
     if (message.kind == Kind::kRoute) return take_route(message);
     if (message.kind == Kind::kStore)
-      take_store(message);
+      publisher_.take(message, step.now);
     else
       routing_->told(message, *this);
     return;
   }
-  Pending* open = pending_of(message.rpc);
-  if (open == nullptr) return;
+  if (requests_.find(message.rpc) == nullptr) return;
   if (message.retry && ask_again(message)) return;
-  const Pending pending = std::exchange(*open, Pending{});
-  forget_request(message.rpc);
+  const OpenRequest request = requests_.take(message.rpc);
+  tokens_.forget(message.rpc);
   // The reply comes from another node than the one asked, or requires a retry.
-  if (message.retry || message.from != pending.to) return silent(pending);
+  if (message.retry || message.from != request.to) return silent(request);
   heard(message);
   leave_out_disbelieved(message);
-  switch (pending.use) {
-    case Use::kSearch: {
-      ActiveSearch& active = searches_[pending.tag];
-      if (!active.busy || active.generation != pending.generation) return;
+  switch (request.use) {
+    case RequestUse::kSearch: {
+      ActiveSearch& active = searches_[request.tag];
+      if (!active.busy || active.generation != request.generation) return;
       active.search->answered(message);
       if (message.contacts.size() > message.routed) routing_->replied(message, active.options.tag, *this);
-      return advance(pending.tag);
+      return advance(request.tag);
     }
-    case Use::kTables:
-      return routing_->replied(message, pending.tag, *this);
-    case Use::kStore:
-      return stored(pending, true, message.accepted);
-    case Use::kRepair:
-      return pushed(pending);
-    case Use::kCache:
-    case Use::kRoute:
+    case RequestUse::kTables:
+      return routing_->replied(message, request.tag, *this);
+    case RequestUse::kStore:
+      return publisher_.stored(request, true, message.accepted, *this);
+    case RequestUse::kRepair:
+      return publisher_.pushed(request);
+    case RequestUse::kCache:
+    case RequestUse::kRoute:
       return;
   }
 }
@@ -225,27 +205,26 @@ void OverlayNode::leave_out_disbelieved(Message& message) const {
 
 void OverlayNode::time_out(std::uint32_t rpc, NodeStep& step) {
   step_ = &step;
-  Pending* open = pending_of(rpc);
-  if (open == nullptr) return;
-  const Pending pending = std::exchange(*open, Pending{});
-  forget_request(rpc);
-  silent(pending);
+  if (requests_.find(rpc) == nullptr) return;
+  const OpenRequest request = requests_.take(rpc);
+  tokens_.forget(rpc);
+  silent(request);
 }
 
-void OverlayNode::silent(const Pending& pending) {
-  if (pending.use == Use::kRoute) {  // some node on the route has failed: continue iteratively
-    ActiveSearch& active = searches_[pending.tag];
-    if (!active.busy || active.generation != pending.generation) return;
+void OverlayNode::silent(const OpenRequest& request) {
+  if (request.use == RequestUse::kRoute) {  // some node on the route has failed: continue iteratively
+    ActiveSearch& active = searches_[request.tag];
+    if (!active.busy || active.generation != request.generation) return;
     ++active.extra_timeouts;
-    return advance(pending.tag);
+    return advance(request.tag);
   }
-  suspect(pending.to);
-  if (pending.use == Use::kStore) return stored(pending, false, false);
-  if (pending.use != Use::kSearch) return;
-  ActiveSearch& active = searches_[pending.tag];
-  if (!active.busy || active.generation != pending.generation) return;
-  active.search->silent(pending.to);
-  advance(pending.tag);
+  suspect(request.to);
+  if (request.use == RequestUse::kStore) return publisher_.stored(request, false, false, *this);
+  if (request.use != RequestUse::kSearch) return;
+  ActiveSearch& active = searches_[request.tag];
+  if (!active.busy || active.generation != request.generation) return;
+  active.search->silent(request.to);
+  advance(request.tag);
 }
 
 // Simulates a hash under the node's secret; does not change the stream's state.
@@ -253,33 +232,15 @@ std::uint64_t OverlayNode::token_of(Address address) const {
   return rng_.fork("token", address).next_u64() | 1;
 }
 
-void OverlayNode::remember_token(Address address, std::uint64_t token) {
-  std::erase_if(tokens_, [&](const Token& known) { return known.address == address; });
-  if (tokens_.size() == kTokens) tokens_.erase(tokens_.begin());
-  tokens_.push_back({address, token});
-}
-
-void OverlayNode::show_token(Message& message) {
-  if (!options_.protections.tokens) return;
-  for (const Token& known : tokens_)
-    if (known.address == message.to.address) message.token = known.token;
-}
-
-void OverlayNode::forget_request(std::uint32_t rpc) {
-  std::erase_if(untokened_, [&](const Message& request) { return request.rpc == rpc; });
-}
-
 // Repeats the request, at most once, with the token from the reply.
 bool OverlayNode::ask_again(const Message& reply) {
-  remember_token(reply.from.address, reply.token);
-  const auto request = std::find_if(untokened_.begin(), untokened_.end(),
-                                    [&](const Message& kept) { return kept.rpc == reply.rpc; });
-  if (request == untokened_.end()) return false;
+  tokens_.remember(reply.from.address, reply.token);
+  const auto request = tokens_.take(reply.rpc);
+  if (!request) return false;
   Message& again = step_->effects.send(self_, request->to, request->kind, request->purpose);
   again = *request;
   again.token = reply.token;
   again.deadline = step_->now + options_.rpc_timeout;
-  untokened_.erase(request);
   return true;
 }
 

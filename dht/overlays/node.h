@@ -1,5 +1,5 @@
-// OverlayNode: one node of an overlay: its routing tables (routing.h), open requests, lookups, stored and
-// published values, and repair. A pure state machine: every call receives the time and appends effects
+// OverlayNode: one node of an overlay: its routing tables (routing.h), its values (publisher.h), open
+// requests (requests.h) and lookups. A pure state machine: every call receives the time and appends effects
 // (effects.h). Nothing blocks, and the only randomness is the node's own stream. The driver delivers
 // messages, calls answer() within the same step, and reports unanswered requests by time_out(). Use it only
 // on the network's thread. The cost of a step is that of its messages.
@@ -12,8 +12,9 @@
 
 #include "core/rng.h"
 #include "dht/overlays/effects.h"
+#include "dht/overlays/requests.h"
 #include "dht/overlays/routing.h"
-#include "dht/overlays/value_store.h"
+#include "dht/overlays/values/publisher.h"
 
 namespace fedge::dht {
 
@@ -22,16 +23,7 @@ struct NodeStep {
   Effects& effects;
 };
 
-// A value that a node publishes, and republishes every T_rep rounds until it stops.
-struct Publication {
-  Id key = 0;
-  std::uint64_t slot = 0;
-  std::uint64_t sequence = 0;
-  std::shared_ptr<const std::vector<std::byte>> bytes;
-  std::optional<Time> expires;  // nothing: three times T_rep after each publication
-};
-
-class OverlayNode final : private Host {
+class OverlayNode final : private Host, private PublisherHost {
  public:
   // `options` must outlive the node.
   OverlayNode(const Contact& self, const OverlayOptions& options, std::unique_ptr<Routing> routing,
@@ -56,7 +48,7 @@ class OverlayNode final : private Host {
   // becomes one.
   Operation publish(const Publication& publication, NodeStep& step);
   // Stops publishing; copies at other nodes expire.
-  void withdraw(Id key, std::uint64_t slot);
+  void withdraw(Id key, std::uint64_t slot) { publisher_.withdraw(key, slot); }
 
   // Fills in the reply to a request. Returns false to stay silent, as a node that is not a member does.
   bool answer(const Message& request, Message& reply, NodeStep& step);
@@ -66,7 +58,7 @@ class OverlayNode final : private Host {
   // sent.
   void sending(const Message& message) {
     const bool may_fail = options_.protections.tokens && !message.one_way && message.token == 0;
-    if (may_fail && !message.reply) untokened_.push_back(message);
+    if (may_fail && !message.reply) tokens_.keep(message);
   }
   // The request was not answered in time; ignored if it was.
   void time_out(std::uint32_t rpc, NodeStep& step);
@@ -78,7 +70,7 @@ class OverlayNode final : private Host {
     __builtin_prefetch(first + sizeof(*this) - 1);
   }
   void prefetch_lists(std::uint32_t rpc) const {
-    __builtin_prefetch(&pending_[rpc & (pending_.size() - 1)]);
+    requests_.prefetch(rpc);
     const char* search = reinterpret_cast<const char*>(searches_.data());
     __builtin_prefetch(search);
     __builtin_prefetch(search + 64);
@@ -88,9 +80,9 @@ class OverlayNode final : private Host {
   void prefetch_tables(Id from, Id key) const { routing_->prefetch(from, key); }
   // The search that a reply belongs to; null if none.
   const Search* search_of(std::uint32_t rpc) const {
-    const Pending& pending = pending_[rpc & (pending_.size() - 1)];
-    const bool open = pending.rpc == rpc && pending.use == Use::kSearch;
-    return open ? searches_[pending.tag].search.get() : nullptr;
+    const OpenRequest* request = requests_.find(rpc);
+    const bool searches = request != nullptr && request->use == RequestUse::kSearch;
+    return searches ? searches_[request->tag].search.get() : nullptr;
   }
 
   // The token that a sender at this address must show, if tokens are required.
@@ -100,24 +92,14 @@ class OverlayNode final : private Host {
   const Contact& self() const override { return self_; }
   Routing& routing() { return *routing_; }
   const Routing& routing() const { return *routing_; }
-  ValueStore& store() { return store_; }
-  const ValueStore& store() const { return store_; }
+  ValueStore& store() { return publisher_.store(); }
+  const ValueStore& store() const { return publisher_.store(); }
   // Fills perfect tables instead of joining.
   void fill(std::span<const Contact> everybody);
 
  private:
   static constexpr std::size_t kRoutingBytes = 320;  // prefetch size of a routing object
 
-  enum class Use : std::uint8_t { kSearch, kTables, kStore, kRepair, kCache, kRoute };
-  struct Pending {
-    Contact to;
-    std::uint32_t rpc = 0;  // 0: free
-    Use use = Use::kTables;
-    std::uint32_t tag = 0;  // of the tables; or index of the search or publishing
-    std::uint32_t generation = 0;
-    Id key = 0;
-    std::uint64_t slot = 0;
-  };
   enum class User : std::uint8_t { kLookup, kPublish, kTables };
   struct ActiveSearch {
     std::unique_ptr<Search> search;
@@ -130,50 +112,29 @@ class OverlayNode final : private Host {
     std::uint32_t extra_timeouts = 0;
     unsigned attempts = 1;
   };
-  struct Publishing {         // a value being sent to its holders
-    Operation operation = 0;  // 0: no result is expected
-    std::uint32_t generation = 0;
-    bool busy = false;
-    std::uint32_t waiting = 0;
-    bool moved = false;  // the node held it without being responsible
-    Purpose purpose = Purpose::kPublish;
-    Value value;
-    PublishResult result;
-    Time started{};
-  };
-  struct Standing {  // a standing publication
-    Publication publication;
-    Pace pace;
-    Operation first = 0;  // first operation, until it begins with membership
-    bool again = false;   // repeat because it failed
-  };
-  struct Token {
-    Address address = kNobody;
-    std::uint64_t token = 0;
-  };
   struct Suspect {
     Address address = kNobody;
     Time until{};
   };
 
-  // Host
+  // Host and PublisherHost
   Time now() const override { return step_->now; }
   Rng& rng() override { return rng_; }
   std::vector<Contact>& scratch() override { return step_->effects.scratch; }
-  Message& request(const Contact& to, Kind kind, Purpose purpose, std::uint32_t tag) override;
+  Message& request(const Contact& to, Kind kind, Purpose purpose, std::uint32_t tag) override {
+    return ask({.to = to, .use = RequestUse::kTables, .tag = tag}, kind, purpose);
+  }
+  Message& ask(const OpenRequest& request, Kind kind, Purpose purpose) override;
   Message& tell(const Contact& to, Kind kind, Purpose purpose) override;
-  void find(const FindOptions& options) override;
+  void find(const FindOptions& options) override { start_search(User::kTables, options); }
+  void find_holders(Id key, Purpose purpose, std::uint32_t tag) override;
+  void published(const PublishResult& result) override { step_->effects.publications.push_back(result); }
   bool suspected(Address address) const override;
   void joined(bool well) override;
 
-  Message& ask(Pending pending, Kind kind, Purpose purpose);
-  Pending* pending_of(std::uint32_t rpc);
   void heard(const Message& message);
-  void remember_token(Address address, std::uint64_t token);
-  void show_token(Message& message);
-  void forget_request(std::uint32_t rpc);
   bool ask_again(const Message& reply);
-  void silent(const Pending& pending);
+  void silent(const OpenRequest& request);
   void leave_out_disbelieved(Message& message) const;
   void suspect(const Contact& contact);
 
@@ -188,35 +149,19 @@ class OverlayNode final : private Host {
   void take_routed(Message& message);
   void reply_routed(const Message& route, Found found);
 
-  void begin_publishing(const Standing& standing, Operation operation);
-  void send_away(const Value& value, Purpose purpose, Operation operation);
-  void store_at(std::size_t index, const std::vector<Contact>& nodes);
-  void stored(const Pending& pending, bool answered, bool accepted);
-  void finish_publishing(std::size_t index);
-  bool take_store(const Message& message);
-  void repair();
-  bool repair(StoredValue& stored, const std::vector<Contact>& holders);
-  void push(StoredValue& stored, const std::vector<Contact>& holders, const Contact& to);
-  void pushed(const Pending& pending);
-
   // Ordered by frequency of use: thousands of nodes do not fit into the processor's caches.
   Contact self_;
   const OverlayOptions& options_;
   std::unique_ptr<Routing> routing_;
   NodeStep* step_ = nullptr;  // during a call
-  std::uint32_t next_rpc_ = 1;
   bool member_ = false;
-  std::vector<Pending> pending_;  // at rpc modulo its size, a power of two
+  RequestTable requests_;
   std::vector<ActiveSearch> searches_;
   std::vector<Suspect> suspects_;
-  std::vector<Standing> standing_;
-  std::vector<Publishing> publishings_;
   Rng rng_;
   Operation next_operation_ = 1;
-  Pace repair_pace_;
-  ValueStore store_;
-  std::vector<Token> tokens_;       // issued to this node by others
-  std::vector<Message> untokened_;  // sent requests that had no token
+  Publisher publisher_;
+  AddressTokens tokens_;
 };
 
 }  // namespace fedge::dht

@@ -16,7 +16,7 @@ Operation OverlayNode::lookup(Id key, NodeStep& step) {
   step_ = &step;
   const Operation operation = next_operation_++;
   LookupResult result{.operation = operation, .key = key};
-  if (member_) store_.find(key, step.now, result.values);
+  if (member_) store().find(key, step.now, result.values);
   const bool all = options_.protections.read_all;
   if (!member_ || (!result.values.empty() && !all)) {  // alone, or no other node needs to be asked
     result.ok = !result.values.empty();
@@ -34,7 +34,9 @@ Operation OverlayNode::lookup(Id key, NodeStep& step) {
   return operation;
 }
 
-void OverlayNode::find(const FindOptions& options) { start_search(User::kTables, options); }
+void OverlayNode::find_holders(Id key, Purpose purpose, std::uint32_t tag) {
+  start_search(User::kPublish, {.target = key, .goal = Goal::kNodes, .purpose = purpose, .tag = tag});
+}
 
 void OverlayNode::start_search(User user, const FindOptions& options) {
   std::size_t index = 0;
@@ -72,7 +74,7 @@ bool OverlayNode::start_recursive(std::size_t index, Found found) {
   const Contact first = scratch().front().address == self_.address ? scratch().back() : scratch().front();
   if (first.address == self_.address) return false;
   Message& message = ask({.to = first,
-                          .use = Use::kRoute,
+                          .use = RequestUse::kRoute,
                           .tag = static_cast<std::uint32_t>(index),
                           .generation = active.generation},
                          Kind::kRoute, active.options.purpose);
@@ -91,7 +93,7 @@ void OverlayNode::advance(std::size_t index) {
   ActiveSearch& active = searches_[index];
   while (const auto contact = active.search->next()) {
     Message& message = ask({.to = *contact,
-                            .use = Use::kSearch,
+                            .use = RequestUse::kSearch,
                             .tag = static_cast<std::uint32_t>(index),
                             .generation = active.generation},
                            Kind::kFind, active.options.purpose);
@@ -133,7 +135,7 @@ void OverlayNode::finish(std::size_t index) {
   else if (active.user == User::kLookup)
     complete_lookup(active, outcome);
   else
-    store_at(active.options.tag, outcome.nodes);
+    publisher_.found(active.options.tag, outcome.nodes, *this);
   step_->effects.searches.give_back(std::move(search));
 }
 
@@ -141,7 +143,7 @@ void OverlayNode::complete_lookup(const ActiveSearch& active, SearchOutcome& out
   leave_cached(active, outcome);
   if (active.options.goal == Goal::kAllValues) {  // the node itself may be a holder
     std::vector<Value> own;
-    store_.find(active.options.target, step_->now, own);
+    store().find(active.options.target, step_->now, own);
     outcome.add_values(own);
     if (!own.empty() && !outcome.holder.known()) outcome.holder = self_;
   }
@@ -161,12 +163,13 @@ void OverlayNode::complete_lookup(const ActiveSearch& active, SearchOutcome& out
 // Kademlia, section 2.3: stores the value at the closest node that did not have it.
 void OverlayNode::leave_cached(const ActiveSearch& active, const SearchOutcome& outcome) {
   if (outcome.values.empty() || !outcome.lacking.known() || !options_.kademlia.cache) return;
-  Message& message = ask({.to = outcome.lacking, .use = Use::kCache}, Kind::kStore, active.options.purpose);
+  Message& message =
+      ask({.to = outcome.lacking, .use = RequestUse::kCache}, Kind::kStore, active.options.purpose);
   message.values = outcome.values;
 }
 
 void OverlayNode::take_route(Message& message) {
-  if (message.want_values) store_.find(message.key, step_->now, step_->effects.scratch_values);
+  if (message.want_values) store().find(message.key, step_->now, step_->effects.scratch_values);
   if (!step_->effects.scratch_values.empty()) return reply_routed(message, Found::kOwners);
   scratch().clear();
   const Found found = routing_->route(message.key, scratch());
@@ -201,11 +204,11 @@ void OverlayNode::reply_routed(const Message& route, Found found) {
 }
 
 void OverlayNode::take_routed(Message& message) {
-  Pending* open = pending_of(message.rpc);
-  if (open == nullptr || open->use != Use::kRoute) return;
-  const Pending pending = std::exchange(*open, Pending{});
-  ActiveSearch& active = searches_[pending.tag];
-  if (!active.busy || active.generation != pending.generation) return;
+  const OpenRequest* open = requests_.find(message.rpc);
+  if (open == nullptr || open->use != RequestUse::kRoute) return;
+  const OpenRequest request = requests_.take(message.rpc);
+  ActiveSearch& active = searches_[request.tag];
+  if (!active.busy || active.generation != request.generation) return;
   active.extra = message.hops + 1U;
   SearchOutcome& outcome = active.search->outcome();
   const bool over =
@@ -215,12 +218,12 @@ void OverlayNode::take_routed(Message& message) {
     outcome.values = std::move(message.values);
     outcome.holder = message.from;
     outcome.hops = message.hops;
-    return finish(pending.tag);
+    return finish(request.tag);
   }
   // The answering node holds nothing, but the others that it names may. Does not ask it again.
   std::erase_if(message.contacts, [&](const Contact& c) { return c.address == message.from.address; });
   active.search->start({active.options.target, self_, active.options.goal}, Found::kOwners, message.contacts);
-  advance(pending.tag);
+  advance(request.tag);
 }
 
 }  // namespace fedge::dht

@@ -7,7 +7,7 @@
 
 #include "core/result.h"
 #include "core/time.h"
-#include "dht/overlays/value_store.h"
+#include "dht/overlays/values/value_store.h"
 
 namespace fedge::dht {
 

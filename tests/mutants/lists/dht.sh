@@ -67,6 +67,6 @@ caught_by unit_sim 'disjoint paths'
 
 mutant answer-in-anothers-place 'A6: a look-up waits for ever for an answer that came from somebody else'
 file dht/overlays/node.cc
-old '  if (message.retry || message.from != pending.to) return silent(pending);'
-new '  if (message.retry) return silent(pending);'
+old '  if (message.retry || message.from != request.to) return silent(request);'
+new '  if (message.retry) return silent(request);'
 caught_by unit_sim 'row 61: a node that is not who was asked for|row 61: bound ids'

@@ -1,4 +1,4 @@
-#include "dht/overlays/value_store.h"
+#include "dht/overlays/values/value_store.h"
 
 #include <algorithm>
 #include <tuple>
