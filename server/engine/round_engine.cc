@@ -14,12 +14,15 @@ protocol::UpdateVerdict refusal(RunId run, TaskId task, const Error& error) {
   return {run, task.round, false, error.code, error.message, task.track};
 }
 
+Participations::Bounds bounds_of(const RoundRules& rules, const TrackBook& tracks) {
+  if (rules.max_participations == UINT64_MAX) return {};
+  return {rules.max_participations, rules.min_separation, tracks.tracks_within(rules.rounds)};
+}
+
 }  // namespace
 
 RoundEngine::RoundEngine(const RoundRules& rules, TrackBook tracks)
-    : rules_(rules), tracks_(std::move(tracks)) {
-  if (bounds_participation()) sharing_tracks_ = tracks_.tracks_within(rules_.rounds);
-}
+    : rules_(rules), tracks_(std::move(tracks)), participations_(bounds_of(rules, tracks_)) {}
 
 void RoundEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
   std::visit([&](const auto& specific) { on(specific, context, effects); }, input);
@@ -33,7 +36,7 @@ std::optional<Time> RoundEngine::next_deadline() const {
 void RoundEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
   if (return_by_ && context.now >= *return_by_) give_up_waiting(context, effects);
   if (phase_ != Phase::kCollecting || context.now < deadline_) return;
-  if (!drawn_ && count(TaskState::kOffered) > 0) return draw_uploads(context, effects);
+  if (!drawn_ && tasks_.count(TaskState::kOffered) > 0) return draw_uploads(context, effects);
   for (const auto& [client, task] : tasks_)
     if (task.state == TaskState::kAssigned || task.state == TaskState::kFetching)
       track().deciders.sampler->remember({.client = client, .round = round_});
@@ -48,14 +51,14 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
                                 .said = arrived.samples});
   returning_.erase(arrived.client);
   if (returning_.empty()) return_by_.reset();
-  const auto task = tasks_.find(arrived.client);
+  RoundTask* task = tasks_.find(arrived.client);
   const bool open = phase_ == Phase::kCollecting && tracks_.is_member(turn_, arrived.client);
-  if (open && task != tasks_.end() && task->second.state == TaskState::kLost) {
+  if (open && task != nullptr && task->state == TaskState::kLost) {
     // The client returned before the deadline: its training still counts.
-    set_state(task->second, TaskState::kAssigned);
-    task->second.missed = false;
+    tasks_.set_state(*task, TaskState::kAssigned);
+    task->missed = false;
     assign(arrived.client, context, effects);
-  } else if (open && refills() && task == tasks_.end() && taken_places() < wanted_ &&
+  } else if (open && refills() && task == nullptr && taken_places() < wanted_ &&
              may_take_part(arrived.client)) {
     // Fills a place that became free when no substitute was available.
     plan(arrived.client, context);
@@ -69,7 +72,7 @@ void RoundEngine::on(const ClientLeft& left, const StepContext& context, std::ve
   const bool last = left.for_good && returning_.erase(left.client) > 0 && returning_.empty();
   if (last) return_by_.reset();
   if (last) start_round_if_possible(context, effects);
-  const Task* task = active_task(left.client, current(), left.for_good);
+  const RoundTask* task = active_task(left.client, current(), left.for_good);
   if (task == nullptr || task->state == TaskState::kDone) return;
   if (left.for_good) return lose(left.client, TaskState::kFailed, "revoked", context, effects);
   lose(left.client, TaskState::kLost, "connection lost", context, effects);
@@ -82,12 +85,12 @@ std::optional<Error> RoundEngine::objection(ClientId client, const protocol::Upd
     return Error{ErrorCode::kStale, "round " + round + " is not training track " +
                                         std::to_string(offer.track.value()) + " at present"};
   if (offer.round != round_ || phase_ != Phase::kCollecting) return not_collecting(offer.round, round_);
-  const auto task = tasks_.find(client);
-  if (task == tasks_.end() || !at_work(task->second.state))
+  const RoundTask* task = tasks_.find(client);
+  if (task == nullptr || !task->at_work())
     return Error{ErrorCode::kRefused, "this client has no task in round " + round};
-  if (task->second.state != TaskState::kAssigned)
+  if (task->state != TaskState::kAssigned)
     return Error{ErrorCode::kRefused, "this client already delivered its update of round " + round};
-  return check_offer(rules_, {task->second.coverage, task->second.said}, offer);
+  return check_offer(rules_, {task->coverage, task->said}, offer);
 }
 
 void RoundEngine::on(const Offered& offered, const StepContext& context, std::vector<Effect>& effects) {
@@ -102,8 +105,8 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
       lose(offered.client, TaskState::kFailed, error->message, context, effects);
     return;
   }
-  Task& task = tasks_.at(offered.client);
-  set_state(task, TaskState::kFetching);
+  RoundTask& task = tasks_.at(offered.client);
+  tasks_.set_state(task, TaskState::kFetching);
   const protocol::UpdateOffer bounded = with_bounded_weight(rules_, task.samples, offered.offer);
   if (!task.weighed) task.samples = bounded.samples;
   task.steps = bounded.steps;
@@ -112,7 +115,7 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
   task.loss_rms = offered.offer.loss_rms;
   task.wanted_share = offered.offer.wanted_share;
   if (!drawn_) {
-    set_state(task, TaskState::kOffered);
+    tasks_.set_state(task, TaskState::kOffered);
     task.offer = offered.offer;
     close_if_complete(context, effects);
     return;
@@ -120,21 +123,20 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
   effects.push_back(Fetch{offered.client, offered.offer});
 }
 
-RoundEngine::Task* RoundEngine::active_task(ClientId client, TaskId task, bool or_lost) {
+RoundTask* RoundEngine::active_task(ClientId client, TaskId task, bool or_lost) {
   if (phase_ != Phase::kCollecting || task != current()) return nullptr;
-  const auto found = tasks_.find(client);
-  if (found == tasks_.end()) return nullptr;
-  const TaskState state = found->second.state;
-  return at_work(state) || (or_lost && state == TaskState::kLost) ? &found->second : nullptr;
+  RoundTask* found = tasks_.find(client);
+  const bool active = found != nullptr && (found->at_work() || (or_lost && found->state == TaskState::kLost));
+  return active ? found : nullptr;
 }
 
 void RoundEngine::on(const Stored& stored, const StepContext& context, std::vector<Effect>& effects) {
-  Task* task = active_task(stored.client, stored.task);
+  RoundTask* task = active_task(stored.client, stored.task);
   if (task == nullptr || task->state != TaskState::kFetching) {
     effects.push_back(Discard{stored.client, stored.task});
     return;
   }
-  set_state(*task, TaskState::kDone);
+  tasks_.set_state(*task, TaskState::kDone);
   track().last_rounds[stored.client] = round_;
   tracks_.contributed(turn_, stored.client);
   if (task->wanted_share > 0) track().deciders.planner->limit(stored.client, task->wanted_share);
@@ -154,7 +156,7 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
 }
 
 void RoundEngine::on(const Damaged& damaged, const StepContext& context, std::vector<Effect>& effects) {
-  Task* task = active_task(damaged.client, damaged.task);
+  RoundTask* task = active_task(damaged.client, damaged.task);
   if (task == nullptr || task->state != TaskState::kFetching) return;
   effects.push_back(Send{damaged.client, refusal(rules_.run, damaged.task, damaged.error)});
   effects.push_back(event(Severity::kWarning, "update.refused", damaged.task.round)
@@ -166,7 +168,7 @@ void RoundEngine::on(const Damaged& damaged, const StepContext& context, std::ve
 
 void RoundEngine::on(const Failed& failed, const StepContext& context, std::vector<Effect>& effects) {
   // In a secure sum, a disconnected client may also be excluded from its session.
-  Task* task = active_task(failed.client, failed.failure.task(), rules_.masked.has_value());
+  RoundTask* task = active_task(failed.client, failed.failure.task(), rules_.masked.has_value());
   if (failed.failure.run != rules_.run || task == nullptr ||
       (task->state != TaskState::kAssigned && task->state != TaskState::kLost))
     return;
@@ -201,16 +203,6 @@ void RoundEngine::on(const Stop& stop, const StepContext&, std::vector<Effect>& 
   finish(stop.reason, effects);
 }
 
-void RoundEngine::set_state(Task& task, TaskState to) {
-  --counts_[static_cast<std::size_t>(std::exchange(task.state, to))];
-  ++counts_[static_cast<std::size_t>(to)];
-}
-
-void RoundEngine::forget_tasks() {
-  tasks_.clear();
-  counts_ = {};
-}
-
 // A coordinator restart costs no client its place and ends no round.
 void RoundEngine::on(const Restarted&, const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ == Phase::kFinished) return;
@@ -222,8 +214,8 @@ void RoundEngine::on(const Restarted&, const StepContext& context, std::vector<E
   if (phase_ != Phase::kCollecting) return start_round_if_possible(context, effects);
   deadline_ = context.now + rules_.deadline;
   for (auto& [client, task] : tasks_)
-    if (at_work(task.state) && task.state != TaskState::kDone) {
-      set_state(task, TaskState::kLost);
+    if (task.at_work() && task.state != TaskState::kDone) {
+      tasks_.set_state(task, TaskState::kLost);
       task.offer.reset();
       returning_.insert(client);
     }
@@ -233,35 +225,23 @@ void RoundEngine::on(const Restarted&, const StepContext& context, std::vector<E
 // Restarts a secure phase: only the earlier process held its members' key messages.
 void RoundEngine::begin_anew(std::vector<Effect>& effects) {
   for (const auto& [client, task] : tasks_) {
-    if (at_work(task.state) && task.state != TaskState::kAssigned)
-      effects.push_back(Discard{client, current()});
+    if (task.at_work() && task.state != TaskState::kAssigned) effects.push_back(Discard{client, current()});
     returning_.insert(client);
   }
-  forget_tasks();
+  tasks_.clear();
   phase_ = Phase::kWaiting;
   anew_ = true;
 }
 
-std::size_t RoundEngine::taken_places() const {
-  return at_work() + (awaits_return() ? count(TaskState::kLost) : 0);
-}
-
-std::size_t RoundEngine::at_work() const {
-  std::size_t number = 0;
-  for (std::size_t state = 0; state < counts_.size(); ++state)
-    if (at_work(static_cast<TaskState>(state))) number += counts_[state];
-  return number;
-}
-
 void RoundEngine::lose(ClientId client, TaskState state, const std::string& reason,
                        const StepContext& context, std::vector<Effect>& effects) {
-  Task& task = tasks_.at(client);
+  RoundTask& task = tasks_.at(client);
   // Keep partial uploads: the client may reconnect and send the rest.
   if (state == TaskState::kLost && spares())
     task.partial = task.partial || task.state == TaskState::kFetching;
   else if (task.state == TaskState::kFetching || std::exchange(task.partial, false))
     effects.push_back(Discard{client, current()});
-  set_state(task, spares() ? state : TaskState::kFailed);
+  tasks_.set_state(task, spares() ? state : TaskState::kFailed);
   // A member of a secure sum may disconnect and then be excluded from its session: that is one loss.
   if (!std::exchange(task.missed, true))
     track().deciders.sampler->remember({.client = client, .round = round_});
@@ -295,9 +275,7 @@ bool RoundEngine::replace(ClientId client, const StepContext& context, std::vect
 
 void RoundEngine::give_up_waiting(const StepContext& context, std::vector<Effect>& effects) {
   return_by_.reset();
-  std::vector<ClientId> gone;
-  for (const auto& [client, task] : tasks_)
-    if (task.state == TaskState::kLost) gone.push_back(client);
+  const std::vector<ClientId> gone = tasks_.clients(TaskState::kLost);
   const std::set<ClientId> missing = std::exchange(returning_, {});
   for (const ClientId client : missing) effects.push_back(GiveUp{client});
   for (const ClientId client : gone) {
@@ -316,25 +294,25 @@ Event RoundEngine::turn_event(Severity severity, const char* name) const {
 }
 
 // Counts a missing update as zeros. Its weight affects the mean, so its client counts as a contributor.
-void RoundEngine::count_as_zeros(ClientId client, const Task& task, std::vector<Effect>& effects) {
+void RoundEngine::count_as_zeros(ClientId client, const RoundTask& task, std::vector<Effect>& effects) {
   tracks_.contributed(turn_, client);
   effects.push_back(Count{client, current(), tracks_.weight(turn_, client, task.samples), task.coverage});
 }
 
 void RoundEngine::close_if_complete(const StepContext& context, std::vector<Effect>& effects) {
   if (!drawn_) {
-    const std::size_t offered = count(TaskState::kOffered);
-    const std::size_t out = count(TaskState::kLost) + count(TaskState::kFailed);
+    const std::size_t offered = tasks_.count(TaskState::kOffered);
+    const std::size_t out = tasks_.count(TaskState::kLost) + tasks_.count(TaskState::kFailed);
     if (offered >= rules_.clients_per_round || (offered > 0 && offered + out == tasks_.size()))
       return draw_uploads(context, effects);
   }
-  const std::size_t done = count(TaskState::kDone);
+  const std::size_t done = tasks_.count(TaskState::kDone);
   // Drawn clients stand for others: closing without one would bias the mean towards fast clients.
   if (done >= rules_.clients_per_round && spares()) return close("enough updates", effects);
-  const std::size_t lost = count(TaskState::kLost);
-  const std::size_t answered = done + count(TaskState::kUnsent);
+  const std::size_t lost = tasks_.count(TaskState::kLost);
+  const std::size_t answered = done + tasks_.count(TaskState::kUnsent);
   // The round waits for clients at work, and until its deadline for lost ones that may return.
-  const bool working = answered + lost + count(TaskState::kFailed) < tasks_.size();
+  const bool working = answered + lost + tasks_.count(TaskState::kFailed) < tasks_.size();
   if (working || (lost > 0 && context.now < deadline_)) return;
   const char* all =
       answered < tasks_.size() ? "all remaining clients answered" : "all selected clients answered";
@@ -355,8 +333,8 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
       continue;
     }
     if (task.state == TaskState::kFetching || task.partial) effects.push_back(Discard{client, current()});
-    if (at_work(task.state) && counts_missing(task)) count_as_zeros(client, task, effects);
-    if (at_work(task.state))
+    if (task.at_work() && counts_missing(task)) count_as_zeros(client, task, effects);
+    if (task.at_work())
       effects.push_back(
           Send{client, protocol::CancelTask{rules_.run, round_, "round closed: " + reason, track().id}});
   }
@@ -364,7 +342,7 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
   const std::size_t expected = track().description || !traits().substitutes
                                    ? std::min(rules_.clients_per_round, wanted_)
                                    : rules_.clients_per_round;
-  const bool short_of_answers = completed + count(TaskState::kUnsent) < expected;
+  const bool short_of_answers = completed + tasks_.count(TaskState::kUnsent) < expected;
   Event word = turn_event(short_of_answers ? Severity::kWarning : Severity::kInfo, "round.closed");
   word.with("reason", reason).with("selected", number(tasks_.size())).with("completed", number(completed));
   if (tasks_.size() < expected) word.with("wanted", number(expected));
@@ -377,20 +355,16 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
                     .ends_round = turn_ + 1 == tracks_.turns(),
                     .chance = chance_,
                     .description = track().description};
-  if (closed.description) name_clients(closed);
-  effects.push_back(std::move(closed));
-}
-
-void RoundEngine::name_clients(CloseRound& closed) const {
-  for (const auto& [client, task] : tasks_) {
-    closed.selected_clients.push_back(client);
-    if (task.state == TaskState::kDone) closed.completed_clients.push_back(client);
+  if (closed.description) {
+    closed.selected_clients = tasks_.clients();
+    closed.completed_clients = tasks_.clients(TaskState::kDone);
   }
+  effects.push_back(std::move(closed));
 }
 
 void RoundEngine::finish(const std::string& reason, std::vector<Effect>& effects) {
   phase_ = Phase::kFinished;
-  forget_tasks();
+  tasks_.clear();
   present_.each([&](ClientId client, const Roster::Entry&) {
     effects.push_back(Send{client, protocol::RunEnded{rules_.run, reason}});
   });

@@ -5,7 +5,6 @@
 // clients), starting a round O(clients). Memory: about 200 bytes for each client that publishes records.
 #pragma once
 
-#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "server/engine/participations.h"
+#include "server/engine/phase_tasks.h"
 #include "server/engine/roster.h"
 #include "server/engine/run_engine.h"
 
@@ -33,30 +34,6 @@ class RoundEngine final : public RunEngine {
 
  private:
   enum class Phase { kWaiting, kCollecting, kClosing, kFinished };
-  // kOffered: has trained; the draw of uploads is still to come. kUnsent: was not drawn. kLost:
-  // disconnected, may return before the deadline. kFailed: cannot do this round's task.
-  enum class TaskState { kAssigned, kOffered, kFetching, kDone, kUnsent, kLost, kFailed };
-  static bool at_work(TaskState state) {
-    return state != TaskState::kUnsent && state != TaskState::kLost && state != TaskState::kFailed;
-  }
-  struct Task {
-    TaskState state = TaskState::kAssigned;
-    Coverage coverage;
-    SampleCount samples;  // weight; before the offer: maximum weight
-    SampleCount said;     // maximum, by its client's claim
-    std::uint64_t steps = 1;
-    double train_loss = 0;
-    double norm = 0;
-    double loss_rms = 0;
-    double wanted_share = 0;
-    double factor = 1;     // multiplies its update in the aggregate
-    bool weighed = false;  // the sampler set a coefficient
-    bool partial = false;  // a partial upload may exist from before a disconnect
-    bool missed = false;   // the sampler knows of its last loss
-    Time assigned{};
-    std::optional<protocol::UpdateOffer> offer;  // while kOffered
-  };
-
   void on(const Expired&, const StepContext&, std::vector<Effect>&);
   void on(const ClientArrived&, const StepContext&, std::vector<Effect>&);
   void on(const ClientLeft&, const StepContext&, std::vector<Effect>&);
@@ -73,9 +50,8 @@ class RoundEngine final : public RunEngine {
   void start_round_if_possible(const StepContext& context, std::vector<Effect>& effects);
   // Gives each track's sampler the records of the track's members.
   void tell_records();
-  // Returns whether the participation bounds admit the client to this phase, given its earlier rounds in
-  // the track.
-  bool may_take_part(ClientId client) const;
+  // Returns whether the participation bounds admit the client to this phase.
+  bool may_take_part(ClientId client) const { return participations_.admits(track().id, client, round_); }
   // Returns whether the privacy budget allows no further round.
   bool budget_spent() const;
   // Starts the phase of the next track.
@@ -83,7 +59,7 @@ class RoundEngine final : public RunEngine {
   // Starts a secure sum among the clients that have a task.
   void begin_secure(std::vector<Effect>& effects);
   // Creates the client's task, with its part of the model.
-  Task& plan(ClientId client, const StepContext& context);
+  RoundTask& plan(ClientId client, const StepContext& context);
   void assign(ClientId client, const StepContext& context, std::vector<Effect>& effects);
   // Gives the client's place to another. Returns false if no client or no place is free.
   bool replace(ClientId client, const StepContext& context, std::vector<Effect>& effects);
@@ -102,9 +78,9 @@ class RoundEngine final : public RunEngine {
   // secure sum are fixed.
   bool refills() const { return spares() && !rules_.masked; }
   // Returns whether a client that delivers nothing counts as an update of zeros.
-  bool counts_missing(const Task& task) const { return task.weighed || (!spares() && traits().unbiased); }
-  // Applies the sampler's coefficients, if any, as the selected clients' factors.
-  void weigh(std::span<const aggregation::Selected> selected);
+  bool counts_missing(const RoundTask& task) const {
+    return task.weighed || (!spares() && traits().unbiased);
+  }
   // Draws which clients in this state contribute to the round.
   void draw(TaskState state, const StepContext& context, std::vector<Effect>& effects);
   // Draws among the clients that have trained, and cancels the tasks of the others.
@@ -112,14 +88,12 @@ class RoundEngine final : public RunEngine {
   void begin_anew(std::vector<Effect>& effects);
   void close_if_complete(const StepContext& context, std::vector<Effect>& effects);
   void close(const std::string& reason, std::vector<Effect>& effects);
-  // Fills the client lists of `closed`.
-  void name_clients(CloseRound& closed) const;
   void finish(const std::string& reason, std::vector<Effect>& effects);
   // Returns why an offer is refused, or nothing.
   std::optional<Error> objection(ClientId client, const protocol::UpdateOffer& offer) const;
   // Returns the task of a client that is working on it, or with `or_lost` also that of a disconnected one;
   // else null.
-  Task* active_task(ClientId client, TaskId task, bool or_lost = false);
+  RoundTask* active_task(ClientId client, TaskId task, bool or_lost = false);
   Track& track() { return tracks_.turn(turn_); }
   const Track& track() const { return tracks_.turn(turn_); }
   const aggregation::SamplerTraits& traits() const { return track().traits; }
@@ -127,14 +101,12 @@ class RoundEngine final : public RunEngine {
   TaskId current() const { return {round_, track().id}; }
   // Returns an event of the current phase, with its track if there are several.
   Event turn_event(Severity severity, const char* name) const;
-  void count_as_zeros(ClientId client, const Task& task, std::vector<Effect>& effects);
+  void count_as_zeros(ClientId client, const RoundTask& task, std::vector<Effect>& effects);
   std::vector<aggregation::Candidate> candidates(bool without_task) const;
-  void set_state(Task& task, TaskState to);
-  void forget_tasks();
-  std::size_t count(TaskState state) const { return counts_[static_cast<std::size_t>(state)]; }
-  std::size_t at_work() const;
   // Returns the number of places that cannot be given away.
-  std::size_t taken_places() const;
+  std::size_t taken_places() const {
+    return tasks_.at_work() + (awaits_return() ? tasks_.count(TaskState::kLost) : 0);
+  }
 
   RoundRules rules_;
   TrackBook tracks_;
@@ -147,20 +119,11 @@ class RoundEngine final : public RunEngine {
   // Secure sums: attempts at the current phase, and whether it must restart after a coordinator restart.
   std::uint32_t attempt_ = 0;
   bool anew_ = false;
-  struct Participation {
-    std::uint64_t times = 0;
-    RoundNumber last;
-  };
-  bool bounds_participation() const { return rules_.max_participations < UINT64_MAX; }
-  // Participations that the rules bound. They are divided among the first sharing_tracks_ tracks; later
-  // tracks get none.
-  std::map<std::pair<TrackId, ClientId>, Participation> participations_;
-  std::size_t sharing_tracks_ = 1;
+  Participations participations_;
   std::uint64_t released_ = 0;  // closed track phases
   double chance_ = 1;           // CloseRound::chance of the current phase
   Roster present_;
-  std::map<ClientId, Task> tasks_;          // of the current phase
-  std::array<std::size_t, 7> counts_{};     // number of tasks in each state
+  PhaseTasks tasks_;                        // of the current phase
   std::map<ClientId, NodeRecord> records_;  // last of each client, for tracks it joins later
   // After a restart: the time by which clients must return, and those still missing.
   std::optional<Time> return_by_;

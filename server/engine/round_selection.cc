@@ -64,7 +64,7 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
                           .with("track", std::int64_t{start.track.value()})
                           .with("from", start.source ? "track " + std::to_string(start.source->value())
                                                      : std::string("the initial model")));
-    if (bounds_participation() && start.track.value() >= sharing_tracks_)
+    if (!participations_.includes(start.track))
       effects.push_back(
           event(Severity::kWarning, "track.without_clients", round_)
               .with("track", std::int64_t{start.track.value()})
@@ -81,17 +81,6 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   turn_ = 0;
   attempt_ = 0;
   begin_turn(context, effects);
-}
-
-// Divides a client's participations among the tracks in advance. If tracks shared them, clients that a
-// track excludes could influence who trains it.
-bool RoundEngine::may_take_part(ClientId client) const {
-  if (!bounds_participation()) return true;
-  if (track().id.value() >= sharing_tracks_) return false;
-  const auto found = participations_.find({track().id, client});
-  if (found == participations_.end() || found->second.last == round_) return true;
-  return found->second.times < rules_.max_participations / sharing_tracks_ &&
-         round_.value() - found->second.last.value() > rules_.min_separation;
 }
 
 bool RoundEngine::budget_spent() const {
@@ -116,7 +105,7 @@ void RoundEngine::begin_turn(const StepContext& context, std::vector<Effect>& ef
   phase_ = Phase::kCollecting;
   Deciders& deciders = track().deciders;
   deadline_ = context.now + rules_.deadline;
-  forget_tasks();
+  tasks_.clear();
   drawn_ = traits().draw != aggregation::Draw::kBeforeUpload;
   // The subtraction compensates for rounding: 100 * 1.1 is slightly above 110.
   const auto wanted = static_cast<std::size_t>(
@@ -142,7 +131,7 @@ void RoundEngine::begin_turn(const StepContext& context, std::vector<Effect>& ef
   for (const auto& choice : selected) chance_ = std::max(chance_, choice.inclusion);
   if (selected.empty()) return close("no client was selected", effects);
   for (const auto& choice : selected) plan(choice.client, context);
-  weigh(selected);
+  if (traits().weighs) tasks_.weigh(selected, rules_.uniform_weights);
   if (rules_.masked) begin_secure(effects);
   if (traits().draw == aggregation::Draw::kBeforeTraining)
     return draw(TaskState::kAssigned, context, effects);
@@ -155,33 +144,9 @@ void RoundEngine::begin_secure(std::vector<Effect>& effects) {
   effects.push_back(std::move(begin));
 }
 
-// The aggregator divides by the weights of all selected clients: a coefficient c becomes the factor
-// c * (sum of the weights) / (this client's weight).
-void RoundEngine::weigh(std::span<const aggregation::Selected> selected) {
-  if (!traits().weighs) return;
-  const auto weight = [&](const Task& task) {
-    return rules_.uniform_weights ? 1.0 : static_cast<double>(task.samples.value());
-  };
-  double sum = 0;
-  for (const auto& choice : selected) sum += weight(tasks_.at(choice.client));
-  for (const auto& choice : selected) {
-    if (choice.coefficient == 0) continue;
-    Task& task = tasks_.at(choice.client);
-    task.weighed = true;
-    task.factor = std::min(choice.coefficient * sum / weight(task), aggregation::kMaxFactor);
-  }
-}
-
-RoundEngine::Task& RoundEngine::plan(ClientId client, const StepContext& context) {
-  const auto [planned, is_new] = tasks_.try_emplace(client);
-  FEDGE_CHECK(is_new, "a client has one task a turn");
-  ++counts_[static_cast<std::size_t>(TaskState::kAssigned)];
-  Task& task = planned->second;
-  if (bounds_participation()) {
-    Participation& part = participations_[{track().id, client}];
-    part.times += part.last == round_ ? 0U : 1U;  // counted once if the phase restarts
-    part.last = round_;
-  }
+RoundTask& RoundEngine::plan(ClientId client, const StepContext& context) {
+  RoundTask& task = tasks_.add(client);
+  participations_.count(track().id, client, round_);
   const Roster::Entry* entry = present_.find(client);
   FEDGE_CHECK(entry != nullptr, "who is selected is there");
   task.samples = learn::trained_samples(entry->samples, tracks_.data_share(client));
@@ -193,7 +158,7 @@ RoundEngine::Task& RoundEngine::plan(ClientId client, const StepContext& context
 }
 
 void RoundEngine::assign(ClientId client, const StepContext& context, std::vector<Effect>& effects) {
-  Task& task = tasks_.at(client);
+  RoundTask& task = tasks_.at(client);
   task.assigned = context.now;
   FEDGE_CHECK(tracks_.may_receive(turn_, client), "a model goes to a client that excludes what is in it");
   const auto last = track().last_rounds.find(client);
@@ -210,9 +175,10 @@ void RoundEngine::draw_uploads(const StepContext& context, std::vector<Effect>& 
   drawn_ = true;
   deadline_ = context.now + rules_.deadline;  // for the uploads
   for (auto& [client, task] : tasks_) {
-    if (task.state == TaskState::kLost) set_state(task, TaskState::kFailed);  // it can no longer return
+    if (task.state == TaskState::kLost)
+      tasks_.set_state(task, TaskState::kFailed);  // it can no longer return
     if (task.state != TaskState::kAssigned) continue;
-    set_state(task, TaskState::kFailed);
+    tasks_.set_state(task, TaskState::kFailed);
     effects.push_back(
         Send{client, protocol::CancelTask{rules_.run, round_, "enough clients have trained", track().id}});
   }
@@ -232,18 +198,18 @@ void RoundEngine::draw(TaskState state, const StepContext& context, std::vector<
   std::size_t drawn = 0;
   for (std::size_t i = 0; i < participants.size(); ++i) {
     const ClientId client = participants[i].client;
-    Task& task = tasks_.at(client);
+    RoundTask& task = tasks_.at(client);
     if (rng.uniform() < probabilities[i]) {
       ++drawn;
       if (unbiased) task.factor = std::min(1.0 / probabilities[i], aggregation::kMaxFactor);
       if (state == TaskState::kAssigned) {
         assign(client, context, effects);
       } else {
-        set_state(task, TaskState::kFetching);
+        tasks_.set_state(task, TaskState::kFetching);
         effects.push_back(Fetch{client, *task.offer});
       }
     } else {
-      set_state(task, TaskState::kUnsent);
+      tasks_.set_state(task, TaskState::kUnsent);
       if (state == TaskState::kOffered)
         effects.push_back(
             Send{client, protocol::CancelTask{rules_.run, round_,

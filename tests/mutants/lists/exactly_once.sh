@@ -3,7 +3,7 @@
 
 mutant skip-duplicate-check 'N4: an update offered twice counts twice'
 file server/engine/round_engine.cc
-old '  if (task->second.state != TaskState::kAssigned)
+old '  if (task->state != TaskState::kAssigned)
     return'
 new '  if (false)
     return'
@@ -12,9 +12,9 @@ caught_by integration_liars 'the model is the mean'
 
 mutant skip-duplicate-check-fetching 'N4: another update may take the place of one that is on its way'
 file server/engine/round_engine.cc
-old '  if (task->second.state != TaskState::kAssigned)
+old '  if (task->state != TaskState::kAssigned)
     return'
-new '  if (task->second.state == TaskState::kDone)
+new '  if (task->state == TaskState::kDone)
     return'
 caught_by unit_server 'N4, round: '
 
@@ -45,8 +45,8 @@ caught_by unit_server 'N4, buffered: '
 
 mutant restart-forgets-done 'N4: after a restart who has delivered is asked again, and counts again'
 file server/engine/round_engine.cc
-old '    if (at_work(task.state) && task.state != TaskState::kDone) {'
-new '    if (at_work(task.state)) {'
+old '    if (task.at_work() && task.state != TaskState::kDone) {'
+new '    if (task.at_work()) {'
 caught_by property_server 'N1 N2 N4 N5 N6, rounds'
 caught_by integration_liars 'the model is the mean'
 

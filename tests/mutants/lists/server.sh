@@ -132,20 +132,20 @@ new '  if (most_steps(rules, most) == 0) offer.steps = 0;'
 caught_by unit_server 'no more than the partition gives it'
 
 mutant one-part-for-all-tracks 'what a client does in one track costs it its part in another'
-file server/engine/round_selection.cc
-old '  const auto found = participations_.find({track().id, client});'
-new '  const auto found = participations_.find({TrackId(), client});'
+file server/engine/participations.h
+old '    const auto found = counts_.find({track, client});'
+new '    const auto found = counts_.find({TrackId(), client});'
 caught_by unit_server 'participation: an excluded client'
 
 mutant a-whole-part-in-each-track 'in all tracks together a client takes part more often than it may'
-file server/engine/round_selection.cc
-old '  return found->second.times < rules_.max_participations / sharing_tracks_ &&'
-new '  return found->second.times < rules_.max_participations &&'
+file server/engine/participations.h
+old '    return found->second.times < bounds_.most / bounds_.tracks &&'
+new '    return found->second.times < bounds_.most &&'
 caught_by unit_server 'participation: in all tracks together'
 
 mutant unforeseen-tracks-take-part 'a track that the run file did not foresee takes clients beyond their bound'
-file server/engine/round_selection.cc
-old '  if (track().id.value() >= sharing_tracks_) return false;'
+file server/engine/participations.h
+old '    if (!includes(track)) return false;'
 new ''
 caught_by unit_server 'no run file foresaw'
 
