@@ -19,59 +19,21 @@ Event about_run(const std::string& run, Event event, const std::string& reason) 
   return event;
 }
 
+// Returns an event about the run's current task; `reason` may be empty.
+Event about_task(const ClientRun& run, Severity severity, const char* name, const std::string& reason) {
+  return about_run(run.name, event(severity, name).with("round", std::int64_t{run.task->round.value()}),
+                   reason);
+}
+
 // Says whether a Goodbye with this code is final. kNotFound is not: an operator may restore the list of
 // clients.
 bool is_final(ErrorCode code) { return code == ErrorCode::kRefused; }
 
 }  // namespace
 
-std::vector<ClientEngine::Part> ClientEngine::parts() const {
-  constexpr std::array kNames = {"idle", "preparing", "waiting", "fetching", "training", "offered"};
-  std::vector<Part> parts;
-  for (const Run& run : runs_) {
-    const char* work = kNames.at(static_cast<std::size_t>(run.work));
-    if (!run.task && run.stage == Stage::kPreparing) work = "preparing";
-    if (!run.task && run.stage == Stage::kRejected) work = "rejected";
-    const auto task = run.task ? std::optional(run.task->task()) : std::nullopt;
-    parts.push_back({run.id, work, task, run.stage == Stage::kRejected ? run.rejection.message : ""});
-  }
-  return parts;
-}
-
 const char* ClientEngine::link_name() const {
   constexpr std::array kNames = {"offline", "connecting", "online", "revoked", "stopped"};
   return kNames.at(static_cast<std::size_t>(link_));
-}
-
-bool ClientEngine::takes_part() const {
-  return std::ranges::any_of(runs_, [](const Run& run) { return run.stage != Stage::kRejected; });
-}
-
-const protocol::TrainRequest* ClientEngine::task(RunId id) const {
-  const Run* run = find(id);
-  return run != nullptr && run->task ? &*run->task : nullptr;
-}
-
-const ClientEngine::Run* ClientEngine::find(RunId id) const {
-  const auto run = std::ranges::find(runs_, id, &Run::id);
-  return run == runs_.end() ? nullptr : &*run;
-}
-
-ClientEngine::Run* ClientEngine::at_work(RunId id, TaskId task, WorkState work) {
-  Run* run = find(id);
-  return run != nullptr && run->work == work && run->has(task) ? run : nullptr;
-}
-
-ClientEngine::Run& ClientEngine::add_run(RunId id) {
-  Run& run = runs_.emplace_back();
-  run.id = id;
-  return run;
-}
-
-Event ClientEngine::about_task(const Run& run, Severity severity, const char* name,
-                               const std::string& reason) {
-  return about_run(run.name, event(severity, name).with("round", std::int64_t{run.task->round.value()}),
-                   reason);
 }
 
 void ClientEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
@@ -79,7 +41,7 @@ void ClientEngine::step(const Input& input, const StepContext& context, std::vec
   if (link_ == LinkState::kStopped) return;
   std::visit([&](const auto& specific) { on(specific, context, effects); }, input);
   start_next(effects);
-  std::erase_if(runs_, [](const Run& run) { return run.stage == Stage::kUndescribed && !run.task; });
+  runs_.remove_ended();
 }
 
 void ClientEngine::connect(std::vector<Effect>& effects) {
@@ -96,9 +58,8 @@ void ClientEngine::on(const Start&, const StepContext& context, std::vector<Effe
 }
 
 void ClientEngine::on(const Resumed& resumed, const StepContext& context, std::vector<Effect>& effects) {
-  if (link_ != LinkState::kOffline || find(resumed.request.run) != nullptr || runs_.size() == kMaxRuns)
-    return;
-  Run& run = add_run(resumed.request.run);
+  if (link_ != LinkState::kOffline || runs_.find(resumed.request.run) != nullptr || runs_.full()) return;
+  Run& run = runs_.add(resumed.request.run);
   run.task = resumed.request;
   run.offer = resumed.offer;
   run.asked = context.now;
@@ -107,10 +68,9 @@ void ClientEngine::on(const Resumed& resumed, const StepContext& context, std::v
 }
 
 std::optional<Time> ClientEngine::next_deadline() const {
-  std::optional<Time> next = retry_at_;
-  for (const Run& run : runs_)
-    if (run.publish_at && (!next || *run.publish_at < *next)) next = run.publish_at;
-  return next;
+  const std::optional<Time> publication = runs_.next_publication();
+  if (!retry_at_ || !publication) return retry_at_ ? retry_at_ : publication;
+  return std::min(*retry_at_, *publication);
 }
 
 void ClientEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
@@ -166,11 +126,11 @@ void ClientEngine::on(const Received& received, const StepContext& context, std:
 
 void ClientEngine::on_message(const protocol::RunDescription& description, Time now,
                               std::vector<Effect>& effects) {
-  Run* run = find(description.run);
+  Run* run = runs_.find(description.run);
   if (run != nullptr && run->stage == Stage::kPreparing) return;  // described again after a reconnect
   if (run != nullptr && run->stage == Stage::kPrepared) return answer_run(*run, now, effects);
-  if (run == nullptr && runs_.size() == kMaxRuns) return refuse_run(description, effects);
-  if (run == nullptr) run = &add_run(description.run);
+  if (run == nullptr && runs_.full()) return refuse_run(description, effects);
+  if (run == nullptr) run = &runs_.add(description.run);
   run->stage = Stage::kPreparing;
   run->name = description.name;
   run->rejection = {};
@@ -185,13 +145,13 @@ void ClientEngine::refuse_run(const protocol::RunDescription& description, std::
 }
 
 void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, std::vector<Effect>& effects) {
-  Run* run = find(request.run);
+  Run* run = runs_.find(request.run);
   const auto refuse = [&](const Error& reason) {
     effects.push_back(
         Send{protocol::TaskFailed{request.run, request.round, reason.code, reason.message, request.track}});
   };
   if (run != nullptr && run->stage == Stage::kPrepared)
-    if (const auto fits = check_task(*run, request); !fits) return refuse(fits.error());
+    if (const auto fits = run->check(request); !fits) return refuse(fits.error());
   if (run != nullptr && run->task) {
     if (same_task(*run->task, request)) {
       if (run->work == WorkState::kOffered) effects.push_back(Send{*run->offer});
@@ -206,21 +166,8 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, s
                              : invalid("the coordinator has not described this run to the client");
     return refuse(reason);
   }
-  run->task = request;
-  run->seen = request.round;
-  run->asked = now;
-  run->turn = ++turns_;
+  runs_.assign(*run, request, now);
   run->work = prepared ? WorkState::kWaiting : WorkState::kPreparing;
-}
-
-Result<void> ClientEngine::check_task(const Run& run, const protocol::TrainRequest& request) {
-  if (run.masked && request.secure_attempt == 0)
-    return Error{ErrorCode::kRefused,
-                 "the run was announced with masked updates, but this task asks for an unmasked update"};
-  if (!run.masked && request.secure_attempt > 0)
-    return Error{ErrorCode::kRefused,
-                 "the run was announced without masked updates, but this task asks for a masked update"};
-  return {};
 }
 
 // Replaces the run's current task with another one.
@@ -250,18 +197,14 @@ void ClientEngine::publish(Run& run, Time now, std::vector<Effect>& effects) {
 // time.
 void ClientEngine::start_next(std::vector<Effect>& effects) {
   if (link_ != LinkState::kOnline) return;
-  Run* first = nullptr;
-  for (Run& run : runs_) {
-    if (run.work == WorkState::kFetching || run.work == WorkState::kTraining) return;
-    if (run.work == WorkState::kWaiting && (first == nullptr || run.turn < first->turn)) first = &run;
-  }
+  Run* first = runs_.next_to_start();
   if (first == nullptr) return;
   first->work = WorkState::kFetching;
   effects.push_back(FetchModel{first->id, first->task->task(), first->task->model, first->task->control});
 }
 
 void ClientEngine::on(const RunPrepared& prepared, const StepContext& context, std::vector<Effect>& effects) {
-  Run* run = find(prepared.run);
+  Run* run = runs_.find(prepared.run);
   if (run == nullptr || run->stage != Stage::kPreparing) return;
   run->stage = Stage::kPrepared;
   run->samples = prepared.samples;
@@ -270,13 +213,13 @@ void ClientEngine::on(const RunPrepared& prepared, const StepContext& context, s
   run->masked = prepared.masked;
   answer_run(*run, context.now, effects);
   if (run->work != WorkState::kPreparing) return;
-  if (const auto fits = check_task(*run, *run->task); !fits) return fail_task(*run, fits.error(), effects);
+  if (const auto fits = run->check(*run->task); !fits) return fail_task(*run, fits.error(), effects);
   run->work = WorkState::kWaiting;
   if (link_ != LinkState::kOnline) abandon(*run, effects);
 }
 
 void ClientEngine::on(const RunRejected& rejected, const StepContext&, std::vector<Effect>& effects) {
-  Run* run = find(rejected.run);
+  Run* run = runs_.find(rejected.run);
   if (run == nullptr || run->stage != Stage::kPreparing) return;
   run->stage = Stage::kRejected;
   run->rejection = rejected.error;
@@ -288,19 +231,19 @@ void ClientEngine::on(const RunRejected& rejected, const StepContext&, std::vect
 }
 
 void ClientEngine::on(const ModelFetched& fetched, const StepContext&, std::vector<Effect>& effects) {
-  Run* run = at_work(fetched.run, fetched.task, WorkState::kFetching);
+  Run* run = runs_.at_work(fetched.run, fetched.task, WorkState::kFetching);
   if (run == nullptr) return;
   run->work = WorkState::kTraining;
   effects.push_back(Train{run->id, fetched.task, run->task->coverage, run->asked, run->task->time_left});
 }
 
 void ClientEngine::on(const ModelFailed& failed, const StepContext&, std::vector<Effect>& effects) {
-  if (Run* run = at_work(failed.run, failed.task, WorkState::kFetching))
+  if (Run* run = runs_.at_work(failed.run, failed.task, WorkState::kFetching))
     fail_task(*run, failed.error, effects);
 }
 
 void ClientEngine::on(const Trained& trained, const StepContext& context, std::vector<Effect>& effects) {
-  Run* run = at_work(trained.run, trained.task, WorkState::kTraining);
+  Run* run = runs_.at_work(trained.run, trained.task, WorkState::kTraining);
   if (run == nullptr) return;
   run->work = WorkState::kOffered;
   run->offer = trained.offer;
@@ -309,7 +252,7 @@ void ClientEngine::on(const Trained& trained, const StepContext& context, std::v
 }
 
 void ClientEngine::on(const TrainingFailed& failed, const StepContext&, std::vector<Effect>& effects) {
-  Run* run = find(failed.run);
+  Run* run = runs_.find(failed.run);
   if (run != nullptr && run->works_on(failed.task))
     fail_task(*run, failed.error, effects, failed.error.code == ErrorCode::kRefused);
 }
@@ -326,9 +269,7 @@ void ClientEngine::fail_task(Run& run, const Error& error, std::vector<Effect>& 
 void ClientEngine::abandon(Run& run, std::vector<Effect>& effects) {
   if (!run.task) return;
   effects.push_back(Abandon{run.id, run.task->task()});
-  run.task.reset();
-  run.offer.reset();
-  run.work = WorkState::kIdle;
+  run.end_task();
 }
 
 void ClientEngine::drop(Run& run, const std::string& reason, std::vector<Effect>& effects) {
@@ -346,7 +287,7 @@ void ClientEngine::leave(Run& run, const std::string& reason, std::vector<Effect
 }
 
 void ClientEngine::on_message(const protocol::UpdateVerdict& verdict, std::vector<Effect>& effects) {
-  Run* run = find(verdict.run);
+  Run* run = runs_.find(verdict.run);
   if (run == nullptr || !run->has(verdict.task())) return;
   effects.push_back(verdict.accepted
                         ? about_task(*run, Severity::kInfo, "update.accepted", "")
@@ -355,14 +296,14 @@ void ClientEngine::on_message(const protocol::UpdateVerdict& verdict, std::vecto
 }
 
 void ClientEngine::on_message(const protocol::CancelTask& cancel, std::vector<Effect>& effects) {
-  Run* run = find(cancel.run);
+  Run* run = runs_.find(cancel.run);
   if (run == nullptr || !run->has(cancel.task())) return;
   effects.push_back(about_task(*run, Severity::kInfo, "task.cancelled", cancel.reason));
   abandon(*run, effects);
 }
 
 void ClientEngine::on_message(const protocol::RunEnded& ended, std::vector<Effect>& effects) {
-  Run* run = find(ended.run);
+  Run* run = runs_.find(ended.run);
   if (run != nullptr) leave(*run, "the run has ended: " + ended.reason, effects);
   if (run == nullptr) effects.push_back(ForgetRun{ended.run});  // an earlier process may have left files
   effects.push_back(about_run(run ? run->name : "", event(Severity::kInfo, "run.ended"), ended.reason));

@@ -5,7 +5,6 @@
 // with one run takes less than 1 KiB.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "client/discovery/backoff.h"
+#include "client/engine/run_book.h"
 #include "client/presence.h"
 #include "core/event.h"
 #include "core/ids.h"
@@ -22,9 +22,6 @@
 #include "protocol/messages.h"
 
 namespace fedge::client {
-
-// The most runs that a client takes part in at the same time; it refuses further ones.
-inline constexpr std::size_t kMaxRuns = 16;
 
 class ClientEngine {
  public:
@@ -144,54 +141,27 @@ class ClientEngine {
   bool connected() const { return link_ == LinkState::kOnline; }
   bool stopped() const { return link_ == LinkState::kStopped; }
   const char* link_name() const;
-  // The state of one run; parts() lists runs in the order in which this client learned of them.
-  struct Part {
-    RunId run;
-    // "rejected", "preparing", "idle", "waiting" (for another run's task), "fetching", "training" or
-    // "offered"
-    const char* work;
-    std::optional<TaskId> task;  // the current task
-    std::string reason;          // why the run is rejected; empty if it is not
-  };
-  std::vector<Part> parts() const;
-  bool knows(RunId run) const { return find(run) != nullptr; }
+  using Part = RunBook::Part;
+  std::vector<Part> parts() const { return runs_.parts(); }
+  bool knows(RunId run) const { return runs_.find(run) != nullptr; }
   // Whether this client takes part in any run: one that is known and not rejected.
-  bool takes_part() const;
+  bool takes_part() const { return runs_.takes_part(); }
   // Whether a trained update of the run is waiting for its verdict.
   bool holds_update(RunId run) const {
-    const Run* known = find(run);
+    const Run* known = runs_.find(run);
     return known != nullptr && known->work == WorkState::kOffered;
   }
   // The run's current task; null without one.
-  const protocol::TrainRequest* task(RunId run) const;
+  const protocol::TrainRequest* task(RunId run) const {
+    const Run* known = runs_.find(run);
+    return known != nullptr && known->task ? &*known->task : nullptr;
+  }
 
  private:
   enum class LinkState : std::uint8_t { kOffline, kConnecting, kOnline, kRevoked, kStopped };
-  // State of a run's task. kPreparing: waits for the run's data; kWaiting: waits for other runs' tasks.
-  enum class WorkState : std::uint8_t { kIdle, kPreparing, kWaiting, kFetching, kTraining, kOffered };
-  // State of a run. kUndescribed: only an update of an earlier process is known.
-  enum class Stage : std::uint8_t { kUndescribed, kPreparing, kPrepared, kRejected };
-  struct Run {
-    RunId id;
-    std::string name;
-    Stage stage = Stage::kUndescribed;
-    WorkState work = WorkState::kIdle;
-    RoundNumber seen;     // the round of its last task
-    SampleCount samples;  // as prepared
-    double capability = 1;
-    Duration status_every{};
-    bool masked = false;
-    std::optional<Time> publish_at;  // while online and prepared
-    std::optional<Time> trained_at;  // last time
-    Error rejection;                 // why this client cannot take part in the run
-    std::optional<protocol::TrainRequest> task;
-    Time asked{};            // when `task` was assigned
-    std::uint64_t turn = 0;  // order of arrival among all tasks
-    std::optional<protocol::UpdateOffer> offer;
-
-    bool has(TaskId wanted) const { return task && task->task() == wanted; }
-    bool works_on(TaskId wanted) const { return has(wanted) && work != WorkState::kOffered; }
-  };
+  using Run = ClientRun;
+  using WorkState = ClientRun::Work;
+  using Stage = ClientRun::Stage;
 
   void on(const Expired&, const StepContext&, std::vector<Effect>&);
   void on(const Start&, const StepContext&, std::vector<Effect>&);
@@ -215,19 +185,10 @@ class ClientEngine {
   void on_message(const protocol::Goodbye&, std::vector<Effect>&);
   void unexpected(const protocol::Message&, std::vector<Effect>&);
 
-  const Run* find(RunId run) const;
-  Run* find(RunId run) { return const_cast<Run*>(std::as_const(*this).find(run)); }
-  // The run, if its task is this one and in this state; else null.
-  Run* at_work(RunId run, TaskId task, WorkState work);
-  Run& add_run(RunId run);
-  // An event about the run's current task; `reason` may be empty.
-  static Event about_task(const Run& run, Severity severity, const char* name, const std::string& reason);
   void connect(std::vector<Effect>& effects);
   void answer_run(Run& run, Time now, std::vector<Effect>& effects);
   void refuse_run(const protocol::RunDescription& description, std::vector<Effect>& effects);
   void publish(Run& run, Time now, std::vector<Effect>& effects);
-  // Checks the task against the run: a masked run needs a secure session, an unmasked run none.
-  static Result<void> check_task(const Run& run, const protocol::TrainRequest& request);
   void go_on_from(Run& run, const protocol::TrainRequest& request, std::vector<Effect>& effects);
   void start_next(std::vector<Effect>& effects);
   // Ends the current task; reports a finished update that nobody will fetch as dropped.
@@ -243,8 +204,7 @@ class ClientEngine {
   LinkState link_ = LinkState::kOffline;
   std::optional<Time> retry_at_;
   Presence presence_;
-  std::uint64_t turns_ = 0;  // tasks received so far
-  std::vector<Run> runs_;    // at most kMaxRuns
+  RunBook runs_;
 };
 
 }  // namespace fedge::client

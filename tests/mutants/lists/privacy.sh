@@ -286,9 +286,9 @@ caught_by unit_run 'private run: what tells others who was drawn'
 
 
 mutant secure-task-without-session 'in a masked run a client takes a task that belongs to no session'
-file client/client_engine.cc
-old '  if (run.masked && request.secure_attempt == 0)'
-new '  if (run.masked && request.secure_attempt == 0 && request.round.value() == 0)'
+file client/engine/run_book.cc
+old '  if (masked && request.secure_attempt == 0)'
+new '  if (masked && request.secure_attempt == 0 && request.round.value() == 0)'
 caught_by unit_client 'client engine: a task is refused|daemon: in a masked run'
 
 mutant secure-sent-in-the-clear 'an update of a masked run can be made ready for sending as it is'

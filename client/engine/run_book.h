@@ -1,0 +1,94 @@
+// RunBook: the runs that a client takes part in, and the task of each. It knows which task a device begins
+// next: one at a time over all runs, in the order in which they were assigned. A pure container of
+// ClientEngine. Cost: O(runs) a call; a run takes about 600 bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/time.h"
+#include "protocol/messages.h"
+
+namespace fedge::client {
+
+// The most runs that a client takes part in at the same time; it refuses further ones.
+inline constexpr std::size_t kMaxRuns = 16;
+
+struct ClientRun {
+  // State of its task. kPreparing: waits for the run's data; kWaiting: waits for other runs' tasks.
+  enum class Work : std::uint8_t { kIdle, kPreparing, kWaiting, kFetching, kTraining, kOffered };
+  // kUndescribed: only an update of an earlier process is known.
+  enum class Stage : std::uint8_t { kUndescribed, kPreparing, kPrepared, kRejected };
+
+  RunId id;
+  std::string name;
+  Stage stage = Stage::kUndescribed;
+  Work work = Work::kIdle;
+  RoundNumber seen;     // the round of its last task
+  SampleCount samples;  // as prepared
+  double capability = 1;
+  Duration status_every{};
+  bool masked = false;
+  std::optional<Time> publish_at;  // while online and prepared
+  std::optional<Time> trained_at;  // last time
+  Error rejection;                 // why this client cannot take part in the run
+  std::optional<protocol::TrainRequest> task;
+  Time asked{};            // when `task` was assigned
+  std::uint64_t turn = 0;  // order of arrival among all tasks
+  std::optional<protocol::UpdateOffer> offer;
+
+  bool has(TaskId wanted) const { return task && task->task() == wanted; }
+  bool works_on(TaskId wanted) const { return has(wanted) && work != Work::kOffered; }
+  // Checks the task against the run: a masked run needs a secure session, an unmasked run none.
+  Result<void> check(const protocol::TrainRequest& request) const;
+  void end_task();
+};
+
+class RunBook {
+ public:
+  // The state of one run, for reports.
+  struct Part {
+    RunId run;
+    // "rejected", "preparing", "idle", "waiting" (for another run's task), "fetching", "training" or
+    // "offered"
+    const char* work;
+    std::optional<TaskId> task;  // the current task
+    std::string reason;          // why the run is rejected; empty if it is not
+  };
+
+  // Null if the run is unknown.
+  ClientRun* find(RunId run);
+  const ClientRun* find(RunId run) const;
+  // The run, if its task is this one and in this state; else null.
+  ClientRun* at_work(RunId run, TaskId task, ClientRun::Work work);
+  bool full() const { return runs_.size() == kMaxRuns; }
+  // Adds an unknown run; not if the book is full.
+  ClientRun& add(RunId run);
+  // Gives the run this task; later tasks come after it. Sets no Work.
+  void assign(ClientRun& run, const protocol::TrainRequest& request, Time now);
+  // The run whose waiting task begins next; null if none waits, or while one is fetched or trained.
+  ClientRun* next_to_start();
+  // Removes runs of which nothing is known but a task that has ended.
+  void remove_ended();
+
+  // In the order in which the client learned of the runs.
+  std::vector<Part> parts() const;
+  // Whether any run is not rejected.
+  bool takes_part() const;
+  // When a run's status is to be published next.
+  std::optional<Time> next_publication() const;
+
+  auto begin() { return runs_.begin(); }
+  auto end() { return runs_.end(); }
+
+ private:
+  std::uint64_t turns_ = 0;  // tasks assigned so far
+  std::vector<ClientRun> runs_;
+};
+
+}  // namespace fedge::client
