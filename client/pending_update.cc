@@ -47,12 +47,10 @@ std::optional<PendingUpdate> parse_pending(std::string_view text) {
   std::memcpy(sizes.data(), text.data() + kPendingTag.size(), sizeof sizes);
   const std::string_view messages = body.substr(head);
   if (sizes[0] > messages.size() || sizes[1] != messages.size() - sizes[0]) return std::nullopt;
-  const auto request =
-      protocol::decode(protocol::MessageType::kTrainRequest, byte_view(messages.substr(0, sizes[0])));
-  const auto offer =
-      protocol::decode(protocol::MessageType::kUpdateOffer, byte_view(messages.substr(sizes[0])));
+  const auto request = protocol::decode<protocol::TrainRequest>(byte_view(messages.substr(0, sizes[0])));
+  const auto offer = protocol::decode<protocol::UpdateOffer>(byte_view(messages.substr(sizes[0])));
   if (!request || !offer) return std::nullopt;
-  PendingUpdate pending{std::get<protocol::TrainRequest>(*request), std::get<protocol::UpdateOffer>(*offer)};
+  PendingUpdate pending{*request, *offer};
   if (pending.offer.run != pending.request.run || pending.offer.task() != pending.request.task())
     return std::nullopt;
   return pending;

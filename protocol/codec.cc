@@ -1,11 +1,11 @@
 #include "protocol/codec.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <optional>
 
-#include "core/node.h"
 #include "core/text.h"
 #include "proto/fedge.pb.h"
 #include "protocol/detail/field_counts.h"
@@ -96,8 +96,6 @@ v1::RunEnded message_to_wire(const RunEnded& message) {
 
 // ---- protobuf to values ----
 
-using protocol::message_from_wire;  // also use those of detail/
-
 Result<Message> message_from_wire(const v1::Hello& wire) {
   FieldReader reader;
   if (!wire.listens().empty()) reader.take(parse_listens(wire.listens()), "listens");
@@ -162,57 +160,38 @@ Result<Message> message_from_wire(const v1::RunEnded& wire) {
   return reader.finish(RunEnded{RunId(wire.run()), reader.text(wire.reason(), "reason")});
 }
 
-template <class Wire>
-Result<Message> parse(MessageType type, std::span<const std::byte> header) {
-  const std::string prefix = std::string(name_of(type)) + ": ";
-  Wire wire;
-  if (const auto parsed = parse_wire(wire, header, kFieldCounts<Wire>); !parsed)
+// Also use those of detail/.
+using protocol::message_from_wire;
+using protocol::message_to_wire;
+
+// The generated class of T.
+template <class T>
+using WireOf = decltype(message_to_wire(std::declval<const T&>()));
+
+template <class T>
+Result<Message> parse(const char* name, std::span<const std::byte> header) {
+  const std::string prefix = std::string(name) + ": ";
+  WireOf<T> wire;
+  if (const auto parsed = parse_wire(wire, header, kFieldCounts<WireOf<T>>); !parsed)
     return parsed.error().with_prefix(prefix);
   auto message = message_from_wire(wire);
   if (!message) return message.error().with_prefix(prefix);
   return message;
 }
 
-}  // namespace
-
-MessageType type_of(const Message& message) {
-  return std::visit(Overloaded{[](const Hello&) { return MessageType::kHello; },
-                               [](const Welcome&) { return MessageType::kWelcome; },
-                               [](const Goodbye&) { return MessageType::kGoodbye; },
-                               [](const RunDescription&) { return MessageType::kRunDescription; },
-                               [](const TrainRequest&) { return MessageType::kTrainRequest; },
-                               [](const UpdateOffer&) { return MessageType::kUpdateOffer; },
-                               [](const TaskFailed&) { return MessageType::kTaskFailed; },
-                               [](const UpdateVerdict&) { return MessageType::kUpdateVerdict; },
-                               [](const CancelTask&) { return MessageType::kCancelTask; },
-                               [](const RunEnded&) { return MessageType::kRunEnded; },
-                               [](const RunAnswer&) { return MessageType::kRunAnswer; },
-                               [](const PublishRecord&) { return MessageType::kPublishRecord; },
-                               [](const SwarmMembers&) { return MessageType::kSwarmMembers; },
-                               [](const ServerlessUpdate&) { return MessageType::kServerlessUpdate; },
-                               [](const UpdateHeld&) { return MessageType::kUpdateHeld; },
-                               [](const AggregateUpdates&) { return MessageType::kAggregateUpdates; },
-                               [](const AggregateMade&) { return MessageType::kAggregateMade; },
-                               [](const ChunksHeld&) { return MessageType::kChunksHeld; },
-                               [](const ChunksAdded&) { return MessageType::kChunksAdded; },
-                               [](const SwarmState&) { return MessageType::kSwarmState; },
-                               [](const ChunkCancelled&) { return MessageType::kChunkCancelled; },
-                               [](const WarmupPlan&) { return MessageType::kWarmupPlan; },
-                               [](const WarmupSlot&) { return MessageType::kWarmupSlot; },
-                               [](const WarmupOver&) { return MessageType::kWarmupOver; },
-                               [](const SealedChunk&) { return MessageType::kSealedChunk; },
-                               [](const SecureKeys&) { return MessageType::kSecureKeys; },
-                               [](const SecureRoster&) { return MessageType::kSecureRoster; },
-                               [](const SecureShares&) { return MessageType::kSecureShares; },
-                               [](const SecurePeerShares&) { return MessageType::kSecurePeerShares; },
-                               [](const SecureSurvivors&) { return MessageType::kSecureSurvivors; },
-                               [](const SecureConsent&) { return MessageType::kSecureConsent; },
-                               [](const SecureConsents&) { return MessageType::kSecureConsents; },
-                               [](const SecureUnmask&) { return MessageType::kSecureUnmask; }},
-                    message);
+template <class... T>
+Result<Message> parse_one_of(const MessageTable<T...>& table, MessageType type,
+                             std::span<const std::byte> header) {
+  constexpr std::array kParsers{&parse<T>...};
+  const auto rows = table.rows();
+  const auto row = std::ranges::find(rows, type, &FrameType::type);
+  if (row == rows.end())
+    return Error{ErrorCode::kUnsupported, "message type " + std::to_string(static_cast<unsigned>(type)) +
+                                              " is not a control message of this version"};
+  return kParsers.at(static_cast<std::size_t>(row - rows.begin()))(row->name, header);
 }
 
-const char* name_of(const Message& message) { return name_of(type_of(message)); }
+}  // namespace
 
 std::string encode(const Message& message) {
   return std::visit([](const auto& value) { return serialise(message_to_wire(value)); }, message);
@@ -228,77 +207,7 @@ std::size_t frame_size(const Message& message) {
 }
 
 Result<Message> decode(MessageType type, std::span<const std::byte> header) {
-  switch (type) {
-    case MessageType::kHello:
-      return parse<v1::Hello>(type, header);
-    case MessageType::kWelcome:
-      return parse<v1::Welcome>(type, header);
-    case MessageType::kGoodbye:
-      return parse<v1::Goodbye>(type, header);
-    case MessageType::kRunDescription:
-      return parse<v1::RunDescription>(type, header);
-    case MessageType::kTrainRequest:
-      return parse<v1::TrainRequest>(type, header);
-    case MessageType::kUpdateOffer:
-      return parse<v1::UpdateOffer>(type, header);
-    case MessageType::kTaskFailed:
-      return parse<v1::TaskFailed>(type, header);
-    case MessageType::kUpdateVerdict:
-      return parse<v1::UpdateVerdict>(type, header);
-    case MessageType::kCancelTask:
-      return parse<v1::CancelTask>(type, header);
-    case MessageType::kRunEnded:
-      return parse<v1::RunEnded>(type, header);
-    case MessageType::kRunAnswer:
-      return parse<v1::RunAnswer>(type, header);
-    case MessageType::kPublishRecord:
-      return parse<v1::PublishRecord>(type, header);
-    case MessageType::kSwarmMembers:
-      return parse<v1::SwarmMembers>(type, header);
-    case MessageType::kServerlessUpdate:
-      return parse<v1::ServerlessUpdate>(type, header);
-    case MessageType::kUpdateHeld:
-      return parse<v1::UpdateHeld>(type, header);
-    case MessageType::kAggregateUpdates:
-      return parse<v1::AggregateUpdates>(type, header);
-    case MessageType::kAggregateMade:
-      return parse<v1::AggregateMade>(type, header);
-    case MessageType::kChunksHeld:
-      return parse<v1::ChunksHeld>(type, header);
-    case MessageType::kChunksAdded:
-      return parse<v1::ChunksAdded>(type, header);
-    case MessageType::kSwarmState:
-      return parse<v1::SwarmState>(type, header);
-    case MessageType::kChunkCancelled:
-      return parse<v1::ChunkCancelled>(type, header);
-    case MessageType::kWarmupPlan:
-      return parse<v1::WarmupPlan>(type, header);
-    case MessageType::kWarmupSlot:
-      return parse<v1::WarmupSlot>(type, header);
-    case MessageType::kWarmupOver:
-      return parse<v1::WarmupOver>(type, header);
-    case MessageType::kSealedChunk:
-      return parse<v1::SealedChunk>(type, header);
-    case MessageType::kSecureKeys:
-      return parse<v1::SecureKeys>(type, header);
-    case MessageType::kSecureRoster:
-      return parse<v1::SecureRoster>(type, header);
-    case MessageType::kSecureShares:
-      return parse<v1::SecureShares>(type, header);
-    case MessageType::kSecurePeerShares:
-      return parse<v1::SecurePeerShares>(type, header);
-    case MessageType::kSecureSurvivors:
-      return parse<v1::SecureSurvivors>(type, header);
-    case MessageType::kSecureConsent:
-      return parse<v1::SecureConsent>(type, header);
-    case MessageType::kSecureConsents:
-      return parse<v1::SecureConsents>(type, header);
-    case MessageType::kSecureUnmask:
-      return parse<v1::SecureUnmask>(type, header);
-    default:
-      return Error{ErrorCode::kUnsupported, "message type " + std::to_string(static_cast<unsigned>(type)) +
-                                                " is not a control message of this version"};
-  }
+  return parse_one_of(kMessages, type, header);
 }
 
 }  // namespace fedge::protocol

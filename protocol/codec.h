@@ -6,14 +6,13 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "core/result.h"
 #include "protocol/frame.h"
 #include "protocol/messages.h"
 
 namespace fedge::protocol {
-
-MessageType type_of(const Message& message);
 
 // The header's bytes. Reasons and program names are cleaned and shortened; the caller must keep every other
 // bound, because a peer refuses a message that violates one.
@@ -27,5 +26,10 @@ std::size_t frame_size(const Message& message);
 
 // kInvalid names the message and the field; kUnsupported for a type that is not a control message.
 Result<Message> decode(MessageType type, std::span<const std::byte> header);
+template <class T>
+Result<T> decode(std::span<const std::byte> header) {
+  FEDGE_TRY(message, decode(kTypeOf<T>, header));
+  return std::get<T>(std::move(message));
+}
 
 }  // namespace fedge::protocol

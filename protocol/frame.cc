@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 
 namespace fedge::protocol {
 namespace {
@@ -31,88 +30,6 @@ Error too_long(const char* part, std::size_t size, std::size_t limit) {
 
 }  // namespace
 
-const char* name_of(MessageType type) {
-  switch (type) {
-    case MessageType::kHello:
-      return "hello";
-    case MessageType::kWelcome:
-      return "welcome";
-    case MessageType::kGoodbye:
-      return "goodbye";
-    case MessageType::kPing:
-      return "ping";
-    case MessageType::kPong:
-      return "pong";
-    case MessageType::kChunkRequest:
-      return "chunk_request";
-    case MessageType::kChunk:
-      return "chunk";
-    case MessageType::kChunkRefused:
-      return "chunk_refused";
-    case MessageType::kRunDescription:
-      return "run_description";
-    case MessageType::kTrainRequest:
-      return "train_request";
-    case MessageType::kUpdateOffer:
-      return "update_offer";
-    case MessageType::kTaskFailed:
-      return "task_failed";
-    case MessageType::kUpdateVerdict:
-      return "update_verdict";
-    case MessageType::kCancelTask:
-      return "cancel_task";
-    case MessageType::kRunEnded:
-      return "run_ended";
-    case MessageType::kRunAnswer:
-      return "run_answer";
-    case MessageType::kPublishRecord:
-      return "publish_record";
-    case MessageType::kSwarmMembers:
-      return "swarm_members";
-    case MessageType::kServerlessUpdate:
-      return "serverless_update";
-    case MessageType::kUpdateHeld:
-      return "update_held";
-    case MessageType::kAggregateUpdates:
-      return "aggregate_updates";
-    case MessageType::kAggregateMade:
-      return "aggregate_made";
-    case MessageType::kChunksHeld:
-      return "chunks_held";
-    case MessageType::kChunksAdded:
-      return "chunks_added";
-    case MessageType::kSwarmState:
-      return "swarm_state";
-    case MessageType::kChunkCancelled:
-      return "chunk_cancelled";
-    case MessageType::kWarmupPlan:
-      return "warmup_plan";
-    case MessageType::kWarmupSlot:
-      return "warmup_slot";
-    case MessageType::kWarmupOver:
-      return "warmup_over";
-    case MessageType::kSealedChunk:
-      return "sealed_chunk";
-    case MessageType::kSecureKeys:
-      return "secure_keys";
-    case MessageType::kSecureRoster:
-      return "secure_roster";
-    case MessageType::kSecureShares:
-      return "secure_shares";
-    case MessageType::kSecurePeerShares:
-      return "secure_peer_shares";
-    case MessageType::kSecureSurvivors:
-      return "secure_survivors";
-    case MessageType::kSecureConsent:
-      return "secure_consent";
-    case MessageType::kSecureConsents:
-      return "secure_consents";
-    case MessageType::kSecureUnmask:
-      return "secure_unmask";
-  }
-  return "unknown";
-}
-
 FrameHeaderBytes encode_frame_header(const FrameHeader& header) {
   FrameHeaderBytes bytes{};
   const std::span<std::byte> all(bytes);
@@ -132,17 +49,17 @@ Result<FrameHeader> parse_frame_header(std::span<const std::byte, kFrameHeaderSi
   const auto flags = take<std::uint16_t>(bytes.subspan(6, 2));
   const FrameHeader header{static_cast<MessageType>(number), take<std::uint32_t>(bytes.subspan(8, 4)),
                            take<std::uint32_t>(bytes.subspan(12, 4))};
-  if (std::string_view(name_of(header.type)) == "unknown")
+  const FrameType* known = find_frame_type(header.type);
+  if (known == nullptr)
     return Error{ErrorCode::kUnsupported,
                  "message type " + std::to_string(number) + " is not known to this version"};
   if (flags != 0)
     return Error{ErrorCode::kUnsupported,
                  "frame flags " + std::to_string(flags) + " are not known to this version"};
-  if (limits.greetings_only && header.type > MessageType::kGoodbye)
-    return Error{ErrorCode::kRefused,
-                 std::string(name_of(header.type)) + " came before the peer was authorised"};
+  if (limits.greetings_only && !known->greeting)
+    return Error{ErrorCode::kRefused, std::string(known->name) + " came before the peer was authorised"};
   if (header.type != MessageType::kChunk && header.payload_size != 0)
-    return invalid(std::string(name_of(header.type)) + " declares a payload of " +
+    return invalid(std::string(known->name) + " declares a payload of " +
                    std::to_string(header.payload_size) + " bytes; only a chunk may have a payload");
   if (header.header_size > limits.max_header)
     return too_long("header", header.header_size, limits.max_header);

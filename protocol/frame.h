@@ -13,48 +13,28 @@
 
 namespace fedge::protocol {
 
+// The type of a frame. Links handle these five themselves; messages.h has the table of all others.
 enum class MessageType : std::uint16_t {
-  kHello = 1,
-  kWelcome = 2,
-  kGoodbye = 3,
   kPing = 4,
   kPong = 5,
   kChunkRequest = 16,
   kChunk = 17,
   kChunkRefused = 18,
-  kRunDescription = 32,
-  kTrainRequest = 33,
-  kUpdateOffer = 34,
-  kTaskFailed = 35,
-  kUpdateVerdict = 36,
-  kCancelTask = 37,
-  kRunEnded = 38,
-  kRunAnswer = 39,
-  kPublishRecord = 40,
-  kSwarmMembers = 41,
-  kServerlessUpdate = 42,
-  kUpdateHeld = 43,
-  kAggregateUpdates = 44,
-  kAggregateMade = 45,
-  kWarmupPlan = 46,
-  kWarmupSlot = 47,
-  kChunksHeld = 48,
-  kChunksAdded = 49,
-  kSwarmState = 50,
-  kChunkCancelled = 51,
-  kSealedChunk = 52,
-  kWarmupOver = 56,
-  kSecureKeys = 60,
-  kSecureRoster = 61,
-  kSecureShares = 62,
-  kSecurePeerShares = 63,
-  kSecureSurvivors = 64,
-  kSecureConsent = 65,
-  kSecureConsents = 66,
-  kSecureUnmask = 67,
 };
 
-// "train_request" etc.; "unknown" for an undefined number.
+enum class Sender : std::uint8_t { kConnectingSide, kAcceptingSide, kEither, kCoordinator, kClient };
+
+// A row of the table of frame types.
+struct FrameType {
+  MessageType type{};
+  const char* name = "";  // "train_request" etc., for logs and errors
+  Sender sender = Sender::kEither;
+  bool greeting = false;  // allowed before authorisation
+};
+
+// Null for an undefined number.
+const FrameType* find_frame_type(MessageType type);
+// "unknown" for an undefined number.
 const char* name_of(MessageType type);
 
 struct FrameHeader {
@@ -67,7 +47,7 @@ struct FrameHeader {
 struct FrameLimits {
   std::size_t max_header = kMaxHeader;
   std::size_t max_payload = kMaxChunkSize;
-  // Only Hello, Welcome and Goodbye: the messages before authorisation.
+  // Only the messages that are allowed before authorisation.
   bool greetings_only = false;
 };
 inline constexpr FrameLimits kUnauthorisedLimits{kMaxHeaderUnauthorised, 0, true};

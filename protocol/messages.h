@@ -3,6 +3,7 @@
 // so receivers need not check again.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,9 +14,10 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/time.h"
-#include "protocol/chunks/manifest.h"
+#include "protocol/frame.h"
 #include "protocol/secure_messages.h"
 #include "protocol/swarm_messages.h"
+#include "protocol/task_messages.h"
 #include "protocol/warmup_messages.h"
 
 namespace fedge::protocol {
@@ -32,6 +34,7 @@ struct Hello {
   // Where other clients may connect: "host:port", or ":port" at the host that the coordinator sees. Empty:
   // they cannot.
   std::string listens = {};
+  bool operator==(const Hello&) const = default;
 };
 
 // The accepting side's answer: the client's number and the protocol version to use.
@@ -47,6 +50,7 @@ struct Welcome {
   // After a disconnect without a Goodbye: first retry at a random time in (0, spread], at most
   // kMaxRetryAfter. 0: the client decides.
   Duration spread = {};
+  bool operator==(const Welcome&) const = default;
 };
 
 // The reason why the sender is about to close the connection.
@@ -56,6 +60,7 @@ struct Goodbye {
   // When to come back: at a random time, uniform in [retry_after, 2 * retry_after], at most kMaxRetryAfter.
   // 0: unspecified.
   Duration retry_after = {};
+  bool operator==(const Goodbye&) const = default;
 };
 
 // A run in which the client takes part: what it needs to build data, model and trainer.
@@ -65,6 +70,7 @@ struct RunDescription {
   std::uint64_t seed = 0;
   std::string task;  // canonical TOML of what clients need of the run file; serverless runs: all of it
   Digest layout{};   // hash of the model's layout, to detect a mismatch early
+  bool operator==(const RunDescription&) const = default;
 };
 
 // The answer to RunDescription: whether data, model and trainer are ready.
@@ -75,88 +81,14 @@ struct RunAnswer {
   ErrorCode code = ErrorCode::kInvalid;  // only if not ready
   std::string reason;                    // only if not ready
   double capability = 1;                 // fraction of a model that it can train, in (0, 1]
-};
-
-// The task: train from this model and offer the update.
-struct TrainRequest {
-  RunId run;
-  RoundNumber round;                // names the task, together with `track`
-  Manifest model;                   // the model to fetch; plain float32
-  Coverage coverage;                // which parameters to train and send
-  Duration time_left{};             // until the coordinator stops waiting for the update, on its clock
-  RoundNumber last_round;           // the client's last task whose update was accepted, 0 for none
-  std::optional<Manifest> control;  // SCAFFOLD: the server's control variate, to fetch as well
-  TrackId track;                    // the model's track; the client keeps a separate memory for each
-  double data_share = 1;            // fraction of its samples to train on, in (0, 1]
-  // The run's live tracks, ascending, at most kMaxLiveTracks; the client may forget others. Empty:
-  // unspecified.
-  std::vector<TrackId> live_tracks = {};
-  // The task was assigned before, perhaps with another model: a client that has the task continues it.
-  bool again = false;
-  // Exchange the model's chunks with the members of its swarm, instead of fetching them from the sender
-  // only.
-  bool swarm = false;
-  // Mask the update, in this attempt (from 1) at the round's secure sum (SecureSession); 0: unmasked.
-  std::uint32_t secure_attempt = 0;
-
-  TaskId task() const { return {round, track}; }
-};
-
-// Offers a finished update; the coordinator may fetch it.
-struct UpdateOffer {
-  RunId run;
-  RoundNumber round;
-  Manifest update;      // delta over its coverage, in any codec
-  SampleCount samples;  // weight
-  std::uint64_t steps = 0;
-  double train_loss = 0;  // finite
-  double norm = 0;        // Euclidean, before encoding; finite, not negative
-  double loss_rms = 0;    // root mean square of the samples' loss; finite, not negative
-  TrackId track;
-  double wanted_share = 0;  // largest fraction of adapter ranks wanted next, in (0, 1]; 0: no wish
-  // Sample count and metrics of a masked update, masked modulo 2^64 (docs/PROTOCOL.md); `samples` is then 1
-  // and the metrics are 0. At most kMaxSecureScalars.
-  std::vector<std::uint64_t> masked_scalars = {};
-  TaskId task() const { return {round, track}; }
-};
-
-// The client cannot deliver an update for this task.
-struct TaskFailed {
-  RunId run;
-  RoundNumber round;
-  ErrorCode code = ErrorCode::kInvalid;
-  std::string reason;
-  TrackId track;
-
-  TaskId task() const { return {round, track}; }
-};
-
-// The verdict on an offered update; accepted means that it is in the round's aggregate.
-struct UpdateVerdict {
-  RunId run;
-  RoundNumber round;
-  bool accepted = false;
-  ErrorCode code = ErrorCode::kInvalid;  // only if refused
-  std::string reason;                    // only if refused
-  TrackId track;
-
-  TaskId task() const { return {round, track}; }
-};
-
-// Stop working on this task.
-struct CancelTask {
-  RunId run;
-  RoundNumber round;
-  std::string reason;
-  TrackId track;
-
-  TaskId task() const { return {round, track}; }
+  bool operator==(const RunAnswer&) const = default;
 };
 
 // The run has ended; the client may stay connected and wait for another.
 struct RunEnded {
   RunId run;
   std::string reason;
+  bool operator==(const RunEnded&) const = default;
 };
 
 // A client's status record for the coordinator's directory, under the client's own key.
@@ -165,15 +97,70 @@ struct PublishRecord {
   RoundNumber round;  // its last task, 0: none; the record with the larger (round, sequence) is kept
   std::uint64_t sequence = 0;
   std::vector<std::byte> value;  // 1 to kMaxRecordBytes; dht/node_record.h
+  bool operator==(const PublishRecord&) const = default;
 };
 
+// T is the content of frames with this number.
+template <class T>
+struct MessageRow : FrameType {
+  constexpr MessageRow(std::uint16_t number, const char* label, Sender from, bool early = false)
+      : FrameType{MessageType{number}, label, from, early} {}
+};
+inline constexpr bool kGreeting = true;
+
+template <class... T>
+struct MessageTable : MessageRow<T>... {
+  using Content = std::variant<T...>;
+  constexpr std::array<FrameType, sizeof...(T)> rows() const {
+    return {static_cast<const MessageRow<T>&>(*this)...};
+  }
+};
+template <class... T>
+MessageTable(MessageRow<T>...) -> MessageTable<T...>;
+
+// All messages, ascending by number. Everything else about them follows from this table: a message without a
+// row, or without a conversion to and from protobuf, does not compile.
+inline constexpr MessageTable kMessages{
+    MessageRow<Hello>{1, "hello", Sender::kConnectingSide, kGreeting},
+    MessageRow<Welcome>{2, "welcome", Sender::kAcceptingSide, kGreeting},
+    MessageRow<Goodbye>{3, "goodbye", Sender::kEither, kGreeting},
+    MessageRow<RunDescription>{32, "run_description", Sender::kCoordinator},
+    MessageRow<TrainRequest>{33, "train_request", Sender::kCoordinator},
+    MessageRow<UpdateOffer>{34, "update_offer", Sender::kClient},
+    MessageRow<TaskFailed>{35, "task_failed", Sender::kClient},
+    MessageRow<UpdateVerdict>{36, "update_verdict", Sender::kCoordinator},
+    MessageRow<CancelTask>{37, "cancel_task", Sender::kCoordinator},
+    MessageRow<RunEnded>{38, "run_ended", Sender::kCoordinator},
+    MessageRow<RunAnswer>{39, "run_answer", Sender::kClient},
+    MessageRow<PublishRecord>{40, "publish_record", Sender::kClient},
+    MessageRow<SwarmMembers>{41, "swarm_members", Sender::kCoordinator},
+    MessageRow<ServerlessUpdate>{42, "serverless_update", Sender::kCoordinator},
+    MessageRow<UpdateHeld>{43, "update_held", Sender::kClient},
+    MessageRow<AggregateUpdates>{44, "aggregate_updates", Sender::kCoordinator},
+    MessageRow<AggregateMade>{45, "aggregate_made", Sender::kClient},
+    MessageRow<WarmupPlan>{46, "warmup_plan", Sender::kCoordinator},
+    MessageRow<WarmupSlot>{47, "warmup_slot", Sender::kCoordinator},
+    MessageRow<ChunksHeld>{48, "chunks_held", Sender::kEither},
+    MessageRow<ChunksAdded>{49, "chunks_added", Sender::kEither},
+    MessageRow<SwarmState>{50, "swarm_state", Sender::kEither},
+    MessageRow<ChunkCancelled>{51, "chunk_cancelled", Sender::kEither},
+    MessageRow<SealedChunk>{52, "sealed_chunk", Sender::kClient},
+    MessageRow<WarmupOver>{56, "warmup_over", Sender::kCoordinator},
+    MessageRow<SecureKeys>{60, "secure_keys", Sender::kClient},
+    MessageRow<SecureRoster>{61, "secure_roster", Sender::kCoordinator},
+    MessageRow<SecureShares>{62, "secure_shares", Sender::kClient},
+    MessageRow<SecurePeerShares>{63, "secure_peer_shares", Sender::kCoordinator},
+    MessageRow<SecureSurvivors>{64, "secure_survivors", Sender::kCoordinator},
+    MessageRow<SecureConsent>{65, "secure_consent", Sender::kClient},
+    MessageRow<SecureConsents>{66, "secure_consents", Sender::kCoordinator},
+    MessageRow<SecureUnmask>{67, "secure_unmask", Sender::kClient},
+};
+
+template <class T>
+inline constexpr MessageType kTypeOf = static_cast<const MessageRow<T>&>(kMessages).type;
+
 // One of the messages. Its copy, move and destruction are compiled once, to save compile time.
-struct Message : std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequest, UpdateOffer, TaskFailed,
-                              UpdateVerdict, CancelTask, RunEnded, RunAnswer, PublishRecord, SwarmMembers,
-                              ServerlessUpdate, UpdateHeld, AggregateUpdates, AggregateMade, WarmupPlan,
-                              WarmupSlot, WarmupOver, SealedChunk, ChunksHeld, ChunksAdded, SwarmState,
-                              ChunkCancelled, SecureKeys, SecureRoster, SecureShares, SecurePeerShares,
-                              SecureSurvivors, SecureConsent, SecureConsents, SecureUnmask> {
+struct Message : decltype(kMessages)::Content {
   using variant::variant;
   Message();  // holds a Hello
   Message(const Message&);
@@ -183,7 +170,10 @@ struct Message : std::variant<Hello, Welcome, Goodbye, RunDescription, TrainRequ
   ~Message();
 };
 
-// "train_request" etc., for logs.
-const char* name_of(const Message& message);
+const FrameType& frame_type_of(const Message& message);
+inline MessageType type_of(const Message& message) { return frame_type_of(message).type; }
+inline const char* name_of(const Message& message) { return frame_type_of(message).name; }
+// The run that the message is about; nothing if it is about none.
+std::optional<RunId> run_of(const Message& message);
 
 }  // namespace fedge::protocol

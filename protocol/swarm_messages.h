@@ -26,6 +26,7 @@ struct SwarmMembers {
   ObjectId object{};
   std::vector<SwarmMember> join;  // at most kMaxSwarmMembers, like `leave`
   std::vector<ClientId> leave;
+  bool operator==(const SwarmMembers&) const = default;
 };
 
 // Serverless runs: an update of the round, to be exchanged with the members of the round's model.
@@ -36,6 +37,7 @@ struct ServerlessUpdate {
   Manifest update;  // of one of the cohort's clients; the message does not say whose
 
   TaskId task() const { return {round, track}; }
+  bool operator==(const ServerlessUpdate&) const = default;
 };
 
 // The sender has all of a round's update and has checked every value.
@@ -49,6 +51,7 @@ struct UpdateHeld {
   std::string reason;                    // only if not sound
 
   TaskId task() const { return {round, track}; }
+  bool operator==(const UpdateHeld&) const = default;
 };
 
 // Aggregate exactly these updates of the round.
@@ -66,6 +69,7 @@ struct AggregateUpdates {
   std::vector<Part> parts;  // 1 to kMaxAggregated, ascending by object
 
   TaskId task() const { return {round, track}; }
+  bool operator==(const AggregateUpdates&) const = default;
 };
 
 // The model that the sender aggregated; the sender exchanges it from now on.
@@ -76,6 +80,7 @@ struct AggregateMade {
   Manifest model;
 
   TaskId task() const { return {round, track}; }
+  bool operator==(const AggregateMade&) const = default;
 };
 
 // Between peers: the chunks that the sender has of an object that both exchange.
@@ -83,24 +88,28 @@ struct ChunksHeld {
   ObjectId object{};
   std::vector<std::byte> bits;    // chunk i is bit i % 8 of byte i / 8; at most kMaxChunks
   std::vector<std::byte> wanted;  // the chunks it wants in the end, likewise; empty: all
+  bool operator==(const ChunksHeld&) const = default;
 };
 
 // The chunks added since.
 struct ChunksAdded {
   ObjectId object{};
   std::vector<std::uint32_t> chunks;  // 1 to kMaxOutstandingChunks
+  bool operator==(const ChunksAdded&) const = default;
 };
 
 // The sender's state towards the receiver, on this link.
 struct SwarmState {
   bool choking = true;      // it answers no requests of the receiver
   bool interested = false;  // the receiver has chunks that the sender wants
+  bool operator==(const SwarmState&) const = default;
 };
 
 // The receiver need not send this chunk any more. It answers with a refusal, unless it is already sending.
 struct ChunkCancelled {
   ObjectId object{};
   std::uint32_t chunk = 0;
+  bool operator==(const ChunkCancelled&) const = default;
 };
 
 }  // namespace fedge::protocol

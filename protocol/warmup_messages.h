@@ -36,6 +36,7 @@ struct WarmupPlan {
   std::vector<Neighbour> neighbours;  // ascending by number; at most kMaxSwarmMembers
 
   TaskId task() const { return {round, track}; }
+  bool operator==(const WarmupPlan&) const = default;
 };
 
 // A member's orders for one slot.
@@ -64,6 +65,7 @@ struct WarmupSlot {
   std::vector<Spray> sprays;  // likewise
 
   TaskId task() const { return {round, track}; }
+  bool operator==(const WarmupSlot&) const = default;
 };
 
 // The warm-up has ended: from now on the updates are exchanged like a model.
@@ -75,6 +77,7 @@ struct WarmupOver {
   std::string failure;  // why the updates' origin may not be hidden; empty: it is hidden
 
   TaskId task() const { return {round, track}; }
+  bool operator==(const WarmupOver&) const = default;
 };
 
 // Between peers: a chunk encrypted for one client; any other receiver passes it on.
@@ -82,6 +85,7 @@ struct SealedChunk {
   ObjectId swarm{};
   ClientId to;
   std::vector<std::byte> sealed;  // 1 to kMaxSealedChunk bytes
+  bool operator==(const SealedChunk&) const = default;
 };
 
 }  // namespace fedge::protocol

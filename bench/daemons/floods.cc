@@ -156,8 +156,10 @@ void send_pings(SwarmClient& client) {
 
 // Announces the largest permitted header and sends none of its bytes.
 void announce(SwarmClient& client) {
-  const protocol::FrameHeaderBytes header = protocol::encode_frame_header(
-      {.type = protocol::MessageType::kRunAnswer, .header_size = protocol::kMaxHeader, .payload_size = 0});
+  const protocol::FrameHeaderBytes header =
+      protocol::encode_frame_header({.type = protocol::kTypeOf<protocol::RunAnswer>,
+                                     .header_size = protocol::kMaxHeader,
+                                     .payload_size = 0});
   client.send(std::string(reinterpret_cast<const char*>(header.data()), header.size()));
 }
 

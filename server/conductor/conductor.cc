@@ -33,16 +33,6 @@ protocol::TrainRequest train_request(RunId run, const RunEngine::Assign& work, c
           .secure_attempt = work.secure_attempt};
 }
 
-// Whether only some routes ask for such messages.
-bool is_of_a_route(const protocol::Message& message) {
-  return std::holds_alternative<protocol::UpdateHeld>(message) ||
-         std::holds_alternative<protocol::AggregateMade>(message) ||
-         std::holds_alternative<protocol::SecureKeys>(message) ||
-         std::holds_alternative<protocol::SecureShares>(message) ||
-         std::holds_alternative<protocol::SecureConsent>(message) ||
-         std::holds_alternative<protocol::SecureUnmask>(message);
-}
-
 }  // namespace
 
 SampleCount counted_at_most(const run::RunConfig& config, std::optional<std::uint64_t> held) {
@@ -80,11 +70,17 @@ Heard Conductor::received(ClientId client, const protocol::Message& message, Tim
   if (over_) return Heard::kTaken;
   now_ = now;
   const Heard by_route = route_->receive(client, message);
-  if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) answered(client, *answer);
-  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) heard(client, *offer);
-  if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) heard(client, *failed);
+  bool of_a_route = false;
+  if (const auto* answer = std::get_if<protocol::RunAnswer>(&message))
+    answered(client, *answer);
+  else if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message))
+    heard(client, *offer);
+  else if (const auto* failed = std::get_if<protocol::TaskFailed>(&message))
+    heard(client, *failed);
+  else
+    of_a_route = true;
   pump();
-  return by_route == Heard::kOther && is_of_a_route(message) ? Heard::kUnasked : by_route;
+  return by_route == Heard::kOther && of_a_route ? Heard::kUnasked : by_route;
 }
 
 // A client that has trained needs the model no longer, unless others get it from there.

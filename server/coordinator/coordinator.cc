@@ -20,21 +20,6 @@ constexpr std::size_t kDeparturesToTrim = 64;
 constexpr std::chrono::seconds kAnnounce{5};  // interval of announce()
 static_assert(kMaxOpenRuns <= protocol::kMaxRunsInProgress, "a Welcome names them all");
 
-// Returns the run that a client's message refers to, or nothing if the message refers to no run.
-std::optional<RunId> run_of(const protocol::Message& message) {
-  if (const auto* answer = std::get_if<protocol::RunAnswer>(&message)) return answer->run;
-  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) return offer->run;
-  if (const auto* failed = std::get_if<protocol::TaskFailed>(&message)) return failed->run;
-  if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) return record->run;
-  if (const auto* held = std::get_if<protocol::UpdateHeld>(&message)) return held->run;
-  if (const auto* made = std::get_if<protocol::AggregateMade>(&message)) return made->run;
-  if (const auto* keys = std::get_if<protocol::SecureKeys>(&message)) return keys->session.run;
-  if (const auto* shares = std::get_if<protocol::SecureShares>(&message)) return shares->session.run;
-  if (const auto* consent = std::get_if<protocol::SecureConsent>(&message)) return consent->session.run;
-  if (const auto* unmask = std::get_if<protocol::SecureUnmask>(&message)) return unmask->session.run;
-  return std::nullopt;
-}
-
 }  // namespace
 
 Result<void> Coordinator::Impl::open_queue() {
@@ -232,7 +217,8 @@ void Coordinator::Impl::departed(ClientId client, const protocol::Link* link, bo
 }
 
 void Coordinator::Impl::received(ClientId client, const protocol::Message& message) {
-  if (const auto run = run_of(message)) return pass_on(client, *run, message);
+  const bool from_clients = protocol::frame_type_of(message).sender == protocol::Sender::kClient;
+  if (const auto run = protocol::run_of(message); run && from_clients) return pass_on(client, *run, message);
   if (swarm::Peer::understands(message)) return seeder_.received(client, message);
   if (std::holds_alternative<protocol::Goodbye>(message)) return;  // on_closed reports its reason
   misbehaved(client, std::string(protocol::name_of(message)) + ", which clients must not send");

@@ -76,9 +76,8 @@ void put(Record& out, const SummedTurn& summed) {
 }
 
 template <class M>
-Result<M> message(protocol::MessageType type, const std::string& bytes) {
-  FEDGE_TRY(decoded, protocol::decode(type, std::as_bytes(std::span(bytes))));
-  return std::get<M>(decoded);
+Result<M> message(const std::string& bytes) {
+  return protocol::decode<M>(std::as_bytes(std::span(bytes)));
 }
 
 Result<RunEngine::Input> input_of(const Record& record) {
@@ -100,8 +99,7 @@ Result<RunEngine::Input> input_of(const Record& record) {
       return Input(RunEngine::Described{ClientId(record.described().client()), std::move(node)});
     }
     case Record::kOffered: {
-      FEDGE_TRY(offer, message<protocol::UpdateOffer>(protocol::MessageType::kUpdateOffer,
-                                                      record.offered().message()));
+      FEDGE_TRY(offer, message<protocol::UpdateOffer>(record.offered().message()));
       return Input(RunEngine::Offered{ClientId(record.offered().client()), std::move(offer)});
     }
     case Record::kStored:
@@ -111,8 +109,7 @@ Result<RunEngine::Input> input_of(const Record& record) {
           ClientId(record.damaged().client()), task_of(record.damaged().task()),
           Error{static_cast<ErrorCode>(record.damaged().code()), record.damaged().reason()}});
     case Record::kFailed: {
-      FEDGE_TRY(failure,
-                message<protocol::TaskFailed>(protocol::MessageType::kTaskFailed, record.failed().message()));
+      FEDGE_TRY(failure, message<protocol::TaskFailed>(record.failed().message()));
       return Input(RunEngine::Failed{ClientId(record.failed().client()), std::move(failure)});
     }
     case Record::kCommitted:
@@ -137,7 +134,7 @@ Result<RunEngine::Input> input_of(const Record& record) {
 
 Result<SummedTurn> summed_of(const Record::Summed& record) {
   SummedTurn summed;
-  FEDGE_TRY(offer, message<protocol::UpdateOffer>(protocol::MessageType::kUpdateOffer, record.offer()));
+  FEDGE_TRY(offer, message<protocol::UpdateOffer>(record.offer()));
   summed.offer = std::move(offer);
   std::size_t values = 0;
   for (int i = 0; i + 1 < record.cells_size(); i += 2) {

@@ -13,6 +13,7 @@
 #include "tests/unit/protocol/raw_peer.h"
 
 using namespace fedge;
+using protocol::kTypeOf;
 using protocol::MessageType;
 using test::Federation;
 using test::HostilePeer;
@@ -54,44 +55,44 @@ std::vector<Row> table() {
     return std::string("sent ") + name + ", which clients must not send";
   };
   std::vector<Row> rows = {
-      {MessageType::kHello, "", unexpected("hello")},
-      {MessageType::kWelcome, "", unexpected("welcome")},
-      {MessageType::kGoodbye, "", kOpen},  // the sender closes the connection
+      {kTypeOf<protocol::Hello>, "", unexpected("hello")},
+      {kTypeOf<protocol::Welcome>, "", unexpected("welcome")},
+      {kTypeOf<protocol::Goodbye>, "", kOpen},  // the sender closes the connection
       {MessageType::kPing, "", kOpen},
       {MessageType::kPong, "", kOpen},
       {MessageType::kChunkRequest, "", kOpen},  // answered with chunk_refused
       {MessageType::kChunk, "", "was not requested"},
       {MessageType::kChunkRefused, "", "is not being fetched"},
-      {MessageType::kRunDescription, "", unexpected("run_description")},
-      {MessageType::kTrainRequest, "", unexpected("train_request")},
-      {MessageType::kUpdateOffer, "", kOpen},  // of another run: refused or ignored
-      {MessageType::kTaskFailed, "", kOpen},
-      {MessageType::kUpdateVerdict, "", unexpected("update_verdict")},
-      {MessageType::kCancelTask, "", unexpected("cancel_task")},
-      {MessageType::kRunEnded, "", unexpected("run_ended")},
-      {MessageType::kRunAnswer, "", kOpen},
-      {MessageType::kPublishRecord, "", kOpen},
-      {MessageType::kSwarmMembers, "", unexpected("swarm_members")},
-      {MessageType::kServerlessUpdate, "", unexpected("serverless_update")},
-      {MessageType::kUpdateHeld, "", kOpen},  // of an unknown round: ignored
-      {MessageType::kAggregateUpdates, "", unexpected("aggregate_updates")},
-      {MessageType::kAggregateMade, "", kOpen},
-      {MessageType::kChunksHeld, "", kOpen},  // of an object that is not exchanged: ignored
-      {MessageType::kChunksAdded, "", kOpen},
-      {MessageType::kSwarmState, "", kOpen},
-      {MessageType::kChunkCancelled, "", kOpen},
-      {MessageType::kWarmupPlan, "", unexpected("warmup_plan")},
-      {MessageType::kWarmupSlot, "", unexpected("warmup_slot")},
-      {MessageType::kWarmupOver, "", unexpected("warmup_over")},
-      {MessageType::kSealedChunk, "", kOpen},
-      {MessageType::kSecureKeys, "", kOpen},
-      {MessageType::kSecureRoster, "", unexpected("secure_roster")},
-      {MessageType::kSecureShares, "", kOpen},
-      {MessageType::kSecurePeerShares, "", unexpected("secure_peer_shares")},
-      {MessageType::kSecureSurvivors, "", unexpected("secure_survivors")},
-      {MessageType::kSecureConsent, "", kOpen},
-      {MessageType::kSecureConsents, "", unexpected("secure_consents")},
-      {MessageType::kSecureUnmask, "", kOpen},
+      {kTypeOf<protocol::RunDescription>, "", unexpected("run_description")},
+      {kTypeOf<protocol::TrainRequest>, "", unexpected("train_request")},
+      {kTypeOf<protocol::UpdateOffer>, "", kOpen},  // of another run: refused or ignored
+      {kTypeOf<protocol::TaskFailed>, "", kOpen},
+      {kTypeOf<protocol::UpdateVerdict>, "", unexpected("update_verdict")},
+      {kTypeOf<protocol::CancelTask>, "", unexpected("cancel_task")},
+      {kTypeOf<protocol::RunEnded>, "", unexpected("run_ended")},
+      {kTypeOf<protocol::RunAnswer>, "", kOpen},
+      {kTypeOf<protocol::PublishRecord>, "", kOpen},
+      {kTypeOf<protocol::SwarmMembers>, "", unexpected("swarm_members")},
+      {kTypeOf<protocol::ServerlessUpdate>, "", unexpected("serverless_update")},
+      {kTypeOf<protocol::UpdateHeld>, "", kOpen},  // of an unknown round: ignored
+      {kTypeOf<protocol::AggregateUpdates>, "", unexpected("aggregate_updates")},
+      {kTypeOf<protocol::AggregateMade>, "", kOpen},
+      {kTypeOf<protocol::ChunksHeld>, "", kOpen},  // of an object that is not exchanged: ignored
+      {kTypeOf<protocol::ChunksAdded>, "", kOpen},
+      {kTypeOf<protocol::SwarmState>, "", kOpen},
+      {kTypeOf<protocol::ChunkCancelled>, "", kOpen},
+      {kTypeOf<protocol::WarmupPlan>, "", unexpected("warmup_plan")},
+      {kTypeOf<protocol::WarmupSlot>, "", unexpected("warmup_slot")},
+      {kTypeOf<protocol::WarmupOver>, "", unexpected("warmup_over")},
+      {kTypeOf<protocol::SealedChunk>, "", kOpen},
+      {kTypeOf<protocol::SecureKeys>, "", kOpen},
+      {kTypeOf<protocol::SecureRoster>, "", unexpected("secure_roster")},
+      {kTypeOf<protocol::SecureShares>, "", kOpen},
+      {kTypeOf<protocol::SecurePeerShares>, "", unexpected("secure_peer_shares")},
+      {kTypeOf<protocol::SecureSurvivors>, "", unexpected("secure_survivors")},
+      {kTypeOf<protocol::SecureConsent>, "", kOpen},
+      {kTypeOf<protocol::SecureConsents>, "", unexpected("secure_consents")},
+      {kTypeOf<protocol::SecureUnmask>, "", kOpen},
   };
   for (Row& row : rows) row.frame = frame_of(row.type);
   return rows;
@@ -149,8 +150,8 @@ struct Door {
 // The reason that closes the connection of a peer that begins with this message.
 std::string first_word(const Row& row, Identity identity) {
   const std::string name = protocol::name_of(row.type);
-  if (row.type > MessageType::kGoodbye) return name + " came before the peer was authorised";
-  if (row.type != MessageType::kHello) return "the first message must be hello, not " + name;
+  if (row.type > kTypeOf<protocol::Goodbye>) return name + " came before the peer was authorised";
+  if (row.type != kTypeOf<protocol::Hello>) return "the first message must be hello, not " + name;
   if (identity == Identity::kUnknown) return "this client is not enrolled at this coordinator";
   if (identity == Identity::kPending) return "waits for approval";
   return "this client's key has been revoked";
@@ -166,17 +167,17 @@ TEST_CASE("A1 row 35: no message but hello does anything for whoever has not bee
   std::size_t cases = 0;
   for (const Identity identity : kIdentities)
     for (const Row& row : table()) {
-      if (identity == Identity::kEnrolled && row.type == MessageType::kHello) continue;
+      if (identity == Identity::kEnrolled && row.type == kTypeOf<protocol::Hello>) continue;
       CAPTURE(static_cast<int>(identity));
       CAPTURE(std::string(protocol::name_of(row.type)));
       auto peer = door.connect(identity);
-      peer.write(row.type == MessageType::kHello ? hello() : row.frame);
+      peer.write(row.type == kTypeOf<protocol::Hello> ? hello() : row.frame);
       drive(door.f, peer, [&] { return peer.ended(); });
       REQUIRE(peer.goodbye());
       CHECK_MESSAGE(peer.goodbye()->reason.find(first_word(row, identity)) != std::string::npos,
                     peer.goodbye()->reason);
-      CHECK(peer.count(MessageType::kWelcome) == 0);
-      CHECK(peer.count(MessageType::kRunDescription) == 0);
+      CHECK(peer.count(kTypeOf<protocol::Welcome>) == 0);
+      CHECK(peer.count(kTypeOf<protocol::RunDescription>) == 0);
       ++cases;
     }
   CHECK(cases == 4 * 38 - 1);
@@ -194,7 +195,7 @@ TEST_CASE("A1 row 35: what follows a refused hello on the same connection does n
     peer.write(everything);
     drive(door.f, peer, [&] { return peer.ended(); });
     REQUIRE(peer.goodbye());
-    CHECK(peer.count(MessageType::kGoodbye) == 1);
+    CHECK(peer.count(kTypeOf<protocol::Goodbye>) == 1);
     CHECK(peer.received().size() < 400);
   }
   CHECK(door.state() == before);
@@ -207,7 +208,7 @@ TEST_CASE("A1 row 35: an enrolled client may say what is a client's to say, and 
     CAPTURE(std::string(protocol::name_of(row.type)));
     auto peer = door.connect(Identity::kEnrolled);
     peer.write(hello());
-    drive(door.f, peer, [&] { return peer.count(MessageType::kRunDescription) == 1; });
+    drive(door.f, peer, [&] { return peer.count(kTypeOf<protocol::RunDescription>) == 1; });
     peer.write(row.frame + protocol::encode_empty_frame(MessageType::kPing));
     const std::size_t pongs = row.type == MessageType::kPing ? 2 : 1;
     drive(door.f, peer, [&] { return peer.ended() || peer.count(MessageType::kPong) == pongs; });
@@ -425,7 +426,7 @@ TEST_CASE("A1: a client that was revoked since it connected gets no more work, h
   REQUIRE(f.enrolment().redeem({.secret = f.token(), .key = key.public_key()}));
   auto two = dial(f, *protocol::make_tls_identity(key));
   two.write(hello());
-  drive(f, two, [&] { return two.count(MessageType::kRunDescription) == 1; });
+  drive(f, two, [&] { return two.count(kTypeOf<protocol::RunDescription>) == 1; });
   // Both are connected; the second answer starts the round.
   REQUIRE(f.enrolment().revoke((*one.answer)->client));
   two.write(protocol::encode_frame(protocol::RunAnswer{f.run.id, true, SampleCount(4), {}, {}}));
@@ -444,7 +445,7 @@ TEST_CASE(
   REQUIRE(f.enrolment().redeem({.secret = f.token(), .key = key.public_key()})->client == ClientId(1));
   auto two = dial(f, *protocol::make_tls_identity(key));
   two.write(hello() + protocol::encode_frame(protocol::RunAnswer{f.run.id, true, SampleCount(4), {}, {}}));
-  drive(f, two, [&] { return one.task && two.count(MessageType::kTrainRequest) == 1; });
+  drive(f, two, [&] { return one.task && two.count(kTypeOf<protocol::TrainRequest>) == 1; });
   // The offer is accepted, but the chunks never arrive.
   two.write(protocol::encode_frame(one.offer(one.zero_update())));
   drive(f, two, [&] { return two.count(MessageType::kChunkRequest) == 1; });

@@ -88,7 +88,7 @@ inline void feed_values(std::span<const std::byte> bytes) {
                 "a coverage has two encodings");
   }
   if (kind == 1) {
-    const auto message = protocol::decode(protocol::MessageType::kUpdateOffer, bytes);
+    const auto message = protocol::decode(protocol::kTypeOf<protocol::UpdateOffer>, bytes);
     if (message) check_round_trip(*message);
   }
   if (kind == 2) {
@@ -118,7 +118,8 @@ inline void feed_manifest(std::span<const std::byte> bytes) {
     if (length <= 0x7f) break;
   }
   offer.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const auto message = protocol::decode(protocol::MessageType::kUpdateOffer, std::as_bytes(std::span(offer)));
+  const auto message =
+      protocol::decode(protocol::kTypeOf<protocol::UpdateOffer>, std::as_bytes(std::span(offer)));
   if (!message) {
     FEDGE_CHECK(!message.error().message.empty(), "an error says what is wrong");
     return;

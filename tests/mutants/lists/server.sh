@@ -247,8 +247,8 @@ caught_by unit_server 'conductor: serverless, a client that returns while the mo
 
 mutant anything-goes 'a client may send messages that no route of the run has asked for'
 file server/conductor/conductor.cc
-old '  return by_route == Heard::kOther && is_of_a_route(message) ? Heard::kUnasked : by_route;'
-new '  return by_route == Heard::kOther && is_of_a_route(message) ? Heard::kTaken : by_route;'
+old '  return by_route == Heard::kOther && of_a_route ? Heard::kUnasked : by_route;'
+new '  return by_route == Heard::kOther && of_a_route ? Heard::kTaken : by_route;'
 caught_by unit_server 'conductor: only the route of a run'
 
 mutant failed-comes-back 'a restart while clients make a model waits for one that had failed'

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "core/crypto/sha256.h"
 #include "protocol/codec.h"
@@ -61,7 +63,10 @@ TEST_CASE("document: the example payloads are what the encoder makes") {
 }
 
 TEST_CASE(
-    "document: the table of messages has every type with its number and name, and says who may come first") {
+    "document: the table of messages has every type with its number and sender, and says what may come "
+    "first") {
+  const std::vector<std::string> senders = {"connecting side", "accepting side", "either", "coordinator",
+                                            "client"};
   std::istringstream lines(document());
   int rows = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -77,6 +82,9 @@ TEST_CASE(
     }
     const auto type = static_cast<MessageType>(number);
     CHECK(snake == std::string(name_of(type)));
+    REQUIRE(find_frame_type(type) != nullptr);
+    const auto sender = static_cast<std::size_t>(find_frame_type(type)->sender);
+    CHECK_MESSAGE(line.find("| " + senders.at(sender) + " |") != std::string::npos, line);
     const bool early = parse_frame_header(encode_frame_header({type, 0, 0}), kUnauthorisedLimits).has_value();
     CHECK(early == (line.find("| yes |") != std::string::npos));
     ++rows;

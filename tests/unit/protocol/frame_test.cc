@@ -74,12 +74,12 @@ TEST_CASE("A6 row 20: frame: a length above its limit is refused, whatever it is
     REQUIRE_FALSE(long_payload);
     CHECK(long_payload.error().code == ErrorCode::kResource);
   }
-  CHECK(parse_frame_header(encode_frame_header({MessageType::kUpdateOffer, kMaxHeader, 0}), {}));
+  CHECK(parse_frame_header(encode_frame_header({kTypeOf<UpdateOffer>, kMaxHeader, 0}), {}));
   CHECK(parse_frame_header(encode_frame_header({MessageType::kChunk, 40, kMaxChunkSize}), {}));
 }
 
 TEST_CASE("frame: only a chunk carries a payload") {
-  const auto parsed = parse_frame_header(encode_frame_header({MessageType::kWelcome, 4, 1}), {});
+  const auto parsed = parse_frame_header(encode_frame_header({kTypeOf<Welcome>, 4, 1}), {});
   REQUIRE_FALSE(parsed);
   CHECK(parsed.error().code == ErrorCode::kInvalid);
 }
@@ -100,8 +100,8 @@ TEST_CASE("frame: before authorisation only small greetings pass") {
     CHECK(small.has_value() == (number <= 3));
     if (!small) CHECK(small.error().code == ErrorCode::kRefused);
   }
-  const auto large = parse_frame_header(
-      encode_frame_header({MessageType::kHello, kMaxHeaderUnauthorised + 1, 0}), kUnauthorisedLimits);
+  const auto large = parse_frame_header(encode_frame_header({kTypeOf<Hello>, kMaxHeaderUnauthorised + 1, 0}),
+                                        kUnauthorisedLimits);
   REQUIRE_FALSE(large);
   CHECK(large.error().code == ErrorCode::kResource);
 }

@@ -33,8 +33,8 @@ TEST_CASE("A6 row 54: a flood of large control messages is cut off") {
   // A hello with the unknown field 1000 of 2,000,000 bytes, as a later version might send.
   const std::string field = std::string("\xc2\x3e\x80\x89\x7a", 5) + std::string(2'000'000, 'x');
   const std::string header = encode(Hello{}) + field;
-  REQUIRE(decode(MessageType::kHello, std::as_bytes(std::span(header))));
-  const auto front = encode_frame_header({MessageType::kHello, static_cast<std::uint32_t>(header.size()), 0});
+  REQUIRE(decode(kTypeOf<Hello>, std::as_bytes(std::span(header))));
+  const auto front = encode_frame_header({kTypeOf<Hello>, static_cast<std::uint32_t>(header.size()), 0});
   const std::string frame = std::string(reinterpret_cast<const char*>(front.data()), front.size()) + header;
   RawPeer peer(net);
   std::size_t sent = 0;

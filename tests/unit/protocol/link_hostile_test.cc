@@ -196,9 +196,8 @@ TEST_CASE("A1 A6 row 20: before authorisation, large frames and everything but g
   Loopback net;
   net.authorise_at_once = false;
   net.listen();
-  CHECK(answer_to(net, fixed(MessageType::kHello, kMaxHeaderUnauthorised + 1, 0)).code ==
-        ErrorCode::kResource);
-  CHECK(answer_to(net, fixed(MessageType::kHello, 0x7fffffff, 0)).code == ErrorCode::kResource);
+  CHECK(answer_to(net, fixed(kTypeOf<Hello>, kMaxHeaderUnauthorised + 1, 0)).code == ErrorCode::kResource);
+  CHECK(answer_to(net, fixed(kTypeOf<Hello>, 0x7fffffff, 0)).code == ErrorCode::kResource);
   CHECK(answer_to(net, fixed(MessageType::kChunk, 40, 100)).code == ErrorCode::kRefused);
   CHECK(answer_to(net, encode_frame(ChunkRequest{sha256("x"), 0, 1})).code == ErrorCode::kRefused);
   CHECK(answer_to(net, encode_empty_frame(MessageType::kPing)).code == ErrorCode::kRefused);
@@ -223,8 +222,8 @@ TEST_CASE("A1 row 21: an authorised peer that breaks the protocol is told how, a
   CHECK(reason(fixed(static_cast<MessageType>(999), 0, 0)).find("type 999") != std::string::npos);
   CHECK(reason(fixed(MessageType::kChunk, 40, 0xffffffff)).find("payload of 4294967295") !=
         std::string::npos);
-  CHECK(reason(fixed(MessageType::kUpdateOffer, kMaxHeader + 1, 0)).find("header of") != std::string::npos);
-  CHECK(reason(fixed(MessageType::kHello, 3, 0) + "\xff\xff\xff").find("hello") != std::string::npos);
+  CHECK(reason(fixed(kTypeOf<UpdateOffer>, kMaxHeader + 1, 0)).find("header of") != std::string::npos);
+  CHECK(reason(fixed(kTypeOf<Hello>, 3, 0) + "\xff\xff\xff").find("hello") != std::string::npos);
   CHECK(reason(encode_frame(Chunk{sha256("x"), 4}, 100) + std::string(100, 'x')).find("was not requested") !=
         std::string::npos);
   CHECK(reason(encode_frame(ChunkRefused{sha256("x"), 0, 1, {}})).find("not being fetched") !=

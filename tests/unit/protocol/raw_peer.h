@@ -80,7 +80,7 @@ class RawPeer {
   std::optional<Goodbye> goodbye() const {
     std::optional<Goodbye> found;
     each_frame([&](MessageType type, std::span<const std::byte> header) {
-      if (type == MessageType::kGoodbye) found = std::get<Goodbye>(*decode(type, header));
+      if (type == kTypeOf<Goodbye>) found = std::get<Goodbye>(*decode(type, header));
     });
     return found;
   }

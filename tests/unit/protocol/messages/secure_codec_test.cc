@@ -101,17 +101,17 @@ TEST_CASE("codec: keys, signatures and shares of another length are refused") {
     const auto result = decode(type, std::as_bytes(std::span(bytes)));
     return result ? "accepted" : result.error().message;
   };
-  CHECK(said(MessageType::kSecureKeys, with_key(1, 32)) == "accepted");
-  CHECK(said(MessageType::kSecureKeys, with_key(1, 31)) == "secure_keys: channel is not 32 bytes");
-  CHECK(said(MessageType::kSecureKeys, with_key(2, 33)) == "secure_keys: mask is not 32 bytes");
-  CHECK(said(MessageType::kSecureKeys, with_key(3, 0)) == "secure_keys: commitment is not 32 bytes");
-  CHECK(said(MessageType::kSecureKeys, with_key(5, 63)) == "secure_keys: signature is not 64 bytes");
-  CHECK(said(MessageType::kSecureKeys, "") == "secure_keys: channel is not 32 bytes");
-  CHECK(said(MessageType::kSecureConsent, "") == "secure_consent: signature is not 64 bytes");
+  CHECK(said(kTypeOf<SecureKeys>, with_key(1, 32)) == "accepted");
+  CHECK(said(kTypeOf<SecureKeys>, with_key(1, 31)) == "secure_keys: channel is not 32 bytes");
+  CHECK(said(kTypeOf<SecureKeys>, with_key(2, 33)) == "secure_keys: mask is not 32 bytes");
+  CHECK(said(kTypeOf<SecureKeys>, with_key(3, 0)) == "secure_keys: commitment is not 32 bytes");
+  CHECK(said(kTypeOf<SecureKeys>, with_key(5, 63)) == "secure_keys: signature is not 64 bytes");
+  CHECK(said(kTypeOf<SecureKeys>, "") == "secure_keys: channel is not 32 bytes");
+  CHECK(said(kTypeOf<SecureConsent>, "") == "secure_consent: signature is not 64 bytes");
   // One more number than there are boxes.
-  CHECK(said(MessageType::kSecurePeerShares,
-             encode(SecurePeerShares{example_session(), {{3, {}}}}) + "\x2a\x01\x09")
-            .find("96 bytes each") != std::string::npos);
+  CHECK(
+      said(kTypeOf<SecurePeerShares>, encode(SecurePeerShares{example_session(), {{3, {}}}}) + "\x2a\x01\x09")
+          .find("96 bytes each") != std::string::npos);
 }
 
 TEST_CASE("codec: a masked update can be offered, and is never read as values") {
