@@ -290,8 +290,7 @@ void ServerlessRoute::fetch(const protocol::Manifest& model) {
 
 void ServerlessRoute::fetched(const protocol::ObjectId& model, const Result<void>& outcome) {
   if (fetching_ != model) return;
-  if (!outcome && outcome.error().code == ErrorCode::kResource) return wait_for_room(outcome.error());
-  if (std::exchange(full_, false)) parts_.host.report(Event{Severity::kInfo, "disk.space_available", {}});
+  if (disk_.stopped(outcome)) return wait_for_room();
   if (!outcome) return end_making(NotMade{outcome.error()});
   for (const ClientId client : round_.dissenters(model))
     parts_.host.report(
@@ -303,12 +302,10 @@ void ServerlessRoute::fetched(const protocol::ObjectId& model, const Result<void
   end_making(MadeByClients{model, contributors()});
 }
 
-void ServerlessRoute::wait_for_room(const Error& full) {
+void ServerlessRoute::wait_for_room() {
   exchange().pause(*std::exchange(fetching_, std::nullopt));
-  if (!std::exchange(full_, true))
-    parts_.host.report(Event{Severity::kError, "disk.full", {}}.with("reason", full.message));
   arm(parts_.config.round_deadline);
-  look_again_after(kRetryWhenFull);
+  look_again_after(FullDisk::kRetryAfter);
 }
 
 void ServerlessRoute::end_making(const Made& made) {

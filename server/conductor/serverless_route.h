@@ -9,6 +9,7 @@
 #include <string>
 
 #include "server/conductor/route.h"
+#include "server/engine/full_disk.h"
 #include "server/engine/serverless_round.h"
 #include "server/engine/serverless_warmup.h"
 
@@ -16,9 +17,6 @@ namespace fedge::server {
 
 class ServerlessRoute final : public Route {
  public:
-  // Delay until a fetch that a full disk ended is tried again.
-  static constexpr Duration kRetryWhenFull = seconds(1);
-
   explicit ServerlessRoute(const RouteParts& parts) : parts_(parts) {}
 
   void assigned(const RunEngine::Assign& work, const protocol::Manifest& model) override;
@@ -70,7 +68,7 @@ class ServerlessRoute final : public Route {
   void choose();
   void fetch(const protocol::Manifest& model);
   // Retries later: an operator may free disk space.
-  void wait_for_room(const Error& full);
+  void wait_for_room();
   void end_making(const Made& made);
   void report_exchange() const;
   std::vector<ClientId> contributors() const;
@@ -91,8 +89,8 @@ class ServerlessRoute final : public Route {
   std::optional<Time> late_at_;
   std::optional<Time> look_at_;
   std::optional<Time> warm_at_;
-  Time known_from_{};        // before then, clients may not have reported their chunks
-  bool full_ = false;        // a full disk was reported
+  Time known_from_{};  // before then, clients may not have reported their chunks
+  FullDisk disk_{[this](const Event& event) { parts_.host.report(event); }};
   std::size_t refused_ = 0;  // updates of this round
   std::size_t lost_ = 0;
   std::optional<protocol::ObjectId> fetching_;

@@ -278,7 +278,7 @@ void Coordinator::Impl::let_go() {
 void Coordinator::Impl::close_doors(const std::string& reason) {
   finished_ = true;
   queue_->stop();
-  retry_timer_.cancel();
+  retries_.clear();
   announce_timer_.cancel();
   for (const auto& [id, host] : hosts_) host->leave();
   seeder_.stop();

@@ -3,7 +3,6 @@
 
 #include "protocol/session/loop.h"
 #include "server/coordinator/detail/coordinator_impl.h"
-#include "server/coordinator/detail/retry.h"
 
 namespace fedge::server {
 
@@ -83,8 +82,7 @@ Result<void> Coordinator::Impl::lead(RunParts parts) {
   FEDGE_TRY_VOID(host->prepare());
   FEDGE_TRY_VOID(callbacks_.on_led(run, host->config(), host->history()));
   hosts_.emplace(run.id, host);
-  if (waiting_for_room_.erase(run.number) > 0)
-    report(Event{Severity::kInfo, "disk.space_available", {}}.with("run", run.number.value()));
+  if (auto retry = retries_.extract(run.number); !retry.empty()) retry.mapped().found_room();
   report(Event{Severity::kInfo, "run.started", {}}
              .with("name", run.name)
              .with("rounds_done", static_cast<std::int64_t>(host->history().size()))
@@ -135,13 +133,13 @@ void Coordinator::Impl::not_opened(const RunRecord& run, const Error& error) {
 }
 
 void Coordinator::Impl::wait_for_room(const RunRecord& run, const Error& full) {
-  if (waiting_for_room_.insert(run.number).second)
-    report(Event{Severity::kError, "disk.full", {}}
-               .with("reason", full.message)
-               .with("run", run.number.value()));
-  retry_timer_.after(kRetryWhenFull, [self = weak_from_this()] {
+  const auto report_run = [this, run = run.number](const Event& event) {
+    report(Event(event).with("run", run.value()));
+  };
+  const auto again = [self = weak_from_this()] {
     if (const auto alive = self.lock()) alive->arrange();
-  });
+  };
+  retries_.try_emplace(run.number, io_, report_run, again).first->second.stopped(full);
 }
 
 void Coordinator::Impl::let_go_of(const RunRecord& run, RunStatus status, const std::string& reason) {

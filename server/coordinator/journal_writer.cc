@@ -1,10 +1,7 @@
 #include "server/coordinator/detail/journal_writer.h"
-#include "protocol/session/loop.h"
 
 #include <chrono>
 #include <utility>
-
-#include "server/coordinator/detail/retry.h"
 
 namespace fedge::server {
 namespace {
@@ -15,7 +12,12 @@ constexpr std::chrono::seconds kGatherAtMost{1};
 }  // namespace
 
 JournalWriter::JournalWriter(boost::asio::io_context& io, RunStore& store, RunNumber run, std::uint64_t last)
-    : io_(io), store_(store), run_(run), retry_(io), gather_(io) {
+    : io_(io),
+      store_(store),
+      run_(run),
+      retry_(
+          io, [this](const Event& event) { callbacks_.on_event(event); }, [this] { write(); }),
+      gather_(io) {
   pending_.last = last;
 }
 
@@ -47,11 +49,10 @@ void JournalWriter::flush() {
   wanted_ = true;
   if (writing_ || failed_ || (pending_.batches.empty() && pending_.durable.empty())) return;
   wanted_ = false;
-  writing_ = true;
   gather_.cancel();
-  auto work = std::make_shared<const Work>(
+  writing_ = std::make_shared<const Work>(
       std::exchange(pending_, Work{.objects = {}, .batches = {}, .last = pending_.last, .durable = {}}));
-  write(std::move(work));
+  write();
 }
 
 void JournalWriter::drain(std::function<void()> done) {
@@ -59,33 +60,23 @@ void JournalWriter::drain(std::function<void()> done) {
   flush();
 }
 
-void JournalWriter::write(std::shared_ptr<const Work> work) {
-  disk_.post([self = shared_from_this(), work = std::move(work)] {
+void JournalWriter::write() {
+  disk_.post([self = shared_from_this(), work = writing_] {
     Result<void> outcome;
     for (const auto& object : work->objects)
       if (outcome) outcome = object->sync();
     if (outcome && !work->batches.empty()) outcome = self->store_.append(work->batches);
-    protocol::post(self->io_, [self, work, outcome] { self->written(work, outcome); });
+    protocol::post(self->io_, [self, outcome] { self->written(outcome); });
   });
 }
 
-void JournalWriter::written(const std::shared_ptr<const Work>& work, const Result<void>& outcome) {
-  if (failed_) return;
-  if (!outcome && outcome.error().code == ErrorCode::kResource) {
-    if (!std::exchange(waits_for_room_, true))
-      callbacks_.on_event(Event{Severity::kError, "disk.full", {}}.with("reason", outcome.error().message));
-    retry_.after(kRetryWhenFull, [self = weak_from_this(), work] {
-      if (const auto alive = self.lock()) alive->write(work);
-    });
-    return;
-  }
+void JournalWriter::written(const Result<void>& outcome) {
+  if (failed_ || retry_.stopped(outcome)) return;
+  const auto work = std::exchange(writing_, nullptr);
   if (!outcome) {
     failed_ = true;
     return callbacks_.on_failure(outcome.error());
   }
-  if (std::exchange(waits_for_room_, false))
-    callbacks_.on_event(Event{Severity::kInfo, "disk.space_available", {}});
-  writing_ = false;
   callbacks_.on_durable(work->last);
   for (const auto& durable : work->durable) durable();
   if (wanted_) flush();

@@ -6,7 +6,6 @@
 #include "core/check.h"
 #include "protocol/session/loop.h"
 #include "server/coordinator/counted_chunks.h"
-#include "server/coordinator/detail/retry.h"
 #include "server/coordinator/detail/upload_turns.h"
 
 namespace fedge::server {
@@ -21,18 +20,14 @@ aggregation::Update update_of(const RunEngine::Fold& accepted, const run::Stored
           .values = std::make_shared<run::StoredValues>(upload.plain)};
 }
 
-struct Uploads::Retry {
-  explicit Retry(boost::asio::io_context& io) : timer(io) {}
-  protocol::Timer timer;
-};
-
 Uploads::Uploads(boost::asio::io_context& io, protocol::Worker& worker, protocol::ChunkStore& store,
                  const RunState& state)
     : io_(io),
       worker_(worker),
       store_(store),
       state_(state),
-      retry_(std::make_shared<Retry>(io)),
+      retry_(
+          io, [this](const Event& event) { callbacks_.on_event(event); }, [this] { try_again(); }),
       turns_(std::make_shared<UploadTurns>(io, kUploadsAtOnce)) {}
 
 void Uploads::fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protocol::Link>& link) {
@@ -79,8 +74,7 @@ void Uploads::begin(const Waiting& from) {
 void Uploads::inspect(const Waiting& from) {
   const auto entry = entries_.find(from.fetch.client);
   if (entry == entries_.end()) return;
-  if (waiting_.empty() && std::exchange(full_, false))
-    callbacks_.on_event(Event{Severity::kInfo, "disk.space_available", {}});
+  if (waiting_.empty()) retry_.found_room();
   worker_.post([self = shared_from_this(), from, arrived = entry->second.upload.arrived] {
     const auto upload = run::examine_update(arrived, self->state_.value_rules(), self->store_);
     protocol::post(self->io_, [=] { self->examined(arrived, from, upload); });
@@ -121,18 +115,13 @@ void Uploads::lose(const Waiting& from, const Error& fault) {
 
 // Keeps partial data and retries: an operator may free disk space before the round closes.
 void Uploads::wait_for_room(const Waiting& from, const Error& full) {
-  if (!std::exchange(full_, true))
-    callbacks_.on_event(Event{Severity::kError, "disk.full", {}}.with("reason", full.message));
   turns_->leave(from.fetch.client);
-  const bool first = waiting_.empty();
   waiting_.insert_or_assign(from.fetch.client, from);
-  if (!first) return;
-  retry_->timer.after(kRetryWhenFull, [self = weak_from_this()] {
-    if (const auto alive = self.lock()) alive->try_again();
-  });
+  retry_.stopped(full);
 }
 
 void Uploads::try_again() {
+  const auto alive = shared_from_this();  // an outcome may end the run
   for (const auto& [client, from] : std::exchange(waiting_, {})) fetch(from.fetch, from.link);
 }
 
@@ -142,7 +131,7 @@ void Uploads::stop() {
       link->cancel_fetch(entry.upload.arrived->manifest().id());
   waiting_.clear();
   turns_->stop();
-  retry_->timer.cancel();
+  retry_.cancel();
 }
 
 std::shared_ptr<protocol::StoredObject> Uploads::arrived(ClientId client) const {

@@ -14,6 +14,7 @@
 #include "protocol/session/link.h"
 #include "protocol/session/loop.h"
 #include "run/stored_update.h"
+#include "server/coordinator/detail/disk_retry.h"
 #include "server/engine/run_engine.h"
 #include "server/run_state.h"
 
@@ -48,7 +49,6 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   void stop();
 
  private:
-  struct Retry;
   struct Waiting {
     RunEngine::Fetch fetch;
     std::shared_ptr<protocol::Link> link;
@@ -76,9 +76,8 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   Callbacks callbacks_;
   std::map<ClientId, Entry> entries_;
   std::map<ClientId, Waiting> waiting_;  // for disk space
-  bool full_ = false;                    // a full disk was reported
   std::shared_ptr<Bytes> received_ = std::make_shared<Bytes>();
-  std::shared_ptr<Retry> retry_;
+  DiskRetry retry_;
   std::shared_ptr<UploadTurns> turns_;
 };
 

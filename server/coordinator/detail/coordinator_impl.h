@@ -17,6 +17,7 @@
 #include "server/access/audit_entry.h"
 #include "server/access/rate_limiter.h"
 #include "server/coordinator/coordinator.h"
+#include "server/coordinator/detail/disk_retry.h"
 #include "server/coordinator/detail/run_host.h"
 #include "server/coordinator/detail/run_queue.h"
 #include "server/coordinator/gatekeeper.h"
@@ -47,7 +48,6 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
                  .on_misbehaved = [this](ClientId client,
                                          const std::string& reason) { misbehaved(client, reason); }}),
         unfinished_(io),
-        retry_timer_(io),
         announce_timer_(io) {}
 
   Result<void> open_queue();
@@ -127,10 +127,9 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   std::shared_ptr<RunQueue> queue_;
   std::vector<RunRecord> runs_;  // last list from the queue
   std::map<RunId, std::shared_ptr<RunHost>> hosts_;
-  std::map<RunNumber, bool> opening_;     // value: whether the run had begun
-  std::set<RunNumber> given_up_;          // could not be opened; no retry was requested
-  std::set<RunNumber> waiting_for_room_;  // for disk space; already reported
-  protocol::Timer retry_timer_;
+  std::map<RunNumber, bool> opening_;       // value: whether the run had begun
+  std::set<RunNumber> given_up_;            // could not be opened; no retry was requested
+  std::map<RunNumber, DiskRetry> retries_;  // of runs that could not be opened for lack of disk space
   std::unique_ptr<dht::DirectoryNode> directory_;
   std::optional<Announcer> announcer_;
   protocol::Timer announce_timer_;

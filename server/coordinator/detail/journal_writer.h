@@ -14,6 +14,7 @@
 #include "core/event.h"
 #include "protocol/chunks/chunk_store.h"
 #include "protocol/session/loop.h"
+#include "server/coordinator/detail/disk_retry.h"
 #include "server/store/run_store.h"
 
 namespace fedge::server {
@@ -36,7 +37,7 @@ class JournalWriter : public std::enable_shared_from_this<JournalWriter> {
   void keep(Checkpoint checkpoint, std::function<void()> durable);
   void flush();
   // Returns whether the disk is full; new entries then stay in memory until there is space.
-  bool waits_for_room() const { return waits_for_room_; }
+  bool waits_for_room() const { return retry_.is_full(); }
   // Calls `done` once all entries added before are durable.
   void drain(std::function<void()> done);
   // Writes the remaining entries if the disk accepts them. No callback comes after this returns.
@@ -51,20 +52,19 @@ class JournalWriter : public std::enable_shared_from_this<JournalWriter> {
   };
   // Returns the batch for the next entry; a checkpoint ends its batch.
   Batch& batch();
-  void write(std::shared_ptr<const Work> work);
-  void written(const std::shared_ptr<const Work>& work, const Result<void>& outcome);
+  void write();
+  void written(const Result<void>& outcome);
 
   boost::asio::io_context& io_;
   RunStore& store_;
   RunNumber run_;
   Callbacks callbacks_;
   protocol::Worker disk_;
-  protocol::Timer retry_;
+  DiskRetry retry_;
   protocol::Timer gather_;
   Work pending_;
-  bool wanted_ = false;   // flush() was called while a write was in progress
-  bool writing_ = false;  // a write is in progress
-  bool waits_for_room_ = false;
+  std::shared_ptr<const Work> writing_;  // the write in progress
+  bool wanted_ = false;                  // flush() was called meanwhile
   bool failed_ = false;
 };
 

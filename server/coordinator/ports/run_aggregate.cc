@@ -2,14 +2,13 @@
 
 #include <utility>
 
-#include "server/coordinator/detail/retry.h"
 #include "server/store/input_codec.h"
 
 namespace fedge::server {
 
 RunAggregate::RunAggregate(Surroundings surroundings)
     : surroundings_(std::move(surroundings)),
-      retry_(surroundings_.io),
+      retry_(surroundings_.io, surroundings_.on_event, [this] { try_again(); }),
       folded_(std::move(surroundings_.parts.recovered.folded)),
       arriving_(std::move(surroundings_.parts.recovered.arriving)) {}
 
@@ -141,20 +140,10 @@ Result<void> RunAggregate::close_on_disk(Closing& closing) {
 }
 
 void RunAggregate::closed(const std::shared_ptr<Closing>& closing, const Result<void>& outcome) {
-  if (!outcome && outcome.error().code != ErrorCode::kResource) {
+  if (retry_.stopped(outcome)) return waiting_.push_back(closing);
+  if (!outcome) {
     --closing_;
     return surroundings_.on_failure(outcome.error());
-  }
-  if (!outcome) {
-    if (!std::exchange(closing->waits_for_room, true))
-      surroundings_.on_event(
-          Event{Severity::kError, "disk.full", {}}.with("reason", outcome.error().message));
-    waiting_.push_back(closing);
-    return retry_.after(kRetryWhenFull, [this, alive = std::weak_ptr(surroundings_.alive())] {
-      const auto still = alive.lock();
-      if (!still) return;
-      for (const auto& next : std::exchange(waiting_, {})) go_on(next);
-    });
   }
   surroundings_.on_aggregated(closing->turn, closing->not_made);
   const auto done = [this, closing] {
@@ -167,10 +156,13 @@ void RunAggregate::closed(const std::shared_ptr<Closing>& closing, const Result<
   durable(closing);
 }
 
+void RunAggregate::try_again() {
+  for (const auto& next : std::exchange(waiting_, {})) go_on(next);
+}
+
 // Removes the old model only when the new one survives a power cut.
 void RunAggregate::durable(const std::shared_ptr<Closing>& closing) {
   RunParts& parts = surroundings_.parts;
-  if (closing->waits_for_room) surroundings_.on_event(Event{Severity::kInfo, "disk.space_available", {}});
   for (const auto& object : closing->folded) parts.updates->remove(object->manifest().id());
   closing->folded.clear();
   if (closing->summed) parts.models->remove(closing->summed->manifest().id());

@@ -68,7 +68,6 @@ class RunAggregate final : public Aggregate {
     std::shared_ptr<protocol::StoredObject> summed = {};               // likewise: its secure sum
     std::optional<RunState::MadeByClients> made = {};
     bool closed = false;
-    bool waits_for_room = false;
     std::optional<Error> not_made = {};
     std::optional<RoundMetrics> metrics = {};  // if the phase ends the round
     std::optional<Checkpoint> checkpoint = {};
@@ -85,10 +84,11 @@ class RunAggregate final : public Aggregate {
   // Runs on the worker's thread. Continues as far as disk space allows; call it again after kResource.
   Result<void> close_on_disk(Closing& closing);
   void closed(const std::shared_ptr<Closing>& closing, const Result<void>& outcome);
+  void try_again();
   void durable(const std::shared_ptr<Closing>& closing);
 
   Surroundings surroundings_;
-  protocol::Timer retry_;
+  DiskRetry retry_;
   std::vector<std::shared_ptr<Closing>> waiting_;  // for disk space, in order
   // Updates in a model that is not durable yet, and updates that an earlier process received in part.
   std::vector<std::shared_ptr<protocol::StoredObject>> folded_;

@@ -101,6 +101,19 @@ old '  closed_ = true;'
 new '  closed_ = false;'
 caught_by faults_coordinator 'a store that is closed keeps what it holds'
 
+mutant full-disk-tried-once 'N1: what a full disk stopped is not tried again once the disk was full before'
+file server/coordinator/detail/disk_retry.h
+old '        armed_ = false;
+        again();'
+new '        again();'
+caught_by unit_server 'all work that was stopped is tried again'
+
+mutant full-disk-for-good 'a full disk is reported again and again, or never again once there was room'
+file server/engine/full_disk.h
+old 'if (std::exchange(full_, false)) report_'
+new 'if (full_) report_'
+caught_by unit_server 'a failure and the success after it are reported once'
+
 mutant wanted-gives-way 'N1: a coordinator that comes up on a full disk removes chunks before it knows which it needs'
 file protocol/chunks/file_pool.h
 old 'return settled_ || !options_.all_wanted || !spare.inherited_;'
