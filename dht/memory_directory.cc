@@ -4,6 +4,8 @@
 #include <string>
 #include <tuple>
 
+#include "protocol/session/loop.h"
+
 namespace fedge::dht {
 namespace {
 
@@ -137,9 +139,7 @@ Result<Subscription> MemoryDirectory::watch(Watch watch, OnChange on_change) {
     lookup(key, [&](const Result<std::vector<Record>>& records) {
       for (const Record& record : *records) (*callback)({key, record.signer, &record});
     });
-  return Subscription([id, watches = std::weak_ptr<Watches>(watches_)] {
-    if (const auto alive = watches.lock()) alive->remove(id);
-  });
+  return Subscription(protocol::weakly(watches_, [id, watches = watches_.get()] { watches->remove(id); }));
 }
 
 void MemoryDirectory::advance(Time now) {

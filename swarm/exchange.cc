@@ -5,6 +5,7 @@
 
 #include "core/crypto/sealed_box.h"
 #include "protocol/limits.h"
+#include "protocol/session/loop.h"
 #include "swarm/peer/parcel.h"
 
 namespace fedge::swarm {
@@ -99,19 +100,19 @@ void Exchange::carry_out(const Peer::Exchange& effect) {
   const auto link = links_.find(effect.peer);
   if (opened == objects_.end() || link == links_.end()) return;
   const Object& object = opened->second.object;
-  const auto with = [self = weak_from_this(), peer = effect.peer](auto&& what) {
-    if (const auto alive = self.lock()) what(*alive, peer);
-  };
   protocol::ExchangeCallbacks callbacks;
-  callbacks.on_requested = [with](const protocol::ChunkRequest& request) {
-    with([&](Exchange& self, ClientId peer) { self.step(Peer::Requested{peer, request}); });
-  };
-  callbacks.on_chunk = [with](const protocol::Chunk& chunk, const Result<void>& outcome) {
-    with([&](Exchange& self, ClientId peer) { self.arrived(peer, chunk, outcome); });
-  };
-  callbacks.on_refused = [with](const protocol::ChunkRefused& refused) {
-    with([&](Exchange& self, ClientId peer) { self.step(Peer::Refused{peer, refused}); });
-  };
+  callbacks.on_requested =
+      protocol::weakly(this, [this, peer = effect.peer](const protocol::ChunkRequest& request) {
+        step(Peer::Requested{peer, request});
+      });
+  callbacks.on_chunk = protocol::weakly(
+      this, [this, peer = effect.peer](const protocol::Chunk& chunk, const Result<void>& outcome) {
+        arrived(peer, chunk, outcome);
+      });
+  callbacks.on_refused =
+      protocol::weakly(this, [this, peer = effect.peer](const protocol::ChunkRefused& refused) {
+        step(Peer::Refused{peer, refused});
+      });
   // If this fails, the link is about to be closed or already fetches this object: nothing arrives over it.
   (void)link->second->exchange(
       object.manifest, std::make_shared<Source>(weak_from_this(), effect.peer, effect.object, object.source),

@@ -26,12 +26,10 @@ class Asking : public std::enable_shared_from_this<Asking> {
   dht::Subscription start() {
     end_.after(patience_, [self = shared_from_this()] { self->finish(); });
     ask();
-    return dht::Subscription([asking = weak_from_this()] {
-      const auto alive = asking.lock();
-      if (!alive) return;
-      alive->done_ = nullptr;
-      alive->finish();
-    });
+    return dht::Subscription(protocol::weakly(this, [this] {
+      done_ = nullptr;
+      finish();
+    }));
   }
 
  private:

@@ -108,9 +108,8 @@ Result<void> SwarmImpl::start() {
   if (!options_.listen) return {};
   protocol::ListenOptions door;
   door.address = *options_.listen;
-  FEDGE_TRY(listener, protocol::listen(io_, self_.identity, door, [weak = weak_from_this()](auto link) {
-              if (const auto alive = weak.lock()) alive->accepted(link);
-            }));
+  FEDGE_TRY(listener, protocol::listen(io_, self_.identity, door,
+                                       protocol::weakly(this, [this](const auto& link) { accepted(link); })));
   listener_ = std::move(listener);
   listens_ =
       options_.announce.empty() ? ":" + std::to_string(listener_->local_address().port) : options_.announce;
@@ -132,9 +131,9 @@ void SwarmImpl::shut_down() {
 void SwarmImpl::arm(std::optional<Time> deadline) {
   timer_.cancel();
   if (!deadline || stopped_) return;
-  timer_.at(started_ + deadline->time_since_epoch(), [weak = weak_from_this()] {
-    if (const auto alive = weak.lock(); alive && !alive->stopped_) alive->exchange_->expired();
-  });
+  timer_.at(started_ + deadline->time_since_epoch(), protocol::weakly(this, [this] {
+              if (!stopped_) exchange_->expired();
+            }));
 }
 
 void SwarmImpl::use(std::shared_ptr<Link> link) {
@@ -248,12 +247,10 @@ void SwarmImpl::tick() {
     }
   }
   if (contacts_.empty() || std::exchange(ticking_, true)) return;
-  ticker_.after(kTick, [weak = weak_from_this()] {
-    const auto alive = weak.lock();
-    if (!alive) return;
-    alive->ticking_ = false;
-    alive->tick();
-  });
+  ticker_.after(kTick, protocol::weakly(this, [this] {
+                  ticking_ = false;
+                  tick();
+                }));
 }
 
 void SwarmImpl::dial(ClientId client, Contact& contact) {
@@ -300,12 +297,11 @@ void SwarmImpl::dialled(ClientId client, const std::shared_ptr<Link>& link,
 void SwarmImpl::accepted(const std::shared_ptr<Link>& link) {
   const std::weak_ptr<Link> weak = link;
   // The link keeps itself alive until it is closed, at the latest by the timeout for Hello.
-  link->set_callbacks({.on_message =
-                           [self = weak_from_this(), weak](const protocol::Message& message) {
-                             const auto alive = self.lock();
-                             const auto from = weak.lock();
-                             if (alive && from) alive->greeted(from, message);
-                           },
+  link->set_callbacks({.on_message = protocol::weakly(this,
+                                                      [this, weak](const protocol::Message& message) {
+                                                        if (const auto from = weak.lock())
+                                                          greeted(from, message);
+                                                      }),
                        .on_closed = {}});
 }
 
@@ -339,21 +335,17 @@ void SwarmImpl::refuse(const std::shared_ptr<Link>& link, ErrorCode code, const 
 }
 
 void SwarmImpl::linked(ClientId client, Contact& contact, std::shared_ptr<Link> link) {
-  link->set_callbacks({.on_message =
-                           [self = weak_from_this(), client](const protocol::Message& message) {
-                             if (const auto alive = self.lock(); alive && !alive->stopped_)
-                               alive->exchange_->received(client, message);
-                           },
-                       .on_closed =
-                           [self = weak_from_this(), client, raw = link.get()](const Error&) {
-                             const auto alive = self.lock();
-                             if (!alive || alive->stopped_) return;
-                             const auto left = alive->contacts_.find(client);
-                             if (left == alive->contacts_.end() || left->second.link.get() != raw) return;
-                             left->second.link.reset();
-                             left->second.next_try = alive->now() + kFirstRetry;
-                             alive->exchange_->unlink(client);
-                           }});
+  link->set_callbacks({.on_message = protocol::weakly(this,
+                                                      [this, client](const protocol::Message& message) {
+                                                        if (!stopped_) exchange_->received(client, message);
+                                                      }),
+                       .on_closed = protocol::weakly(this, [this, client, raw = link.get()](const Error&) {
+                         const auto left = contacts_.find(client);
+                         if (stopped_ || left == contacts_.end() || left->second.link.get() != raw) return;
+                         left->second.link.reset();
+                         left->second.next_try = now() + kFirstRetry;
+                         exchange_->unlink(client);
+                       })});
   contact.link = link;
   contact.retry = kFirstRetry;
   exchange_->link(client, std::move(link));

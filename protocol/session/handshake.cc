@@ -3,6 +3,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "protocol/session/loop.h"
+
 namespace fedge::protocol {
 
 using boost::asio::ip::tcp;
@@ -30,9 +32,7 @@ void Handshake::start(std::chrono::steady_clock::duration time_limit, Done done)
 
 void Handshake::step_in_turn() {
   if (!queue_) return step();
-  queue_->add([self = weak_from_this()] {
-    if (const auto alive = self.lock()) alive->step();
-  });
+  queue_->add(weakly(this, [this] { step(); }));
 }
 
 void Handshake::step() {

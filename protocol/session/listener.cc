@@ -9,12 +9,15 @@
 #include "protocol/session/detail/link_impl.h"
 #include "protocol/session/detail/socket_options.h"
 #include "protocol/session/endpoint.h"
+#include "protocol/session/loop.h"
 
 namespace fedge::protocol {
 namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
+
+const Error kCrowded{ErrorCode::kResource, "too many connections are waiting for admission"};
 
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
@@ -98,16 +101,12 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     const Address peer = address_of(endpoint);
     auto ticket = admission_->admit(household(peer.host));
     forgive_later();
-    if (!ticket)
-      return refused(peer, {ErrorCode::kResource, "too many connections are waiting for admission"});
+    if (!ticket) return refused(peer, kCrowded);
     set_socket_options(socket);
     const auto handshake =
         std::make_shared<Handshake>(TlsStream::accepting(std::move(socket), identity_), handshake_steps_);
     handshakes_.insert(handshake);
-    ticket->on_evicted([weak = std::weak_ptr(handshake)] {
-      if (const auto alive = weak.lock())
-        alive->abort({ErrorCode::kResource, "too many connections are waiting for admission"});
-    });
+    ticket->on_evicted(weakly(handshake, [evicted = handshake.get()] { evicted->abort(kCrowded); }));
     const auto held = std::make_shared<std::unique_ptr<Admission::Ticket>>(std::move(ticket));
     handshake->start(options_.timeouts.handshake, [self = shared_from_this(), weak = std::weak_ptr(handshake),
                                                    held, peer](Result<TlsStream> stream) {
@@ -141,10 +140,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     Admission::Ticket& place = *ticket;
     const auto link =
         std::make_shared<LinkImpl>(std::move(stream), address, options_.timeouts, std::move(ticket));
-    place.on_evicted([weak = std::weak_ptr(link)] {
-      if (const auto alive = weak.lock())
-        alive->drop({ErrorCode::kResource, "too many connections are waiting for admission"});
-    });
+    place.on_evicted(weakly(link, [evicted = link.get()] { evicted->drop(kCrowded); }));
     const auto on_link = on_link_;  // it may stop the listener
     on_link(link);
     link->start();

@@ -1,10 +1,12 @@
-// Deferred work: on the io_context's thread (post, Timer) or on a separate thread (Worker). Hides Asio's
-// headers and templates from its users, to save compile time.
+// Deferred work: on the io_context's thread (post, Timer) or on a separate thread (Worker), and callbacks
+// that do not keep their owner alive (weakly). Hides Asio's headers and templates from its users, to save
+// compile time.
 #pragma once
 
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "core/time.h"
 
@@ -18,6 +20,21 @@ using Job = std::function<void()>;
 
 // Runs the job on the io_context's thread, after the current handler. From any thread.
 void post(boost::asio::io_context& io, Job job);
+
+// Returns a function that passes its arguments to `call` while the owner, a shared_ptr or weak_ptr, exists.
+// The owner exists until the call returns, so `call` may use it by a raw pointer.
+template <class Owner, class Call>
+auto weakly(const Owner& owner, Call call) {
+  return [owner = std::weak_ptr(owner), call = std::move(call)](auto&&... arguments) {
+    if (const auto alive = owner.lock()) call(std::forward<decltype(arguments)>(arguments)...);
+  };
+}
+// The same for an owner that derives from std::enable_shared_from_this. Not in its constructor, where no
+// pointer owns it yet.
+template <class Owner, class Call>
+auto weakly(Owner* owner, Call call) {
+  return weakly(owner->weak_from_this(), std::move(call));
+}
 
 // Calls back once, on the io_context's thread; use it on that thread only. Setting it again, cancelling or
 // destroying it drops the earlier job. The job's captures stay alive until its time or until the io_context

@@ -36,26 +36,23 @@ Result<void> Coordinator::Impl::open_queue() {
 }
 
 Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> identity) {
-  gate_.on_admitted([self = weak_from_this()](ClientId client, std::shared_ptr<protocol::Link> link,
-                                              const protocol::Hello& hello) {
-    if (const auto alive = self.lock()) alive->admit(client, std::move(link), hello.listens);
-  });
-  gate_.on_expelled([self = weak_from_this()](ClientId client, const protocol::Link& link, const Error& why) {
-    if (const auto alive = self.lock()) alive->departed(client, &link, why.code == ErrorCode::kRefused);
-  });
-  gate_.on_event([self = weak_from_this()](const Event& event) {
-    if (const auto alive = self.lock()) alive->report(event);
-  });
+  gate_.on_admitted(protocol::weakly(
+      this, [this](ClientId client, std::shared_ptr<protocol::Link> link, const protocol::Hello& hello) {
+        admit(client, std::move(link), hello.listens);
+      }));
+  gate_.on_expelled(
+      protocol::weakly(this, [this](ClientId client, const protocol::Link& link, const Error& why) {
+        departed(client, &link, why.code == ErrorCode::kRefused);
+      }));
+  gate_.on_event(protocol::weakly(this, [this](const Event& event) { report(event); }));
   protocol::ListenOptions door = options_.connections;
   door.address = options_.listen;
-  door.on_refused = [self = weak_from_this()](const protocol::Address& peer, const Error& why) {
-    if (const auto alive = self.lock()) alive->gate_.refused(peer, why);
-  };
+  door.on_refused = protocol::weakly(
+      this, [this](const protocol::Address& peer, const Error& why) { gate_.refused(peer, why); });
   FEDGE_TRY(listener, protocol::listen(io_, std::move(identity), door,
-                                       [self = weak_from_this()](std::shared_ptr<protocol::Link> link) {
-                                         if (const auto alive = self.lock())
-                                           alive->gate_.receive(std::move(link));
-                                       }));
+                                       protocol::weakly(this, [this](std::shared_ptr<protocol::Link> link) {
+                                         gate_.receive(std::move(link));
+                                       })));
   listener_ = std::move(listener);
   return {};
 }
@@ -89,9 +86,7 @@ Result<void> Coordinator::Impl::enter_directory(SecretKey key) {
 void Coordinator::Impl::announce() {
   if (!announcer_ || finished_) return;
   announcer_->refresh();
-  announce_timer_.after(kAnnounce, [self = weak_from_this()] {
-    if (const auto alive = self.lock()) alive->announce();
-  });
+  announce_timer_.after(kAnnounce, protocol::weakly(this, [this] { announce(); }));
 }
 
 void Coordinator::Impl::announce_runs() {
@@ -122,18 +117,17 @@ Result<RunRecord> Coordinator::Impl::submit(const run::RunConfig& run) {
 void Coordinator::Impl::start() {
   gate_.watch();
   announce();
-  queue_->watch([self = weak_from_this()](const Result<std::vector<RunRecord>>& runs) {
-    const auto alive = self.lock();
-    if (!alive || alive->finished_) return;
+  queue_->watch(protocol::weakly(this, [this](const Result<std::vector<RunRecord>>& runs) {
+    if (finished_) return;
     if (runs) {
-      alive->unreadable_.clear();
-      alive->runs_ = *runs;
-      alive->announce_runs();
-      alive->arrange();
-    } else if (std::exchange(alive->unreadable_, runs.error().message) != runs.error().message) {
-      alive->report(Event{Severity::kError, "runs.unavailable", {}}.with("reason", runs.error().message));
+      unreadable_.clear();
+      runs_ = *runs;
+      announce_runs();
+      arrange();
+    } else if (std::exchange(unreadable_, runs.error().message) != runs.error().message) {
+      report(Event{Severity::kError, "runs.unavailable", {}}.with("reason", runs.error().message));
     }
-  });
+  }));
 }
 
 Result<void> Coordinator::Impl::check() {
@@ -158,19 +152,15 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
                                 "this client opened another connection, from " + link->peer_address()});
     old->close("this client opened another connection");
   }
-  link->set_callbacks({.on_message =
-                           [self = weak_from_this(), client](const protocol::Message& message) {
-                             if (const auto alive = self.lock()) alive->received(client, message);
-                           },
-                       .on_closed =
-                           [self = weak_from_this(), client, raw = link.get()](const Error& error) {
-                             const auto alive = self.lock();
-                             if (!alive) return;
-                             alive->report(Event{Severity::kInfo, "client.disconnected", {}}
-                                               .with("client", std::int64_t{client.value()})
-                                               .with("reason", error.message));
-                             alive->departed(client, raw);
-                           }});
+  link->set_callbacks(
+      {.on_message = protocol::weakly(
+           this, [this, client](const protocol::Message& message) { received(client, message); }),
+       .on_closed = protocol::weakly(this, [this, client, raw = link.get()](const Error& error) {
+         report(Event{Severity::kInfo, "client.disconnected", {}}
+                    .with("client", std::int64_t{client.value()})
+                    .with("reason", error.message));
+         departed(client, raw);
+       })});
   if (const auto told = seeder_.connected(client, link, listens); !told)
     report(Event{Severity::kWarning, "peer.announce_failed", {}}
                .with("client", std::int64_t{client.value()})

@@ -27,24 +27,23 @@ void Coordinator::Impl::apply_run_status(const RunRecord& run, const std::shared
   // The run was paused and continued between two looks at the store.
   if (run.status == RunStatus::kPending) return queue_->claim(run.number, [](const Result<RunRecord>&) {});
   if (run.status == RunStatus::kPaused)
-    host->pause([self = weak_from_this(), run] {
-      if (const auto alive = self.lock(); alive && !alive->finished_)
-        alive->let_go_of(run, RunStatus::kPaused, run.reason);
-    });
+    host->pause(protocol::weakly(this, [this, run] {
+      if (!finished_) let_go_of(run, RunStatus::kPaused, run.reason);
+    }));
 }
 
 void Coordinator::Impl::take_up(const RunRecord& run) {
   if (hosts_.contains(run.id) || given_up_.contains(run.number)) return;
   if (!opening_.emplace(run.number, run.started != 0).second) return;
-  queue_->claim(run.number, [self = weak_from_this(), before = run](const Result<RunRecord>& now) {
-    const auto alive = self.lock();
-    if (!alive || alive->finished_) return;
-    if (!now) return alive->not_opened(before, now.error());
-    const bool wanted = now->status == RunStatus::kRunning || now->status == RunStatus::kStopped;
-    if (wanted && !now->is_over()) return alive->open(*now);
-    alive->opening_.erase(before.number);
-    alive->arrange();
-  });
+  queue_->claim(run.number, protocol::weakly(this, [this, before = run](const Result<RunRecord>& now) {
+                  if (finished_) return;
+                  if (!now) return not_opened(before, now.error());
+                  const bool wanted =
+                      now->status == RunStatus::kRunning || now->status == RunStatus::kStopped;
+                  if (wanted && !now->is_over()) return open(*now);
+                  opening_.erase(before.number);
+                  arrange();
+                }));
 }
 
 void Coordinator::Impl::open(const RunRecord& run) {
@@ -92,27 +91,21 @@ Result<void> Coordinator::Impl::lead(RunParts parts) {
 }
 
 RunHost::Callbacks Coordinator::Impl::callbacks_of(const RunRecord& run) {
-  const auto self = weak_from_this();
-  return {.on_round = [this, number = run.number](
-                          const RoundMetrics& metrics) { callbacks_.on_round(number, metrics); },
-          .on_event = [this](const Event& event) { report(event); },
-          .on_waiting =
-              [self, number = run.number](const std::string& reason) {
-                if (const auto alive = self.lock(); alive && !alive->finished_)
-                  alive->queue_->explain(number, reason);
-              },
-          .on_models =
-              [this, number = run.number](std::vector<FinalModel> models) {
-                return callbacks_.on_models(number, std::move(models));
-              },
-          .on_over =
-              [self, run](RunStatus status, const std::string& reason) {
-                if (const auto alive = self.lock()) alive->let_go_of(run, status, reason);
-              },
-          .on_failure =
-              [self](const Error& error) {
-                if (const auto alive = self.lock()) alive->fail(error);
-              }};
+  return {
+      .on_round =
+          [this, number = run.number](const RoundMetrics& metrics) { callbacks_.on_round(number, metrics); },
+      .on_event = [this](const Event& event) { report(event); },
+      .on_waiting = protocol::weakly(this,
+                                     [this, number = run.number](const std::string& reason) {
+                                       if (!finished_) queue_->explain(number, reason);
+                                     }),
+      .on_models =
+          [this, number = run.number](std::vector<FinalModel> models) {
+            return callbacks_.on_models(number, std::move(models));
+          },
+      .on_over = protocol::weakly(
+          this, [this, run](RunStatus status, const std::string& reason) { let_go_of(run, status, reason); }),
+      .on_failure = protocol::weakly(this, [this](const Error& error) { fail(error); })};
 }
 
 // Pauses a run that had begun: its files can be repaired or restored from a backup. Retries if only disk
@@ -136,9 +129,7 @@ void Coordinator::Impl::wait_for_room(const RunRecord& run, const Error& full) {
   const auto report_run = [this, run = run.number](const Event& event) {
     report(Event(event).with("run", run.value()));
   };
-  const auto again = [self = weak_from_this()] {
-    if (const auto alive = self.lock()) alive->arrange();
-  };
+  const auto again = protocol::weakly(this, [this] { arrange(); });
   retries_.try_emplace(run.number, io_, report_run, again).first->second.stopped(full);
 }
 

@@ -280,9 +280,7 @@ void Gatekeeper::look_again() {
     for (const auto& [client, link] : std::map(inside_)) expel(client);
   else if (changes)
     for (const ClientRecord& changed : changes->clients) expel(changed.client);
-  watch_->timer.after(kGateLook, [this, known = std::weak_ptr(watch_)] {
-    if (!known.expired()) look_again();
-  });
+  watch_->timer.after(kGateLook, protocol::weakly(watch_, [this] { look_again(); }));
 }
 
 void Gatekeeper::report_fault(const std::string& fault) {

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "protocol/session/loop.h"
+
 namespace fedge::server {
 namespace {
 
@@ -29,11 +31,7 @@ Batch& JournalWriter::batch() {
 
 std::uint64_t JournalWriter::add(Time time, std::string input,
                                  std::shared_ptr<protocol::StoredObject> payload) {
-  if (pending_.batches.empty()) {
-    gather_.after(kGatherAtMost, [self = weak_from_this()] {
-      if (const auto alive = self.lock()) alive->flush();
-    });
-  }
+  if (pending_.batches.empty()) gather_.after(kGatherAtMost, protocol::weakly(this, [this] { flush(); }));
   batch().entries.push_back({++pending_.last, time, std::move(input)});
   if (payload) pending_.objects.push_back(std::move(payload));
   return pending_.last;

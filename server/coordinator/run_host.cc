@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "protocol/codec.h"
+#include "protocol/session/loop.h"
 #include "server/coordinator/detail/run_host.h"
 
 namespace fedge::server {
@@ -111,10 +112,9 @@ void RunHost::settled(bool stepped) {
   if (finished_) return;
   const auto deadline = conductor_.next_deadline();
   if (deadline)
-    house_.clock->wake_at(started_ + (*deadline - parts_.recovered.time), [self = weak_from_this()] {
-      const auto alive = self.lock();
-      if (alive && alive->goes_on()) alive->conductor_.expired(alive->now());
-    });
+    house_.clock->wake_at(started_ + (*deadline - parts_.recovered.time), protocol::weakly(this, [this] {
+                            if (goes_on()) conductor_.expired(now());
+                          }));
   else
     house_.clock->cancel();
   if (stepped) tell_waiting();
@@ -129,12 +129,11 @@ void RunHost::tell_waiting() {
                                 : std::string());
   if (waiting) report(event_of(*waiting));
   told_lately_ = true;
-  waiting_timer_.after(std::chrono::seconds(1), [self = weak_from_this()] {
-    const auto alive = self.lock();
-    if (!alive || alive->finished_) return;
-    alive->told_lately_ = false;
-    alive->tell_waiting();
-  });
+  waiting_timer_.after(std::chrono::seconds(1), protocol::weakly(this, [this] {
+                         if (finished_) return;
+                         told_lately_ = false;
+                         tell_waiting();
+                       }));
 }
 
 void RunHost::received(ClientId client, const protocol::Message& message) {
@@ -238,14 +237,13 @@ void RunHost::read_policy() {
 // Runs every second. Reads the policy, for which a round may be waiting, and gives spare disk space to
 // other runs.
 void RunHost::look_around() {
-  look_timer_.after(std::chrono::seconds(1), [self = weak_from_this()] {
-    const auto alive = self.lock();
-    if (!alive || alive->finished_) return;
-    alive->parts_.models->trim();
-    alive->parts_.updates->trim();
-    alive->read_policy();
-    alive->look_around();
-  });
+  look_timer_.after(std::chrono::seconds(1), protocol::weakly(this, [this] {
+                      if (finished_) return;
+                      parts_.models->trim();
+                      parts_.updates->trim();
+                      read_policy();
+                      look_around();
+                    }));
 }
 
 void RunHost::when_settled(std::function<void()> done) {

@@ -1,33 +1,23 @@
 // RunHost, part 2: builds the ports of the conductor.
 #include <utility>
 
+#include "protocol/session/loop.h"
+
 #include "server/coordinator/detail/run_host.h"
 
 namespace fedge::server {
-namespace {
-
-// Returns a function that calls `call` on the host, unless it is gone.
-template <class Call>
-auto weakly(const std::shared_ptr<RunHost>& host, Call call) {
-  return [weak = std::weak_ptr(host), call](const auto&... values) {
-    if (const auto alive = weak.lock()) call(*alive, values...);
-  };
-}
-
-}  // namespace
 
 void RunHost::make_ports() {
-  const auto self = shared_from_this();
-  const auto tell = weakly(self, [](RunHost& host, const Event& event) { host.report(event); });
+  const auto tell = protocol::weakly(this, [this](const Event& event) { report(event); });
   uploads_->set_callbacks(
-      {.on_outcome = weakly(self,
-                            [](RunHost& host, ClientId client, TaskId task, const Result<void>& outcome) {
-                              if (host.goes_on()) host.conductor_.uploaded(client, task, outcome, host.now());
-                            }),
+      {.on_outcome = protocol::weakly(this,
+                                      [this](ClientId client, TaskId task, const Result<void>& outcome) {
+                                        if (goes_on()) conductor_.uploaded(client, task, outcome, now());
+                                      }),
        .on_event = tell});
   journal_->set_callbacks(
-      {.on_durable = weakly(self, [](RunHost& host, std::uint64_t entry) { host.became_durable(entry); }),
-       .on_failure = weakly(self, [](RunHost& host, const Error& error) { host.journal_failed(error); }),
+      {.on_durable = protocol::weakly(this, [this](std::uint64_t entry) { became_durable(entry); }),
+       .on_failure = protocol::weakly(this, [this](const Error& error) { journal_failed(error); }),
        .on_event = tell});
   if (config().dissemination.serverless)
     exchange_ = std::make_shared<RunExchange>(RunExchange::Surroundings{
@@ -39,8 +29,8 @@ void RunHost::make_ports() {
               return state_.track({}).object()->manifest().id() == model;
             },
         .on_fetched =
-            weakly(self, [](RunHost& host, const protocol::ObjectId& model, const Result<void>& outcome) {
-              if (host.goes_on()) host.conductor_.fetched(model, outcome, host.now());
+            protocol::weakly(this, [this](const protocol::ObjectId& model, const Result<void>& outcome) {
+              if (goes_on()) conductor_.fetched(model, outcome, now());
             })});
   lines_.emplace(ClientLines::Surroundings{
       .peers = house_.peers,

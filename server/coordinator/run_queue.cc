@@ -66,12 +66,11 @@ void RunQueue::watch(OnRuns on_runs) {
 void RunQueue::look_now() { look(true); }
 
 void RunQueue::arm() {
-  timer_.after(kQueueLook, [self = weak_from_this()] {
-    const auto alive = self.lock();
-    if (!alive || alive->stopped_) return;
-    alive->look(false);
-    alive->arm();
-  });
+  timer_.after(kQueueLook, protocol::weakly(this, [this] {
+                 if (stopped_) return;
+                 look(false);
+                 arm();
+               }));
 }
 
 void RunQueue::look(bool always) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "protocol/session/endpoint.h"
+#include "protocol/session/loop.h"
 
 namespace fedge::server {
 namespace {
@@ -49,9 +50,8 @@ Seeder::Seeder(boost::asio::io_context& io, std::uint64_t upload_limit, Owner ow
 void Seeder::arm(std::optional<Time> deadline) {
   timer_.cancel();
   if (!deadline) return;
-  timer_.at(started_ + deadline->time_since_epoch(), [weak = std::weak_ptr(exchange_)] {
-    if (const auto alive = weak.lock()) alive->expired();
-  });
+  timer_.at(started_ + deadline->time_since_epoch(),
+            protocol::weakly(exchange_, [exchange = exchange_.get()] { exchange->expired(); }));
 }
 
 Result<void> Seeder::connected(ClientId client, const std::shared_ptr<protocol::Link>& link,

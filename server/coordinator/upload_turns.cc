@@ -1,5 +1,7 @@
 #include <utility>
 
+#include "protocol/session/loop.h"
+
 #include "server/coordinator/detail/upload_turns.h"
 
 namespace fedge::server {
@@ -40,22 +42,18 @@ void UploadTurns::begin_queued() {
 // Posted, so that the next upload does not begin inside the callback that ended the last one.
 void UploadTurns::begin_soon() {
   if (queued_.empty()) return;
-  protocol::post(io_, [self = weak_from_this()] {
-    if (const auto alive = self.lock()) alive->begin_queued();
-  });
+  protocol::post(io_, protocol::weakly(this, [this] { begin_queued(); }));
 }
 
 void UploadTurns::watch() {
   if (queued_.empty() || std::exchange(watching_, true)) return;
-  timer_.after(kPatience, [self = weak_from_this()] {
-    const auto alive = self.lock();
-    if (!alive) return;
-    alive->watching_ = false;
-    const auto long_ago = Clock::now() - kPatience;
-    std::erase_if(alive->moving_, [&](const auto& upload) { return upload.second <= long_ago; });
-    alive->begin_queued();
-    alive->watch();
-  });
+  timer_.after(kPatience, protocol::weakly(this, [this] {
+                 watching_ = false;
+                 const auto long_ago = Clock::now() - kPatience;
+                 std::erase_if(moving_, [&](const auto& upload) { return upload.second <= long_ago; });
+                 begin_queued();
+                 watch();
+               }));
 }
 
 }  // namespace fedge::server

@@ -52,23 +52,21 @@ void Uploads::begin(const Waiting& from) {
     forget(client);
   const auto sink = std::make_shared<UpdateSink>(*object, received_);
   entries_[client] = {{*object, *object, 0}, link};
-  link->fetch(fetch.offer.update, sink, [self = weak_from_this(), from, sink](Result<void> done) {
-    const auto alive = self.lock();
-    if (!alive) return;
-    const ClientId sender = from.fetch.client;
-    const auto entry = alive->entries_.find(sender);
-    if (entry == alive->entries_.end() || entry->second.link != from.link) return;  // no longer wanted
-    entry->second.link.reset();
-    alive->turns_->leave(sender);
-    if (done) return alive->inspect(from);
-    if (sink->fault() && sink->fault()->code == ErrorCode::kResource)
-      return alive->wait_for_room(from, *sink->fault());
-    if (sink->fault()) return alive->lose(from, *sink->fault());
-    // The link itself reports its end; the client may reconnect in time.
-    if (done.error().code == ErrorCode::kUnavailable) return;
-    alive->discard(sender);
-    alive->callbacks_.on_outcome(sender, from.fetch.offer.task(), done.error());
-  });
+  link->fetch(fetch.offer.update, sink, protocol::weakly(this, [this, from, sink](const Result<void>& done) {
+                const ClientId sender = from.fetch.client;
+                const auto entry = entries_.find(sender);
+                if (entry == entries_.end() || entry->second.link != from.link) return;  // no longer wanted
+                entry->second.link.reset();
+                turns_->leave(sender);
+                if (done) return inspect(from);
+                if (sink->fault() && sink->fault()->code == ErrorCode::kResource)
+                  return wait_for_room(from, *sink->fault());
+                if (sink->fault()) return lose(from, *sink->fault());
+                // The link itself reports its end; the client may reconnect in time.
+                if (done.error().code == ErrorCode::kUnavailable) return;
+                discard(sender);
+                callbacks_.on_outcome(sender, from.fetch.offer.task(), done.error());
+              }));
 }
 
 void Uploads::inspect(const Waiting& from) {

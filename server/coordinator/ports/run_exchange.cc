@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/crypto/random.h"
+#include "protocol/session/loop.h"
 #include "server/coordinator/counted_chunks.h"
 
 namespace fedge::server {
@@ -16,16 +17,15 @@ void RunExchange::fetch(const protocol::Manifest& model) {
   }
   arriving_ = *object;
   open_ = true;
-  surroundings_.seeder.fetch(arriving_, std::make_shared<UpdateSink>(arriving_, received_),
-                             [weak = weak_from_this(), id](const Result<void>& outcome) {
-                               if (const auto self = weak.lock()) self->answer(id, outcome);
-                             });
+  surroundings_.seeder.fetch(
+      arriving_, std::make_shared<UpdateSink>(arriving_, received_),
+      protocol::weakly(this, [this, id](const Result<void>& outcome) { answer(id, outcome); }));
 }
 
 void RunExchange::answer(const protocol::ObjectId& model, const Result<void>& outcome) {
-  protocol::post(surroundings_.io, [weak = weak_from_this(), model, outcome] {
-    if (const auto self = weak.lock()) self->surroundings_.on_fetched(model, outcome);
-  });
+  protocol::post(surroundings_.io, protocol::weakly(this, [this, model, outcome] {
+                   surroundings_.on_fetched(model, outcome);
+                 }));
 }
 
 // A model whose place in the store could not be created is not exchanged; it may be the run's current model,

@@ -55,7 +55,7 @@ caught_by property_sim 'two shells'
 
 mutant shell-blames-nobody 'a transfer that fails is not reported'
 file server/coordinator/uploads.cc
-old '    alive->callbacks_.on_outcome(sender, from.fetch.offer.task(), done.error());'
+old '                callbacks_.on_outcome(sender, from.fetch.offer.task(), done.error());'
 new ''
 caught_by property_sim 'two shells'
 

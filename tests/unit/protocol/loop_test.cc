@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 using namespace fedge;
 using namespace fedge::protocol;
@@ -16,6 +18,15 @@ namespace {
 
 constexpr Duration kSoon = std::chrono::milliseconds(5);
 constexpr Duration kNeverHere = std::chrono::hours(1);
+
+struct Owner : std::enable_shared_from_this<Owner> {
+  std::function<void(int, std::string)> recorder() {
+    return weakly(this, [this](int number, const std::string& text) {
+      calls.push_back(std::to_string(number) + text);
+    });
+  }
+  std::vector<std::string> calls;
+};
 
 }  // namespace
 
@@ -145,4 +156,61 @@ TEST_CASE("loop: an io_context with something unfinished runs on until that is r
   io.run();
   elsewhere.join();
   CHECK(told);
+}
+
+TEST_CASE("weakly: the call is made while the owner is there, and not afterwards") {
+  auto owner = std::make_shared<Owner>();
+  const auto record = owner->recorder();
+  const std::weak_ptr<Owner> watch = owner;
+  record(1, "a");
+  record(2, "b");
+  CHECK(owner->calls == std::vector<std::string>{"1a", "2b"});
+  owner.reset();
+  CHECK(watch.expired());  // the callback does not keep it
+  record(3, "c");
+}
+
+TEST_CASE("weakly: any shared or weak pointer can be the owner") {
+  auto owner = std::make_shared<int>(7);
+  int calls = 0;
+  const auto of_shared = weakly(owner, [&, raw = owner.get()] { calls += *raw; });
+  const auto of_weak = weakly(std::weak_ptr(owner), [&] { ++calls; });
+  const auto of_any = weakly(std::shared_ptr<void>(owner), [&] { ++calls; });
+  of_shared();
+  of_weak();
+  of_any();
+  CHECK(calls == 9);
+  owner.reset();
+  of_shared();
+  of_weak();
+  of_any();
+  CHECK(calls == 9);
+}
+
+TEST_CASE("weakly: what is moved in arrives moved, and what is passed by reference is not copied") {
+  const auto owner = std::make_shared<int>();
+  std::unique_ptr<int> taken;
+  int counted = 0;
+  const auto take = weakly(owner, [&](std::unique_ptr<int> value, int& counter) {
+    taken = std::move(value);
+    ++counter;
+  });
+  take(std::make_unique<int>(5), counted);
+  REQUIRE(taken);
+  CHECK(*taken == 5);
+  CHECK(counted == 1);
+}
+
+TEST_CASE("weakly: the owner lives until the call returns") {
+  auto owner = std::make_shared<Owner>();
+  std::size_t seen = 0;
+  const auto call = weakly(owner, [&, raw = owner.get()] {
+    owner.reset();
+    raw->calls.push_back("still there");
+    seen = raw->calls.size();
+  });
+  call();
+  CHECK(seen == 1);
+  call();
+  CHECK(seen == 1);
 }
