@@ -4,13 +4,13 @@
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <utility>
 
 #include "protocol/session/detail/handshake.h"
 #include "protocol/session/detail/link_impl.h"
 #include "protocol/session/detail/socket_options.h"
 #include "protocol/session/endpoint.h"
+#include "protocol/session/loop.h"
 
 namespace fedge::protocol {
 namespace {
@@ -36,9 +36,8 @@ class Connector : public std::enable_shared_from_this<Connector> {
   void start(const Timeouts& timeouts, Done done) {
     timeouts_ = timeouts;
     done_ = std::move(done);
-    timer_.expires_after(timeouts.handshake);
-    timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-      if (!error) self->fail({ErrorCode::kUnavailable, "the peer did not answer in time"});
+    timer_.after(timeouts.handshake, [self = shared_from_this()] {
+      self->fail({ErrorCode::kUnavailable, "the peer did not answer in time"});
     });
     resolver_.async_resolve(address_.host, std::to_string(address_.port), tcp::resolver::numeric_service,
                             [self = shared_from_this()](const boost::system::error_code& error,
@@ -96,7 +95,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
   Done done_;
   tcp::resolver resolver_;
   tcp::socket socket_;
-  asio::steady_timer timer_;
+  Timer timer_;
 };
 
 }  // namespace

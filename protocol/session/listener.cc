@@ -1,5 +1,4 @@
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <set>
 #include <utility>
 
@@ -87,10 +86,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   // Pauses after running out of descriptors or memory: an immediate retry would only keep the processor
   // busy.
   void rest() {
-    pause_.expires_after(std::chrono::milliseconds(100));
-    pause_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-      if (!error && !self->stopped_) self->accept();
-    });
+    pause_.after(std::chrono::milliseconds(100), [self = shared_from_this()] { self->accept(); });
   }
 
   void receive(tcp::socket socket) {
@@ -127,10 +123,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   void forgive_later() {
     if (forgiving_ || admission_->total() == 0) return;
     forgiving_ = true;
-    forgiveness_.expires_after(options_.timeouts.refused);
-    forgiveness_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    forgiveness_.after(options_.timeouts.refused, [self = shared_from_this()] {
       self->forgiving_ = false;
-      if (error || self->stopped_) return;
       self->admission_->forgive();
       self->forgive_later();
     });
@@ -152,8 +146,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   ListenOptions options_;
   std::function<void(std::shared_ptr<Link>)> on_link_;
   tcp::acceptor acceptor_;
-  asio::steady_timer pause_;
-  asio::steady_timer forgiveness_;
+  Timer pause_;
+  Timer forgiveness_;
   bool forgiving_ = false;
   std::shared_ptr<Admission> admission_;
   std::set<std::shared_ptr<Handshake>> handshakes_;

@@ -4,11 +4,11 @@
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <list>
 #include <utility>
 
+#include "protocol/session/loop.h"
 #include "server/admin/request_reader.h"
 
 namespace fedge::server {
@@ -31,8 +31,9 @@ HttpResponse refusal(const Error& error) {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(tcp::socket socket, const HttpPages& pages, std::chrono::milliseconds timeout)
-      : socket_(std::move(socket)), timer_(socket_.get_executor()), pages_(pages), timeout_(timeout) {}
+  Connection(asio::io_context& io, tcp::socket socket, const HttpPages& pages,
+             std::chrono::milliseconds timeout)
+      : socket_(std::move(socket)), timer_(io), pages_(pages), timeout_(timeout) {}
 
   void start() {
     arm_timer();
@@ -48,13 +49,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   void arm_timer() {
-    timer_.expires_after(timeout_);
-    timer_.async_wait([weak = weak_from_this()](const ErrorValue& error) {
-      const auto self = weak.lock();
-      if (!self || error) return;
-      // A wait that was already queued when the timer was armed again must not close the connection.
-      if (self->timer_.expiry() <= std::chrono::steady_clock::now()) self->close();
-    });
+    timer_.after(timeout_, protocol::weakly(this, [this] { close(); }));
   }
 
   void read() {
@@ -106,7 +101,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   tcp::socket socket_;
-  asio::steady_timer timer_;
+  protocol::Timer timer_;
   const HttpPages& pages_;
   std::chrono::milliseconds timeout_;
   std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now();
@@ -122,7 +117,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 class AdminServer::Impl : public std::enable_shared_from_this<AdminServer::Impl> {
  public:
   Impl(asio::io_context& io, const AdminOptions& options, HttpPages pages)
-      : options_(options), pages_(std::move(pages)), acceptor_(io), pause_(io) {}
+      : io_(io), options_(options), pages_(std::move(pages)), acceptor_(io), pause_(io) {}
 
   Result<void> open() {
     ErrorValue error;
@@ -178,10 +173,7 @@ class AdminServer::Impl : public std::enable_shared_from_this<AdminServer::Impl>
   // Waits after accept() failed for lack of descriptors or memory: an immediate retry would only use the
   // CPU.
   void rest() {
-    pause_.expires_after(std::chrono::milliseconds(100));
-    pause_.async_wait([self = shared_from_this()](const ErrorValue& error) {
-      if (!error && !self->stopped_) self->accept();
-    });
+    pause_.after(std::chrono::milliseconds(100), [self = shared_from_this()] { self->accept(); });
   }
 
   void admit(tcp::socket socket) {
@@ -198,15 +190,16 @@ class AdminServer::Impl : public std::enable_shared_from_this<AdminServer::Impl>
     }
     ErrorValue ignored;
     socket.set_option(tcp::no_delay(true), ignored);
-    const auto connection = std::make_shared<Connection>(std::move(socket), pages_, options_.timeout);
+    const auto connection = std::make_shared<Connection>(io_, std::move(socket), pages_, options_.timeout);
     connections_.push_back(connection);
     connection->start();
   }
 
+  asio::io_context& io_;
   AdminOptions options_;
   HttpPages pages_;
   tcp::acceptor acceptor_;
-  asio::steady_timer pause_;
+  protocol::Timer pause_;
   std::list<std::weak_ptr<Connection>> connections_;  // each lives while one of its handlers is pending
   bool stopped_ = false;
 };
