@@ -5,6 +5,7 @@
 #include "swarm/warmup/client_buffer.h"
 #include "swarm/warmup/obfuscation.h"
 #include "swarm/warmup/schedulers/max_flow.h"
+#include "swarm/warmup/warmup_state.h"
 
 namespace fedge::lab {
 namespace {
@@ -33,13 +34,10 @@ class Round {
         config_(options.warmup),
         rng_(options.seed),
         draw_(config_, options.seed),
-        k_(swarm::cover_size(config_)),
-        rarity_(config_.universe()),
+        state_(config_, draw_.universe),
         up_(config_.nodes),
         down_(config_.nodes),
-        active_(config_.nodes, true),
-        vanish_at_(config_.nodes),
-        got_(config_.nodes, swarm::ChunkSet(config_.universe())) {
+        vanish_at_(config_.nodes) {
     result_.budgets = {draw_budgets(config_.nodes, options.up, rng_.fork("up")),
                        draw_budgets(config_.nodes, options.down, rng_.fork("down"))};
     result_.lags = swarm::draw_lags(config_.nodes, config_.lag, rng_.fork("lags"));
@@ -52,7 +50,7 @@ class Round {
     FEDGE_TRY_VOID(prepare());
     while (slot_ < config_.deadline) {
       vanish();
-      if (observing_ && covered()) end_observation();
+      if (observing_ && state_.covered()) end_observation();
       if (finished()) break;
       step();
       ++slot_;
@@ -64,7 +62,7 @@ class Round {
     }
     result_.round_slots = slot_;
     for (Pseudonym peer = 0; peer < config_.nodes; ++peer)
-      if (active_[peer])
+      if (state_.active(peer))
         result_.reconstructable.push_back(draw_.universe.reconstructable(buffers_[peer].held()).size());
     if (const auto honest = swarm::audit(commitment, config_, result_.budgets, result_.revealed); !honest)
       result_.failed_open = "audit: " + honest.error().message;
@@ -78,7 +76,6 @@ class Round {
     for (Pseudonym peer = 0; peer < config_.nodes; ++peer) {
       buffers_.emplace_back(config_.universe(), draw_.universe.chunks_of(peer), gate,
                             rng_.fork("released", peer));
-      for (const swarm::Chunk chunk : draw_.universe.chunks_of(peer)) rarity_.add_holder(chunk);
     }
     FEDGE_TRY(sprayed, swarm::spray(draw_.overlay, draw_.universe, swarm::sprayed_chunks(config_),
                                     swarm::spray_to(config_), rng_.fork("spray")));
@@ -98,17 +95,10 @@ class Round {
 
   void vanish() {
     for (Pseudonym peer = 0; peer < config_.nodes; ++peer) {
-      if (!active_[peer] || vanish_at_[peer] != slot_) continue;
-      active_[peer] = false;
+      if (!state_.active(peer) || vanish_at_[peer] != slot_) continue;
+      state_.leave(peer);
       ++result_.vanished;
-      buffers_[peer].held().for_each([&](std::size_t chunk) { rarity_.remove_holder(chunk); });
     }
-  }
-
-  bool covered() const {
-    for (Pseudonym peer = 0; peer < config_.nodes; ++peer)
-      if (active_[peer] && buffers_[peer].foreign() < k_) return false;
-    return true;
   }
 
   void end_observation() {
@@ -129,7 +119,7 @@ class Round {
     if (still_ >= kIdleSlots) return true;
     if (!options_.whole_round && slot_ >= result_.warmup_slots + options_.watch) return true;
     for (Pseudonym peer = 0; peer < config_.nodes; ++peer)
-      if (active_[peer] && buffers_[peer].held().count() < rarity_.available()) return false;
+      if (state_.active(peer) && buffers_[peer].held().count() < state_.rarity().available()) return false;
     return true;
   }
 
@@ -138,14 +128,14 @@ class Round {
   void set_budgets() {
     for (Pseudonym peer = 0; peer < config_.nodes; ++peer) {
       const swarm::ClientBuffer& buffer = buffers_[peer];
-      up_[peer] = active_[peer] && slot_ >= result_.lags[peer] ? result_.budgets.up[peer] : 0;
+      up_[peer] = state_.active(peer) && slot_ >= result_.lags[peer] ? result_.budgets.up[peer] : 0;
       std::size_t wanted = config_.universe() - buffer.held().count();
-      if (warming()) wanted = k_ - std::min(k_, buffer.foreign());
+      if (warming()) wanted = state_.lacks(peer);
       down_[peer] =
-          active_[peer]
+          state_.active(peer)
               ? static_cast<std::uint32_t>(std::min<std::size_t>(result_.budgets.down[peer], wanted))
               : 0;
-      result_.capacity += active_[peer] ? result_.budgets.up[peer] : 0;
+      result_.capacity += state_.active(peer) ? result_.budgets.up[peer] : 0;
     }
   }
 
@@ -156,10 +146,10 @@ class Round {
     std::vector<const swarm::ChunkSet*> offered;
     for (Pseudonym peer = 0; peer < config_.nodes; ++peer) {
       const swarm::ClientBuffer& buffer = buffers_[peer];
-      held.push_back(warming() && config_.blended ? &got_[peer] : &buffer.held());
+      held.push_back(warming() && config_.blended ? &state_.got(peer) : &buffer.held());
       offered.push_back(warming() && !fallback ? &buffer.eligible() : &buffer.held());
     }
-    const swarm::SlotState slot{draw_.overlay, draw_.universe, rarity_,           held, offered,
+    const swarm::SlotState slot{draw_.overlay, draw_.universe, state_.rarity(),   held, offered,
                                 up_,           down_,          result_.budgets.up};
     const swarm::SchedulerOptions options{config_.non_owner_first, config_.parallel, config_.order};
     const auto schedule = warming() ? swarm::scheduler_named(config_.scheduler) : swarm::plain_swarming;
@@ -203,22 +193,19 @@ class Round {
   }
 
   void deliver(const Transfer& transfer) {
-    got_[transfer.to].add(transfer.chunk);
-    if (buffers_[transfer.to].receive(transfer.chunk)) rarity_.add_holder(transfer.chunk);
+    state_.take(transfer.to, transfer.chunk);
+    buffers_[transfer.to].receive(transfer.chunk);
   }
 
   const SwarmRoundOptions& options_;
   const swarm::WarmupConfig& config_;
   Rng rng_;
   swarm::RoundDraw draw_;
-  std::size_t k_;
-  swarm::Rarity rarity_;
+  swarm::WarmupState state_;
   std::vector<std::uint32_t> up_;  // of this slot
   std::vector<std::uint32_t> down_;
-  std::vector<bool> active_;
   std::vector<std::optional<std::size_t>> vanish_at_;
   std::vector<swarm::ClientBuffer> buffers_;
-  std::vector<swarm::ChunkSet> got_;  // received chunks, and own ones if they were scheduled
   std::size_t slot_ = 0;
   std::size_t still_ = 0;  // slots since the last transfer
   bool observing_ = true;  // until all clients hold k

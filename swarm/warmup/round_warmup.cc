@@ -47,7 +47,7 @@ void adapt(std::uint32_t& window, bool quick, std::uint32_t most) {
 
 Result<RoundWarmup> RoundWarmup::begin(const WarmupConfig& config, std::vector<Member> members, Seeds seeds) {
   RoundWarmup warmup(config, shuffled(std::move(members), Rng(seeds.secret).fork("numbers")), seeds);
-  FEDGE_TRY(transfers, swarm::spray(warmup.drawn_, warmup.universe_, sprayed_chunks(config),
+  FEDGE_TRY(transfers, swarm::spray(warmup.drawn_, warmup.universe(), sprayed_chunks(config),
                                     SprayTo{.neighbours = true, .relayed = true}, warmup.rng_.fork("spray")));
   // Shuffled, because each owner has only a limited number of sprays in flight.
   warmup.rng_.fork("turns").shuffle(std::span(transfers));
@@ -64,17 +64,14 @@ RoundWarmup::RoundWarmup(const WarmupConfig& config, std::vector<Member> members
       rng_(seeds.secret),
       swarm_(sha256("fedge warm-up " + std::to_string(seeds.secret))),
       drawn_(Overlay::random(config.nodes, config.degree, overlay_rng(seeds.overlay))),
-      universe_(config.nodes, config.chunks, rng_.fork("universe")),
+      state_(config, Universe(config.nodes, config.chunks, rng_.fork("universe"))),
       places_(config.universe()),
-      k_(cover_size(config)),
       overlay_(0, {}),
       edges_(edges_of(drawn_, members_)),
-      rarity_(config.universe()),
       offered_(config.nodes, ChunkSet(config.universe())),
       rate_(config.nodes),
       most_sent_(config.nodes, kFirst),
       most_got_(config.nodes, kFirst),
-      active_(config.nodes, true),
       relaying_(config.nodes, true),
       sending_(config.nodes),
       getting_(config.nodes),
@@ -84,13 +81,10 @@ RoundWarmup::RoundWarmup(const WarmupConfig& config, std::vector<Member> members
   for (const std::size_t lag : draw_lags(config.nodes, config.lag, rng_.fork("lags")))
     lags_.push_back(static_cast<std::uint32_t>(lag));
   longest_lag_ = *std::ranges::max_element(lags_);
-  got_ = offered_;
-  own_got_.resize(config.nodes);
   for (Pseudonym owner = 0; owner < members_.size(); ++owner) {
     numbers_.emplace(members_[owner].client, owner);
-    const std::vector<Chunk>& own = universe_.chunks_of(owner);
+    const std::vector<Chunk>& own = universe().chunks_of(owner);
     for (std::uint32_t place = 0; place < own.size(); ++place) places_[own[place]] = place;
-    for (const Chunk chunk : own) rarity_.add_holder(chunk);
   }
 }
 
@@ -128,14 +122,9 @@ void RoundWarmup::leave(ClientId client) {
 }
 
 void RoundWarmup::leave_out(Pseudonym client) {
-  if (!active_[client]) return;
-  active_[client] = false;
+  if (!state_.active(client)) return;
+  state_.leave(client);
   ++figures_.left_out;
-  for (const Chunk chunk : universe_.chunks_of(client)) rarity_.remove_holder(chunk);
-  got_[client].for_each([&](std::size_t chunk) {
-    if (universe_.owner(static_cast<Chunk>(chunk)) != client)
-      rarity_.remove_holder(static_cast<Chunk>(chunk));
-  });
   for (auto entry = orders_.begin(); entry != orders_.end();) {
     const auto& [to, chunk] = entry->first;
     const Order& order = entry->second;
@@ -186,7 +175,7 @@ RoundWarmup::Orders RoundWarmup::go_on(Time now, const Look& look, RunId run, Ta
     protocol::WarmupSlot& slot = slots[client];
     // Every client must learn when its lag has passed.
     const bool news = stage_ == Stage::kSlots && slot_began_ == now && slot_ < config_.lag;
-    if (!active_[client] || (slot.asks.empty() && slot.sprays.empty() && !news)) continue;
+    if (!state_.active(client) || (slot.asks.empty() && slot.sprays.empty() && !news)) continue;
     slot.run = run;
     slot.round = task.round;
     slot.track = task.track;
@@ -202,8 +191,8 @@ bool RoundWarmup::opened(Time now, const Look& look) {
   const bool late = now - *began_ >= kPatience;
   for (; client < members_.size(); ++client, owner = 0)
     for (; owner < members_.size(); ++owner) {
-      if (!active_[client]) break;
-      if (!active_[owner] || look(members_[client].client, members_[owner].update) != nullptr) continue;
+      if (!state_.active(client)) break;
+      if (!state_.active(owner) || look(members_[client].client, members_[owner].update) != nullptr) continue;
       if (!late) return false;
       leave_out(client);
     }
@@ -213,19 +202,17 @@ bool RoundWarmup::opened(Time now, const Look& look) {
 // Records chunks that were exchanged before, by a round that was started twice.
 void RoundWarmup::begin_with_what_is_there(const Look& look) {
   for (Pseudonym client = 0; client < members_.size(); ++client) {
-    if (!active_[client]) continue;
+    if (!state_.active(client)) continue;
     for (Pseudonym owner = 0; owner < members_.size(); ++owner) {
       const ChunkSet* has = look(members_[client].client, members_[owner].update);
       if (has == nullptr || owner == client || has->size() != config_.chunks) continue;
-      has->for_each([&](std::size_t place) { take(client, universe_.chunks_of(owner)[place]); });
+      has->for_each([&](std::size_t place) { take(client, universe().chunks_of(owner)[place]); });
     }
   }
 }
 
 void RoundWarmup::take(Pseudonym client, Chunk chunk) {
-  if (!got_[client].add(chunk)) return;
-  offered_[client].add(chunk);
-  rarity_.add_holder(chunk);
+  if (state_.take(client, chunk)) offered_[client].add(chunk);
 }
 
 void RoundWarmup::order(const Transfer& transfer, const Order& order) {
@@ -261,7 +248,7 @@ void RoundWarmup::collect(Time now, const Look& look) {
       ++figures_.sprayed;
     } else {
       ++figures_.transfers;
-      if (universe_.owner(chunk) == order.from) ++figures_.owner_transfers;
+      if (universe().owner(chunk) == order.from) ++figures_.owner_transfers;
       ++rate_[order.from];
     }
     entry = withdraw(entry);
@@ -325,7 +312,7 @@ void RoundWarmup::end_spraying() {
 // Uses another relay at each try, as far as there are others.
 RoundWarmup::Relays RoundWarmup::relays(const Spray& spray) const {
   std::vector<Pseudonym> relays = common_neighbours(overlay_, spray.transfer.from, spray.transfer.to);
-  std::erase_if(relays, [&](Pseudonym relay) { return !active_[relay] || !relaying_[relay]; });
+  std::erase_if(relays, [&](Pseudonym relay) { return !state_.active(relay) || !relaying_[relay]; });
   if (relays.empty()) return {};
   std::erase_if(relays, [&](Pseudonym relay) { return room_to_send(relay) == 0; });
   if (relays.empty()) return {.any = true, .next = {}};
@@ -333,24 +320,19 @@ RoundWarmup::Relays RoundWarmup::relays(const Spray& spray) const {
   return {.any = true, .next = relays[(first + spray.tries) % relays.size()]};
 }
 
-bool RoundWarmup::covered() const {
-  for (Pseudonym client = 0; client < active_.size(); ++client)
-    if (active_[client] && foreign(client) < k_) return false;
-  return true;
-}
-
 void RoundWarmup::schedule(Time now, const Look& look, std::vector<protocol::WarmupSlot>& slots) {
-  if (std::ranges::count(active_, true) < 2) return give_up("fewer than two clients are left");
-  over_ = covered();
+  if (state_.size() < 2) return give_up("fewer than two clients are left");
+  over_ = state_.covered();
   if (over_) return;
   if (!orders_.empty() && now - slot_began_ < kSlot) return;
   if (figures_.slots > 0) ++slot_;
   ++figures_.slots;
   slot_began_ = now;
   for (Pseudonym owner = 0; owner < members_.size(); ++owner) {
-    const ChunkSet* own = active_[owner] ? look(members_[owner].client, members_[owner].update) : nullptr;
+    const ChunkSet* own =
+        state_.active(owner) ? look(members_[owner].client, members_[owner].update) : nullptr;
     if (own == nullptr) continue;
-    own->for_each([&](std::size_t place) { offered_[owner].add(universe_.chunks_of(owner)[place]); });
+    own->for_each([&](std::size_t place) { offered_[owner].add(universe().chunks_of(owner)[place]); });
   }
   const auto transfers = next_transfers();
   if (!transfers.empty() || !orders_.empty() || slot_ <= longest_lag_) busy_ = now;
@@ -359,9 +341,8 @@ void RoundWarmup::schedule(Time now, const Look& look, std::vector<protocol::War
                    " s");
   for (const Transfer& transfer : transfers) {
     // An own chunk, ordered like others. Its arrival is neither reported nor waited for.
-    if (universe_.owner(transfer.chunk) == transfer.to) {
-      got_[transfer.to].add(transfer.chunk);
-      ++own_got_[transfer.to];
+    if (universe().owner(transfer.chunk) == transfer.to) {
+      state_.take(transfer.to, transfer.chunk);
       ++figures_.blended;
     } else {
       order(transfer, {transfer.from, now, std::nullopt, std::nullopt});
@@ -376,22 +357,22 @@ void RoundWarmup::schedule(Time now, const Look& look, std::vector<protocol::War
 std::vector<Transfer> RoundWarmup::next_transfers() {
   std::map<Pseudonym, ChunkSet> expecting;
   for (const auto& [key, order] : orders_)
-    expecting.try_emplace(key.first, got_[key.first]).first->second.add(key.second);
+    expecting.try_emplace(key.first, state_.got(key.first)).first->second.add(key.second);
   std::vector<const ChunkSet*> held;
   std::vector<const ChunkSet*> offered;
   std::vector<std::uint32_t> up;
   std::vector<std::uint32_t> down;
   for (Pseudonym client = 0; client < members_.size(); ++client) {
     const auto more = expecting.find(client);
-    held.push_back(more == expecting.end() ? &got_[client] : &more->second);
+    held.push_back(more == expecting.end() ? &state_.got(client) : &more->second);
     offered.push_back(&offered_[client]);
-    const bool sends = active_[client] && slot_ >= lags_[client];
+    const bool sends = state_.active(client) && slot_ >= lags_[client];
     up.push_back(sends ? room_to_send(client) : 0);
-    const std::size_t wanted = k_ - std::min(k_, foreign(client) + getting_[client]);
-    const std::size_t room = active_[client] ? room_to_get(client) : 0;
+    const std::size_t wanted = state_.lacks(client, getting_[client]);
+    const std::size_t room = state_.active(client) ? room_to_get(client) : 0;
     down.push_back(static_cast<std::uint32_t>(std::min(room, wanted)));
   }
-  const SlotState slot{overlay_, universe_, rarity_, held, offered, up, down, rate_};
+  const SlotState slot{overlay_, universe(), state_.rarity(), held, offered, up, down, rate_};
   const SchedulerOptions options{config_.non_owner_first, config_.parallel, config_.order};
   return scheduler_named(config_.scheduler)(slot, options, rng_.fork("slot", slot_));
 }

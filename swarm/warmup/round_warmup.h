@@ -20,8 +20,8 @@
 #include "core/time.h"
 #include "protocol/messages.h"
 #include "swarm/warmup/config.h"
-#include "swarm/warmup/schedulers/rarity.h"
 #include "swarm/warmup/schedulers/schedulers.h"
+#include "swarm/warmup/warmup_state.h"
 
 namespace fedge::swarm {
 
@@ -107,7 +107,6 @@ class RoundWarmup {
   Relays relays(const Spray& spray) const;
   void schedule(Time now, const Look& look, std::vector<protocol::WarmupSlot>& slots);
   std::vector<Transfer> next_transfers();
-  bool covered() const;
   void order(const Transfer& transfer, const Order& order);
   std::uint32_t room_to_send(Pseudonym client) const;
   std::uint32_t room_to_get(Pseudonym client) const;
@@ -115,8 +114,8 @@ class RoundWarmup {
   void take(Pseudonym client, Chunk chunk);
   void leave_out(Pseudonym client);
   void break_edge(Pseudonym a, Pseudonym b);
-  std::size_t foreign(Pseudonym client) const { return got_[client].count() - own_got_[client]; }
-  const protocol::ObjectId& update_of(Chunk chunk) const { return members_[universe_.owner(chunk)].update; }
+  const Universe& universe() const { return state_.universe(); }
+  const protocol::ObjectId& update_of(Chunk chunk) const { return members_[universe().owner(chunk)].update; }
 
   WarmupConfig config_;
   std::vector<Member> members_;  // by pseudonym
@@ -125,23 +124,18 @@ class RoundWarmup {
   Rng rng_;
   protocol::ObjectId swarm_{};
   Overlay drawn_;
-  Universe universe_;
+  WarmupState state_;
   std::vector<std::uint32_t> places_;  // of each chunk in its update
   std::vector<std::uint32_t> lags_;
   std::uint32_t longest_lag_ = 0;
-  std::size_t k_;
   Overlay overlay_;                                     // of the working edges
   std::vector<std::pair<Pseudonym, Pseudonym>> edges_;  // working edges
-  Rarity rarity_;
-  std::vector<ChunkSet> got_;  // includes own chunks that were ordered
-  std::vector<std::size_t> own_got_;
   std::vector<ChunkSet> offered_;
   std::vector<std::uint32_t> rate_;       // chunks sent so far, by client
   std::vector<std::uint32_t> most_sent_;  // window of chunks to send
   std::vector<std::uint32_t> most_got_;   // window of chunks to get
-  std::vector<bool> active_;
-  std::vector<bool> relaying_;          // false once a client has failed to relay
-  std::vector<std::uint32_t> sending_;  // chunks ordered and not arrived, including relayed ones
+  std::vector<bool> relaying_;            // false once a client has failed to relay
+  std::vector<std::uint32_t> sending_;    // chunks ordered and not arrived, including relayed ones
   std::vector<std::uint32_t> getting_;
   Ordered orders_;
   std::vector<Spray> to_spray_;

@@ -8,6 +8,7 @@
 #include "swarm/warmup/client_buffer.h"
 #include "swarm/warmup/config.h"
 #include "swarm/warmup/obfuscation.h"
+#include "swarm/warmup/warmup_state.h"
 #include "tests/support/text.h"
 
 namespace fedge::swarm {
@@ -228,6 +229,64 @@ TEST_CASE("invariant 4: no own chunk is eligible before others' fill the cover s
   buffer.eligible().for_each(
       [&](std::size_t chunk) { own += universe.owner(static_cast<Chunk>(chunk)) == 0; });
   CHECK(own == 2);
+}
+
+TEST_CASE("warm-up state: chunks, holders and the end are those of a set for each client") {
+  WarmupConfig config;
+  config.nodes = 8;
+  config.chunks = 10;
+  config.threshold = 0.25;  // k = 20
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Rng rng(seed);
+    WarmupState state(config, Universe(config.nodes, config.chunks, rng.fork("universe")));
+    std::map<Pseudonym, std::set<Chunk>> got;  // of clients that take part
+    for (Pseudonym client = 0; client < config.nodes; ++client) got[client] = {};
+    const auto foreign = [&](Pseudonym client) {
+      return std::ranges::count_if(got.at(client),
+                                   [&](Chunk chunk) { return state.universe().owner(chunk) != client; });
+    };
+    while (!state.covered()) {
+      const auto client = static_cast<Pseudonym>(rng.below(config.nodes));
+      if (!got.contains(client)) continue;
+      if (rng.below(200) == 0 && got.size() > 2) {
+        state.leave(client);
+        got.erase(client);
+      } else {
+        const auto chunk = static_cast<Chunk>(rng.below(config.universe()));
+        CHECK(state.take(client, chunk) == got.at(client).insert(chunk).second);
+      }
+      bool all = true;
+      for (const auto& [each, chunks] : got) all = all && foreign(each) >= 20;
+      REQUIRE(state.covered() == all);
+      REQUIRE(state.size() == got.size());
+    }
+    for (const auto& [client, chunks] : got) {
+      CHECK(state.active(client));
+      CHECK(state.foreign(client) == static_cast<std::size_t>(foreign(client)));
+      CHECK(state.got(client).count() == chunks.size());
+    }
+    for (Chunk chunk = 0; chunk < config.universe(); ++chunk) {
+      std::size_t holders = 0;
+      for (const auto& [client, chunks] : got)
+        if (state.universe().owner(chunk) == client || chunks.contains(chunk)) ++holders;
+      REQUIRE(state.rarity().holders(chunk) == holders);
+    }
+  }
+}
+
+TEST_CASE("warm-up state: what a client lacks counts what is coming, and own chunks do not count") {
+  WarmupConfig config;
+  config.nodes = 4;
+  config.chunks = 5;
+  config.threshold = 0.2;  // k = 4
+  WarmupState state(config, Universe(config.nodes, config.chunks, Rng(3)));
+  CHECK(state.lacks(0) == 4);
+  CHECK(state.lacks(0, 3) == 1);
+  CHECK(state.lacks(0, 9) == 0);
+  state.take(0, state.universe().chunks_of(0)[0]);
+  CHECK(state.lacks(0) == 4);
+  state.take(0, state.universe().chunks_of(1)[0]);
+  CHECK(state.lacks(0) == 3);
 }
 
 TEST_CASE("warm-up: without gating everything held is eligible at once") {
