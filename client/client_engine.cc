@@ -25,9 +25,10 @@ Event about_task(const ClientRun& run, Severity severity, const char* name, cons
                    reason);
 }
 
-// Says whether a Goodbye with this code is final. kNotFound is not: an operator may restore the list of
-// clients.
-bool is_final(ErrorCode code) { return code == ErrorCode::kRefused; }
+void run_over(const std::string& run, const std::string& reason, std::vector<ClientEngine::Effect>& effects) {
+  effects.push_back(about_run(run, event(Severity::kInfo, "run.ended"), reason));
+  effects.push_back(ClientEngine::RunOver{});
+}
 
 }  // namespace
 
@@ -90,9 +91,7 @@ void ClientEngine::on(const Connected& connected, const StepContext& context, st
     if (std::ranges::binary_search(connected.welcome.runs, run.id)) continue;
     const bool prepared = run.stage == Stage::kPrepared;
     leave(run, "the run has ended", effects);
-    if (prepared)
-      effects.push_back(about_run(run.name, event(Severity::kInfo, "run.ended"),
-                                  "the run ended while this client was disconnected"));
+    if (prepared) run_over(run.name, "the run ended while this client was disconnected", effects);
   }
 }
 
@@ -306,11 +305,12 @@ void ClientEngine::on_message(const protocol::RunEnded& ended, std::vector<Effec
   Run* run = runs_.find(ended.run);
   if (run != nullptr) leave(*run, "the run has ended: " + ended.reason, effects);
   if (run == nullptr) effects.push_back(ForgetRun{ended.run});  // an earlier process may have left files
-  effects.push_back(about_run(run ? run->name : "", event(Severity::kInfo, "run.ended"), ended.reason));
+  run_over(run ? run->name : "", ended.reason, effects);
 }
 
 void ClientEngine::on_message(const protocol::Goodbye& goodbye, std::vector<Effect>& effects) {
-  if (is_final(goodbye.code)) return revoked(goodbye.reason, effects);
+  // kNotFound is not final: an operator may restore the list of clients.
+  if (goodbye.code == ErrorCode::kRefused) return revoked(goodbye.reason, effects);
   backoff_.asked(goodbye.code, goodbye.retry_after);
 }
 

@@ -117,6 +117,7 @@ class ClientEngine {
   struct ForgetRun {
     RunId run;
   };
+  struct RunOver {};  // the coordinator has said that a run has ended
   // Publish this client's status record.
   struct Publish {
     RunId run;
@@ -130,7 +131,7 @@ class ClientEngine {
   };
   struct Finished {};  // the engine has stopped; finished updates are kept (Resumed)
   using Effect = std::variant<Connect, Disconnect, Send, PrepareRun, FetchModel, Train, Abandon, ForgetRun,
-                              Publish, Revoked, Finished, Event>;
+                              RunOver, Publish, Revoked, Finished, Event>;
 
   explicit ClientEngine(BackoffRules backoff = {}) : backoff_(backoff) {}
 

@@ -21,6 +21,14 @@ void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
   offer.wanted_share = update.training.wanted_share;
 }
 
+Result<Digest> digest_of(const TrainedUpdate& update) {
+  if (const auto values = update.values->in_memory(); !values.empty())
+    return client::SummedUpdates::update_of(values);
+  AlignedBuffer<float> values(update.coverage.count());
+  FEDGE_TRY_VOID(update.values->read(0, values.span()));
+  return client::SummedUpdates::update_of(values.span());
+}
+
 }  // namespace
 
 Result<void> Simulation::run(const SimulationHooks& hooks) {
@@ -124,7 +132,7 @@ void Simulation::dispatch(Scheduled& event) {
                                       std::holds_alternative<Client::RunPrepared>(input.input) ||
                                       std::holds_alternative<Client::RunRejected>(input.input) ||
                                       std::holds_alternative<Client::Disconnected>(input.input);
-                   if (local || current(input.session)) step_client(id, input.input);
+                   if (local || current(input.session)) client_input(id, input.input);
                  },
                  [&](const ToCoordinator& sent) {
                    if (current(sent.session)) conductor_->received(id, sent.message, now_);
@@ -134,43 +142,53 @@ void Simulation::dispatch(Scheduled& event) {
              event.payload);
 }
 
-void Simulation::step_client(ClientId id, const client::ClientEngine::Input& input) {
-  client::ClientEngine::Input completed = input;
-  if (auto* trained = std::get_if<client::ClientEngine::Trained>(&completed)) {
-    // The engine may have dropped or restarted the task while the device was busy.
-    if (!pool_.has(id, trained->task) || at(id).training_ends != now_) return;
-    const auto update = pool_.result(id);
-    if (!update) return fail(update.error());
-    if ((*update)->failure)
-      return step_client(
-          id, client::ClientEngine::TrainingFailed{trained->run, trained->task, *(*update)->failure});
-    if (adversary_.hostile(id))
-      if (const auto corrupted = adversary_.corrupt(id, trained->task); !corrupted)
-        return fail(corrupted.error());
-    describe(**update, trained->offer);
-    if (exchange_) exchange_->name(id, trained->offer);
-    if (waits_for_masks(id, *trained)) return;
-    if (auto& files = at(id).files; !files->update_kept()) files.reset();
-    at(id).utility = static_cast<double>(trained->offer.samples.value()) * trained->offer.loss_rms;
-  }
-  const auto* received = std::get_if<client::ClientEngine::Received>(&completed);
-  if (sessions_ && received != nullptr && sessions_->hear(id, received->message)) return;
-  if (exchange_ && received != nullptr && exchange_->hear(id, received->message)) return;
-  const Rng rng = root_.fork("client", id.value());
-  std::vector<client::ClientEngine::Effect> effects;
-  at(id).engine.step(completed, {now_, rng}, effects);
-  for (const auto& effect : effects) perform(id, effect);
-  if (sessions_)
-    sessions_->sync_session(id, {.request = at(id).engine.task(state_.config().id),
-                                 .asked = received != nullptr &&
-                                          std::holds_alternative<protocol::TrainRequest>(received->message),
-                                 .update_kept = at(id).engine.holds_update(state_.config().id)});
-  arm_client_timer(id);
+void Simulation::client_input(ClientId id, const client::ClientEngine::Input& input) {
+  using Client = client::ClientEngine;
+  if (const auto* trained_ = std::get_if<Client::Trained>(&input)) return trained(id, *trained_);
+  if (const auto* prepared = std::get_if<Client::RunPrepared>(&input); prepared != nullptr && secrets_)
+    return step_client(id, client::TaskConductor::PreparedMasked{secrets_->run(), *prepared});
+  if (const auto* received = std::get_if<Client::Received>(&input);
+      received != nullptr && exchange_ && exchange_->hear(id, received->message))
+    return;
+  step_client(id, input);
+}
+
+void Simulation::trained(ClientId id, client::ClientEngine::Trained trained) {
+  // The engine may have dropped or restarted the task while the device was busy.
+  if (!pool_.has(id, trained.task) || at(id).training_ends != now_) return;
+  const auto update = pool_.result(id);
+  if (!update) return fail(update.error());
+  if ((*update)->failure)
+    return step_client(id,
+                       client::ClientEngine::TrainingFailed{trained.run, trained.task, *(*update)->failure});
+  if (adversary_.hostile(id))
+    if (const auto corrupted = adversary_.corrupt(id, trained.task); !corrupted)
+      return fail(corrupted.error());
+  describe(**update, trained.offer);
+  if (exchange_) exchange_->name(id, trained.offer);
+  if (!secrets_) return kept(id, trained);
+  const auto digest = digest_of(**update);
+  if (!digest) return fail(digest.error());
+  at(id).unmasked = trained;
+  step_client(id, client::TaskConductor::TrainedUnmasked{trained.run, trained.task, *digest});
+}
+
+void Simulation::mask(ClientId id, TaskId task, privacy::Masking masking) {
+  auto trained = std::exchange(at(id).unmasked, std::nullopt);
+  if (!trained || trained->task != task) return;
+  secrets_->mask(id, std::move(masking), trained->offer);
+  kept(id, *trained);
+}
+
+void Simulation::kept(ClientId id, const client::ClientEngine::Trained& trained) {
+  if (auto& files = at(id).files; !files->update_kept()) files.reset();
+  at(id).utility = static_cast<double>(trained.offer.samples.value()) * trained.offer.loss_rms;
+  step_client(id, trained);
 }
 
 void Simulation::arm_client_timer(ClientId id) {
   VirtualClient& client = at(id);
-  const auto deadline = client.engine.next_deadline();
+  const auto deadline = client.conductor.next_deadline();
   if (!deadline || client.timer == deadline || !client.phase.up) return;
   client.timer = deadline;
   schedule(*deadline, id, Expired{});

@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "client/client_engine.h"
+#include "client/conductor/task_conductor.h"
 #include "core/parallel.h"
 #include "core/result.h"
 #include "server/conductor/conductor.h"
@@ -31,7 +31,7 @@
 #include "sim/dissemination/virtual_exchange.h"
 #include "sim/dissemination/virtual_swarm.h"
 #include "sim/event_queue.h"
-#include "sim/secure/virtual_sessions.h"
+#include "sim/secure/virtual_secrets.h"
 #include "sim/spec.h"
 #include "sim/training_pool.h"
 #include "sim/transfers/device_files.h"
@@ -112,9 +112,12 @@ class Simulation {
     TaskId task;
     Line::Transfer transfer;
   };
-  // A client's environment; its decisions are in the engine.
+  // A client's environment; its decisions are in the conductor.
   struct VirtualClient {
-    client::ClientEngine engine;
+    explicit VirtualClient(ClientId id) : conductor(id) {}
+    const client::ClientEngine& engine() const { return conductor.engine(); }
+
+    client::TaskConductor conductor;
     std::uint32_t session = 0;  // counts connections; events of earlier ones are ignored
     TaskId assigned;            // the last assigned task; times_assigned and assigned_over refer to it
     std::uint32_t times_assigned = 0;
@@ -152,21 +155,23 @@ class Simulation {
   void enter_exchange();
   void exchange_model(ClientId id, const client::ClientEngine::FetchModel& fetch);
   void exchanged(ClientId id);
-  // Secure aggregation:
-  void sum_in_secret();
-  bool waits_for_masks(ClientId id, client::ClientEngine::Trained& trained);
-  void masks_known(ClientId id);
-  void give_up(ClientId id, const Error& error);
   // Why the run cannot continue; nothing if it can.
   std::optional<Error> standstill() const;
   void dispatch(Scheduled& event);
-  void step_client(ClientId id, const client::ClientEngine::Input& input);
+  void step_client(ClientId id, client::TaskConductor::Input input);
+  // An input from the network or the device.
+  void client_input(ClientId id, const client::ClientEngine::Input& input);
+  // The device has finished training.
+  void trained(ClientId id, client::ClientEngine::Trained trained);
+  // The update, masked or not, is on the device's disk.
+  void kept(ClientId id, const client::ClientEngine::Trained& trained);
   void arm_client_timer(ClientId id);
   void arm_server_timer();
   void report_waiting(Time until);
   void cut(ClientId id, const char* reason);
 
-  void perform(ClientId id, const client::ClientEngine::Effect& effect);
+  // The ports of a client's conductor.
+  class ClientPorts;
   void connect(ClientId id);
   void connect_to_coordinator(ClientId id);
   void prepare(ClientId id, RunId run);
@@ -174,6 +179,8 @@ class Simulation {
   // Downloads what the client's disk lacks.
   void download(ClientId id, RunId run, TaskId task);
   void train(ClientId id, const client::ClientEngine::Train& train);
+  void mask(ClientId id, TaskId task, privacy::Masking masking);
+  void abandon(ClientId id, TaskId task);
   void publish(ClientId id, const client::ClientEngine::Publish& publish);
   void client_sends(ClientId id, const protocol::Message& message);
 
@@ -218,7 +225,7 @@ class Simulation {
   std::unique_ptr<swarm::VirtualLinks::Network> swarm_network_;
   std::unique_ptr<VirtualSwarm> swarm_;        // null: clients download models from the coordinator
   std::unique_ptr<VirtualExchange> exchange_;  // null: the coordinator receives the updates
-  std::unique_ptr<VirtualSessions> sessions_;  // null: updates are not masked
+  std::unique_ptr<VirtualSecrets> secrets_;    // null: updates are not masked
   std::size_t searching_ = 0;                  // devices looking up the coordinator
   std::optional<server::NodeRecords> nodes_;   // only if the run's clients publish records
   Adversary adversary_;

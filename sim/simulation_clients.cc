@@ -20,30 +20,73 @@ Event expected(Event event) {
 
 }  // namespace
 
-void Simulation::perform(ClientId id, const client::ClientEngine::Effect& effect) {
-  using Client = client::ClientEngine;
-  std::visit(Overloaded{[&](const Client::Connect&) { connect(id); },
-                        [&](const Client::Disconnect& disconnect) {
-                          if (at(id).online) cut(id, disconnect.reason.c_str());
-                        },
-                        [&](const Client::Send& send) { client_sends(id, send.message); },
-                        [&](const Client::PrepareRun& run) { prepare(id, run.description.run); },
-                        [&](const Client::FetchModel& fetch) { fetch_model(id, fetch); },
-                        [&](const Client::Train& start) { train(id, start); },
-                        [&](const Client::Publish& record) { publish(id, record); },
-                        [&](const Client::Abandon& abandoned) {
-                          pool_.drop(id);
-                          end_download(id, now_, now_ - 2 * latency(id));
-                          if (at(id).exchanging) swarm_->close(id);
-                          at(id).exchanging.reset();
-                          if (exchange_) exchange_->end(id, abandoned.task);
-                          at(id).models.erase(abandoned.task);
-                          at(id).unmasked.reset();
-                        },
-                        [&](const Client::ForgetRun&) {}, [&](const Client::Finished&) {},
-                        [&](const Client::Revoked&) {},  // keys of simulated clients are never revoked
-                        [&](const Event& event) { report(at(id).phase.up ? event : expected(event)); }},
-             effect);
+class Simulation::ClientPorts final : public client::Coordinator,
+                                      public client::Work,
+                                      public client::Keep,
+                                      public client::Owner {
+ public:
+  ClientPorts(Simulation& simulation, ClientId id) : simulation_(simulation), id_(id) {}
+
+  void connect() override { simulation_.connect(id_); }
+  void disconnect(const std::string& reason) override {
+    if (self().online) simulation_.cut(id_, reason.c_str());
+  }
+  void send(const protocol::Message& message) override { simulation_.client_sends(id_, message); }
+  PublicKey key() const override { return {}; }  // all clients have one coordinator
+
+  void prepare(const protocol::RunDescription& run) override { simulation_.prepare(id_, run.run); }
+  void fetch(const client::ClientEngine::FetchModel& model) override { simulation_.fetch_model(id_, model); }
+  void train(const client::ClientEngine::Train& training) override { simulation_.train(id_, training); }
+  void mask(RunId, TaskId task, privacy::Masking masking) override {
+    simulation_.mask(id_, task, std::move(masking));
+  }
+  void abandon(RunId, TaskId task) override { simulation_.abandon(id_, task); }
+  void forget(RunId) override {}
+  void publish(const client::ClientEngine::Publish& record) override { simulation_.publish(id_, record); }
+
+  const SecretKey& identity() override { return simulation_.secrets_->identity(id_); }
+  Entropy entropy(const protocol::SecureSession& session) override {
+    return simulation_.secrets_->entropy(id_, session);
+  }
+  // The keys of virtual clients come from the run's seed: none can be replaced.
+  client::KnownClients* known_clients() override { return nullptr; }
+  void write_known_clients() override {}
+  client::SummedUpdates& summed_updates() override { return simulation_.secrets_->summed_updates(id_); }
+  void write_sum(const protocol::SecureSession& session, const client::SummedUpdates::Record&) override {
+    simulation_.step_client(id_, client::TaskConductor::SumWritten{session, {}});
+  }
+
+  void report(const Event& event) override {
+    if (event.severity == Severity::kDebug) return;  // a simulation has no debug log
+    simulation_.report(self().phase.up ? event : expected(event));
+  }
+  void run_ended() override {}
+  void revoked(const std::string&) override {}  // keys of simulated clients are never revoked
+  void finished() override {}
+  void settled() override { simulation_.arm_client_timer(id_); }
+
+ private:
+  VirtualClient& self() { return simulation_.at(id_); }
+
+  Simulation& simulation_;
+  ClientId id_;
+};
+
+void Simulation::step_client(ClientId id, client::TaskConductor::Input input) {
+  ClientPorts ports(*this, id);
+  const Rng rng = root_.fork("client", id.value());
+  at(id).conductor.step(std::move(input), {now_, rng, {ports, ports, ports, ports}});
+}
+
+void Simulation::abandon(ClientId id, TaskId task) {
+  VirtualClient& client = at(id);
+  pool_.drop(id);
+  end_download(id, now_, now_ - 2 * latency(id));
+  if (client.exchanging) swarm_->close(id);
+  client.exchanging.reset();
+  if (exchange_) exchange_->end(id, task);
+  client.models.erase(task);
+  client.unmasked.reset();
 }
 
 void Simulation::connect(ClientId id) {
@@ -77,7 +120,7 @@ void Simulation::prepare(ClientId id, RunId run) {
   const SampleCount samples(task_.samples_of(id).size());
   // The number of samples is hidden with secure aggregation and with local differential privacy.
   const bool is_private = state_.config().privacy.kind == run::DifferentialPrivacySpec::Kind::kLocal;
-  const SampleCount told = sessions_ || is_private ? SampleCount(1) : samples;
+  const SampleCount told = secrets_ || is_private ? SampleCount(1) : samples;
   client::ClientEngine::Input outcome = client::ClientEngine::RunPrepared{
       run, told, device(id).capability(), state_.config().status.every, state_.config().secure.on};
   if (samples.value() == 0)
@@ -95,7 +138,7 @@ void Simulation::fetch_model(ClientId id, const client::ClientEngine::FetchModel
   };
   DeviceFiles::Needed needed{.model = shared(fetched_, fetch.model), .chunks = {}, .frozen = task_.frozen()};
   if (needed.frozen)
-    needed.chunks = protocol::chunks_of(fetch.model, task_.needed(client.engine.task(fetch.run)->coverage));
+    needed.chunks = protocol::chunks_of(fetch.model, task_.needed(client.engine().task(fetch.run)->coverage));
   if (fetch.control) needed.control = shared(fetched_control_, *fetch.control);
   client.files->begin(needed);
   if (swarm_) return exchange_model(id, fetch);
@@ -146,7 +189,7 @@ void Simulation::record_arrived(ClientId id, const protocol::PublishRecord& reco
 
 void Simulation::train(ClientId id, const client::ClientEngine::Train& start) {
   const learn::TrainingSpec& spec = task_.spec().training;
-  const protocol::TrainRequest& request = *at(id).engine.task(start.run);
+  const protocol::TrainRequest& request = *at(id).engine().task(start.run);
   const SampleCount samples =
       learn::trained_samples(SampleCount(task_.samples_of(id).size()), request.data_share);
   const auto ends = client::training_ends(spec, start.asked, start.time_left);

@@ -34,12 +34,8 @@ void Simulation::change(ClientId id) {
   if (directory_) client.phase.up ? directory_->device_up(id) : directory_->device_down(id);
   if (client.phase.up) return step_client(id, client::ClientEngine::Start{});
   if (client.online) cut(id, "the device went down");
-  if (const auto* task = client.engine.task(state_.config().id))
-    step_client(
-        id, client::ClientEngine::TrainingFailed{
-                task->run, task->task(), {ErrorCode::kUnavailable, "the device went down while it trained"}});
+  step_client(id, client::TaskConductor::PowerCut{});
   if (client.files) client.files->restarted();
-  if (sessions_) sessions_->lose_secrets(id);
   client.utility.reset();
 }
 

@@ -28,7 +28,7 @@ class Simulation::Ports final : public server::Clients,
 
   bool connected(ClientId client) const override { return simulation_.at(client).online; }
   PublicKey key_of(ClientId client) const override {
-    return simulation_.sessions_ ? simulation_.sessions_->identity(client).public_key() : PublicKey{};
+    return simulation_.secrets_ ? simulation_.secrets_->identity(client).public_key() : PublicKey{};
   }
   void send(ClientId client, const protocol::Message& message) override {
     simulation_.deliver(client, message);
@@ -81,9 +81,10 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
       state_(state),
       parallel_(parallel),
       root_(state.config().seed),
-      clients_(task.clients()),
       pool_(task, state.config(), parallel),
       adversary_(spec.attack, task.clients(), root_, pool_) {
+  clients_.reserve(task.clients());
+  for (std::uint32_t i = 0; i < task.clients(); ++i) clients_.emplace_back(ClientId(i));
   make_conductor(std::move(engine));
 }
 
@@ -92,13 +93,15 @@ Simulation::~Simulation() = default;
 void Simulation::make_conductor(std::unique_ptr<server::RunEngine> engine) {
   enter_swarm();
   enter_exchange();
-  sum_in_secret();
+  if (state_.config().secure.on)
+    secrets_ = std::make_unique<VirtualSecrets>(state_.config(), task_.model().layout()->size(),
+                                                root_.fork("secure aggregation"));
   aggregate_ = std::make_unique<VirtualAggregate>(VirtualAggregate::Surroundings{
       .state = state_,
       .updates = pool_,
       .adversary = &adversary_,
       .parallel = parallel_,
-      .masking = [this](ClientId client) -> const privacy::Masking& { return sessions_->masking(client); },
+      .masking = [this](ClientId client) -> const privacy::Masking& { return secrets_->masking(client); },
       .now = [this] { return now_; },
       .circumstances = [this] { return end_round(); },
       .on_round = [this](const server::RoundMetrics& metrics) { hooks_->on_round(metrics); },
@@ -123,7 +126,7 @@ void Simulation::give(const server::RunEngine::Assign& work, RoundNumber round) 
   const auto global = aggregate_->global(work.task.track);
   if (!global) return fail(global.error());
   VirtualClient& client = at(work.client);
-  const auto* in_hand = client.engine.task(state_.config().id);
+  const auto* in_hand = client.engine().task(state_.config().id);
   std::erase_if(client.models,
                 [&](const auto& entry) { return in_hand == nullptr || in_hand->task() != entry.first; });
   client.models[work.task] = *global;
@@ -197,7 +200,7 @@ void Simulation::update_arrived(ClientId id, TaskId task) {
   const TrainedUpdate* update = pool_.find(id, task);
   if (update == nullptr) return;  // the client has dropped it meanwhile
   const auto sound =
-      sessions_ ? Result<void>() : aggregate_->inspect(id, *update);  // masked values are hidden
+      secrets_ ? Result<void>() : aggregate_->inspect(id, *update);  // masked values are hidden
   if (!sound && sound.error().code != ErrorCode::kInvalid) return fail(sound.error());  // of the spool
   conductor_->uploaded(id, task, sound, now_);
 }

@@ -43,6 +43,8 @@ class SummedUpdates {
 
   // Empty if there is no file. kCorrupt, with the file's name, if it is damaged.
   static Result<SummedUpdates> read(const std::filesystem::path& state_directory);
+  // Without a file: the records are not to be written.
+  static SummedUpdates in_memory() { return SummedUpdates({}); }
 
   // kRefused if this task, or a later one of its run and track, has been summed.
   Result<void> admit_task(RunId run, TaskId task) const;

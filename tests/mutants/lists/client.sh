@@ -46,16 +46,16 @@ new '  (void)store;
 caught_by integration_federation 'serverless, A2: an update with values'
 
 mutant forgets-its-model 'a client that was killed cannot aggregate any more'
-file client/serverless/daemon_serverless.cc
-old '    part.shared->fetch_model(in_hand->model);'
-new '    part.exchanging.reset();'
+file client/device/round_exchange.cc
+old '    run.shared->fetch_model(in_hand->model);'
+new '    run.exchanging.reset();'
 caught_by faults_coordinator 'kill loop: a run without a server'
 
 mutant final-alert 'N6: an error of a link ends a client for good'
 file client/client_engine.cc
 old '  presence_.disconnected(context.now);
   link_ = LinkState::kOffline;'
-new '  if (is_final(lost.error.code)) return revoked(lost.error.message, effects);
+new '  if (lost.error.code == ErrorCode::kRefused) return revoked(lost.error.message, effects);
   presence_.disconnected(context.now);
   link_ = LinkState::kOffline;'
 caught_by unit_client 'no error of a link is final'
@@ -105,27 +105,27 @@ new '  if (!is_traced() && ::prctl(PR_SET_DUMPABLE, 1) != 0)'
 caught_by integration_programs 'look into the memory'
 
 mutant keys-one-by-one 'a client writes its list of known keys for every session, whether there is a new one or not'
-file client/secure/daemon_secure.cc
-old '  if (known_clients_.size() == known_asked_) return;'
-new '  if (known_clients_.size() == 0) return;'
+file client/secure/sessions.cc
+old '  if (known == nullptr || known->size() == known_asked_) return;'
+new '  if (known == nullptr || known->size() == 0) return;'
 caught_by integration_federation 'secure runs: a client writes the keys'
 
 mutant keys-unwritten 'A1: a client sends its shares though it may forget whose keys it has seen'
-file client/secure/daemon_secure.cc
-old '  if (secure.rests_on > known_written_) {'
-new '  if (secure.rests_on > known_asked_) {'
+file client/secure/sessions.cc
+old '  if (member.rests_on > known_written_) {'
+new '  if (member.rests_on > known_asked_) {'
 caught_by unit_client 'written down whose keys the others have'
 
 mutant keys-written-once 'a client whose disk was full once takes no part in secure sums any more'
-file client/secure/daemon_secure.cc
+file client/secure/sessions.cc
 old '  known_asked_ = written ? std::max(known_asked_, number) : known_written_;'
 new '  known_asked_ = std::max(known_asked_, number);'
 caught_by unit_client 'written down whose keys the others have'
 
 mutant keys-after-training 'clients agree on masks once they have trained, and are too late'
-file client/secure/daemon_secure.cc
-old '  writer_.post([weak = weak_from_this(), all = known_clients_] {'
-new '  worker_.post([weak = weak_from_this(), all = known_clients_] {'
+file client/device/kept_records.cc
+old '  context_.writer.post([weak = context_.weak(this), all = known_clients_] {'
+new '  context_.worker.post([weak = context_.weak(this), all = known_clients_] {'
 caught_by unit_client 'agree on masks while a device trains'
 
 mutant any-verdict 'a verdict on another task drops the update that is kept'

@@ -121,19 +121,19 @@ caught_by unit_client 'daemon: a coordinator that ends a run|summed updates: a t
 caught_by integration_liars 'nothing leaves a client that insists on masks'
 
 mutant secure-two-runs-at-once 'a client lets the same update go to the sums of two runs at once'
-file client/secure/daemon_secure.cc
-old '    if (run == sum.run || !part.secure) continue;'
-new '    if (run == sum.run || !part.secure || part.prepared) continue;'
+file client/secure/sessions.cc
+old '    if (id == sum.run || !run.member) continue;'
+new '    if (id == sum.run || !run.member || run.terms) continue;'
 caught_by unit_client 'daemon: of two runs at once'
 
 mutant secure-noised-tracks-stuck 'a track that begins from another one'\''s model gets no sum of updates that clients noise'
-file client/secure/daemon_secure.cc
+file client/secure/sessions.cc
 old '  if (!hidden) FEDGE_TRY_VOID'
 new '  if (hidden || !hidden) FEDGE_TRY_VOID'
 caught_by unit_client 'daemon: two tracks that begin from one model'
 
 mutant secure-failure-tells 'a client of a masked run tells why its training has failed'
-file client/daemon_tasks.cc
+file client/device/update_maker.cc
 old '  if (!run.masking && !run.local_privacy) return result;'
 new '  if (!run.masking || run.local_privacy) return result;'
 caught_by unit_client 'daemon: why a client of a masked run'
@@ -177,9 +177,9 @@ new '  if (plain.weights.empty() && updates_ == 0)'
 caught_by unit_sim 'where no update can be summed'
 
 mutant secure-share-before-record 'a share leaves though it could not be written down that it does'
-file client/secure/daemon_secure.cc
-old '      if (!noted) return self->stop_session(run, noted.error());'
-new '      if (!noted) self->stop_session(run, noted.error());'
+file client/secure/sessions.cc
+old '  if (!written) return stop(session.run, *run, written.error(), context);'
+new '  if (!written) stop(session.run, *run, written.error(), context);'
 caught_by unit_client 'daemon: no share leaves before'
 
 mutant privacy-labels-besides-noise 'a client whose updates are noised publishes the labels of its samples'
@@ -191,9 +191,10 @@ new '  if (described.work.masking) FEDGE_TRY_VOID(check_labels(described.work));
 caught_by unit_client 'prepared run: where noise hides'
 
 mutant secure-answer-written-again 'a coordinator that asks for an answer again and again fills the file of sums'
-file client/secure/daemon_secure.cc
-old '  if (std::exchange(secure.noted, true)) return;  // it leaves once it is written'
-new '  secure.noted = true;'
+file client/secure/sessions.cc
+old '  if (member.answer) return;  // it is sent once it is written
+'
+new ''
 caught_by unit_client 'daemon: an answer that is asked for again'
 
 mutant secure-full-disk-for-good 'of a sum that could not be written a hole is left'
@@ -205,13 +206,13 @@ new '  *end += bytes.size();
 caught_by unit_client 'summed updates: a disk that fails'
 
 mutant secure-sums-forgotten-with-the-run 'which sums were revealed is forgotten by the next process'
-file client/daemon.cc
-old '  FEDGE_TRY(summed, SummedUpdates::read(options_.state_directory));'
-new '  FEDGE_TRY(summed, SummedUpdates::read(options_.state_directory / "runs"));'
+file client/device/kept_records.cc
+old '  FEDGE_TRY(summed, SummedUpdates::read(context_.options.state_directory));'
+new '  FEDGE_TRY(summed, SummedUpdates::read(context_.options.state_directory / "runs"));'
 caught_by unit_client 'daemon: for a round'
 
 mutant privacy-runs-noised-alike 'a client noises the same update alike in each run'
-file client/daemon_tasks.cc
+file client/device/update_maker.cc
 old '  return privacy::run_noise_root(root, releases.place(run));'
 new '  return privacy::run_noise_root(root, run.value() > 0 ? 1 : releases.place(run));'
 caught_by unit_client 'daemon: a run that is begun anew'
@@ -235,9 +236,9 @@ new '  return privacy::gaussian_epsilon(std::vector<privacy::NoisedUpdates>{{pla
 caught_by unit_client 'private releases: sums that clients'
 
 mutant client-first-description 'of a run that is described twice at once the first description is prepared for the second'
-file client/daemon_tasks.cc
-old '  if (part == parts_.end() || part->second.described != described) return;'
-new '  if (part == parts_.end()) return;'
+file client/device/task_worker.cc
+old '  if (found == context_.runs.end() || found->second.described != described) return;'
+new '  if (found == context_.runs.end()) return;'
 caught_by unit_client 'daemon: of a run that is described twice'
 
 mutant client-host-by-text 'a host is another one when its number is written otherwise'
@@ -301,8 +302,8 @@ caught_by unit_client 'local work: of a run that masks'
 
 mutant secure-resumed-in-the-clear 'an update without masks of an earlier process leaves a client that insists on them'
 file client/daemon.cc
-old '            ? "the saved update is not masked, but this client was started with --only-secure"'
-new '            ? nullptr'
+old '             ? "the saved update is not masked, but this client was started with --only-secure"'
+new '             ? nullptr'
 caught_by unit_client 'daemon: an update without masks'
 
 mutant secure-believes-assumptions 'a member takes the coordinator'\''s word for how few are in league with it'
@@ -432,10 +433,12 @@ new '  if (epsilon <= 1000 * *side.max_epsilon) return {};'
 caught_by unit_client 'prepared run'
 
 mutant privacy-masked-uncounted 'a masked update with noise of its own is not counted'
-file client/secure/daemon_secure.cc
-old '  FEDGE_TRY_VOID(count_release(prepared, request, update));
+file client/device/update_maker.cc
+old '  FEDGE_TRY(update, run.work.mask(order, *run.masking, masking, std::move(result)));
+  FEDGE_TRY_VOID(count_release(run, request, update));
 '
-new ''
+new '  FEDGE_TRY(update, run.work.mask(order, *run.masking, masking, std::move(result)));
+'
 caught_by integration_federation 'private clients'
 
 mutant privacy-every-round-costs 'a client is charged for rounds that it cannot be in'
@@ -530,8 +533,8 @@ caught_by unit_client 'prepared run: .*labels'
 
 mutant privacy-keeps-unnoised 'an update without noise that an earlier process kept leaves a client that asks for noise'
 file client/daemon.cc
-old '    if (insists != nullptr && !protocol'
-new '    if (insists != nullptr && options_.secure.required && !protocol'
+old '  if (protocol::is_masked(offer.update.codec)) return nullptr;'
+new '  if (protocol::is_masked(offer.update.codec) || !context_.options.secure.required) return nullptr;'
 caught_by unit_client 'has kept without noise'
 
 mutant privacy-weaker-once-more 'an update that is made once more under less noise is not counted again'
@@ -553,15 +556,15 @@ new 'std::string()'
 caught_by unit_client 'daily updates: whatever is different'
 
 mutant secure-faint-noise 'next to no noise lets the same update be summed twice'
-file client/secure/daemon_secure.cc
-old '  if (!hidden && prepared.noise.in_sums >= privacy::kHidingNoise) return {};'
-new '  if (!hidden && prepared.noise.in_sums > 0) return {};'
+file client/secure/sessions.cc
+old '  if (!hidden && terms.noise_in_sums >= privacy::kHidingNoise) return {};'
+new '  if (!hidden && terms.noise_in_sums > 0) return {};'
 caught_by unit_client 'next to no noise'
 
 mutant privacy-sums-uncounted 'sums that the noise of several clients hides do not count against --require-noise'
-file client/daemon_tasks.cc
-old '                         .require_noise = options_.require_noise,'
-new '                         .require_noise = run.local_privacy ? options_.require_noise : std::nullopt,'
+file client/device/update_maker.cc
+old '                         .require_noise = options.require_noise,'
+new '                         .require_noise = run.local_privacy ? options.require_noise : std::nullopt,'
 caught_by unit_client 'asked for by --require-noise'
 
 mutant secure-faint-tracks 'next to no noise lets two tracks sum the same updates'

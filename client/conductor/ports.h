@@ -1,0 +1,82 @@
+// What a client's conductor asks of its device. The daemon's ports are sockets, a worker thread and files;
+// the simulator's are virtual lines and virtual time. A port decides nothing. A port answers through
+// TaskConductor, at once or later.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "client/client_engine.h"
+#include "client/secure/known_clients.h"
+#include "client/secure/summed_updates.h"
+#include "core/crypto/ed25519.h"
+#include "core/crypto/entropy.h"
+#include "core/event.h"
+#include "privacy/secure_aggregation/client.h"
+#include "protocol/messages.h"
+
+namespace fedge::client {
+
+// The connection to the coordinator.
+class Coordinator {
+ public:
+  virtual ~Coordinator() = default;
+  virtual void connect() = 0;  // Connected or Disconnected
+  virtual void disconnect(const std::string& reason) = 0;
+  // Drops the message without a connection.
+  virtual void send(const protocol::Message& message) = 0;
+  virtual PublicKey key() const = 0;
+};
+
+// The work on tasks: one model is fetched or trained at a time.
+class Work {
+ public:
+  virtual ~Work() = default;
+  virtual void prepare(const protocol::RunDescription& description) = 0;  // prepared() or RunRejected
+  virtual void fetch(const ClientEngine::FetchModel& fetch) = 0;          // ModelFetched or ModelFailed
+  // Answers by Trained or TrainingFailed; in a run with masked updates by trained_unmasked(), and it keeps
+  // the update for mask().
+  virtual void train(const ClientEngine::Train& train) = 0;
+  virtual void mask(RunId run, TaskId task,
+                    privacy::Masking masking) = 0;  // Trained or TrainingFailed
+  // Stops work on the task, and removes its update.
+  virtual void abandon(RunId run, TaskId task) = 0;
+  virtual void forget(RunId run) = 0;
+  virtual void publish(const ClientEngine::Publish& record) = 0;
+};
+
+// What survives a restart of the client, and the secrets of its secure sessions.
+class Keep {
+ public:
+  virtual ~Keep() = default;
+  // The client's node key; it outlives the conductor.
+  virtual const SecretKey& identity() = 0;
+  virtual Entropy entropy(const protocol::SecureSession& session) = 0;
+  // Null: the keys of other clients are not checked. It outlives the conductor.
+  virtual KnownClients* known_clients() = 0;
+  virtual void write_known_clients() = 0;  // known_clients_written()
+  virtual SummedUpdates& summed_updates() = 0;
+  // Answers by sum_written().
+  virtual void write_sum(const protocol::SecureSession& session, const SummedUpdates::Record& record) = 0;
+};
+
+// The owner of the device.
+class Owner {
+ public:
+  virtual ~Owner() = default;
+  virtual void report(const Event& event) = 0;
+  virtual void run_ended() = 0;
+  virtual void revoked(const std::string& reason) = 0;
+  virtual void finished() = 0;
+  // The conductor has carried out an input: deadlines and state may have changed.
+  virtual void settled() = 0;
+};
+
+struct Ports {
+  Coordinator& coordinator;
+  Work& work;
+  Keep& keep;
+  Owner& owner;
+};
+
+}  // namespace fedge::client

@@ -1,0 +1,82 @@
+// TaskConductor: carries out the decisions of one client. It owns the client's engine and, in runs with
+// secure sums, its sessions. It gives them their inputs in order and calls the device's ports (ports.h). The
+// daemon and the simulator run the same conductor: what waits, writes, sends or computes is a port. A port
+// may answer within its call: the answer waits until the current input is carried out. One thread. Memory: 40
+// bytes more than the engine, and the sessions where a run masks its updates.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "client/client_engine.h"
+#include "client/conductor/ports.h"
+#include "client/secure/sessions.h"
+#include "core/node.h"
+
+namespace fedge::client {
+
+class TaskConductor {
+ public:
+  struct Context {
+    Time now;
+    const Rng& rng;  // this client's own stream
+    const Ports& ports;
+  };
+  // --- inputs, besides those of the engine ---
+  // A run whose updates are masked is prepared.
+  struct PreparedMasked {
+    std::shared_ptr<const MaskedRun> terms;
+    ClientEngine::RunPrepared prepared;
+  };
+  // The update of a masked run is trained; `update` is SummedUpdates::update_of() its values.
+  struct TrainedUnmasked {
+    RunId run;
+    TaskId task;
+    Digest update;
+  };
+  struct KnownClientsWritten {
+    std::size_t clients = 0;
+    Result<void> written;
+  };
+  struct SumWritten {
+    protocol::SecureSession session;
+    Result<void> written;
+  };
+  // The device lost power. What is in memory is lost: training in progress, and the secrets of sessions.
+  struct PowerCut {};
+  using Input = std::variant<ClientEngine::Input, PreparedMasked, TrainedUnmasked, KnownClientsWritten,
+                             SumWritten, PowerCut>;
+
+  explicit TaskConductor(ClientId self, BackoffRules backoff = {}) : engine_(backoff), self_(self) {}
+
+  // Carries out the input, and all that follow from it.
+  void step(Input input, const Context& context);
+  std::optional<Time> next_deadline() const { return engine_.next_deadline(); }
+  const ClientEngine& engine() const { return engine_; }
+
+ private:
+  // What follows from an input is given to the engine before the next input.
+  using Later = std::vector<ClientEngine::Input>;
+  void on(const ClientEngine::Input& input, const Context& context, Later& later);
+  void on(const PreparedMasked& run, const Context& context, Later& later);
+  void on(const TrainedUnmasked& trained, const Context& context, Later& later);
+  void on(const KnownClientsWritten& known, const Context& context, Later& later);
+  void on(const SumWritten& sum, const Context& context, Later& later);
+  void on(const PowerCut&, const Context& context, Later& later);
+  void step_engine(const ClientEngine::Input& input, const Context& context, Later& later);
+  void carry_out(const ClientEngine::Effect& effect, const Context& context);
+  Sessions::Context session_context(const Context& context, Later& later) const {
+    return {engine_, context.ports, later};
+  }
+
+  ClientEngine engine_;
+  ClientId self_;
+  bool busy_ = false;
+  std::unique_ptr<Sessions> sessions_;  // null: no run of this client masks its updates
+  std::vector<Input> waiting_;          // given while another input was carried out
+};
+
+}  // namespace fedge::client

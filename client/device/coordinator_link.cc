@@ -1,0 +1,186 @@
+#include "client/device/coordinator_link.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/client_memory.h"
+#include "client/handshake.h"
+
+namespace fedge::client {
+namespace {
+
+// How long to search the directory before trying the last known addresses.
+constexpr Duration kSearchPatience = seconds(2);
+
+}  // namespace
+
+void CoordinatorLink::begin(Filter filter) {
+  filter_ = std::move(filter);
+  addresses_ = context_.membership.coordinators;
+}
+
+void CoordinatorLink::connect() {
+  const auto next = [self = context_.alive(this)] {
+    self->connect_to(self->addresses_[self->next_address_++ % self->addresses_.size()]);
+  };
+  if (!context_.directory) return next();
+  search_ = find_coordinator({context_.io, context_.directory->directory(), kSearchPatience},
+                             context_.membership.coordinator_key,
+                             [self = context_.alive(this), next](const Result<FoundCoordinator>& found) {
+                               if (self->context_.engine->stopped()) return;
+                               if (found) self->prefer(found->addresses);
+                               next();
+                             });
+}
+
+// Tries the announced addresses first, then the known ones.
+void CoordinatorLink::prefer(const std::vector<protocol::Address>& announced) {
+  std::vector<protocol::Address> all = announced;
+  for (const protocol::Address& known : context_.membership.coordinators)
+    if (std::find(all.begin(), all.end(), known) == all.end()) all.push_back(known);
+  if (all == addresses_) return;
+  context_.report(
+      Event{Severity::kInfo, "coordinator.found", {}}.with("address", protocol::to_string(all.front())));
+  addresses_ = std::move(all);
+  next_address_ = 0;
+}
+
+// Moves this address to the front, for a later start at which the directory may not answer.
+void CoordinatorLink::remember(const protocol::Address& address) {
+  auto& known = context_.membership.coordinators;
+  if (known.front() == address) return;
+  std::erase(known, address);
+  known.insert(known.begin(), address);
+  if (known.size() > protocol::kMaxTokenAddresses) known.resize(protocol::kMaxTokenAddresses);
+  context_.worker.post([weak = context_.weak(this), membership = context_.membership] {
+    const auto self = weak.lock();
+    if (!self) return;
+    const auto written = write_membership(self->context_.options.state_directory, membership);
+    if (written) return;
+    protocol::post(self->context_.io, [self, error = written.error()] {
+      self->context_.report(
+          Event{Severity::kWarning, "membership.save_failed", {}}.with("reason", error.message));
+    });
+  });
+}
+
+void CoordinatorLink::connect_to(const protocol::Address& address) {
+  protocol::connect(
+      context_.io, context_.identity, address, context_.membership.coordinator_key,
+      [self = context_.alive(this), address](Result<std::shared_ptr<protocol::Link>> connected) {
+        if (self->context_.engine->stopped()) {
+          if (connected) (*connected)->close("client stopped");
+          return;
+        }
+        if (!connected) return self->step(ClientEngine::Disconnected{connected.error()});
+        self->link_ = *connected;
+        greet(self->link_,
+              {.software = self->context_.options.software,
+               .listens = self->context_.swarm->listens(),
+               .on_goodbye =
+                   [self](const protocol::Goodbye& word) { self->step(ClientEngine::Received{word}); }},
+              [self, address, asked = self->context_.now()](Result<protocol::Welcome> welcome) {
+                self->welcomed(address, asked, welcome);
+              });
+      });
+}
+
+void CoordinatorLink::welcomed(const protocol::Address& address, Time asked,
+                               const Result<protocol::Welcome>& welcome) {
+  round_trip_ = context_.now() - asked;
+  if (welcome) {
+    remember(address);
+    return use(link_, *welcome);
+  }
+  if (link_) std::exchange(link_, nullptr)->close("no welcome");
+  step(ClientEngine::Disconnected{welcome.error()});
+}
+
+void CoordinatorLink::use(const std::shared_ptr<protocol::Link>& link, const protocol::Welcome& welcome) {
+  link->set_callbacks(
+      {.on_message =
+           [self = context_.alive(this)](const protocol::Message& message) {
+             if (!self->filter_(message)) self->step(ClientEngine::Received{message});
+           },
+       .on_closed = [self = context_.alive(this)](const Error& error) { self->lost(error); }});
+  // Posted before any job of a run that begins later.
+  context_.worker.post([weak = context_.weak(this), going = welcome.runs] {
+    if (const auto self = weak.lock()) forget_other_runs(self->context_.options.state_directory, going);
+  });
+  context_.swarm->use(link);
+  step(ClientEngine::Connected{welcome});
+}
+
+void CoordinatorLink::lost(const Error& error) {
+  link_.reset();
+  context_.swarm->use(nullptr);
+  fetching_.reset();
+  serving_.clear();
+  step(ClientEngine::Disconnected{error});
+}
+
+void CoordinatorLink::disconnect(const std::string& reason) {
+  if (link_) link_->close(reason);
+}
+
+void CoordinatorLink::send(const protocol::Message& message) {
+  if (!link_) return;
+  if (const auto* offer = std::get_if<protocol::UpdateOffer>(&message)) {
+    if (withhold(*offer)) return;
+    const DeviceRun& run = context_.runs[offer->run];
+    // In serverless runs the other clients get the update from the swarm.
+    if (!run.prepared || !run.prepared->aggregate) {
+      serving_.insert_or_assign(offer->run, offer->update);
+      link_->serve(offer->update, run.update);
+    }
+  }
+  link_->send(message);
+}
+
+// The last of three checks against unmasked updates (the others: ClientEngine::check_task, OutgoingUpdate).
+bool CoordinatorLink::withhold(const protocol::UpdateOffer& offer) const {
+  const DeviceRun& run = context_.runs[offer.run];
+  const bool masks = context_.options.secure.required || (run.prepared && run.prepared->masking);
+  if (!masks || protocol::is_masked(offer.update.codec)) return false;
+  context_.report(
+      Event{Severity::kError, "update.withheld", {}}
+          .with("run", run.name)
+          .with("round", std::int64_t{offer.round.value()})
+          .with("reason", "the update is not masked, and this client may send only masked updates"));
+  return true;
+}
+
+void CoordinatorLink::fetch(const protocol::Manifest& manifest, std::shared_ptr<protocol::ChunkSink> sink,
+                            std::function<void(const Result<void>&)> done) {
+  if (!link_) return;  // the engine is about to get Disconnected
+  fetching_ = manifest;
+  link_->fetch(manifest, std::move(sink),
+               [self = context_.alive(this), done = std::move(done)](Result<void> fetched) {
+                 self->fetching_.reset();
+                 done(fetched);
+               });
+}
+
+void CoordinatorLink::cancel_fetch() {
+  if (link_ && fetching_) link_->cancel_fetch(fetching_->id());
+  fetching_.reset();
+}
+
+void CoordinatorLink::stop_serving(RunId run) {
+  const auto found = serving_.extract(run);
+  if (found.empty()) return;
+  const bool shared =
+      std::ranges::any_of(serving_, [&](const auto& other) { return other.second == found.mapped(); });
+  if (link_ && !shared) link_->stop_serving(found.mapped().id());
+}
+
+void CoordinatorLink::close() {
+  stop_searching();
+  if (link_) std::exchange(link_, nullptr)->close("client stopped");
+}
+
+void CoordinatorLink::let_go() {
+  if (const auto link = std::exchange(link_, nullptr)) link->set_callbacks({});
+}
+
+}  // namespace fedge::client

@@ -1,0 +1,331 @@
+#include "client/device/task_worker.h"
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "client/client_memory.h"
+#include "client/node_status.h"
+#include "core/platform/calendar.h"
+#include "dht/node_record.h"
+#include "protocol/chunks/chunk_selection.h"
+
+namespace fedge::client {
+namespace {
+
+// What the secure sums of this run depend on.
+std::shared_ptr<const MaskedRun> masked_run(const PreparedRun& run, const privacy::SecureRules& own) {
+  return std::make_shared<const MaskedRun>(MaskedRun{.name = run.name,
+                                                     .seed = run.seed,
+                                                     .terms = run.terms,
+                                                     .parameters = run.task->model().layout()->size(),
+                                                     .rules = privacy::stricter(run.masking->rules, own),
+                                                     .noises_updates = run.local_privacy.has_value(),
+                                                     .noise_in_sums = run.noise.in_sums});
+}
+
+}  // namespace
+
+TaskWorker::TaskWorker(DaemonContext& context, CoordinatorLink& link, RoundExchange& exchange)
+    : context_(context),
+      link_(link),
+      exchange_(exchange),
+      maker_(context, [this](const PreparedRun& run, const protocol::TrainRequest& request,
+                             const Error& fault) { report_fault(run, request, fault); }),
+      training_timer_(context.io) {}
+
+void TaskWorker::prepare(const protocol::RunDescription& description) {
+  DeviceRun& run = context_.runs[description.run];
+  run.name = description.name;
+  run.described = std::make_shared<const protocol::RunDescription>(description);
+  // Register the program before it is started, so that it can be told to leave.
+  if (context_.options.trainer) run.trainer = std::make_shared<ExternalTrainer>(trainer_of(description.name));
+  context_.worker.post([weak = context_.weak(this), described = run.described, trainer = run.trainer,
+                        in_directory = context_.directory != nullptr] {
+    const auto self = weak.lock();
+    if (!self) return;
+    const DaemonOptions& options = self->context_.options;
+    auto built = prepare_run(*described, {.client = self->context_.membership.client,
+                                          .state_directory = options.state_directory,
+                                          .trainer = trainer,
+                                          .data_directories = options.data_directories,
+                                          .in_directory = in_directory,
+                                          .only_secure = options.secure.required,
+                                          .max_epsilon = options.max_epsilon,
+                                          .max_delta = options.max_delta,
+                                          .require_noise = options.require_noise,
+                                          .rules = options.secure.rules});
+    protocol::post(self->context_.io,
+                   [self, described, built = std::move(built)] { self->prepared(described, built); });
+  });
+}
+
+// Events of the trainer program occur on the worker thread; post them to the thread of all other events.
+TrainerOptions TaskWorker::trainer_of(const std::string& run) {
+  TrainerOptions options = *context_.options.trainer;
+  options.on_event = [weak = context_.weak(this), run](Event event) {
+    if (const auto self = weak.lock())
+      protocol::post(self->context_.io, [self, told = event.with("run", run)] {
+        if (self->context_.options.on_event) self->context_.options.on_event(told);
+      });
+  };
+  return options;
+}
+
+void TaskWorker::prepared(const std::shared_ptr<const protocol::RunDescription>& described,
+                          const Result<std::shared_ptr<PreparedRun>>& built) {
+  const RunId run = described->run;
+  const auto found = context_.runs.find(run);
+  // The run has ended, or has ended and been described anew.
+  if (found == context_.runs.end() || found->second.described != described) return;
+  if (!built) return context_.step(ClientEngine::RunRejected{run, built.error()});
+  found->second.prepared = *built;
+  const PreparedRun& ready = **built;
+  const double capability = ready.capability.value_or(context_.options.capability);
+  // Hide the number of samples where only sums or noised updates may be known.
+  const bool told = !ready.masking && !ready.local_privacy;
+  const ClientEngine::RunPrepared answer{run, told ? ready.samples : SampleCount(1), capability,
+                                         ready.status.every, ready.masking.has_value()};
+  if (!ready.masking) return context_.step(answer);
+  context_.step(TaskConductor::PreparedMasked{masked_run(ready, context_.options.secure.rules), answer});
+}
+
+void TaskWorker::forget(RunId id) {
+  exchange_.end_model(id);
+  DeviceRun run = std::move(context_.runs[id]);
+  context_.runs.erase(id);
+  if (run.trainer) run.trainer->leave();
+  // Queued after the worker's jobs for the run. The worker also ends the program, because that takes time.
+  context_.worker.post([weak = context_.weak(this), id, trainer = std::move(run.trainer)] {
+    if (trainer) trainer->shut_down();
+    if (const auto self = weak.lock()) forget_run(self->context_.options.state_directory, id);
+  });
+}
+
+// The round trip of the connection's first exchange serves as the latency.
+void TaskWorker::publish(const ClientEngine::Publish& publish) {
+  const DeviceRun& run = context_.runs[publish.run];
+  const protocol::StatusSpec& spec = run.prepared->status;
+  const Time calendar = calendar_time();
+  NodeRecord record =
+      describe_node(publish, {1000 * to_seconds(link_.round_trip()), run.utility, run.prepared->labels}, spec,
+                    context_.options.withheld);
+  record.sequence = sequences_.next(calendar);
+  if (spec.via == protocol::StatusSpec::Via::kDirectory)
+    return publish_in_directory(publish.run, record, calendar + spec.lifetime());
+  auto value = dht::encode_node_record(record);
+  if (value)
+    link_.send(protocol::PublishRecord{publish.run, publish.round, record.sequence, std::move(*value)});
+}
+
+void TaskWorker::publish_in_directory(RunId run, const NodeRecord& record, Time expires) {
+  const auto say = [self = context_.alive(this)](const Error& error) {
+    self->context_.report(
+        Event{Severity::kWarning, "record.publish_failed", {}}.with("reason", error.message));
+  };
+  const auto made = dht::make_record(context_.key, {record.sequence, expires}, dht::NodeStatus{run, record});
+  if (!made) return say(made.error());
+  context_.directory->directory().publish(*made, [say](const Result<void>& kept) {
+    if (!kept) say(kept.error());
+  });
+}
+
+void TaskWorker::fetch(const ClientEngine::FetchModel& fetch) {
+  in_hand_.emplace(InHand{fetch.run});
+  context_.worker.post([weak = context_.weak(this), fetch, stop = in_hand_->stop.get_token(),
+                        run = context_.runs[fetch.run].prepared,
+                        trained = context_.engine->task(fetch.run)->coverage] {
+    const auto self = weak.lock();
+    if (!self || stop.stop_requested()) return;
+    TaskFiles& files = *self->context_.files;
+    const bool aggregates = run->aggregate != nullptr;
+    const ParameterLayout& layout = *run->task->model().layout();
+    // Finds the chunks that are already in the cache.
+    auto download =
+        files.download(layout, {fetch.model, fetch.control,
+                                aggregates ? Coverage::all(layout.size()) : run->task->needed(trained),
+                                run->task->frozen()});
+    // Hold the model until the round's updates have been applied to it.
+    if (download && aggregates)
+      if (const auto held = files.hold(fetch.run, fetch.model); !held) download = held.error();
+    protocol::post(self->context_.io, [self, fetch, stop, download = std::move(download)] {
+      if (!stop.stop_requested()) self->fetched(fetch, download);
+    });
+  });
+}
+
+void TaskWorker::fetched(const ClientEngine::FetchModel& fetch, Result<TaskFiles::Download> download) {
+  if (!download) return context_.step(ClientEngine::ModelFailed{fetch.run, fetch.task, download.error()});
+  in_hand_->download = std::move(*download);
+  const auto done = [self = context_.alive(this), fetch, begun = context_.now(),
+                     before = context_.swarm->figures()](const Result<void>& all) {
+    if (!all) return self->context_.step(ClientEngine::ModelFailed{fetch.run, fetch.task, all.error()});
+    self->all_fetched(fetch, begun, before);
+  };
+  const auto here = [self = context_.alive(this), done](const Result<void>& model) {
+    const auto control = self->in_hand_ ? self->in_hand_->download.control : nullptr;
+    if (!model || !control) return done(model);
+    self->link_.fetch(control->manifest(), control, done);
+  };
+  if (context_.engine->task(fetch.run)->swarm) return exchange_model(fetch.run, here);
+  const auto& [model, wanted, control] = in_hand_->download;
+  link_.fetch(model->manifest(), std::make_shared<protocol::SelectedChunks>(model, wanted), here);
+}
+
+void TaskWorker::all_fetched(const ClientEngine::FetchModel& fetch, Time begun,
+                             const swarm::Peer::Figures& before) {
+  const swarm::Peer::Figures& after = context_.swarm->figures();
+  const auto since = [](std::uint64_t bytes, std::uint64_t earlier) {
+    return static_cast<std::int64_t>(bytes - earlier);
+  };
+  const std::int64_t centre = since(after.from_coordinator, before.from_coordinator);
+  context_.report(Event{Severity::kDebug, "model.fetched", {}}
+                      .with("run", context_.runs[fetch.run].name)
+                      .with("round", std::int64_t{fetch.task.round.value()})
+                      .with("seconds", to_seconds(context_.now() - begun))
+                      .with("swarm_from_coordinator", centre)
+                      .with("swarm_from_clients", since(after.received, before.received) - centre)
+                      .with("swarm_to_clients", since(after.sent, before.sent)));
+  if (in_hand_) exchange_.fetched(fetch.run, fetch.task, in_hand_->download.model);
+  context_.step(ClientEngine::ModelFetched{fetch.run, fetch.task});
+}
+
+void TaskWorker::exchange_model(RunId run, std::function<void(const Result<void>&)> done) {
+  const auto& model = in_hand_->download.model;
+  const protocol::Manifest& manifest = model->manifest();
+  exchange_.exchange(run, manifest.id());
+  swarm::ChunkSet wanted(manifest.chunk_count());
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (in_hand_->download.wanted.empty() || in_hand_->download.wanted[i]) wanted.add(i);
+  in_hand_->exchanging = true;
+  // Open the swarm last: if all chunks are cached, it calls back at once.
+  context_.swarm->open(
+      {.manifest = manifest, .source = model, .sink = model, .wanted = std::move(wanted), .seeding = {}},
+      [weak = context_.weak(this), stop = in_hand_->stop.get_token(),
+       done = std::move(done)](const Result<void>& outcome) {
+        const auto self = weak.lock();
+        if (!self) return;
+        protocol::post(self->context_.io, [self, stop, done, outcome] {
+          if (stop.stop_requested()) return;
+          self->in_hand_->exchanging = false;
+          done(outcome);
+        });
+      });
+}
+
+void TaskWorker::train(const ClientEngine::Train& train) {
+  const std::stop_source enough;
+  limit_training(train, enough);
+  const UpdateMaker::Order order{*context_.engine->task(train.run), in_hand_->stop.get_token(),
+                                 enough.get_token()};
+  context_.worker.post([weak = context_.weak(this), order, run = context_.runs[train.run].prepared,
+                        download = std::exchange(in_hand_->download, {})]() mutable {
+    const auto self = weak.lock();
+    if (!self || order.stop.stop_requested()) return;
+    auto result =
+        std::make_shared<Result<WorkResult>>(self->maker_.train(*run, std::exchange(download, {}), order));
+    if (run->masking) {
+      const Digest update = *result ? SummedUpdates::update_of((*result)->values.span()) : Digest();
+      protocol::post(self->context_.io, [self, order, result, update] {
+        if (!order.stop.stop_requested()) self->trained_unmasked(order, std::move(*result), update);
+      });
+      return;
+    }
+    protocol::post(self->context_.io,
+                   [self, order, kept = self->maker_.keep_unmasked(*run, order.request, std::move(*result))] {
+                     // Ignore the result of an abandoned task: another task may be running.
+                     if (!order.stop.stop_requested()) self->trained(order, kept);
+                   });
+  });
+}
+
+void TaskWorker::trained_unmasked(const UpdateMaker::Order& order, Result<WorkResult> result,
+                                  const Digest& update) {
+  if (!result) return trained(order, result.error());
+  const RunId run = order.request.run;
+  unmasked_[run] = std::make_shared<Unmasked>(Unmasked{order, std::move(*result)});
+  context_.step(TaskConductor::TrainedUnmasked{run, order.request.task(), update});
+}
+
+void TaskWorker::mask(RunId run, TaskId, privacy::Masking masking) {
+  const auto kept = unmasked_.extract(run);
+  if (kept.empty()) return;
+  context_.worker.post([weak = context_.weak(this), work = kept.mapped(),
+                        masking = std::make_shared<const privacy::Masking>(std::move(masking)),
+                        prepared = context_.runs[run].prepared] {
+    const auto self = weak.lock();
+    if (!self || work->order.stop.stop_requested()) return;
+    protocol::post(self->context_.io, [self, order = work->order,
+                                       masked = self->maker_.keep_masked(*prepared, work->order.request,
+                                                                         *masking, std::move(work->result))] {
+      if (!order.stop.stop_requested()) self->trained(order, masked);
+    });
+  });
+}
+
+void TaskWorker::trained(const UpdateMaker::Order& order, const Result<TaskFiles::Update>& update) {
+  const protocol::TrainRequest& task = order.request;
+  if (!update) return context_.step(ClientEngine::TrainingFailed{task.run, task.task(), update.error()});
+  in_hand_.reset();
+  DeviceRun& run = context_.runs[task.run];
+  run.update = update->payload;
+  const auto& offer = update->pending.offer;
+  run.utility = static_cast<double>(offer.samples.value()) * offer.loss_rms;
+  context_.step(ClientEngine::Trained{task.run, task.task(), offer});
+}
+
+// Called on the worker thread.
+void TaskWorker::report_fault(const PreparedRun& run, const protocol::TrainRequest& request,
+                              const Error& fault) {
+  protocol::post(context_.io, [self = context_.alive(this), name = run.name, round = request.round,
+                               reason = fault.message] {
+    self->context_.report(Event{Severity::kError, "training.failed", {}}
+                              .with("run", name)
+                              .with("round", std::int64_t{round.value()})
+                              .with("reason", reason));
+  });
+}
+
+void TaskWorker::limit_training(const ClientEngine::Train& train, std::stop_source enough) {
+  const auto ends =
+      training_ends(context_.runs[train.run].prepared->task->spec().training, train.asked, train.time_left);
+  if (!ends) return;
+  training_timer_.at(context_.started + ends->time_since_epoch(),
+                     [enough = std::move(enough)]() mutable { enough.request_stop(); });
+}
+
+void TaskWorker::abandon(RunId run, TaskId) {
+  if (in_hand_ && in_hand_->run == run) {
+    in_hand_->stop.request_stop();
+    training_timer_.cancel();
+    link_.cancel_fetch();
+    if (in_hand_->exchanging) exchange_.end_model(run);
+    in_hand_.reset();
+  }
+  unmasked_.erase(run);
+  link_.stop_serving(run);
+  exchange_.end(run);
+  context_.runs[run].update.reset();
+  // Queued after the worker has kept this task's update, and before any job of the next task.
+  context_.worker.post([weak = context_.weak(this), run] {
+    if (const auto self = weak.lock()) self->context_.files->forget(run);
+  });
+}
+
+void TaskWorker::stop() {
+  if (in_hand_) in_hand_->stop.request_stop();
+  training_timer_.cancel();
+}
+
+void TaskWorker::leave_trainers() {
+  for (auto& [id, run] : context_.runs)
+    if (run.trainer) run.trainer->leave();
+}
+
+void TaskWorker::end_trainers() {
+  std::vector<std::jthread> endings;
+  for (auto& [id, run] : context_.runs)
+    if (run.trainer) endings.emplace_back([&trainer = *run.trainer] { trainer.shut_down(); });
+}
+
+}  // namespace fedge::client

@@ -1,0 +1,74 @@
+// TaskWorker: the daemon's work on its tasks: prepares runs, fetches models from the coordinator or from the
+// members of their swarm, trains on the worker thread, and publishes status records. The conductor's port
+// Work. On the io_context's thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "client/device/coordinator_link.h"
+#include "client/device/round_exchange.h"
+#include "client/device/update_maker.h"
+#include "dht/node/directory_node.h"
+
+namespace fedge::client {
+
+class TaskWorker final : public Work {
+ public:
+  TaskWorker(DaemonContext& context, CoordinatorLink& link, RoundExchange& exchange);
+
+  void prepare(const protocol::RunDescription& description) override;
+  void fetch(const ClientEngine::FetchModel& fetch) override;
+  void train(const ClientEngine::Train& train) override;
+  void mask(RunId run, TaskId task, privacy::Masking masking) override;
+  void abandon(RunId run, TaskId task) override;
+  void forget(RunId run) override;
+  void publish(const ClientEngine::Publish& record) override;
+
+  // Stops the current task.
+  void stop();
+  void leave_trainers();
+  // Ends the trainer programs, each of which may take seconds. The worker must not run any more.
+  void end_trainers();
+
+ private:
+  // The task that is being fetched or trained.
+  struct InHand {
+    RunId run;
+    std::stop_source stop = {};
+    TaskFiles::Download download = {};  // being fetched, or waiting for training
+    bool exchanging = false;            // its model is being fetched through its swarm
+  };
+  // A trained update that is not masked yet.
+  struct Unmasked {
+    UpdateMaker::Order order;
+    WorkResult result;
+  };
+  TrainerOptions trainer_of(const std::string& run);
+  void prepared(const std::shared_ptr<const protocol::RunDescription>& described,
+                const Result<std::shared_ptr<PreparedRun>>& built);
+  void fetched(const ClientEngine::FetchModel& fetch, Result<TaskFiles::Download> download);
+  void all_fetched(const ClientEngine::FetchModel& fetch, Time begun, const swarm::Peer::Figures& before);
+  // Fetches the model from the members of its swarm.
+  void exchange_model(RunId run, std::function<void(const Result<void>&)> done);
+  // Partial work: asks the training to end in time.
+  void limit_training(const ClientEngine::Train& train, std::stop_source enough);
+  void trained_unmasked(const UpdateMaker::Order& order, Result<WorkResult> result, const Digest& update);
+  void trained(const UpdateMaker::Order& order, const Result<TaskFiles::Update>& update);
+  void report_fault(const PreparedRun& run, const protocol::TrainRequest& request, const Error& fault);
+  void publish_in_directory(RunId run, const NodeRecord& record, Time expires);
+
+  DaemonContext& context_;
+  CoordinatorLink& link_;
+  RoundExchange& exchange_;
+  UpdateMaker maker_;  // used by the worker
+  protocol::Timer training_timer_;
+  std::optional<InHand> in_hand_;
+  std::map<RunId, std::shared_ptr<Unmasked>> unmasked_;
+  dht::SequenceNumbers sequences_;  // of published records
+};
+
+}  // namespace fedge::client
