@@ -159,11 +159,8 @@ class Simulation {
   std::optional<Error> standstill() const;
   void dispatch(Scheduled& event);
   void step_client(ClientId id, client::TaskConductor::Input input);
-  // An input from the network or the device.
   void client_input(ClientId id, const client::ClientEngine::Input& input);
-  // The device has finished training.
   void trained(ClientId id, client::ClientEngine::Trained trained);
-  // The update, masked or not, is on the device's disk.
   void kept(ClientId id, const client::ClientEngine::Trained& trained);
   void arm_client_timer(ClientId id);
   void arm_server_timer();

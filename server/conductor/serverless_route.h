@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
+#include "server/conductor/full_disk.h"
 #include "server/conductor/route.h"
-#include "server/engine/full_disk.h"
 #include "server/engine/serverless_round.h"
 #include "server/engine/serverless_warmup.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "protocol/session/loop.h"
-#include "server/engine/full_disk.h"
+#include "server/conductor/full_disk.h"
 
 namespace fedge::server {
 

@@ -109,7 +109,7 @@ new '        again();'
 caught_by unit_server 'all work that was stopped is tried again'
 
 mutant full-disk-for-good 'a full disk is reported again and again, or never again once there was room'
-file server/engine/full_disk.h
+file server/conductor/full_disk.h
 old 'if (std::exchange(full_, false)) report_'
 new 'if (full_) report_'
 caught_by unit_server 'a failure and the success after it are reported once'

@@ -33,13 +33,13 @@ new 'rule->sums().size() != reference->sums().size()'
 caught_by unit_run 'own traits: sums that'
 
 mutant own-blind-sees 'a blind sampler of the user is shown what clients report'
-file aggregation/own_parts.cc
+file aggregation/own_sampler.cc
 old '    if (declared.blind) {'
 new '    if (false) {'
 caught_by unit_run 'own traits: a blind sampler'
 
 mutant own-selects-more 'a sampler of the user selects more clients than the masks and the noise were made for'
-file aggregation/own_parts.cc
+file aggregation/own_sampler.cc
 old '    if (!declared.independent && selected.size() > request.count)'
 new '    if (false)'
 caught_by unit_run 'own traits: a sampler that selects more'

@@ -235,7 +235,7 @@ TEST_CASE("task conductor: after its masks were revealed, a round gets no second
     CHECK(device.count<protocol::SecureKeys>() == 1);
     CHECK(device.reported("secure.session_stopped"));
   }
-  for (Device& device : devices) device.update[1] = 1;  // the next round's update is another one
+  for (Device& device : devices) device.update[1] = 9;  // the next round's update is another one
   Attempt(devices, 2, 1).sum();
   for (const Device& device : devices) CHECK(device.count<protocol::SecureUnmask>() == 2);
 }
