@@ -152,6 +152,11 @@ class ClientEngine {
     const Run* known = runs_.find(run);
     return known != nullptr && known->work == WorkState::kOffered;
   }
+  // The finished update of the run's current task; null without one.
+  const protocol::UpdateOffer* offer(RunId run) const {
+    const Run* known = runs_.find(run);
+    return known != nullptr && known->offer ? &*known->offer : nullptr;
+  }
   // The run's current task; null without one.
   const protocol::TrainRequest* task(RunId run) const {
     const Run* known = runs_.find(run);

@@ -32,7 +32,7 @@ class Daemon::Impl final : public std::enable_shared_from_this<Daemon::Impl>, pu
         conductor_(context_.membership.client, context_.options.backoff),
         link_(context_),
         records_(context_),
-        exchange_(context_, link_),
+        exchange_(context_),
         work_(context_, link_, exchange_),
         rng_(random_u64()),  // back-off jitter must differ between clients of one image
         timer_(context_.io),
@@ -95,9 +95,7 @@ Result<void> Daemon::Impl::prepare() {
                                   .unseal = [this](auto sealed) { return unseal(context_.key, sealed); }},
                                  context_.options.swarm));
   context_.swarm = std::move(swarm);
-  link_.begin([this](const protocol::Message& message) {
-    return context_.swarm->received(message) || exchange_.receive(message);
-  });
+  link_.begin([this](const protocol::Message& message) { return context_.swarm->received(message); });
   if (!context_.options.directory) return {};
   FEDGE_TRY(node, dht::DirectoryNode::open(context_.io, *context_.options.directory));
   context_.directory = std::move(node);
@@ -132,7 +130,8 @@ void Daemon::Impl::start() {
 }
 
 void Daemon::Impl::step(TaskConductor::Input input) {
-  const Ports ports{.coordinator = link_, .work = work_, .keep = records_, .owner = *this};
+  const Ports ports{
+      .coordinator = link_, .work = work_, .keep = records_, .owner = *this, .peers = &exchange_};
   conductor_.step(std::move(input), {context_.now(), rng_, ports});
 }
 

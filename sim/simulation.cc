@@ -145,11 +145,12 @@ void Simulation::dispatch(Scheduled& event) {
 void Simulation::client_input(ClientId id, const client::ClientEngine::Input& input) {
   using Client = client::ClientEngine;
   if (const auto* trained_ = std::get_if<Client::Trained>(&input)) return trained(id, *trained_);
-  if (const auto* prepared = std::get_if<Client::RunPrepared>(&input); prepared != nullptr && secrets_)
-    return step_client(id, client::TaskConductor::PreparedMasked{secrets_->run(), *prepared});
-  if (const auto* received = std::get_if<Client::Received>(&input);
-      received != nullptr && exchange_ && exchange_->hear(id, received->message))
-    return;
+  if (const auto* prepared = std::get_if<Client::RunPrepared>(&input);
+      prepared != nullptr && (secrets_ || exchange_))
+    return step_client(id, client::TaskConductor::Prepared{.name = state_.config().name,
+                                                           .masked = secrets_ ? secrets_->run() : nullptr,
+                                                           .serverless = exchange_ != nullptr,
+                                                           .run = *prepared});
   step_client(id, input);
 }
 

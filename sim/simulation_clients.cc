@@ -75,7 +75,9 @@ class Simulation::ClientPorts final : public client::Coordinator,
 void Simulation::step_client(ClientId id, client::TaskConductor::Input input) {
   ClientPorts ports(*this, id);
   const Rng rng = root_.fork("client", id.value());
-  at(id).conductor.step(std::move(input), {now_, rng, {ports, ports, ports, ports}});
+  if (!exchange_) return at(id).conductor.step(std::move(input), {now_, rng, {ports, ports, ports, ports}});
+  VirtualPeers peers(*exchange_, *swarm_, id);
+  at(id).conductor.step(std::move(input), {now_, rng, {ports, ports, ports, ports, &peers}});
 }
 
 void Simulation::abandon(ClientId id, TaskId task) {
@@ -84,7 +86,6 @@ void Simulation::abandon(ClientId id, TaskId task) {
   end_download(id, now_, now_ - 2 * latency(id));
   if (client.exchanging) swarm_->close(id);
   client.exchanging.reset();
-  if (exchange_) exchange_->end(id, task);
   client.models.erase(task);
   client.unmasked.reset();
 }

@@ -81,12 +81,13 @@ void Simulation::enter_exchange() {
       .run = state_.config().id,
       .rng = root_.fork("warm-up"),
       .inspect = [this](ClientId id, TaskId task) { return inspect(id, task); },
-      .send = [this](ClientId id, const protocol::Message& message) { client_sends(id, message); },
+      .answer = [this](ClientId id, client::RoundStep step) { step_client(id, std::move(step)); },
       .on_fetched = [this](const protocol::ObjectId& object) { conductor_->fetched(object, {}, now_); }});
 }
 
 void Simulation::exchange_model(ClientId id, const client::ClientEngine::FetchModel& fetch) {
   DeviceFiles& files = *at(id).files;
+  if (exchange_) exchange_->go_on(id);
   if (exchange_ && exchange_->has(id, fetch.model.id()))
     files.arrived(swarm::ChunkSet::full(fetch.model.chunk_count()));
   at(id).exchanging = fetch;

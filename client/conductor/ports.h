@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <variant>
 
 #include "client/client_engine.h"
 #include "client/secure/known_clients.h"
@@ -60,6 +62,57 @@ class Keep {
   virtual void write_sum(const protocol::SecureSession& session, const SummedUpdates::Record& record) = 0;
 };
 
+// A step of a serverless round that the port Peers has made.
+struct RoundStep {
+  struct ModelHere {  // hold_model()
+    Result<void> outcome;
+  };
+  struct Placed {
+    protocol::ObjectId update;
+    Result<void> outcome;
+  };
+  struct Arrived {  // open()
+    protocol::ObjectId update;
+    Result<void> outcome;
+  };
+  struct Examined {
+    protocol::ObjectId update;
+    Result<void> outcome;  // why it is not sound
+  };
+  struct Made {
+    Result<protocol::Manifest> model;
+  };
+  RunId run;
+  TaskId task;
+  std::variant<ModelHere, Placed, Arrived, Examined, Made> what;
+};
+
+// The other clients of serverless rounds, and this client's store of what they exchange.
+class Peers {
+ public:
+  virtual ~Peers() = default;
+  // Completes the round's model on this client's disk, for aggregating.
+  virtual void hold_model(const protocol::TrainRequest& request) = 0;
+  // Makes room for another client's update.
+  virtual void place(RunId run, TaskId task, const protocol::Manifest& update) = 0;
+  // Exchanges the update, this client's own or a placed one, with the members of `as`. Called again, also
+  // with the model that was made, it only renews an exchange that a lost connection has ended.
+  virtual void open(RunId run, const protocol::ObjectId& object, const protocol::ObjectId& as,
+                    bool warmup) = 0;
+  virtual void close(RunId run, const protocol::ObjectId& object) = 0;
+  // Checks the values of an update that has arrived.
+  virtual void examine(RunId run, TaskId task, const protocol::ObjectId& update) = 0;
+  // Aggregates the updates, which are sound, and exchanges the model with the members of the round's.
+  virtual void make(const protocol::TrainRequest& request, const protocol::AggregateUpdates& order) = 0;
+  virtual void begin_warmup(RunId run, const protocol::WarmupPlan& plan, const protocol::ObjectId& own) = 0;
+  virtual void carry_out(const protocol::ObjectId& swarm, const protocol::WarmupSlot& slot) = 0;
+  virtual void end_warmup(const protocol::ObjectId& swarm, const protocol::ObjectId& other) = 0;
+  // Checks that the plan follows from the seed; reports if it does not.
+  virtual void audit(RunId run, const protocol::WarmupPlan& plan, std::uint64_t seed) = 0;
+  // Removes the round's updates. The model that was made is exchanged until the run's next one.
+  virtual void end(RunId run, TaskId task) = 0;
+};
+
 // The owner of the device.
 class Owner {
  public:
@@ -77,6 +130,7 @@ struct Ports {
   Work& work;
   Keep& keep;
   Owner& owner;
+  Peers* peers = nullptr;  // not null in serverless runs
 };
 
 }  // namespace fedge::client

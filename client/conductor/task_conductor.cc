@@ -39,15 +39,31 @@ void TaskConductor::on(const ClientEngine::Input& input, const Context& context,
     if (sessions_) sessions_->receive(received->message, session_context(context, later));
     return;
   }
+  if (received != nullptr && ServerlessRounds::concerns(received->message)) {
+    if (rounds_) rounds_->receive(received->message, round_context(context));
+    return;
+  }
+  if (const auto* model = std::get_if<ClientEngine::ModelFetched>(&input); model != nullptr && rounds_)
+    rounds_->fetched(model->run, model->task, round_context(context));
   if (const auto* trained = std::get_if<ClientEngine::Trained>(&input); trained != nullptr && sessions_)
     sessions_->masked(trained->run, trained->task, session_context(context, later));
   step_engine(input, context, later);
 }
 
-void TaskConductor::on(const PreparedMasked& run, const Context& context, Later& later) {
-  if (!sessions_) sessions_ = std::make_unique<Sessions>(self_, context.ports);
-  sessions_->prepared(run.prepared.run, run.terms);
-  step_engine(run.prepared, context, later);
+void TaskConductor::on(const Prepared& prepared, const Context& context, Later& later) {
+  if (prepared.masked) {
+    if (!sessions_) sessions_ = std::make_unique<Sessions>(self_, context.ports);
+    sessions_->prepared(prepared.run.run, prepared.masked);
+  }
+  if (prepared.serverless) {
+    if (!rounds_) rounds_ = std::make_unique<ServerlessRounds>();
+    rounds_->prepared(prepared.run.run, prepared.name);
+  }
+  step_engine(prepared.run, context, later);
+}
+
+void TaskConductor::on(const RoundStep& step, const Context& context, Later&) {
+  if (rounds_) rounds_->answered(step, round_context(context));
 }
 
 void TaskConductor::on(const TrainedUnmasked& trained, const Context& context, Later& later) {
@@ -72,6 +88,7 @@ void TaskConductor::on(const PowerCut&, const Context& context, Later& later) {
               part.run, *part.task, {ErrorCode::kUnavailable, "the device went down while it trained"}},
           context, later);
   if (sessions_) sessions_->lose_secrets();
+  if (rounds_) rounds_->power_cut();
 }
 
 void TaskConductor::step_engine(const ClientEngine::Input& input, const Context& context, Later& later) {
@@ -97,9 +114,13 @@ void TaskConductor::carry_out(const ClientEngine::Effect& effect, const Context&
                         [&](const Engine::FetchModel& model) { ports.work.fetch(model); },
                         [&](const Engine::Train& training) { ports.work.train(training); },
                         [&](const Engine::Publish& record) { ports.work.publish(record); },
-                        [&](const Engine::Abandon& task) { ports.work.abandon(task.run, task.task); },
+                        [&](const Engine::Abandon& task) {
+                          if (rounds_) rounds_->end(task.run, ports);
+                          ports.work.abandon(task.run, task.task);
+                        },
                         [&](const Engine::ForgetRun& over) {
                           if (sessions_) sessions_->forget(over.run);
+                          if (rounds_) rounds_->forget(over.run);
                           ports.work.forget(over.run);
                         },
                         [&](const Engine::RunOver&) { ports.owner.run_ended(); },

@@ -1,19 +1,21 @@
-// TaskConductor: carries out the decisions of one client. It owns the client's engine and, in runs with
-// secure sums, its sessions. It gives them their inputs in order and calls the device's ports (ports.h). The
-// daemon and the simulator run the same conductor: what waits, writes, sends or computes is a port. A port
-// may answer within its call: the answer waits until the current input is carried out. One thread. Memory: 40
-// bytes more than the engine, and the sessions where a run masks its updates.
+// TaskConductor: carries out the decisions of one client. It owns the client's engine and, in runs that need
+// them, its secure sessions and its serverless rounds. It gives them their inputs in order and calls the
+// device's ports (ports.h). The daemon and the simulator run the same conductor: what waits, writes, sends or
+// computes is a port. A port may answer within its call: the answer waits until the current input is carried
+// out. One thread. Memory: 48 bytes more than the engine, and sessions and rounds where a run has them.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <variant>
 #include <vector>
 
 #include "client/client_engine.h"
 #include "client/conductor/ports.h"
 #include "client/secure/sessions.h"
+#include "client/serverless/serverless_rounds.h"
 #include "core/node.h"
 
 namespace fedge::client {
@@ -26,10 +28,12 @@ class TaskConductor {
     const Ports& ports;
   };
   // --- inputs, besides those of the engine ---
-  // A run whose updates are masked is prepared.
-  struct PreparedMasked {
-    std::shared_ptr<const MaskedRun> terms;
-    ClientEngine::RunPrepared prepared;
+  // A run is prepared whose updates are masked (not null), or whose clients aggregate the model.
+  struct Prepared {
+    std::string name;
+    std::shared_ptr<const MaskedRun> masked;
+    bool serverless = false;
+    ClientEngine::RunPrepared run;
   };
   // The update of a masked run is trained; `update` is SummedUpdates::update_of() its values.
   struct TrainedUnmasked {
@@ -47,8 +51,8 @@ class TaskConductor {
   };
   // The device lost power. What is in memory is lost: training in progress, and the secrets of sessions.
   struct PowerCut {};
-  using Input = std::variant<ClientEngine::Input, PreparedMasked, TrainedUnmasked, KnownClientsWritten,
-                             SumWritten, PowerCut>;
+  using Input = std::variant<ClientEngine::Input, Prepared, TrainedUnmasked, KnownClientsWritten, SumWritten,
+                             RoundStep, PowerCut>;
 
   explicit TaskConductor(ClientId self, BackoffRules backoff = {}) : engine_(backoff), self_(self) {}
 
@@ -61,22 +65,25 @@ class TaskConductor {
   // What follows from an input is given to the engine before the next input.
   using Later = std::vector<ClientEngine::Input>;
   void on(const ClientEngine::Input& input, const Context& context, Later& later);
-  void on(const PreparedMasked& run, const Context& context, Later& later);
+  void on(const Prepared& prepared, const Context& context, Later& later);
   void on(const TrainedUnmasked& trained, const Context& context, Later& later);
   void on(const KnownClientsWritten& known, const Context& context, Later& later);
   void on(const SumWritten& sum, const Context& context, Later& later);
+  void on(const RoundStep& step, const Context& context, Later& later);
   void on(const PowerCut&, const Context& context, Later& later);
   void step_engine(const ClientEngine::Input& input, const Context& context, Later& later);
   void carry_out(const ClientEngine::Effect& effect, const Context& context);
   Sessions::Context session_context(const Context& context, Later& later) const {
     return {engine_, context.ports, later};
   }
+  ServerlessRounds::Context round_context(const Context& context) const { return {engine_, context.ports}; }
 
   ClientEngine engine_;
   ClientId self_;
   bool busy_ = false;
-  std::unique_ptr<Sessions> sessions_;  // null: no run of this client masks its updates
-  std::vector<Input> waiting_;          // given while another input was carried out
+  std::unique_ptr<Sessions> sessions_;        // null: no run of this client masks its updates
+  std::unique_ptr<ServerlessRounds> rounds_;  // null: no run of this client is serverless
+  std::vector<Input> waiting_;                // given while another input was carried out
 };
 
 }  // namespace fedge::client

@@ -13,7 +13,6 @@
 #include "client/conductor/task_conductor.h"
 #include "client/daemon.h"
 #include "client/prepared_run.h"
-#include "client/serverless/serverless_updates.h"
 #include "client/task_files.h"
 #include "protocol/session/loop.h"
 
@@ -27,7 +26,6 @@ struct DeviceRun {
   std::shared_ptr<PreparedRun> prepared;           // used by the worker
   std::shared_ptr<protocol::StoredObject> update;  // trained, kept until the verdict
   std::optional<protocol::ObjectId> exchanging;    // the model that is exchanged with other clients
-  std::shared_ptr<ServerlessUpdates> shared;       // updates of the current task, in a serverless run
   std::shared_ptr<protocol::StoredObject> made;    // the model that the last serverless task produced
   std::optional<double> utility;                   // of its last training
 };

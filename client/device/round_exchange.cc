@@ -2,86 +2,205 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
+
+#include "swarm/warmup/member.h"
 
 namespace fedge::client {
+namespace {
 
-template <class M>
-bool RoundExchange::pass_on(const protocol::Message& message) {
-  const auto* specific = std::get_if<M>(&message);
-  if (specific == nullptr) return false;
-  if (ServerlessUpdates* shared = updates(specific->run, specific->task())) shared->take(*specific);
-  return true;
+using Stored = std::shared_ptr<protocol::StoredObject>;
+
+swarm::Exchange::Object whole(const Stored& object) {
+  return {.manifest = object->manifest(),
+          .source = object,
+          .sink = object,
+          .wanted = swarm::ChunkSet::full(object->manifest().chunk_count()),
+          .seeding = {}};
 }
 
-bool RoundExchange::receive(const protocol::Message& message) {
-  if (const auto* update = std::get_if<protocol::ServerlessUpdate>(&message)) {
-    ServerlessUpdates* shared = updates(update->run, update->task());
-    if (shared == nullptr) return true;
-    const auto& own = context_.runs.at(update->run).update;
-    const bool is_own = own && own->manifest().id() == update->update.id();
-    shared->take(*update, is_own ? own : nullptr);
-    return true;
-  }
-  if (const auto* plan = std::get_if<protocol::WarmupPlan>(&message)) {
-    ServerlessUpdates* shared = updates(plan->run, plan->task());
-    const auto& own = shared != nullptr ? context_.runs.at(plan->run).update : nullptr;
-    if (own) shared->take(*plan, own->manifest().id());
-    return true;
-  }
-  return pass_on<protocol::WarmupSlot>(message) || pass_on<protocol::WarmupOver>(message) ||
-         pass_on<protocol::AggregateUpdates>(message);
+// What the worker thread has found out.
+template <class T>
+using Outcome = std::shared_ptr<std::optional<Result<T>>>;
+template <class T>
+Outcome<T> outcome_of() {
+  return std::make_shared<std::optional<Result<T>>>();
 }
 
-void RoundExchange::fetched(RunId run, TaskId task, const std::shared_ptr<protocol::StoredObject>& model) {
-  if (ServerlessUpdates* shared = updates(run, task)) shared->begin(model);
-}
+Result<void> without_value(const auto& result) { return result ? Result<void>() : result.error(); }
 
-ServerlessUpdates* RoundExchange::updates(RunId id, TaskId task) {
-  const auto found = context_.runs.find(id);
-  const protocol::TrainRequest* in_hand = context_.engine->task(id);
-  if (found == context_.runs.end() || in_hand == nullptr || in_hand->task() != task) return nullptr;
-  DeviceRun& run = found->second;
-  if (!run.prepared || !run.prepared->aggregate) return nullptr;
-  if (run.shared && run.shared->task() == task) return run.shared.get();
-  run.shared = std::make_shared<ServerlessUpdates>(owner(run.name), id, task, run.prepared->aggregate);
-  // Without a finished update the round begins when the model has been fetched.
-  if (context_.engine->holds_update(id)) {
-    exchange(id, in_hand->model.id());
-    run.shared->fetch_model(in_hand->model);
-  }
-  return run.shared.get();
-}
+}  // namespace
 
-ServerlessUpdates::Owner RoundExchange::owner(const std::string& name) {
-  const auto compute = [weak = context_.weak(this)](std::function<void(TaskFiles&)> work,
-                                                    std::function<void()> done) {
+void RoundExchange::compute(std::function<void(TaskFiles&)> work, std::function<void()> done) {
+  context_.worker.post([weak = context_.weak(this), work = std::move(work), done = std::move(done)] {
     const auto self = weak.lock();
     if (!self) return;
-    self->context_.worker.post([weak, work = std::move(work), done = std::move(done)] {
-      const auto alive = weak.lock();
-      if (!alive) return;
-      work(*alive->context_.files);
-      protocol::post(alive->context_.io, done);
-    });
-  };
-  return {.compute = compute,
-          .send = [this](const protocol::Message& message) { coordinator_.send(message); },
-          .on_event = [this, name](const Event& event) { context_.report(Event(event).with("run", name)); },
-          .swarm = context_.swarm};
+    work(*self->context_.files);
+    protocol::post(self->context_.io, [self, done] { done(); });
+  });
 }
 
-void RoundExchange::end(RunId id) {
-  DeviceRun& run = context_.runs[id];
-  const auto shared = std::exchange(run.shared, nullptr);
-  if (!shared) return;
-  shared->end();
-  if (shared->made()) {
-    run.made = shared->made();
-    exchange(id, run.made->manifest().id());
+RoundExchange::Round& RoundExchange::begin(RunId run, TaskId task) {
+  const auto [found, fresh] = rounds_.try_emplace(run, Round{task});
+  if (!fresh && found->second.task != task) found->second = Round{task};
+  return found->second;
+}
+
+RoundExchange::Round* RoundExchange::find(RunId run, TaskId task) {
+  const auto found = rounds_.find(run);
+  return found != rounds_.end() && found->second.task == task ? &found->second : nullptr;
+}
+
+template <class What>
+void RoundExchange::answer(RunId run, TaskId task, What what) {
+  context_.step(RoundStep{run, task, std::move(what)});
+}
+
+void RoundExchange::fetched(RunId run, TaskId task, Stored model) {
+  const DeviceRun& known = context_.runs[run];
+  if (known.prepared && known.prepared->aggregate) begin(run, task).model = std::move(model);
+}
+
+void RoundExchange::hold_model(const protocol::TrainRequest& request) {
+  const RunId run = request.run;
+  const TaskId task = request.task();
+  begin(run, task);
+  exchange(run, request.model.id());
+  const auto place = outcome_of<Stored>();
+  compute([place, run, model = request.model](TaskFiles& files) { *place = files.hold(run, model); },
+          [this, run, task, place] {
+            Round* round = find(run, task);
+            if (round == nullptr) return;
+            if (!**place) return answer(run, task, RoundStep::ModelHere{(*place)->error()});
+            const Stored object = ***place;
+            round->model = object;
+            context_.swarm->open(whole(object),
+                                 [weak = context_.weak(this), run, task](const Result<void>& outcome) {
+                                   const auto self = weak.lock();
+                                   if (!self) return;
+                                   // Post it: a complete object calls back within open().
+                                   protocol::post(self->context_.io, [self, run, task, outcome] {
+                                     self->answer(run, task, RoundStep::ModelHere{outcome});
+                                   });
+                                 });
+          });
+}
+
+void RoundExchange::place(RunId run, TaskId task, const protocol::Manifest& update) {
+  begin(run, task);
+  const auto place = outcome_of<Stored>();
+  compute([place, run, update](TaskFiles& files) { *place = files.hold(run, update); },
+          [this, run, task, place, id = update.id()] {
+            Round* round = find(run, task);
+            if (round == nullptr) return;
+            if (**place) round->updates[id].object = ***place;
+            answer(run, task, RoundStep::Placed{id, without_value(**place)});
+          });
+}
+
+void RoundExchange::open(RunId run, const protocol::ObjectId& id, const protocol::ObjectId& as, bool warmup) {
+  const auto found = rounds_.find(run);
+  if (found == rounds_.end()) return;
+  if (const Stored& made = found->second.made; made && made->manifest().id() == id)
+    return;  // it is exchanged
+  Update& update = found->second.updates[id];
+  if (const Stored& own = context_.runs[run].update; own && own->manifest().id() == id) update.object = own;
+  if (!update.object || update.opened_as == as) return;
+  update.opened_as = as;
+  swarm::Exchange::Object exchanged = whole(update.object);
+  if (warmup) exchanged.warmup = as;
+  context_.swarm->open_as(
+      as, std::move(exchanged),
+      [weak = context_.weak(this), run, task = found->second.task, id](const Result<void>& outcome) {
+        if (const auto self = weak.lock()) self->answer(run, task, RoundStep::Arrived{id, outcome});
+      });
+}
+
+void RoundExchange::close(RunId run, const protocol::ObjectId& object) {
+  if (const auto found = rounds_.find(run); found != rounds_.end())
+    if (const auto update = found->second.updates.find(object); update != found->second.updates.end())
+      update->second.opened_as.reset();
+  context_.swarm->close(object);
+}
+
+void RoundExchange::examine(RunId run, TaskId task, const protocol::ObjectId& id) {
+  Round* round = find(run, task);
+  if (round == nullptr) return;
+  const auto result = outcome_of<run::StoredUpdate>();
+  compute([result, object = round->updates[id].object, aggregate = context_.runs[run].prepared->aggregate](
+              TaskFiles& files) { *result = aggregate->examine(object, files.chunks()); },
+          [this, run, task, id, result] {
+            Round* current = find(run, task);
+            if (current == nullptr) return;
+            if (**result) current->updates[id].examined = ***result;
+            answer(run, task, RoundStep::Examined{id, without_value(**result)});
+          });
+}
+
+void RoundExchange::make(const protocol::TrainRequest& request, const protocol::AggregateUpdates& order) {
+  const RunId run = request.run;
+  const TaskId task = request.task();
+  const Round* round = find(run, task);
+  if (round == nullptr) return;
+  OwnAggregate::Updates updates;
+  for (const protocol::AggregateUpdates::Part& part : order.parts)
+    updates.emplace(part.object, *round->updates.at(part.object).examined);
+  const auto result = outcome_of<Stored>();
+  compute([result, aggregate = context_.runs[run].prepared->aggregate, model = round->model,
+           parts = order.parts, updates = std::move(updates)](
+              TaskFiles& files) { *result = aggregate->make(model, parts, updates, files.chunks()); },
+          [this, run, task, result] {
+            Round* current = find(run, task);
+            if (current == nullptr) return;
+            if (!**result) return answer(run, task, RoundStep::Made{(*result)->error()});
+            current->made = ***result;
+            context_.swarm->open_as(current->model->manifest().id(), whole(current->made),
+                                    [](const Result<void>&) {});
+            answer(run, task, RoundStep::Made{current->made->manifest()});
+          });
+}
+
+void RoundExchange::begin_warmup(RunId, const protocol::WarmupPlan& plan, const protocol::ObjectId& own) {
+  context_.swarm->begin_warmup(plan, own);
+}
+
+void RoundExchange::carry_out(const protocol::ObjectId& swarm, const protocol::WarmupSlot& slot) {
+  context_.swarm->carry_out(swarm, slot);
+}
+
+void RoundExchange::end_warmup(const protocol::ObjectId& swarm, const protocol::ObjectId& other) {
+  context_.swarm->end_warmup(swarm, other);
+}
+
+void RoundExchange::audit(RunId run, const protocol::WarmupPlan& plan, std::uint64_t seed) {
+  const auto honest = std::make_shared<Result<void>>();
+  compute([honest, plan, seed](TaskFiles&) { *honest = swarm::audit_plan(plan, seed); },
+          [this, honest, name = context_.runs[run].name, round = plan.round] {
+            if (*honest) return;
+            context_.report(Event{Severity::kWarning, "warmup.audit_failed", {}}
+                                .with("round", std::int64_t{round.value()})
+                                .with("reason", honest->error().message)
+                                .with("run", name));
+          });
+}
+
+void RoundExchange::end(RunId run, TaskId task) {
+  if (find(run, task) == nullptr) return;
+  const Round round = std::move(rounds_.extract(run).mapped());
+  std::vector<protocol::ObjectId> decoded;
+  for (const auto& [id, update] : round.updates)
+    if (update.examined && update.examined->plain != update.examined->arrived)
+      decoded.push_back(update.examined->plain->manifest().id());
+  if (round.made) {
+    context_.runs[run].made = round.made;
+    exchange(run, round.made->manifest().id());
   }
-  context_.worker.post([weak = context_.weak(this), id] {
-    if (const auto self = weak.lock()) self->context_.files->let_go(id);
-  });
+  compute(
+      [decoded = std::move(decoded), run](TaskFiles& files) {
+        for (const protocol::ObjectId& id : decoded) files.chunks().remove(id);
+        files.let_go(run);
+      },
+      [] {});
 }
 
 // An exchange of the same model that is already running keeps its members.
@@ -95,11 +214,6 @@ void RoundExchange::end_model(RunId run) {
   const bool shared = std::ranges::any_of(
       context_.runs, [&](const auto& other) { return object && other.second.exchanging == object; });
   if (object && !shared) context_.swarm->close(*object);
-}
-
-void RoundExchange::shut_down() {
-  for (auto& [id, run] : context_.runs)
-    if (run.shared) run.shared->end();
 }
 
 }  // namespace fedge::client

@@ -1,39 +1,65 @@
 // RoundExchange: what the daemon exchanges with other clients: the models of its runs, and the updates of
-// serverless rounds (ServerlessUpdates). On the io_context's thread.
+// serverless rounds. The conductor's port Peers. On the io_context's thread; the daemon's worker does the
+// computing. A round's model and updates stay on the disk until end().
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 
 #include "client/device/context.h"
+#include "client/serverless/own_aggregate.h"
 
 namespace fedge::client {
 
-class RoundExchange {
+class RoundExchange final : public Peers {
  public:
-  RoundExchange(DaemonContext& context, Coordinator& coordinator)
-      : context_(context), coordinator_(coordinator) {}
+  explicit RoundExchange(DaemonContext& context) : context_(context) {}
 
-  // Handles a message about a serverless round; false: the message is about something else.
-  bool receive(const protocol::Message& message);
-  // The task's model is complete: its updates can be exchanged.
-  void fetched(RunId run, TaskId task, const std::shared_ptr<protocol::StoredObject>& model);
-  // The run's task has ended. The model that its updates made is still exchanged, until the next one.
-  void end(RunId run);
+  void hold_model(const protocol::TrainRequest& request) override;
+  void place(RunId run, TaskId task, const protocol::Manifest& update) override;
+  void open(RunId run, const protocol::ObjectId& update, const protocol::ObjectId& as, bool warmup) override;
+  void close(RunId run, const protocol::ObjectId& object) override;
+  void examine(RunId run, TaskId task, const protocol::ObjectId& update) override;
+  void make(const protocol::TrainRequest& request, const protocol::AggregateUpdates& order) override;
+  void begin_warmup(RunId run, const protocol::WarmupPlan& plan, const protocol::ObjectId& own) override;
+  void carry_out(const protocol::ObjectId& swarm, const protocol::WarmupSlot& slot) override;
+  void end_warmup(const protocol::ObjectId& swarm, const protocol::ObjectId& other) override;
+  void audit(RunId run, const protocol::WarmupPlan& plan, std::uint64_t seed) override;
+  void end(RunId run, TaskId task) override;
+
+  // The task's model was fetched for training.
+  void fetched(RunId run, TaskId task, std::shared_ptr<protocol::StoredObject> model);
   // From now on the run's clients exchange this model, and not the former one.
   void exchange(RunId run, const protocol::ObjectId& model);
   void end_model(RunId run);
   // Ignores pending results of the worker.
-  void shut_down();
+  void shut_down() { rounds_.clear(); }
 
  private:
-  template <class M>
-  bool pass_on(const protocol::Message& message);
-  // The round's updates at this client, if this is the run's current task; else null.
-  ServerlessUpdates* updates(RunId run, TaskId task);
-  ServerlessUpdates::Owner owner(const std::string& name);
+  struct Update {
+    std::shared_ptr<protocol::StoredObject> object = nullptr;  // once its place in the store exists
+    std::optional<protocol::ObjectId> opened_as = {};          // the object whose members exchange it
+    std::optional<run::StoredUpdate> examined = {};            // if it is sound
+  };
+  struct Round {
+    TaskId task;
+    std::shared_ptr<protocol::StoredObject> model = nullptr;  // complete
+    std::map<protocol::ObjectId, Update> updates = {};
+    std::shared_ptr<protocol::StoredObject> made = nullptr;
+  };
+  // Runs work(files) on the worker's thread, and then done() on this one, unless the daemon has ended.
+  void compute(std::function<void(TaskFiles&)> work, std::function<void()> done);
+  // The round of the run's current task.
+  Round& begin(RunId run, TaskId task);
+  // The same, if it has begun and has not ended; else null.
+  Round* find(RunId run, TaskId task);
+  template <class What>
+  void answer(RunId run, TaskId task, What what);
 
   DaemonContext& context_;
-  Coordinator& coordinator_;
+  std::map<RunId, Round> rounds_;
 };
 
 }  // namespace fedge::client

@@ -86,8 +86,12 @@ void TaskWorker::prepared(const std::shared_ptr<const protocol::RunDescription>&
   const bool told = !ready.masking && !ready.local_privacy;
   const ClientEngine::RunPrepared answer{run, told ? ready.samples : SampleCount(1), capability,
                                          ready.status.every, ready.masking.has_value()};
-  if (!ready.masking) return context_.step(answer);
-  context_.step(TaskConductor::PreparedMasked{masked_run(ready, context_.options.secure.rules), answer});
+  if (!ready.masking && !ready.aggregate) return context_.step(answer);
+  context_.step(TaskConductor::Prepared{
+      .name = ready.name,
+      .masked = ready.masking ? masked_run(ready, context_.options.secure.rules) : nullptr,
+      .serverless = ready.aggregate != nullptr,
+      .run = answer});
 }
 
 void TaskWorker::forget(RunId id) {
@@ -304,7 +308,6 @@ void TaskWorker::abandon(RunId run, TaskId) {
   }
   unmasked_.erase(run);
   link_.stop_serving(run);
-  exchange_.end(run);
   context_.runs[run].update.reset();
   // Queued after the worker has kept this task's update, and before any job of the next task.
   context_.worker.post([weak = context_.weak(this), run] {

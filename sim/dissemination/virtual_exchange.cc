@@ -22,94 +22,77 @@ std::string name_of(TaskId task) {
 
 }  // namespace
 
+VirtualExchange::Device& VirtualExchange::device(ClientId client, TaskId task) {
+  const auto [found, fresh] = devices_.try_emplace(client, Device{task});
+  if (!fresh && found->second.task != task) found->second = Device{task};
+  return found->second;
+}
+
+template <class What>
+void VirtualExchange::answer(ClientId client, TaskId task, What what) {
+  surroundings_.answer(client, client::RoundStep{surroundings_.run, task, std::move(what)});
+}
+
 void VirtualExchange::name(ClientId client, protocol::UpdateOffer& offer) {
   offer.update =
       named(offer.update, "update " + std::to_string(client.value()) + " " + name_of(offer.task()));
   const protocol::ObjectId object = offer.update.id();
-  updates_.try_emplace(object, Update{client, std::nullopt});
-  if (Member* self = member(client, offer.task())) self->own = object;
+  updates_.try_emplace(object, Update{client, offer.update});
+  device(client, offer.task())
+      .held.insert_or_assign(object, swarm::ChunkSet::full(offer.update.chunk_count()));
 }
 
-bool VirtualExchange::hear(ClientId client, const protocol::Message& message) {
-  if (const auto* request = std::get_if<protocol::TrainRequest>(&message)) {
-    begin(client, *request);
-    return false;
+void VirtualExchange::go_on(ClientId client) {
+  if (const auto made = made_.find(client); made != made_.end())
+    surroundings_.swarm.unshare(client, made->second->id());
+}
+
+// The model stays on the device's disk until its updates are aggregated.
+void VirtualExchange::hold_model(ClientId client, const protocol::TrainRequest& request) {
+  answer(client, request.task(), client::RoundStep::ModelHere{});
+}
+
+void VirtualExchange::place(ClientId client, TaskId task, const protocol::Manifest& update) {
+  const protocol::ObjectId object = update.id();
+  device(client, task).held.try_emplace(object, swarm::ChunkSet(update.chunk_count()));
+  answer(client, task, client::RoundStep::Placed{object, {}});
+}
+
+void VirtualExchange::open(ClientId client, const protocol::ObjectId& object, const protocol::ObjectId& as) {
+  if (const auto made = made_.find(client); made != made_.end() && made->second->id() == object) {
+    const swarm::ChunkSet whole = swarm::ChunkSet::full(made->second->chunk_count());
+    surroundings_.swarm.share(client, *made->second, whole, as);
+    return;
   }
-  if (const auto* update = std::get_if<protocol::ServerlessUpdate>(&message)) {
-    take(client, *update);
-  } else if (const auto* order = std::get_if<protocol::AggregateUpdates>(&message)) {
-    Member* self = member(client, order->task());
-    if (self == nullptr) return true;
-    self->order = *order;
-    aggregate_if_ready(client, *self);
-  } else if (const auto* plan = std::get_if<protocol::WarmupPlan>(&message)) {
-    Member* self = member(client, plan->task());
-    if (self == nullptr || !self->own) return true;
-    self->warmup = plan->swarm;
-    self->warming = true;
-    surroundings_.swarm.begin_warmup(client, *plan, *self->own);
-  } else if (const auto* slot = std::get_if<protocol::WarmupSlot>(&message)) {
-    const Member* self = member(client, slot->task());
-    if (self != nullptr && self->warming) surroundings_.swarm.carry_out(client, *self->warmup, *slot);
-  } else if (const auto* over = std::get_if<protocol::WarmupOver>(&message)) {
-    Member* self = member(client, over->task());
-    if (self == nullptr || !std::exchange(self->warming, false)) return true;
-    surroundings_.swarm.end_warmup(client, *self->warmup, self->model->id());
-  } else {
-    return false;
+  const auto found = devices_.find(client);
+  const auto update = updates_.find(object);
+  if (found == devices_.end() || update == updates_.end()) return;
+  Device& self = found->second;
+  const auto [opened, fresh] = self.opened.try_emplace(object, as);
+  if (!fresh && opened->second != as) {
+    surroundings_.swarm.unshare(client, object);
+    opened->second = as;
   }
-  return true;
+  const swarm::ChunkSet& held = self.held.at(object);
+  const bool whole = held.complete();
+  if (!surroundings_.swarm.share(client, update->second.manifest, held, as) && whole)
+    answer(client, self.task, client::RoundStep::Arrived{object, {}});
 }
 
-void VirtualExchange::begin(ClientId client, const protocol::TrainRequest& request) {
-  Member& self = members_[client];
-  if (!model_ || !(*model_ == request.model))
-    model_ = std::make_shared<const protocol::Manifest>(request.model);
-  self.warming = false;  // a lost connection ended it
-  if (self.model && self.task == request.task()) return;
-  leave(client, self);
-  surroundings_.swarm.unshare(client);
-  self = Member{.task = request.task(), .model = model_};
-}
-
-void VirtualExchange::end(ClientId client, TaskId task) {
-  const Member* self = member(client, task);
-  if (self == nullptr) return;
-  leave(client, *self);
-  const auto made = made_.find(client);
-  surroundings_.swarm.unshare(client, made != made_.end() ? std::optional(made->second) : std::nullopt);
-  members_.erase(client);
-}
-
-void VirtualExchange::leave(ClientId client, const Member& self) {
-  if (self.warmup) surroundings_.swarm.forget(client, *self.warmup);
-  if (self.own && !watched_.contains(*self.own)) updates_.erase(*self.own);  // its offer came too late
-}
-
-VirtualExchange::Member* VirtualExchange::member(ClientId client, TaskId task) {
-  const auto found = members_.find(client);
-  return found == members_.end() || found->second.task != task ? nullptr : &found->second;
-}
-
-void VirtualExchange::take(ClientId client, const protocol::ServerlessUpdate& message) {
-  Member* self = member(client, message.task());
-  if (self == nullptr) return;
-  const protocol::ObjectId object = message.update.id();
-  const bool has = self->own == object || self->held.contains(object);
-  const protocol::ObjectId with = self->warming ? *self->warmup : self->model->id();
-  const std::size_t chunks = message.update.chunk_count();
-  const auto partial = self->partial.find(object);
-  const swarm::ChunkSet held = has                              ? swarm::ChunkSet::full(chunks)
-                               : partial != self->partial.end() ? partial->second
-                                                                : swarm::ChunkSet(chunks);
-  // A coordinator that is told of the update again sends its message again.
-  if (!surroundings_.swarm.share(client, message.update, held, with) && has) answer(client, *self, object);
+void VirtualExchange::close(ClientId client, const protocol::ObjectId& object) {
+  const auto found = devices_.find(client);
+  if (found != devices_.end() && found->second.opened.erase(object) > 0)
+    surroundings_.swarm.unshare(client, object);
+  else
+    surroundings_.swarm.forget(client, object);
 }
 
 void VirtualExchange::kept(ClientId client, const swarm::Torrent& object) {
-  const auto found = members_.find(client);
-  if (found != members_.end() && updates_.contains(object.id) && !found->second.held.contains(object.id))
-    found->second.partial.insert_or_assign(object.id, object.held);
+  const auto found = devices_.find(client);
+  if (found == devices_.end()) return;
+  if (const auto held = found->second.held.find(object.id);
+      held != found->second.held.end() && !held->second.complete())
+    held->second = object.held;
 }
 
 void VirtualExchange::completed(ClientId peer, const protocol::ObjectId& object) {
@@ -120,45 +103,46 @@ void VirtualExchange::completed(ClientId peer, const protocol::ObjectId& object)
     });
     return;
   }
-  const auto found = members_.find(peer);
-  if (found == members_.end() || !updates_.contains(object)) return;
-  found->second.held.insert(object);
-  found->second.partial.erase(object);
-  answer(peer, found->second, object);
-  aggregate_if_ready(peer, found->second);
+  const auto found = devices_.find(peer);
+  if (found == devices_.end()) return;
+  const auto held = found->second.held.find(object);
+  if (held == found->second.held.end()) return;
+  held->second = swarm::ChunkSet::full(held->second.size());
+  answer(peer, found->second.task, client::RoundStep::Arrived{object, {}});
 }
 
-void VirtualExchange::answer(ClientId client, const Member& self, const protocol::ObjectId& object) {
+void VirtualExchange::examine(ClientId client, TaskId task, const protocol::ObjectId& object) {
   const auto found = updates_.find(object);
   if (found == updates_.end()) return;
   Update& update = found->second;
-  if (!update.examined) update.examined = surroundings_.inspect(update.owner, self.task);
-  protocol::UpdateHeld held{
-      .run = surroundings_.run, .round = self.task.round, .track = self.task.track, .object = object};
-  if (held.sound = update.examined->has_value(); !held.sound) {
-    held.code = update.examined->error().code;
-    held.reason = update.examined->error().message;
-  }
-  surroundings_.send(client, held);
+  if (!update.examined) update.examined = surroundings_.inspect(update.owner, task);
+  answer(client, task, client::RoundStep::Examined{object, *update.examined});
 }
 
 // The client aggregates in no time.
-void VirtualExchange::aggregate_if_ready(ClientId client, Member& self) {
-  if (!self.order) return;
-  const bool ready = std::ranges::all_of(self.order->parts,
-                                         [&](const auto& part) { return self.held.contains(part.object); });
-  if (!ready) return;
-  const protocol::Manifest model = named(*self.model, "model " + name_of(self.task));
-  made_[client] = model.id();
-  self.order.reset();
-  surroundings_.swarm.share(client, model, swarm::ChunkSet::full(model.chunk_count()), self.model->id());
-  surroundings_.send(client,
-                     protocol::AggregateMade{surroundings_.run, self.task.round, self.task.track, model});
+void VirtualExchange::make(ClientId client, const protocol::TrainRequest& request) {
+  const auto model =
+      std::make_shared<const protocol::Manifest>(named(request.model, "model " + name_of(request.task())));
+  made_[client] = model;
+  surroundings_.swarm.share(client, *model, swarm::ChunkSet::full(model->chunk_count()), request.model.id());
+  answer(client, request.task(), client::RoundStep::Made{*model});
+}
+
+void VirtualExchange::end(ClientId client) {
+  const auto found = devices_.extract(client);
+  if (found.empty()) return;
+  for (const auto& [object, as] : found.mapped().opened) surroundings_.swarm.unshare(client, object);
+  for (const auto& [object, held] : found.mapped().held) {
+    const auto update = updates_.find(object);
+    // Its own update of which the coordinator has not heard in time.
+    if (update != updates_.end() && update->second.owner == client && !watched_.contains(object))
+      updates_.erase(update);
+  }
 }
 
 bool VirtualExchange::has(ClientId client, const protocol::ObjectId& model) const {
   const auto made = made_.find(client);
-  return made != made_.end() && made->second == adopted_.first && model == adopted_.second;
+  return made != made_.end() && made->second->id() == adopted_.first && model == adopted_.second;
 }
 
 bool VirtualExchange::watch(const protocol::Manifest& object) {

@@ -1,9 +1,8 @@
-// VirtualExchange: serverless rounds of virtual clients, on the simulation's swarm. For the coordinator it is
-// the Exchange port. For the clients it does in virtual time what ServerlessUpdates does in the daemons:
-// exchange updates, report each one that is complete, and aggregate those that the coordinator names. The
-// simulation moves no bytes, so objects have names instead of hashes, an update is checked once for all
-// clients, and the model that they aggregate is computed once (VirtualAggregate). One thread. Memory: the
-// names of the round's updates, for each client that takes part.
+// VirtualExchange: the exchange of serverless rounds on the simulation's swarm. For the coordinator it is the
+// port Exchange, and for each client the port Peers (VirtualPeers). The simulation moves no bytes, so objects
+// have names instead of hashes, an update is checked once for all clients, and the model that they aggregate
+// is computed once (VirtualAggregate). One thread. Memory: the names of the round's updates, for each client
+// that takes part.
 #pragma once
 
 #include <functional>
@@ -13,6 +12,7 @@
 #include <set>
 #include <vector>
 
+#include "client/conductor/task_conductor.h"
 #include "core/ids.h"
 #include "core/rng.h"
 #include "protocol/messages.h"
@@ -30,8 +30,8 @@ class VirtualExchange final : public server::Exchange {
     Rng rng;  // of warm-ups
     // Checks the values of this client's update.
     std::function<Result<void>(ClientId, TaskId)> inspect;
-    // Sends from a client to the coordinator.
-    std::function<void(ClientId, const protocol::Message&)> send;
+    // Gives a client's conductor an input.
+    std::function<void(ClientId, client::RoundStep)> answer;
     std::function<void(const protocol::ObjectId&)> on_fetched;
   };
   explicit VirtualExchange(Surroundings surroundings) : surroundings_(std::move(surroundings)) {}
@@ -39,17 +39,23 @@ class VirtualExchange final : public server::Exchange {
   // --- clients ---
   // Gives the client's update, which it is about to offer, a name.
   void name(ClientId client, protocol::UpdateOffer& offer);
-  // The client receives a message. Returns false if other parts of the client handle it as well.
-  bool hear(ClientId client, const protocol::Message& message);
+  // The client fetches the model of its next task: it exchanges the former round's model no longer.
+  void go_on(ClientId client);
   // The client has lost its connection; it has these chunks of an object.
   void kept(ClientId client, const swarm::Torrent& object);
-  // The client's task has ended: of its round it exchanges only the model that it has aggregated.
-  void end(ClientId client, TaskId task);
   // A peer of the swarm, perhaps the coordinator's, has the whole object.
   void completed(ClientId peer, const protocol::ObjectId& object);
   // The clients' model is the track's next one. Returns whether the client has it already.
   void adopted(const protocol::ObjectId& made, const protocol::ObjectId& model) { adopted_ = {made, model}; }
   bool has(ClientId client, const protocol::ObjectId& model) const;
+  // Of the port Peers:
+  void hold_model(ClientId client, const protocol::TrainRequest& request);
+  void place(ClientId client, TaskId task, const protocol::Manifest& update);
+  void open(ClientId client, const protocol::ObjectId& update, const protocol::ObjectId& as);
+  void close(ClientId client, const protocol::ObjectId& object);
+  void examine(ClientId client, TaskId task, const protocol::ObjectId& update);
+  void make(ClientId client, const protocol::TrainRequest& request);
+  void end(ClientId client);
 
   // --- the coordinator ---
   bool watch(const protocol::Manifest& object) override;
@@ -70,36 +76,69 @@ class VirtualExchange final : public server::Exchange {
   swarm::RoundWarmup::Seeds warmup_seeds(TaskId task) override;
 
  private:
-  struct Member {
+  // What a client has of its round. It stays on the disk when the client loses its connection or its power.
+  struct Device {
     TaskId task;
-    std::shared_ptr<const protocol::Manifest> model;  // that the task starts from
-    std::optional<protocol::ObjectId> own = {};       // its update
-    std::optional<protocol::ObjectId> warmup = {};    // swarm of the last warm-up
-    bool warming = false;
-    std::set<protocol::ObjectId> held = {};                      // complete; survives a lost connection
-    std::map<protocol::ObjectId, swarm::ChunkSet> partial = {};  // what a lost connection has left of others
-    std::optional<protocol::AggregateUpdates> order = {};
+    std::map<protocol::ObjectId, swarm::ChunkSet> held = {};  // of each update
+    std::map<protocol::ObjectId, protocol::ObjectId> opened =
+        {};  // with the object whose members exchange it
   };
   struct Update {
     ClientId owner;
-    std::optional<Result<void>> examined;
+    protocol::Manifest manifest;
+    std::optional<Result<void>> examined = {};
   };
-  void begin(ClientId client, const protocol::TrainRequest& request);
-  void leave(ClientId client, const Member& member);
-  // Returns the client's state if it works on this task; else null.
-  Member* member(ClientId client, TaskId task);
-  void take(ClientId client, const protocol::ServerlessUpdate& message);
-  void answer(ClientId client, const Member& member, const protocol::ObjectId& object);
-  void aggregate_if_ready(ClientId client, Member& member);
+  // The client's round, begun anew if its task is another one.
+  Device& device(ClientId client, TaskId task);
+  template <class What>
+  void answer(ClientId client, TaskId task, What what);
 
   Surroundings surroundings_;
-  std::map<ClientId, Member> members_;
-  std::map<ClientId, protocol::ObjectId> made_;      // the last model that each client has aggregated
-  std::shared_ptr<const protocol::Manifest> model_;  // of the last request
-  std::map<protocol::ObjectId, Update> updates_;     // offered in the current rounds
-  std::set<protocol::ObjectId> watched_;             // those that the coordinator knows
+  std::map<ClientId, Device> devices_;
+  std::map<ClientId, std::shared_ptr<const protocol::Manifest>>
+      made_;                                      // the last model that each client has aggregated
+  std::map<protocol::ObjectId, Update> updates_;  // offered in the current rounds
+  std::set<protocol::ObjectId> watched_;          // those that the coordinator knows
   std::optional<protocol::ObjectId> fetching_;
   std::pair<protocol::ObjectId, protocol::ObjectId> adopted_{};  // as clients and as the coordinator name it
+};
+
+// One client's port.
+class VirtualPeers final : public client::Peers {
+ public:
+  VirtualPeers(VirtualExchange& exchange, VirtualSwarm& swarm, ClientId client)
+      : exchange_(exchange), swarm_(swarm), client_(client) {}
+  void hold_model(const protocol::TrainRequest& request) override { exchange_.hold_model(client_, request); }
+  void place(RunId, TaskId task, const protocol::Manifest& update) override {
+    exchange_.place(client_, task, update);
+  }
+  void open(RunId, const protocol::ObjectId& update, const protocol::ObjectId& as, bool) override {
+    exchange_.open(client_, update, as);
+  }
+  void close(RunId, const protocol::ObjectId& object) override { exchange_.close(client_, object); }
+  void examine(RunId, TaskId task, const protocol::ObjectId& update) override {
+    exchange_.examine(client_, task, update);
+  }
+  void make(const protocol::TrainRequest& request, const protocol::AggregateUpdates&) override {
+    exchange_.make(client_, request);
+  }
+  void begin_warmup(RunId, const protocol::WarmupPlan& plan, const protocol::ObjectId& own) override {
+    swarm_.begin_warmup(client_, plan, own);
+  }
+  void carry_out(const protocol::ObjectId& swarm, const protocol::WarmupSlot& slot) override {
+    swarm_.carry_out(client_, swarm, slot);
+  }
+  void end_warmup(const protocol::ObjectId& swarm, const protocol::ObjectId& other) override {
+    swarm_.end_warmup(client_, swarm, other);
+  }
+  // A simulated coordinator's plan follows from its seed.
+  void audit(RunId, const protocol::WarmupPlan&, std::uint64_t) override {}
+  void end(RunId, TaskId) override { exchange_.end(client_); }
+
+ private:
+  VirtualExchange& exchange_;
+  VirtualSwarm& swarm_;
+  ClientId client_;
 };
 
 }  // namespace fedge::sim

@@ -182,14 +182,10 @@ bool VirtualSwarm::share(ClientId client, const protocol::Manifest& object, cons
   return true;
 }
 
-void VirtualSwarm::unshare(ClientId client, const std::optional<protocol::ObjectId>& kept) {
+void VirtualSwarm::unshare(ClientId client, const protocol::ObjectId& object) {
   const auto known = clients_.find(client);
-  if (known == clients_.end()) return;
-  std::erase_if(known->second.shared, [&](const auto& shared) {
-    if (shared.first == kept) return false;
-    links_.step(client, Peer::Close{shared.first});
-    return true;
-  });
+  if (known != clients_.end() && known->second.shared.erase(object) > 0)
+    links_.step(client, Peer::Close{object});
 }
 
 void VirtualSwarm::begin_warmup(ClientId client, const protocol::WarmupPlan& plan,

@@ -48,8 +48,8 @@ class VirtualSwarm {
   // `model`. Returns false if it does already, or is not connected.
   bool share(ClientId client, const protocol::Manifest& object, const swarm::ChunkSet& held,
              const protocol::ObjectId& model);
-  // Ends all that share() began for this client, except `kept`.
-  void unshare(ClientId client, const std::optional<protocol::ObjectId>& kept = {});
+  // Ends what share() began for this client and object.
+  void unshare(ClientId client, const protocol::ObjectId& object);
   // Starts a warm-up of the client with these neighbours. Until it ends, the tracker controls the exchange of
   // everything shared with the warm-up's swarm; afterwards it is exchanged with the members of the model.
   void begin_warmup(ClientId client, const protocol::WarmupPlan& plan, const protocol::ObjectId& own);

@@ -46,9 +46,10 @@ new '  (void)store;
 caught_by integration_federation 'serverless, A2: an update with values'
 
 mutant forgets-its-model 'a client that was killed cannot aggregate any more'
-file client/device/round_exchange.cc
-old '    run.shared->fetch_model(in_hand->model);'
-new '    run.exchanging.reset();'
+file client/serverless/serverless_rounds.cc
+old '    if (context.engine.holds_update(id)) context.ports.peers->hold_model(*request);
+'
+new ''
 caught_by faults_coordinator 'kill loop: a run without a server'
 
 mutant final-alert 'N6: an error of a link ends a client for good'

@@ -52,7 +52,7 @@ class Device final : public Coordinator, public Work, public Keep, public Owner 
   void prepare(const protocol::RunDescription&) override {
     const auto terms =
         std::make_shared<const MaskedRun>(MaskedRun{.name = "masked", .parameters = kParameters});
-    if (masked) return step(TaskConductor::PreparedMasked{terms, {.run = kRun, .masked = true}});
+    if (masked) return step(TaskConductor::Prepared{"masked", terms, false, {.run = kRun, .masked = true}});
     step(ClientEngine::RunPrepared{.run = kRun});
   }
   void fetch(const ClientEngine::FetchModel& fetch) override {

@@ -3,7 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <deque>
+#include <functional>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -45,12 +49,51 @@ class SlowNetwork final : public swarm::VirtualLinks::Network {
   Time now_{};
 };
 
+// The ports of a client that only exchanges; counts its answers about updates.
+class Answering final : public client::Coordinator,
+                        public client::Work,
+                        public client::Keep,
+                        public client::Owner {
+ public:
+  void connect() override {}
+  void disconnect(const std::string&) override {}
+  void send(const protocol::Message& message) override {
+    if (std::holds_alternative<protocol::UpdateHeld>(message)) ++answers;
+  }
+  PublicKey key() const override { return {}; }
+  void prepare(const protocol::RunDescription&) override {}
+  void fetch(const client::ClientEngine::FetchModel&) override {}
+  void train(const client::ClientEngine::Train&) override {}
+  void mask(RunId, TaskId, privacy::Masking) override {}
+  void abandon(RunId, TaskId) override {}
+  void forget(RunId) override {}
+  void publish(const client::ClientEngine::Publish&) override {}
+  const SecretKey& identity() override { return key_; }
+  Entropy entropy(const protocol::SecureSession&) override { return system_entropy(); }
+  client::KnownClients* known_clients() override { return nullptr; }
+  void write_known_clients() override {}
+  client::SummedUpdates& summed_updates() override { return summed_; }
+  void write_sum(const protocol::SecureSession&, const client::SummedUpdates::Record&) override {}
+  void report(const Event&) override {}
+  void run_ended() override {}
+  void revoked(const std::string&) override {}
+  void finished() override {}
+  void settled() override {}
+
+  std::size_t answers = 0;
+
+ private:
+  SecretKey key_ = SecretKey::generate();
+  client::SummedUpdates summed_ = client::SummedUpdates::in_memory();
+};
+
 // Two clients work on a task. The first has finished its update, and the second is told of it.
 struct TwoClients {
   TwoClients() {
     model.payload_size = kChunks * 4096;
     model.chunk_size = 4096;
     model.chunks.resize(kChunks);
+    request = {.run = run, .round = kTask.round, .model = model};
     for (const ClientId client : {first, second}) enter(client);
     network.run(Time(seconds(1)));
     offer = {.run = run, .round = kTask.round, .update = model};
@@ -60,24 +103,46 @@ struct TwoClients {
   }
   void enter(ClientId client) {
     swarm.give(client, kTask, model);
-    exchange.hear(client, protocol::TrainRequest{.run = run, .round = kTask.round, .model = model});
     const auto all = swarm::ChunkSet::full(kChunks);
     swarm.open(client, model, all, all);
+    act(client, [](client::RoundUpdates& round, const auto& context) { round.begin(context); });
   }
   void tell(ClientId client) {
     exchange.admit(client, offer.update.id());
-    exchange.hear(client, protocol::ServerlessUpdate{run, kTask.round, kTask.track, offer.update});
+    act(client, [&](client::RoundUpdates& round, const auto& context) {
+      round.take(protocol::ServerlessUpdate{run, kTask.round, kTask.track, offer.update}, client == first,
+                 context);
+    });
   }
-  std::size_t answers(ClientId client) const {
-    return static_cast<std::size_t>(std::ranges::count(answered, client));
+  void end(ClientId client) {
+    act(client, [](client::RoundUpdates& round, const auto& context) { round.end(context.ports); });
+  }
+  std::size_t answers(ClientId client) const { return devices.at(client.value()).answers; }
+
+  // Acts on the client's round. Answers of the exchange wait until that is done, as in a conductor.
+  using Act = std::function<void(client::RoundUpdates&, const client::RoundUpdates::Context&)>;
+  void act(ClientId client, Act what) {
+    waiting.emplace_back(client, std::move(what));
+    if (waiting.size() > 1) return;
+    for (; !waiting.empty(); waiting.pop_front()) {
+      const ClientId id = waiting.front().first;
+      Answering& device = devices.at(id.value());
+      VirtualPeers peers(exchange, swarm, id);
+      const client::Ports ports{device, device, device, device, &peers};
+      waiting.front().second(rounds.at(id.value()), {ports, request});
+    }
   }
 
   const RunId run{1};
   const ClientId first{0};
   const ClientId second{1};
   protocol::Manifest model;
+  protocol::TrainRequest request;
   protocol::UpdateOffer offer;
-  std::vector<ClientId> answered;
+  std::array<Answering, 2> devices;
+  std::array<client::RoundUpdates, 2> rounds{client::RoundUpdates(run, kTask, "run"),
+                                             client::RoundUpdates(run, kTask, "run")};
+  std::deque<std::pair<ClientId, Act>> waiting;
   SlowNetwork network;
   run::DisseminationSpec spec;
   VirtualSwarm swarm{
@@ -87,17 +152,19 @@ struct TwoClients {
        .on_completed = [this](ClientId peer, const auto& object) { exchange.completed(peer, object); },
        .on_ended = [this](ClientId client, const auto& object) { exchange.kept(client, object); }},
       Rng(1)};
-  VirtualExchange exchange{{.swarm = swarm,
-                            .network = network,
-                            .run = run,
-                            .rng = Rng(2),
-                            .inspect = [](ClientId, TaskId) { return Result<void>(); },
-                            .send =
-                                [this](ClientId client, const protocol::Message& message) {
-                                  if (std::holds_alternative<protocol::UpdateHeld>(message))
-                                    answered.push_back(client);
-                                },
-                            .on_fetched = [](const protocol::ObjectId&) {}}};
+  VirtualExchange exchange{
+      {.swarm = swarm,
+       .network = network,
+       .run = run,
+       .rng = Rng(2),
+       .inspect = [](ClientId, TaskId) { return Result<void>(); },
+       .answer =
+           [this](ClientId client, client::RoundStep step) {
+             act(client, [step = std::move(step)](client::RoundUpdates& round, const auto& context) {
+               round.answered(step, context);
+             });
+           },
+       .on_fetched = [](const protocol::ObjectId&) {}}};
 };
 
 }  // namespace
@@ -116,7 +183,7 @@ TEST_CASE("virtual exchange: a client whose task has ended exchanges no update a
   const std::size_t before = clients.network.chunks[clients.second];
   REQUIRE(before > 2);
   REQUIRE(before < kChunks / 2);
-  clients.exchange.end(clients.second, kTask);
+  clients.end(clients.second);
   clients.network.run(Time(seconds(60)));
   CHECK(clients.network.chunks[clients.second] == before);
   CHECK(clients.answers(clients.second) == 0);
