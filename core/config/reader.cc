@@ -96,42 +96,46 @@ const Value* Reader::take(const std::string& key, const std::string& type, const
   }
   if (it != table_->end()) return &it->second;
   if (required)
-    problems_.add(
-        {.key = full(key), .where = place_, .message = full(key) + " is required but missing: " + doc});
+    note({.key = full(key), .where = place_, .message = full(key) + " is required but missing: " + doc});
   return nullptr;
 }
 
 void Reader::wrong(const std::string& key, const std::string& message) {
-  problems_.add({.key = full(key),
-                 .where = place_of(*table_, key).value_or(place_),
-                 .message = full(key) + ": " + message});
+  note({.key = full(key),
+        .where = place_of(*table_, key).value_or(place_),
+        .message = full(key) + ": " + message});
+}
+
+Problem Reader::failure(const std::string& key, const std::string& message,
+                        std::vector<std::string> rests_on) const {
+  const Value* value = find(*table_, key);
+  const bool whole = value == nullptr || std::holds_alternative<Table>(value->data);
+  return {.kind = whole ? Problem::Kind::kJudgement : Problem::Kind::kWrong,
+          .key = full(key),
+          .where = place_of(*table_, key).value_or(place_),
+          .message = full(key) + ": " + message,
+          .rests_on = std::move(rests_on)};
 }
 
 void Reader::fail(const std::string& key, const std::string& message, std::vector<std::string> rests_on) {
-  const Value* value = find(*table_, key);
-  const bool whole = value == nullptr || std::holds_alternative<Table>(value->data);
-  problems_.add({.kind = whole ? Problem::Kind::kJudgement : Problem::Kind::kWrong,
-                 .key = full(key),
-                 .where = place_of(*table_, key).value_or(place_),
-                 .message = full(key) + ": " + message,
-                 .rests_on = std::move(rests_on)});
+  note(failure(key, message, std::move(rests_on)));
 }
 
 void Reader::fail_at(const Error& error, std::vector<std::string> rests_on) {
   const std::string_view key = leading_key(error.message);
   if (!key.empty()) return fail(std::string(key), error.message.substr(key.size() + 2), std::move(rests_on));
-  problems_.add({.kind = Problem::Kind::kJudgement,
-                 .key = path_,
-                 .where = place_,
-                 .message = error.message,
-                 .rests_on = std::move(rests_on)});
+  note({.kind = Problem::Kind::kJudgement,
+        .key = path_,
+        .where = place_,
+        .message = error.message,
+        .rests_on = std::move(rests_on)});
 }
 
 void Reader::refuse(const std::string& key, const std::string& message) {
-  problems_.add({.kind = Problem::Kind::kInapplicable,
-                 .key = full(key),
-                 .where = place_of(*table_, key).value_or(place_),
-                 .message = full(key) + ": " + message});
+  note({.kind = Problem::Kind::kInapplicable,
+        .key = full(key),
+        .where = place_of(*table_, key).value_or(place_),
+        .message = full(key) + ": " + message});
 }
 
 void Reader::keys_of(const std::string& key, const std::string& value, const std::string& chosen,
@@ -142,10 +146,12 @@ void Reader::keys_of(const std::string& key, const std::string& value, const std
 }
 
 void Reader::refuse_of(const Owner& owner, const std::string& key) {
-  const std::string message =
-      "has no effect with " + owner.choice + " = \"" + owner.chosen + "\"; it applies only to " + owner.value;
-  if (owner.choice == "kind") return refuse(key, message);
-  fail(key, message, {full(owner.choice)});
+  Problem problem = failure(
+      key,
+      "has no effect with " + owner.choice + " = \"" + owner.chosen + "\"; it applies only to " + owner.value,
+      {full(owner.choice)});
+  if (owner.choice == "kind") problem.kind = Problem::Kind::kInapplicable;
+  problems_.add(std::move(problem));
 }
 
 std::int64_t Reader::integer(const std::string& key, std::optional<std::int64_t> fallback,
@@ -318,25 +324,29 @@ std::vector<Reader> Reader::tables(const std::string& key, const char* doc) {
 
 bool Reader::has_list(const std::string& key) const {
   const auto it = table_->find(key);
-  return it != table_->end() && std::holds_alternative<Array>(it->second.data);
+  return applies() && it != table_->end() && std::holds_alternative<Array>(it->second.data);
 }
 
 Reader Reader::section(const std::string& key) {
   static const Table kEmpty;
   const bool known = std::ranges::find(known_, key) != known_.end();
   if (!known) known_.push_back(key);
+  Reader below(kEmpty, full(key), place_, docs_);
+  below.owner_ = owner_;
   const auto it = table_->find(key);
+  if (it == table_->end()) return below;
   if (!applies()) {
-    if (!known && it != table_->end()) refuse_of(*owner_, key);
-    return Reader(kEmpty, full(key), place_, docs_);
+    if (!known) refuse_of(*owner_, key);
+    return below;
   }
-  if (it == table_->end()) return Reader(kEmpty, full(key), place_, docs_);
-  const auto* table = std::get_if<Table>(&it->second.data);
-  if (table != nullptr) return Reader(*table, full(key), it->second.where, docs_);
+  if (const auto* table = std::get_if<Table>(&it->second.data)) {
+    below.table_ = table;
+    below.place_ = it->second.where;
+    return below;
+  }
   wrong(key, found_text(it->second) + ", expected a table");
-  Reader empty(kEmpty, full(key), place_, docs_);
-  empty.instead_ = &it->second;
-  return empty;
+  below.instead_ = &it->second;
+  return below;
 }
 
 void Reader::adopt(Reader& section) {

@@ -92,7 +92,8 @@ class Reader {
   bool has_list(const std::string& key) const;
   // Records the caller's error about this key: "FILE:LINE: training.x: MESSAGE". The key may belong to a
   // table below: "adapter.rank". `rests_on` names in full the other keys or tables that the message assumes
-  // to be right; the error is omitted if one of them has an error itself.
+  // to be right; the error is omitted if one of them has an error itself. Nothing is recorded about keys of a
+  // value of a choice that is not chosen (keys_of()): what the caller has read of them are defaults.
   void fail(const std::string& key, const std::string& message, std::vector<std::string> rests_on = {});
   // Same as fail() for an error whose message begins with the full key: "model.adapter.rank: ...".
   void fail_at(const Error& error, std::vector<std::string> rests_on = {});
@@ -117,7 +118,15 @@ class Reader {
     std::string chosen;
   };
   bool applies() const { return !owner_ || owner_->value == owner_->chosen; }
+  // A problem of this key, or of this table if the key is not in it or is a table itself.
+  Problem failure(const std::string& key, const std::string& message,
+                  std::vector<std::string> rests_on) const;
+  // Records that a key of a value that is not chosen was given.
   void refuse_of(const Owner& owner, const std::string& key);
+  // Records a problem of this table, unless it is about keys of a value that is not chosen.
+  void note(Problem problem) {
+    if (applies()) problems_.add(std::move(problem));
+  }
   const Value* take(const std::string& key, const std::string& type, const std::string& fallback,
                     const char* doc, bool required);
   std::string full(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }

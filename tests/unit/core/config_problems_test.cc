@@ -259,3 +259,27 @@ TEST_CASE(
   CHECK(docs[3].doc == "fast: steps at once.");
   CHECK(docs[5].doc == "For both.");
 }
+
+TEST_CASE("config: what is wrong with the defaults of a value that is not chosen is not an error") {
+  const auto errors = [](const std::string& chosen) {
+    const Document document = config_document("list = [1]\n");
+    Reader root(document.root, "", document.name);
+    root.choice("kind", {"slow", "fast"}, 0, "Kind.");
+    root.keys_of("kind", "fast", chosen, [&](Reader& keys) {
+      Reader table = keys.section("table");
+      table.integer("columns", std::nullopt, {1, 9}, "Number of columns.");
+      keys.adopt(table);
+      if (keys.text("file", "", "File.").empty()) keys.fail("file", "must not be empty");
+      keys.fail_at(fedge::invalid("table.columns: must differ"));
+      keys.refuse("kind", "must not be given");
+      if (keys.has_list("list")) keys.fail("list", "must be no list");
+    });
+    root.ignore("list");
+    const auto problems = root.finish_problems();
+    std::vector<std::string> keys;
+    for (const Problem& problem : problems) keys.push_back(problem.key);
+    return keys;
+  };
+  CHECK(errors("slow").empty());
+  CHECK(errors("fast").size() >= 4);
+}
