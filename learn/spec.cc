@@ -108,7 +108,7 @@ TokenizerSpec read_tokenizer(config::Reader& reader, bool text) {
 
 DataSpec read_data(config::Reader& reader) {
   DataSpec spec;
-  read_dataset_kind(reader, spec);
+  choose_dataset_kind(reader, spec);
   spec.directory = reader.text("directory", "",
                                "Directory of the data set's files. Empty: the default directory of the data "
                                "set; `text` has no default directory.");
@@ -131,6 +131,7 @@ DataSpec read_data(config::Reader& reader) {
   config::Reader partition = reader.section("partition");
   spec.partition = read_partition(partition);
   reader.adopt(partition);
+  read_dataset_options(reader, spec);
   return spec;
 }
 

@@ -8,8 +8,8 @@
 
 #include "core/check.h"
 #include "learn/data/kinds.h"
+#include "learn/data/sample_check.h"
 #include "learn/data/validation.h"
-#include "learn/text/corpus.h"
 #include "learn/text/text_data.h"
 
 namespace fedge::learn {
@@ -56,9 +56,16 @@ Result<SampleLabels> DataSource::labels(const DataSpec& spec) const {
 }
 
 Result<Dataset> DataSource::load_chosen(const DataSpec& spec, const ChooseSamples& choose) const {
+  FEDGE_TRY(info, describe(spec));
   FEDGE_TRY(data, load(spec, Split::kTrain));
+  FEDGE_TRY_VOID(check_samples(data, info, "load()"));
   FEDGE_TRY(samples, choose(data.labels, data.classes));
   return select_samples(data, samples);
+}
+
+std::vector<std::string> DataSource::class_names(const DataSpec& spec) const {
+  auto info = describe(spec);
+  return info ? std::move(info->class_names) : std::vector<std::string>();
 }
 
 Result<DatasetInfo> describe(const DataSpec& spec) {
@@ -67,14 +74,8 @@ Result<DatasetInfo> describe(const DataSpec& spec) {
 }
 
 std::vector<std::string> class_names(const DataSpec& spec) {
-  if (!is_text(spec)) {
-    auto info = describe(spec);
-    return info ? std::move(info->class_names) : std::vector<std::string>();
-  }
-  std::vector<std::string> names;
-  if (auto groups = load_corpus(spec.dataset, spec.directory))
-    for (TextGroup& group : *groups) names.push_back(std::move(group.name));
-  return names;
+  const auto source = source_of(spec);
+  return source ? (*source)->class_names(spec) : std::vector<std::string>();
 }
 
 Result<std::shared_ptr<const Dataset>> load_train(const DataSpec& spec) {

@@ -72,7 +72,7 @@ struct DatasetInfo {
   InputShape shape;
   std::size_t classes = 0;               // 0 for texts: the number of groups depends on the files
   std::size_t outputs = 0;               // number of outputs of a model: classes, or tokens
-  std::vector<std::string> class_names;  // for display, one for each class
+  std::vector<std::string> class_names;  // for display, one for each class; may be empty
 };
 
 enum class Split { kTrain, kTest };
@@ -94,9 +94,13 @@ class DataSource {
   virtual Result<DatasetInfo> describe(const DataSpec& spec) const = 0;
   // Loads all samples of a split, inputs as floats or bytes.
   virtual Result<Dataset> load(const DataSpec& spec, Split split) const = 0;
-  // Override these two if labels, or a part of the samples, can be loaded at a lower cost than everything.
+  // Override these two if labels, or a part of the samples, can be loaded at a lower cost than everything:
+  // labels() returns those of the training samples, and load_chosen() the training samples that `choose`
+  // names, in its order. It calls `choose` once, and returns its error.
   virtual Result<SampleLabels> labels(const DataSpec& spec) const;
   virtual Result<Dataset> load_chosen(const DataSpec& spec, const ChooseSamples& choose) const;
+  // Names of the classes for display; empty if they cannot be read. Override it if they depend on the files.
+  virtual std::vector<std::string> class_names(const DataSpec& spec) const;
 };
 
 // Loads the data set's training samples (as floats, since a simulator reads them repeatedly) or test samples

@@ -1,12 +1,15 @@
 #include "learn/data/kinds.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "core/config/own_part.h"
 #include "learn/data/fashion_mnist.h"
+#include "learn/data/sample_check.h"
 #include "learn/text/text_data.h"
 
 namespace fedge::learn {
@@ -32,45 +35,64 @@ std::vector<DatasetKind>& dataset_table() {
   return kinds;
 }
 
-// Checks what the callers of an own source rely on.
-Result<void> check_samples(const Dataset& data, const DatasetInfo& info) {
-  if (data.shape != info.shape || data.outputs() != info.outputs)
-    return invalid("load() returned samples of another shape than describe()");
-  if (data.size() == 0) return invalid("load() returned no samples");
-  for (const std::uint8_t label : data.labels)
-    if (label >= data.classes)
-      return invalid("load() returned the label " + std::to_string(label) + ", but the data set has " +
-                     std::to_string(data.classes) + " classes");
-  if (data.shape.tokens) {
-    if (data.text.windows.size() == data.size()) return {};
-    return invalid("load() returned " + std::to_string(data.text.windows.size()) + " windows and " +
-                   std::to_string(data.size()) + " labels");
-  }
-  const bool bytes = !data.packed.bytes.empty();
-  const std::size_t values = bytes ? data.packed.bytes.size() : data.floats.size();
-  if (values != data.size() * data.shape.size())
-    return invalid("load() returned " + std::to_string(values) + " values for " +
-                   std::to_string(data.size()) + " samples of " + std::to_string(data.shape.size()));
-  if (!bytes && !std::ranges::all_of(data.floats.span(), [](float value) { return std::isfinite(value); }))
-    return invalid("load() returned a value that is not finite");
-  return {};
-}
-
-// The source of an own data set: errors name it.
+// The source of an own data set: what it returns is checked, and errors name it.
 class OwnSource final : public DataSource {
  public:
-  OwnSource(std::string part, Source source) : part_(std::move(part)), source_(std::move(source)) {}
+  OwnSource(std::string part, bool text, Source source)
+      : part_(std::move(part)), text_(text), source_(std::move(source)) {}
 
   Result<DatasetInfo> describe(const DataSpec& spec) const override {
-    return named([&] { return source_->describe(spec); });
+    return named([&]() -> Result<DatasetInfo> {
+      FEDGE_TRY(info, source_->describe(spec));
+      FEDGE_TRY_VOID(check_info(info, text_));
+      return info;
+    });
   }
   Result<Dataset> load(const DataSpec& spec, Split split) const override {
     FEDGE_TRY(info, describe(spec));
     return named([&]() -> Result<Dataset> {
       FEDGE_TRY(data, source_->load(spec, split));
-      FEDGE_TRY_VOID(check_samples(data, info));
+      FEDGE_TRY_VOID(check_samples(data, info, "load()"));
+      if (data.size() == 0) return invalid("load() returned no samples");
       return data;
     });
+  }
+  Result<SampleLabels> labels(const DataSpec& spec) const override {
+    FEDGE_TRY(info, describe(spec));
+    return named([&]() -> Result<SampleLabels> {
+      FEDGE_TRY(labels, source_->labels(spec));
+      FEDGE_TRY_VOID(check_labels(labels.values, labels.classes, info, "labels()"));
+      if (labels.values.empty()) return invalid("labels() returned no labels");
+      return labels;
+    });
+  }
+  Result<Dataset> load_chosen(const DataSpec& spec, const ChooseSamples& choose) const override {
+    FEDGE_TRY(info, describe(spec));
+    std::vector<std::uint8_t> expected;  // the labels of the chosen samples
+    std::optional<Error> not_chosen;     // an error of `choose` is not one of the source
+    const auto watched = [&](std::span<const std::uint8_t> labels,
+                             std::size_t classes) -> Result<std::vector<std::uint32_t>> {
+      FEDGE_TRY_VOID(check_labels(labels, classes, info, "load_chosen()"));
+      auto samples = choose(labels, classes);
+      if (!samples) return *(not_chosen = samples.error());
+      expected.clear();
+      for (const std::uint32_t sample : *samples) expected.push_back(labels[sample]);
+      return samples;
+    };
+    auto loaded = named([&]() -> Result<Dataset> {
+      FEDGE_TRY(data, source_->load_chosen(spec, watched));
+      FEDGE_TRY_VOID(check_samples(data, info, "load_chosen()"));
+      if (data.labels != expected)
+        return invalid("load_chosen() returned other samples than the chosen ones");
+      return data;
+    });
+    if (not_chosen) return *not_chosen;
+    return loaded;
+  }
+  std::vector<std::string> class_names(const DataSpec& spec) const override {
+    using Names = Result<std::vector<std::string>>;
+    const Names names = named([&]() -> Names { return source_->class_names(spec); });
+    return names ? *names : std::vector<std::string>();
   }
 
  private:
@@ -86,6 +108,7 @@ class OwnSource final : public DataSource {
   }
 
   std::string part_;
+  bool text_;  // its trait
   Source source_;
 };
 
@@ -94,7 +117,7 @@ Source read_source(const DatasetKind& kind, config::Reader& section) {
   const std::string part = std::string("the data set ") + kind.name;
   try {
     Source source = config::guarded(part, [&] { return kind.read(section); });
-    if (source) return std::make_shared<OwnSource>(part, std::move(source));
+    if (source) return std::make_shared<OwnSource>(part, kind.traits.text, std::move(source));
     section.fail("dataset", part + " is null: its function `read` returned no object");
   } catch (const config::PartFailure& failure) {
     section.fail("dataset", failure.what());
@@ -115,20 +138,23 @@ void register_dataset(const DatasetKind& kind) {
   config::register_kind(dataset_table(), kind, "dataset", "a data set");
 }
 
-void read_dataset_kind(config::Reader& section, DataSpec& spec) {
+void choose_dataset_kind(config::Reader& section, DataSpec& spec) {
   const std::vector<std::string> names = config::names_of(dataset_table());
-  const std::size_t chosen = section.choice("dataset", names, 0, "Data set for training and testing.",
-                                            config::own_program_hint("a data set", /*on_clients=*/true));
-  spec.dataset = names[chosen];
-  const auto read = [&](std::size_t i) {
+  spec.dataset = names[section.choice("dataset", names, 0, "Data set for training and testing.",
+                                      config::own_program_hint("a data set", /*on_clients=*/true))];
+}
+
+void read_dataset_options(config::Reader& section, DataSpec& spec) {
+  const auto read = [&](const DatasetKind& kind) {
     Source source;
-    section.keys_of("dataset", names[i], spec.dataset,
-                    [&](config::Reader& keys) { source = read_source(dataset_table()[i], keys); });
+    section.keys_of("dataset", kind.name, spec.dataset,
+                    [&](config::Reader& keys) { source = read_source(kind, keys); });
     return source;
   };
-  spec.source = read(chosen);
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (i != chosen) (void)read(i);
+  for (const DatasetKind& kind : dataset_table())
+    if (kind.name == spec.dataset) spec.source = read(kind);
+  for (const DatasetKind& kind : dataset_table())
+    if (kind.name != spec.dataset) (void)read(kind);
 }
 
 Result<Source> source_of(const DataSpec& spec) {

@@ -22,7 +22,8 @@ struct DatasetKind {
   const char* paper;    // publication
   const char* summary;  // one line
   DatasetTraits traits;
-  // Reads every option of the data set from [data].
+  // Reads every option of the data set from [data]. It is also called, with defaults, if the run file selects
+  // another data set: to know the names of the options.
   std::shared_ptr<const DataSource> (*read)(config::Reader& section);
   bool own = false;  // set by register_dataset()
 };
@@ -35,8 +36,11 @@ const DatasetKind* find_dataset_kind(const std::string& name);
 // must be new, and no member null; otherwise the program ends with a message and exit code 1.
 void register_dataset(const DatasetKind& kind);
 
-// Reads data.dataset and the options of all data sets: those of others than the chosen one are refused.
-void read_dataset_kind(config::Reader& section, DataSpec& spec);
+// Reads data.dataset.
+void choose_dataset_kind(config::Reader& section, DataSpec& spec);
+// Reads the options of all data sets: those of others than the chosen one are refused. Call it after all
+// other keys of the section have been read: an option may have the name of one of them.
+void read_dataset_options(config::Reader& section, DataSpec& spec);
 // The source that was read with the spec, or one with default options if the spec was not read from a file.
 // kNotFound: there is no data set of this name.
 Result<std::shared_ptr<const DataSource>> source_of(const DataSpec& spec);

@@ -175,15 +175,6 @@ constexpr Corpus kCorpora[] = {
 
 }  // namespace
 
-const std::vector<std::string>& corpus_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> list;
-    for (const Corpus& corpus : kCorpora) list.emplace_back(corpus.name);
-    return list;
-  }();
-  return names;
-}
-
 Result<std::vector<TextGroup>> load_corpus(const std::string& name, const std::string& directory) {
   std::string known;
   for (const Corpus& corpus : kCorpora) {

@@ -86,6 +86,12 @@ class Corpora final : public DataSource {
   Result<Dataset> load(const DataSpec& spec, Split split) const override {
     return load_text(spec, split == Split::kTrain ? TextSplit::kTrain : TextSplit::kHeldOut);
   }
+  std::vector<std::string> class_names(const DataSpec& spec) const override {
+    std::vector<std::string> names;
+    if (auto groups = load_corpus(spec.dataset, spec.directory))
+      for (TextGroup& group : *groups) names.push_back(std::move(group.name));
+    return names;
+  }
 };
 
 }  // namespace
