@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/aligned_buffer.h"
+#include "core/config/own_part.h"
 #include "learn/kernels/kernels.h"
 
 namespace fedge::learn {
@@ -159,17 +160,20 @@ void add_bits(std::span<const ClassSums> sums, const ClassSums& all, Evaluation&
 
 }  // namespace
 
-Evaluation evaluate(const Model& model, std::span<const float> parameters, const Dataset& data,
-                    Parallel& parallel, std::size_t ranks) {
+Result<Evaluation> evaluate(const Model& model, std::span<const float> parameters, const Dataset& data,
+                            Parallel& parallel, std::size_t ranks) {
   const std::size_t size = block_size(model);
   const std::size_t blocks = (data.size() + size - 1) / size;
   std::vector<BlockSums> by_block(blocks);
   std::atomic<std::size_t> next{0};
-  parallel.for_each(std::min(parallel.width(), blocks), [&](std::size_t) {
-    Space space(model, data, ranks);
-    for (std::size_t block = next++; block < blocks; block = next++)
-      by_block[block] = evaluate_block(model, parameters, data, block * size, space);
-  });
+  FEDGE_TRY_VOID(config::failure_as_error([&]() -> Result<void> {
+    parallel.for_each(std::min(parallel.width(), blocks), [&](std::size_t) {
+      Space space(model, data, ranks);
+      for (std::size_t block = next++; block < blocks; block = next++)
+        by_block[block] = evaluate_block(model, parameters, data, block * size, space);
+    });
+    return {};
+  }));
   std::vector<ClassSums> sums(data.classes);
   ClassSums all;
   for (const BlockSums& block : by_block) block.add_to(sums);

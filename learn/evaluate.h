@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/parallel.h"
+#include "core/result.h"
 #include "learn/data/dataset.h"
 #include "learn/model.h"
 
@@ -27,8 +28,8 @@ struct Evaluation {
 };
 
 // Evaluates the model on all of `data`. `ranks`: number of ranks of the model's adapters that run. The result
-// does not depend on parallel.width().
-Evaluation evaluate(const Model& model, std::span<const float> parameters, const Dataset& data,
-                    Parallel& parallel, std::size_t ranks = SIZE_MAX);
+// does not depend on parallel.width(). kInvalid: a model of a kind that a program registers has failed.
+Result<Evaluation> evaluate(const Model& model, std::span<const float> parameters, const Dataset& data,
+                            Parallel& parallel, std::size_t ranks = SIZE_MAX);
 
 }  // namespace fedge::learn

@@ -1,8 +1,8 @@
 #include "learn/model.h"
 
+#include <stdexcept>
 #include <string>
 
-#include "core/check.h"
 #include "learn/models/kinds.h"
 
 namespace fedge::learn {
@@ -25,8 +25,7 @@ Result<void> check_kind(const ModelKind& kind, const ModelSpec& spec, const Inpu
 }  // namespace
 
 BatchLoss Model::sgd_step(std::span<float>, const Batch&, float, float, Workspace&) const {
-  FEDGE_CHECK(false, "this model makes no steps in place");
-  return {};
+  throw std::logic_error("steps_in_place() is true, but there is no sgd_step()");
 }
 
 Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShape& input,

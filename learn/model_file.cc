@@ -8,6 +8,7 @@
 
 #include "core/adapter_layout.h"
 #include "core/config/document.h"
+#include "core/config/own_part.h"
 #include "core/safetensors.h"
 #include "core/text.h"
 #include "learn/data/dataset.h"
@@ -103,7 +104,10 @@ Result<std::string> base_hash(const std::filesystem::path& path) {
 
 Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& data, const Rng& rng) {
   ParameterVector values(model.layout());
-  model.initialise(values.values(), rng);
+  FEDGE_TRY_VOID(config::failure_as_error([&]() -> Result<void> {
+    model.initialise(values.values(), rng);
+    return {};
+  }));
   const std::string& path = model.spec().base;
   if (path.empty()) return values;
   const auto fail = [&](const Error& error, const std::string& where) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/config/own_part.h"
 #include "core/coverage.h"
 #include "learn/data/validation.h"
 #include "learn/model_file.h"
@@ -48,15 +49,14 @@ Result<Pretrained> pretrain(const TaskSpec& spec, std::uint64_t seed, const Data
   training.objective = {};
   training.nesting = NestingKind::kNone;
   const Coverage moved = trainable(*model->layout());
-  const TrainingResult result = Trainer(*model, training)
-                                    .train(values.values(), data, samples, rng.fork("train", 1),
-                                           {.coverage = &moved,
-                                            .report =
-                                                [&](std::uint64_t steps, float loss) {
-                                                  if (options.report)
-                                                    options.report(steps, loss, values.values());
-                                                },
-                                            .finish = options.finish});
+  TrainingOptions how{.coverage = &moved, .finish = options.finish};
+  how.report = [&](std::uint64_t steps, float loss) {
+    if (options.report) options.report(steps, loss, values.values());
+  };
+  FEDGE_TRY(
+      result, config::failure_as_error([&]() -> Result<TrainingResult> {
+        return Trainer(*model, training).train(values.values(), data, samples, rng.fork("train", 1), how);
+      }));
   return Pretrained{std::move(model), std::move(values), result.steps};
 }
 

@@ -154,7 +154,7 @@ AdapterSpec read_adapter(config::Reader& reader) {
 
 ModelSpec read_model(config::Reader& reader) {
   ModelSpec spec;
-  read_model_kind(reader, spec);
+  choose_model_kind(reader, spec);
   spec.base = reader.text("base", "",
                           "Path of a .safetensors file with the initial weights, read only by the "
                           "coordinator or the simulator. Empty: random weights.");
@@ -165,6 +165,7 @@ ModelSpec read_model(config::Reader& reader) {
   config::Reader adapter = reader.section("adapter");
   spec.adapter = read_adapter(adapter);
   reader.adopt(adapter);
+  read_model_options(reader, spec);
   return spec;
 }
 

@@ -92,6 +92,10 @@ Widths widths_of(const Model& model) {
   return widths;
 }
 
+bool has_submodels(const ModelSpec& spec) {
+  return spec.kind == "softmax" || spec.kind == "mlp" || spec.kind == "cnn";
+}
+
 Result<Widths> slice_widths(const Model& whole, const Coverage& slice) {
   const ParameterLayout& layout = *whole.layout();
   if (slice.end() > layout.size())
@@ -150,6 +154,7 @@ Widths share_widths(const Model& whole, double share) {
 
 std::unique_ptr<Model> make_submodel(const Model& whole, const Widths& widths) {
   ModelSpec spec = whole.spec();
+  FEDGE_CHECK(has_submodels(spec), "a model that can be sliced");
   if (spec.kind == "mlp") spec.hidden = widths;
   if (spec.kind == "cnn") {
     FEDGE_CHECK(widths.size() == 3, "a cnn has three hidden layers");

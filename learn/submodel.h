@@ -24,6 +24,9 @@ namespace fedge::learn {
 using Widths = std::vector<std::size_t>;
 
 Widths widths_of(const Model& model);
+// Whether a thinner network inside a model of this kind is a model of the same kind (softmax, mlp, cnn). Only
+// these kinds can be sliced; make_submodel() knows their options.
+bool has_submodels(const ModelSpec& spec);
 // Number of units that the slice keeps of each hidden layer of `whole`. kInvalid, naming the tensor at fault,
 // if the coverage is not a slice as defined above. Cost: linear in rows and ranges.
 Result<Widths> slice_widths(const Model& whole, const Coverage& slice);

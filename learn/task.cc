@@ -11,6 +11,7 @@
 #include "learn/data/validation.h"
 #include "learn/models/adapters.h"
 #include "learn/models/kinds.h"
+#include "learn/objectives/kinds.h"
 #include "learn/submodel.h"
 
 namespace fedge::learn {
@@ -37,12 +38,12 @@ Result<void> check_training(const TrainingSpec& training, const Model& model) {
   const bool adapters = model.adapters() != nullptr;
   const bool slices =
       training.local_model == LocalModel::kSlice || training.local_model == LocalModel::kNested;
-  const ModelKind* kind = find_model_kind(model.spec().kind);
-  FEDGE_CHECK(kind != nullptr, "the kind of a model that was made");
-  if (slices && (adapters || !kind->traits.slices))
-    return invalid(
-        "training.local_model: " + (kind->traits.slices ? "a model with adapters" : with_article(*kind)) +
-        " cannot be sliced; use \"whole\"");
+  if (slices && (adapters || !has_submodels(model.spec()))) {
+    const ModelKind* kind = find_model_kind(model.spec().kind);
+    FEDGE_CHECK(kind != nullptr, "the kind of a model that was made");
+    return invalid("training.local_model: " + (adapters ? "a model with adapters" : with_article(*kind)) +
+                   " cannot be sliced; use \"whole\"");
+  }
   if (training.local_model == LocalModel::kPrefix && !adapters)
     return invalid("training.local_model: \"prefix\" requires a model with adapters; set model.adapter.rank");
   if (training.local_model == LocalModel::kNested && training.optimizer == OptimizerKind::kAdamW)
@@ -128,16 +129,15 @@ std::vector<std::uint64_t> Task::label_counts(ClientId client, double data_share
   return counts;
 }
 
+bool Task::has_own_parts() const {
+  const ModelKind* model = find_model_kind(spec_.model.kind);
+  const ObjectiveKind* objective = find_objective_kind(spec_.training.objective.kind);
+  return (model != nullptr && model->own) || (objective != nullptr && objective->own);
+}
+
 Result<TrainingResult> Task::train(const Assignment& assignment, std::span<const float> global,
                                    std::span<float> update, Trainer& trainer) const {
-  const ModelKind* kind = find_model_kind(spec_.model.kind);
-  const auto train = [&] { return train_assigned(assignment, global, update, trainer); };
-  try {
-    if (kind == nullptr || !kind->own) return train();
-    return config::guarded(std::string("the model ") + kind->name, train);
-  } catch (const config::PartFailure& failure) {
-    return invalid(failure.what());
-  }
+  return config::failure_as_error([&] { return train_assigned(assignment, global, update, trainer); });
 }
 
 Result<TrainingResult> Task::train_assigned(const Assignment& assignment, std::span<const float> global,

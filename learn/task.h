@@ -77,6 +77,8 @@ class Task {
   // The parameters of the global model that a client must have to train this coverage. A client that trains
   // the first ranks of adapters needs none of the higher ranks.
   Coverage needed(const Coverage& trained) const;
+  // Whether a program has registered the model or the objective, so that train() may fail in them.
+  bool has_own_parts() const;
   // Whether most of the model is frozen, and therefore the same in every round.
   bool frozen() const { return model_->adapters() != nullptr; }
   // A trainer for this task; each thread needs its own.

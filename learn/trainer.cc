@@ -22,8 +22,6 @@ void reserve(AlignedBuffer<float>& buffer, std::size_t size) {
 Trainer::Trainer(const Model& model, const TrainingSpec& spec)
     : model_(model),
       spec_(spec),
-      objective_(objective_of(spec.objective)),
-      workspace_(model.make_workspace(spec.batch_size)),
       submodels_(model, spec.batch_size),
       buffer_(model.input_size(), model.input().tokens, spec.batch_size) {}
 
@@ -33,6 +31,10 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
   TrainingResult result;
   result.samples = SampleCount(samples.size());
   if (samples.empty()) return result;
+  if (!workspace_) {
+    objective_ = objective_of(spec_.objective);
+    workspace_ = model_.make_workspace(spec_.batch_size);
+  }
   Plan plan = make_plan(parameters, rng, options);
   order_.assign(samples.begin(), samples.end());
   double loss = 0;

@@ -67,7 +67,8 @@ class Trainer {
   // Trains `parameters` in place on these samples, shuffled in each epoch e from rng.fork("epoch", e). The
   // last batch of an epoch may be smaller. With no samples it does nothing. An objective may pull
   // towards the initial `parameters`. Plain SGD stores no gradient if the model steps in place, the coverage
-  // has only whole rows, and there is no momentum, objective or correction.
+  // has only whole rows, and there is no momentum, objective or correction. Throws a PartFailure if a model
+  // or objective that a program registers fails.
   TrainingResult train(std::span<float> parameters, const Dataset& data,
                        std::span<const std::uint32_t> samples, const Rng& rng,
                        const TrainingOptions& options = {});
@@ -75,7 +76,7 @@ class Trainer {
   // A buffer of the whole model's size, allocated at first use; train() does not touch it.
   std::span<float> scratch();
   // Products of all training of the whole model; training of sub-models is not counted.
-  const Products& products() const { return workspace_->products; }
+  Products products() const { return workspace_ ? workspace_->products : Products(); }
 
  private:
   struct Nested {
@@ -125,7 +126,7 @@ class Trainer {
   const Model& model_;
   TrainingSpec spec_;
   std::shared_ptr<const Objective> objective_;  // null: the loss alone
-  std::unique_ptr<Workspace> workspace_;
+  std::unique_ptr<Workspace> workspace_;        // both are made for the first training
   Submodels submodels_;
   BatchBuffer buffer_;
   std::vector<std::uint32_t> order_;

@@ -210,8 +210,6 @@ Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClie
   if (made != nullptr) contributors_.insert(made->contributors.begin(), made->contributors.end());
   entry.description = turn.description;
   entry.turn = turns_++;
-  if (turn.ends_round)
-    for (auto& [id, each] : tracks_) each.complete = each.model.object();
   std::optional<learn::Evaluation> evaluation;
   FEDGE_TRY(measured, measure(turn, entry.model, evaluation));
   count_clients(turn);
@@ -234,6 +232,9 @@ Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClie
     metrics_.train_loss = measured.train_loss;
   }
   if (turn.description) metrics_.tracks.push_back(std::move(measured));
+  // A round whose models cannot be evaluated is not complete.
+  if (turn.ends_round)
+    for (auto& [id, each] : tracks_) each.complete = each.model.object();
   return {};
 }
 
@@ -262,7 +263,8 @@ Result<TrackMetrics> RunState::measure(const RunEngine::CloseRound& turn, const 
   const std::uint32_t round = turn.round.value();
   if (round % config_->evaluate_every != 0 && round != config_->rounds) return metrics;
   FEDGE_TRY(values, model.load());
-  evaluation = learn::evaluate(*model_, values.values(), *test_, *parallel_);
+  FEDGE_TRY(evaluated, learn::evaluate(*model_, values.values(), *test_, *parallel_));
+  evaluation = std::move(evaluated);
   metrics.test_accuracy = evaluation->accuracy;
   metrics.test_loss = evaluation->loss;
   return metrics;
@@ -273,7 +275,7 @@ Result<std::vector<RankMetrics>> RunState::measure_ranks(const run::TrackModel& 
   if (config_->evaluate_ranks.empty()) return metrics;
   FEDGE_TRY(values, model.load());
   for (const std::size_t rank : config_->evaluate_ranks) {
-    const learn::Evaluation one = learn::evaluate(*model_, values.values(), *test_, *parallel_, rank);
+    FEDGE_TRY(one, learn::evaluate(*model_, values.values(), *test_, *parallel_, rank));
     metrics.push_back({.rank = rank,
                        .accuracy = one.accuracy,
                        .loss = one.loss,

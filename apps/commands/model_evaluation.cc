@@ -155,8 +155,8 @@ Result<void> evaluate_model(const EvaluationOptions& options, std::FILE* out) {
   if (!options.json) print_head(question, data_of(options, file), adapters != nullptr, out);
   const auto values = std::as_const(file.values).values();
   for (const std::size_t rank : ranks) {
-    Figures figures{.ranks = rank,
-                    .held_out = learn::evaluate(*file.model, values, *question.data, threads, rank)};
+    FEDGE_TRY(held_out, learn::evaluate(*file.model, values, *question.data, threads, rank));
+    Figures figures{.ranks = rank, .held_out = std::move(held_out)};
     if (adapters != nullptr) figures.energy = energy_share(*adapters, values, rank);
     if (!question.lines.empty())
       figures.rouge =

@@ -88,7 +88,8 @@ Result<void> pretrain(const run::RunConfig& config, const PretrainCommand& comma
   };
   FEDGE_TRY(trained, learn::pretrain(config.task, config.seed, *data, options));
   ThreadPool threads(command.threads);
-  print(learn::evaluate(*trained.model, trained.values.values(), *test, threads), config.task.data, out);
+  FEDGE_TRY(evaluation, learn::evaluate(*trained.model, trained.values.values(), *test, threads));
+  print(evaluation, config.task.data, out);
   const std::string hash = to_hex(model_hash(trained.values.values()));
   auto metadata = learn::task_metadata(config.task_text, config.task.data, config.seed);
   metadata.insert({{"run", config.name}, {"steps", std::to_string(trained.steps)}, {"model_hash", hash}});

@@ -52,13 +52,13 @@ void print_json(const GossipCommand& command, const run::RunConfig& config, cons
 
 // Runs all rounds; calls `report` for each evaluated round.
 Result<void> run_rounds(const run::RunConfig& config, const std::string& evaluate, lab::Gossip& gossip,
-                        const std::function<void()>& report) {
+                        const std::function<Result<void>()>& report) {
   for (std::uint32_t round = 1; round <= config.rounds; ++round) {
     const bool due = round % config.evaluate_every == 0 || round == config.rounds;
     FEDGE_TRY_VOID(gossip.train());
-    if (due && evaluate == "trained") report();
+    if (due && evaluate == "trained") FEDGE_TRY_VOID(report());
     gossip.mix();
-    if (due && evaluate == "mixed") report();
+    if (due && evaluate == "mixed") FEDGE_TRY_VOID(report());
   }
   return {};
 }
@@ -108,9 +108,11 @@ Result<void> run_gossip_command(const GossipCommand& command, std::FILE* out) {
   FEDGE_TRY(gossip, lab::Gossip::create(options, config, **task, threads));
   std::vector<lab::GossipFigures> rounds;
   if (!command.json) print_head(command, config, gossip, out);
-  FEDGE_TRY_VOID(run_rounds(config, command.evaluate, gossip, [&] {
-    rounds.push_back(gossip.figures(*test));
+  FEDGE_TRY_VOID(run_rounds(config, command.evaluate, gossip, [&]() -> Result<void> {
+    FEDGE_TRY(figures, gossip.figures(*test));
+    rounds.push_back(figures);
     if (!command.json) print_row_of(rounds.back(), out);
+    return {};
   }));
   if (command.json)
     print_json(command, config, gossip, rounds, out);

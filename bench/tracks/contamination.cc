@@ -56,7 +56,7 @@ struct Laboratory {
   ThreadPool pool{2};
 
   double accuracy(const Model& model, const learn::Model& kind, const learn::Dataset& data) {
-    return 100 * learn::evaluate(kind, model, data, pool).accuracy;
+    return 100 * learn::evaluate(kind, model, data, pool)->accuracy;
   }
 };
 

@@ -53,7 +53,7 @@ Result<void> obey(const bench::Workload& workload, const learn::Dataset& test, P
       FEDGE_TRY(taken, timed_round(federation));
       std::printf("%.6f %.6f\n", taken.seconds, taken.processor_seconds);
     } else if (line == "evaluate") {
-      const auto result = learn::evaluate(workload.task->model(), federation.model(), test, parallel);
+      FEDGE_TRY(result, learn::evaluate(workload.task->model(), federation.model(), test, parallel));
       std::printf("%.4f %.6f\n", result.accuracy, result.loss);
     } else {
       return invalid("the command \"" + line + "\" is not known, expected train or evaluate");
@@ -73,7 +73,7 @@ Result<void> train(const Options& options, const bench::Workload& workload, cons
     seconds.push_back(taken.seconds);
     processor.push_back(taken.processor_seconds);
   }
-  const auto result = learn::evaluate(workload.task->model(), federation.model(), test, parallel);
+  FEDGE_TRY(result, learn::evaluate(workload.task->model(), federation.model(), test, parallel));
   std::sort(seconds.begin(), seconds.end());
   std::sort(processor.begin(), processor.end());
   const double clients = static_cast<double>(options.workload.clients_per_round);

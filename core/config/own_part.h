@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/result.h"
 #include "core/text.h"
 
 namespace fedge::config {
@@ -38,11 +39,21 @@ auto guarded(const std::string& part, Call&& call) {
   }
 }
 
+// Calls what uses own parts and returns a Result. A PartFailure becomes an error: kInvalid.
+template <class Call>
+auto failure_as_error(Call&& call) -> decltype(call()) {
+  try {
+    return call();
+  } catch (const PartFailure& failure) {
+    return invalid(failure.what());
+  }
+}
+
 // Prints the message with the program's name and ends the program with exit code 1.
 [[noreturn]] void refuse_registration(const std::string& message);
 
 // The end of an error message about an unknown kind of this part: "; if it is a sampler of your own program,
-// ...". `on_clients`: whether clients need the part too.
+// ...". `on_clients`: whether clients need the part in every run; otherwise only in serverless runs.
 std::string own_program_hint(const std::string& a_part, bool on_clients);
 
 // Adds an own kind to the table of its part ("sampler", "a sampler"). Ends the program with a message if its

@@ -79,13 +79,14 @@ std::vector<std::span<float>> Gossip::values() const {
   return all;
 }
 
-GossipFigures Gossip::figures(const learn::Dataset& test) const {
-  const auto accuracy = [&](const ParameterVector& model) {
-    return learn::evaluate(task_.model(), model.values(), test, parallel_).accuracy;
+Result<GossipFigures> Gossip::figures(const learn::Dataset& test) const {
+  const auto accuracy = [&](const ParameterVector& model) -> Result<double> {
+    FEDGE_TRY(evaluation, learn::evaluate(task_.model(), model.values(), test, parallel_));
+    return evaluation.accuracy;
   };
   GossipFigures figures{.round = round_, .accuracy_least = 1};
   for (const ClientId client : tested_) {
-    const double one = accuracy(model(client));
+    FEDGE_TRY(one, accuracy(model(client)));
     figures.accuracy_mean += one / static_cast<double>(tested_.size());
     figures.accuracy_least = std::min(figures.accuracy_least, one);
     figures.accuracy_most = std::max(figures.accuracy_most, one);
@@ -93,7 +94,8 @@ GossipFigures Gossip::figures(const learn::Dataset& test) const {
   ParameterVector mean(task_.model().layout());
   const auto all = values();
   average(all, mean.values(), parallel_);
-  figures.average_accuracy = accuracy(mean);
+  FEDGE_TRY(average, accuracy(mean));
+  figures.average_accuracy = average;
   figures.consensus_distance = consensus_distance(all, mean.values(), parallel_);
   return figures;
 }

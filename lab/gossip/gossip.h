@@ -61,7 +61,8 @@ class Gossip {
 
   // Clients whose models are evaluated, ascending.
   const std::vector<ClientId>& tested() const { return tested_; }
-  GossipFigures figures(const learn::Dataset& test) const;
+  // Errors are those of evaluate().
+  Result<GossipFigures> figures(const learn::Dataset& test) const;
   const ParameterVector& model(ClientId client) const { return *models_[client.value()]; }
   // SHA-256 over the model_hash() of each client's model, in the order of the clients.
   Digest hash() const;

@@ -8,6 +8,7 @@
 #include "core/config/own_part.h"
 #include "learn/models/cnn.h"
 #include "learn/models/dense.h"
+#include "learn/models/own_model.h"
 #include "learn/models/transformer.h"
 
 namespace fedge::learn {
@@ -158,11 +159,11 @@ ModelFactory read_transformer(config::Reader& section, ModelSpec& spec) {
 }
 
 std::vector<ModelKind>& model_table() {
-  constexpr ModelTraits kLayers = {.adapters = true, .slices = true};
+  constexpr ModelTraits kLayers = {.adapters = true};
   static std::vector<ModelKind> kinds = {
       ModelKind{"softmax", "", "softmax regression", kLayers, read_softmax},
       ModelKind{"mlp", "", "multi-layer perceptron with ReLU", kLayers, read_mlp},
-      ModelKind{"cnn", "McMahan et al. 2017", "convolutional network for images", {.slices = true}, read_cnn},
+      ModelKind{"cnn", "McMahan et al. 2017", "convolutional network for images", {}, read_cnn},
       ModelKind{"transformer",
                 "Radford et al. 2019",
                 "decoder-only language model",
@@ -172,33 +173,18 @@ std::vector<ModelKind>& model_table() {
   return kinds;
 }
 
-// Checks what its callers rely on.
-Result<void> check_made(const std::string& part, const Model& model, const ModelContext& context) {
-  const std::string wrong = "model.kind: " + part + " ";
-  if (!model.layout() || model.layout()->size() == 0)
-    return invalid(wrong + "has no parameters; set layout_ in its constructor");
-  const std::size_t input = context.input.tokens ? context.input.width : context.input.size();
-  if (model.input_size() == input && model.classes() == context.outputs) return {};
-  return invalid(wrong + "has " + std::to_string(model.input_size()) + " inputs and " +
-                 std::to_string(model.classes()) + " classes, but the data has " + std::to_string(input) +
-                 " and " + std::to_string(context.outputs) +
-                 "; set input_size_ and classes_ in its constructor");
-}
-
-// Reads an own kind's options. Its factory becomes one whose errors name the model.
+// Reads an own kind's options. Its factory becomes one whose models are wrapped.
 ModelFactory read_own(const ModelKind& kind, config::Reader& section, ModelSpec& spec) {
   const std::string part = std::string("the model ") + kind.name;
   try {
     return [part, make = config::guarded(part, [&] { return kind.read(section, spec); })](
                const ModelContext& context) -> MadeModel {
-      try {
+      auto made = config::failure_as_error([&]() -> MadeModel {
         FEDGE_TRY(model, config::guarded(part, [&] { return make(context); }));
-        if (!model) return invalid("model.kind: " + part + " is null: its factory returned no object");
-        FEDGE_TRY_VOID(check_made(part, *model, context));
-        return model;
-      } catch (const config::PartFailure& failure) {
-        return invalid(std::string("model.kind: ") + failure.what());
-      }
+        return wrap_own_model(part, std::move(model), context);
+      });
+      if (!made) return made.error().with_prefix("model.kind: ");
+      return made;
     };
   } catch (const config::PartFailure& failure) {
     section.fail("kind", failure.what());
@@ -226,22 +212,24 @@ const ModelKind* find_model_kind(const std::string& name) {
 
 void register_model(const ModelKind& kind) { config::register_kind(model_table(), kind, "model", "a model"); }
 
-void read_model_kind(config::Reader& section, ModelSpec& spec) {
+void choose_model_kind(config::Reader& section, ModelSpec& spec) {
   const std::vector<std::string> names = config::names_of(model_table());
-  const std::size_t chosen =
-      section.choice("kind", names, kDefaultKind,
-                     "Kind of model: softmax regression, multi-layer perceptron (mlp), "
-                     "convolutional network (cnn) or transformer.",
-                     config::own_program_hint("a model", /*on_clients=*/true));
-  spec.kind = names[chosen];
-  const auto read = [&](std::size_t i, ModelSpec& into) {
-    section.keys_of("kind", names[i], spec.kind,
-                    [&](config::Reader& keys) { into.make = read_options(model_table()[i], keys, into); });
+  spec.kind = names[section.choice("kind", names, kDefaultKind,
+                                   "Kind of model: softmax regression, multi-layer perceptron (mlp), "
+                                   "convolutional network (cnn) or transformer.",
+                                   config::own_program_hint("a model", /*on_clients=*/true))];
+}
+
+void read_model_options(config::Reader& section, ModelSpec& spec) {
+  const auto read = [&](const ModelKind& kind, ModelSpec& into) {
+    section.keys_of("kind", kind.name, spec.kind,
+                    [&](config::Reader& keys) { into.make = read_options(kind, keys, into); });
   };
-  read(chosen, spec);
+  for (const ModelKind& kind : model_table())
+    if (kind.name == spec.kind) read(kind, spec);
   ModelSpec other;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (i != chosen) read(i, other);
+  for (const ModelKind& kind : model_table())
+    if (kind.name != spec.kind) read(kind, other);
 }
 
 ModelFactory factory_of(const ModelKind& kind, const ModelSpec& spec) {

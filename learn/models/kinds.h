@@ -17,7 +17,6 @@ namespace fedge::learn {
 struct ModelTraits {
   bool texts = false;     // its inputs are the tokens of a text; false: floats
   bool adapters = false;  // it has layers that can have adapters (model.adapter)
-  bool slices = false;    // a thinner network inside it is a model of the same kind (learn/submodel.h)
 };
 
 struct ModelKind {
@@ -26,7 +25,8 @@ struct ModelKind {
   const char* summary;  // one line
   ModelTraits traits;
   // Reads every option of the kind from [model]. Built-in kinds store their options in `spec`, own kinds in
-  // the factory.
+  // the factory. It is also called, with defaults, if the run file selects another kind: to know the names of
+  // the options.
   ModelFactory (*read)(config::Reader& section, ModelSpec& spec);
   bool own = false;  // set by register_model()
 };
@@ -40,8 +40,11 @@ const ModelKind* find_model_kind(const std::string& name);
 // new, and no member null; otherwise the program ends with a message and exit code 1.
 void register_model(const ModelKind& kind);
 
-// Reads model.kind and the options of all kinds: those of other kinds than the chosen one are refused.
-void read_model_kind(config::Reader& section, ModelSpec& spec);
+// Reads model.kind.
+void choose_model_kind(config::Reader& section, ModelSpec& spec);
+// Reads the options of all kinds: those of other kinds than the chosen one are refused. Call it after all
+// other keys of the section have been read: an option may have the name of one of them.
+void read_model_options(config::Reader& section, ModelSpec& spec);
 // The factory of the spec: the one that was read with it, or the kind's own one if it was not read from a
 // file.
 ModelFactory factory_of(const ModelKind& kind, const ModelSpec& spec);

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "aggregation/own_parts.h"
+#include "core/config/own_part.h"
 #include "core/event.h"
 #include "core/platform/files.h"
 #include "server/audit_log.h"
@@ -111,14 +111,13 @@ Result<void> check_run(const run::RunConfig& config) {
 
 Result<RunParts> open_run(const std::filesystem::path& data_directory, const RunRecord& record,
                           std::size_t threads) {
-  try {
+  // A sampler is made while the engine is made, and an engine's steps are repeated.
+  return config::failure_as_error([&]() -> Result<RunParts> {
     FEDGE_TRY(config, read_record(record));
     auto parts = open_parts(data_directory, record, config, threads);
     if (!parts) return config::at_key(*config.source, parts.error());
     return parts;
-  } catch (const aggregation::PartFailure& failure) {  // of a sampler's factory
-    return invalid(failure.what());
-  }
+  });
 }
 
 void remove_chunks(const std::filesystem::path& data_directory, RunNumber run) {

@@ -1,17 +1,15 @@
 #include "server/engine/run_engine.h"
 
-#include "aggregation/own_parts.h"
+#include "core/config/own_part.h"
 
 namespace fedge::server {
 
 Result<void> RunEngine::try_step(const Input& input, const StepContext& context,
                                  std::vector<Effect>& effects) {
-  try {
+  return config::failure_as_error([&]() -> Result<void> {
     step(input, context, effects);
     return {};
-  } catch (const aggregation::PartFailure& failure) {
-    return invalid(failure.what());
-  }
+  });
 }
 
 Event event_of(const RunEngine::Waiting& waiting) {

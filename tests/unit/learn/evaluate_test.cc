@@ -61,7 +61,7 @@ Dataset data_of(const std::vector<float>& scores, const std::vector<std::uint8_t
 Evaluation evaluate_scores(const Dataset& data, Parallel& parallel) {
   const EchoModel model(data.classes);
   const float unused[1] = {};
-  return evaluate(model, unused, data, parallel);
+  return evaluate(model, unused, data, parallel).value();
 }
 
 Evaluation evaluate_scores(const std::vector<float>& scores, const std::vector<std::uint8_t>& labels) {
@@ -134,7 +134,7 @@ TEST_CASE("evaluate: no samples, no numbers") {
   Sequential sequential;
   const EchoModel model(3);
   const float unused[1] = {};
-  const Evaluation result = evaluate(model, unused, Dataset{{1, 3, 1}, 3, {}, {}}, sequential);
+  const Evaluation result = evaluate(model, unused, Dataset{{1, 3, 1}, 3, {}, {}}, sequential).value();
   CHECK(result.samples == 0);
   CHECK(result.loss == 0.0);
   CHECK(result.accuracy == 0.0);
@@ -198,7 +198,7 @@ TEST_CASE("evaluate: a real model is scored as by its own forward, one sample at
     right[i % 4] += std::max_element(scores, scores + 4) - scores == data.labels[i] ? 1U : 0U;
   }
   ThreadPool pool(2);
-  const Evaluation result = evaluate(**model, parameters, data, pool);
+  const Evaluation result = evaluate(**model, parameters, data, pool).value();
   CHECK(result.accuracy == static_cast<double>(right[0] + right[1] + right[2] + right[3]) / 230.0);
   for (std::size_t c = 0; c < 4; ++c)
     CHECK(result.per_class_accuracy[c] == static_cast<double>(right[c]) / (c < 2 ? 58.0 : 57.0));

@@ -44,7 +44,7 @@ Gossiped gossip(const GossipOptions& options, const Settings& settings = kAll, s
     REQUIRE_MESSAGE(done, done.error().message);
     clients->mix();
     CHECK(clients->round() == RoundNumber(round));
-    result.rounds.push_back(clients->figures(*run.test));
+    result.rounds.push_back(clients->figures(*run.test).value());
   }
   result.hash = to_hex(clients->hash());
   result.tested = clients->tested();
@@ -55,7 +55,7 @@ Gossiped gossip(const GossipOptions& options, const Settings& settings = kAll, s
   Sequential alone;
   for (const ClientId client : result.tested)
     result.expected_mean +=
-        learn::evaluate(run.task->model(), clients->model(client).values(), *run.test, alone).accuracy /
+        learn::evaluate(run.task->model(), clients->model(client).values(), *run.test, alone)->accuracy /
         static_cast<double>(result.tested.size());
   return result;
 }
@@ -166,10 +166,10 @@ TEST_CASE("gossip, invariant: mixing brings models together and leaves their ave
   for (int round = 0; round < 3; ++round) {
     REQUIRE(clients->train());
     const auto trained = average();
-    const double apart = clients->figures(*run.test).consensus_distance;
+    const double apart = clients->figures(*run.test)->consensus_distance;
     clients->mix();
     CHECK(farthest(average(), trained) < 2e-7);
-    CHECK(clients->figures(*run.test).consensus_distance < 0.6 * apart);
+    CHECK(clients->figures(*run.test)->consensus_distance < 0.6 * apart);
   }
 }
 

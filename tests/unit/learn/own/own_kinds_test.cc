@@ -2,18 +2,16 @@
 // kinds, and errors name them.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <stdexcept>
 #include <string>
 
 #include "core/config/document.h"
-#include "learn/data/kinds.h"
 #include "learn/data/validation.h"
 #include "learn/evaluate.h"
-#include "learn/models/kinds.h"
+#include "learn/model_file.h"
+#include "learn/pretrain.h"
 #include "learn/task.h"
+#include "tests/support/own/kinds.h"
 #include "tests/support/text.h"
 
 using namespace fedge;
@@ -22,96 +20,8 @@ using fedge::test::contains;
 
 namespace {
 
-// One bias for each class, and faults to choose from.
-class BiasModel final : public Model {
- public:
-  BiasModel(std::size_t inputs, std::size_t classes, std::string fault) : fault_(std::move(fault)) {
-    if (fault_ == "make") throw std::runtime_error("no table");
-    auto layout = std::make_shared<ParameterLayout>();
-    if (fault_ != "empty") layout->add("bias", {classes});
-    layout_ = std::move(layout);
-    input_size_ = fault_ == "size" ? inputs + 1 : inputs;
-    classes_ = classes;
-  }
-  void initialise(std::span<float> parameters, const Rng&) const override {
-    std::ranges::fill(parameters, 0.5F);
-  }
-  std::unique_ptr<Workspace> make_workspace(std::size_t) const override {
-    return std::make_unique<Workspace>();
-  }
-  BatchLoss loss_and_gradient(std::span<const float>, const Batch&, std::span<float> gradient,
-                              Workspace&) const override {
-    if (fault_ == "train") throw std::out_of_range("index 7");
-    std::ranges::fill(gradient, 1.0F);
-    return {};
-  }
-  void forward(std::span<const float> parameters, const Batch&, std::span<float> logits,
-               Workspace&) const override {
-    for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = parameters[i % classes_];
-  }
-
- private:
-  std::string fault_;
-};
-
-// Sample i has the inputs i and -i and the label i % 2, and faults to choose from.
-class CountedSamples final : public DataSource {
- public:
-  explicit CountedSamples(std::string fault) : fault_(std::move(fault)) {}
-
-  Result<DatasetInfo> describe(const DataSpec&) const override {
-    return DatasetInfo{{1, 2, 1}, 2, 2, {"even", "odd"}};
-  }
-  Result<Dataset> load(const DataSpec&, Split split) const override {
-    if (fault_ == "throws") throw std::runtime_error("no such table");
-    if (fault_ == "error") return Error{ErrorCode::kNotFound, "there is no file"};
-    const std::size_t count = split == Split::kTrain ? 10 : 4;
-    Dataset data{.shape = {1, 2, 1}, .classes = 2, .floats = AlignedBuffer<float>(2 * count), .labels = {}};
-    for (std::size_t i = 0; i < count; ++i) {
-      data.floats.data()[2 * i] = static_cast<float>(i);
-      data.floats.data()[2 * i + 1] = -static_cast<float>(i);
-      data.labels.push_back(static_cast<std::uint8_t>(fault_ == "label" ? 2 : i % 2));
-    }
-    if (fault_ == "shape") data.shape.width = 1;
-    if (fault_ == "nan") data.floats.data()[3] = std::numeric_limits<float>::quiet_NaN();
-    if (fault_ == "fewer") data.labels.pop_back();
-    return data;
-  }
-
- private:
-  std::string fault_;
-};
-
-void register_own_kinds() {
-  static const bool registered = [] {
-    register_model({.name = "own_bias",
-                    .paper = "",
-                    .summary = "",
-                    .read = [](config::Reader& section, ModelSpec&) -> ModelFactory {
-                      (void)section.integer("layers", 1, {1, 9}, "Shares its name with a transformer's.");
-                      (void)section.number("slope", 1, {0, 2}, "No other kind has it.");
-                      const std::string fault = section.text("fault", "", "Where it fails.");
-                      if (fault == "read") throw std::runtime_error("no option");
-                      return [fault](const ModelContext& context) -> std::unique_ptr<Model> {
-                        if (fault == "null") return nullptr;
-                        return std::make_unique<BiasModel>(context.input.size(), context.outputs, fault);
-                      };
-                    }});
-    register_dataset({.name = "own_samples",
-                      .paper = "",
-                      .summary = "",
-                      .read = [](config::Reader& section) -> std::shared_ptr<const DataSource> {
-                        const std::string fault = section.text("fault", "", "Where it fails.");
-                        if (fault == "null") return nullptr;
-                        return std::make_shared<CountedSamples>(fault);
-                      }});
-    return true;
-  }();
-  (void)registered;
-}
-
 Result<TaskSpec> read_spec(const std::string& toml) {
-  register_own_kinds();
+  fedge::test::register_own_kinds();
   const auto document = config::parse_toml(toml, "run.toml");
   REQUIRE(document);
   config::Reader root(document->root, "", document->name);
@@ -125,17 +35,22 @@ std::string refusal_of(const std::string& toml) {
   return spec ? std::string() : spec.error().message;
 }
 
-// The error of building a task of this text, or of its training.
+// The first error of a task of this text: of building it, of its initial model, its training or its
+// evaluation.
 std::string failure_of(const std::string& toml) {
   const auto spec = read_spec(toml);
   REQUIRE_MESSAGE(spec, spec.error().message);
   const auto task = Task::build(*spec, 7);
   if (!task) return task.error().message;
-  std::vector<float> model((*task)->model().layout()->size());
-  std::vector<float> update(model.size());
+  const auto initial = initial_parameters((*task)->model(), spec->data, Rng(7));
+  if (!initial) return initial.error().message;
+  std::vector<float> update(initial->size());
   Trainer trainer = (*task)->make_trainer();
-  const auto trained = (*task)->train({ClientId(0), RoundNumber(1)}, model, update, trainer);
-  return trained ? std::string() : trained.error().message;
+  const auto trained = (*task)->train({ClientId(0), RoundNumber(1)}, initial->values(), update, trainer);
+  if (!trained) return trained.error().message;
+  Sequential here;
+  const auto evaluated = evaluate((*task)->model(), initial->values(), (*task)->data(), here);
+  return evaluated ? std::string() : evaluated.error().message;
 }
 
 const std::string kOwnData = "data = { dataset = \"own_samples\", partition = { clients = 2 } }\n";
@@ -182,60 +97,101 @@ TEST_CASE("own model: an exception or an impossible model is an error that names
   CHECK(failure("null") == "model.kind: the model own_bias is null: its factory returned no object");
   CHECK(contains(failure("empty"), "the model own_bias has no parameters"));
   CHECK(contains(failure("size"), "the model own_bias has 3 inputs and 2 classes, but the data has 2 and 2"));
-  CHECK(failure("train") == "the model own_bias threw an exception: index 7");
+  for (const char* fault : {"initialise", "workspace", "train", "forward"})
+    CHECK_MESSAGE(failure(fault) == "the model own_bias threw an exception: index 7", fault);
+  CHECK(failure("initial nan") ==
+        "the model own_bias: initialise() set parameter bias[1] to a value that is not finite");
+  CHECK(failure("no workspace") == "the model own_bias: make_workspace() returned no object");
+  CHECK(contains(failure("outputs"),
+                 "the model own_bias has 2 outputs per sample, but the data needs 1; do not override "));
+  CHECK(contains(failure_of(kOwnData + "model = { kind = \"own_adapted\", adapter = { rank = 2 } }"),
+                 "the model own_adapted declares the trait `adapters`, but adapters() returns null"));
   CHECK(contains(failure_of(kOwnData + "model = { kind = \"own_bias\", adapter = { rank = 2 } }"),
                  "an own_bias cannot have adapters"));
   CHECK(contains(failure_of(kOwnData + "model.kind = \"own_bias\"\ntraining.local_model = \"slice\""),
                  "an own_bias cannot be sliced"));
 }
 
-TEST_CASE("own data set: a client loads the samples that its number has in the whole data set") {
-  const auto spec = read_spec(kOwnData);
-  REQUIRE_MESSAGE(spec, spec.error().message);
-  const auto all = load_train(spec->data);
-  REQUIRE(all);
-  const auto parts = partition_for_clients(spec->data, (*all)->labels, (*all)->classes, Rng(7));
-  REQUIRE(parts);
-  const auto sizes = partition_sizes(spec->data, Rng(7));
-  REQUIRE(sizes);
-  for (std::size_t client = 0; client < 2; ++client) {
-    const auto part = load_part(spec->data, client, Rng(7));
-    REQUIRE(part);
-    REQUIRE((*part)->size() == parts->of(client).size());
-    CHECK((*sizes)[client] == (*part)->size());
-    for (std::size_t i = 0; i < (*part)->size(); ++i) {
-      const std::uint32_t sample = parts->of(client)[i];
-      float input[2];
-      (*part)->read_inputs(i, input);
-      CHECK(input[0] == static_cast<float>(sample));
-      CHECK(input[1] == -static_cast<float>(sample));
-      CHECK((*part)->labels[i] == sample % 2);
-    }
-  }
-  CHECK((*load_test(spec->data))->size() == 4);
-  CHECK(class_names(spec->data) == std::vector<std::string>{"even", "odd"});
-  DataSpec validated = spec->data;
-  validated.validation = 0.4;
-  CHECK((*load_evaluation(validated, Rng(7)))->size() == 4);
+TEST_CASE("own model: one of texts must predict each token") {
+  const std::string data = "data = { dataset = \"own_text\", context = 4, partition = { clients = 2 } }\n";
+  CHECK(failure_of(data + "model.kind = \"own_text_bias\"\n").empty());
+  CHECK(contains(failure_of(data + "model = { kind = \"own_text_bias\", fault = \"one output\" }\n"),
+                 "the model own_text_bias has 1 outputs per sample, but the data needs 4; "
+                 "outputs_per_sample() of a model of texts must return input_size_"));
 }
 
-TEST_CASE("own data set: an exception, an error or wrong samples are errors that name it") {
-  const auto failure = [](const std::string& fault) {
-    const auto spec = read_spec("data = { dataset = \"own_samples\", fault = \"" + fault + "\" }");
-    if (!spec) return spec.error().message;
-    const auto data = load_train(spec->data);
-    return data ? std::string() : data.error().message;
-  };
-  const std::string named = "data.dataset: the data set own_samples";
-  CHECK(failure("").empty());
-  CHECK(failure("throws") == named + " threw an exception: no such table");
-  CHECK(failure("error") == named + ": there is no file");
-  CHECK(failure("label") == named + ": load() returned the label 2, but the data set has 2 classes");
-  CHECK(failure("shape") == named + ": load() returned samples of another shape than describe()");
-  CHECK(failure("nan") == named + ": load() returned a value that is not finite");
-  CHECK(failure("fewer") == named + ": load() returned 20 values for 9 samples of 2");
-  CHECK(contains(failure("null"), named + " is null"));
+TEST_CASE("own model: an exception ends the pretraining with an error that names it") {
+  const auto spec = read_spec(kOwnData + "model = { kind = \"own_bias\", fault = \"train\" }\n");
+  REQUIRE(spec);
+  const auto data = load_train(spec->data);
+  REQUIRE(data);
+  const auto trained = pretrain(*spec, 7, **data, {});
+  REQUIRE_FALSE(trained);
+  CHECK(trained.error().message == "the model own_bias threw an exception: index 7");
+}
+
+TEST_CASE("own kinds: one that is not chosen does not make a run file wrong") {
+  static bool registered = false;
+  if (!std::exchange(registered, true)) {
+    register_dataset({.name = "own_strict",
+                      .paper = "",
+                      .summary = "",
+                      .traits = {},
+                      .read = [](config::Reader& section) -> std::shared_ptr<const DataSource> {
+                        const std::string path = section.text("path", std::nullopt, "File of the samples.");
+                        config::Reader format = section.section("format");
+                        (void)format.integer("columns", std::nullopt, {1, 9}, "Number of columns.");
+                        section.adopt(format);
+                        if (section.has_list("dataset")) section.fail("dataset", "must be no list");
+                        if (path.empty()) throw std::runtime_error("cannot open it");
+                        if (path == "missing") return nullptr;
+                        return std::make_shared<fedge::test::CountedSamples>("");
+                      }});
+    register_model({.name = "own_strict",
+                    .paper = "",
+                    .summary = "",
+                    .traits = {},
+                    .read = [](config::Reader& section, ModelSpec&) -> ModelFactory {
+                      const std::string file = section.text("table", std::nullopt, "File of the table.");
+                      if (file.empty()) section.fail("table", "must not be empty");
+                      if (file.empty()) throw std::runtime_error("cannot open it");
+                      return {};
+                    }});
+  }
+  CHECK(refusal_of("data.dataset = \"fashion-mnist\"\nmodel.kind = \"mlp\"\n").empty());
+  CHECK(contains(refusal_of("data.dataset = \"own_strict\"\n"), "data.path is required but missing"));
   CHECK(
-      contains(refusal_of("data = { fault = \"nan\" }"),
-               "data.fault: has no effect with dataset = \"fashion-mnist\"; it applies only to own_samples"));
+      contains(refusal_of("data.dataset = \"own_strict\"\n"), "data.format.columns is required but missing"));
+  CHECK(contains(refusal_of("model = { kind = \"own_strict\", table = \"\" }"),
+                 "model.table: must not be empty"));
+  CHECK(contains(refusal_of("data.format.columns = 3"), "data.format: has no effect with dataset"));
+}
+
+TEST_CASE("own kinds: an option may have the name of a common key of its section") {
+  static bool registered = false;
+  static std::string directory;
+  if (!std::exchange(registered, true)) {
+    register_dataset({.name = "own_directory",
+                      .paper = "",
+                      .summary = "",
+                      .traits = {},
+                      .read = [](config::Reader& section) -> std::shared_ptr<const DataSource> {
+                        directory = section.text("directory", "", "Directory of the files.");
+                        return std::make_shared<fedge::test::CountedSamples>("");
+                      }});
+    register_model({.name = "own_based",
+                    .paper = "",
+                    .summary = "",
+                    .traits = {},
+                    .read = [](config::Reader& section, ModelSpec& spec) -> ModelFactory {
+                      (void)section.text("base", "", "Weights.");
+                      return fedge::test::read_own_bias(section, spec);
+                    }});
+  }
+  CHECK(refusal_of("data = { dataset = \"fashion-mnist\", directory = \"there\" }").empty());
+  CHECK(refusal_of("model = { kind = \"mlp\", base = \"base.safetensors\" }").empty());
+  const auto spec = read_spec("data = { dataset = \"own_directory\", directory = \"here\" }");
+  REQUIRE_MESSAGE(spec, spec.error().message);
+  CHECK(directory == "here");
+  CHECK(spec->data.directory == "here");
 }

@@ -172,7 +172,7 @@ TEST_CASE("text data: a uniform model needs log2 of the vocabulary bits a byte, 
   REQUIRE(model);
   const std::vector<float> zeros((*model)->layout()->size());
   Sequential sequential;
-  const Evaluation even = evaluate(**model, zeros, **data, sequential);
+  const Evaluation even = evaluate(**model, zeros, **data, sequential).value();
   CHECK(even.bits_per_byte == doctest::Approx(std::log2(96)).epsilon(1e-5));
   CHECK(even.group_bits_per_byte == doctest::Approx(std::log2(96)).epsilon(1e-5));
   CHECK(even.loss == doctest::Approx(std::log(96)).epsilon(1e-5));
@@ -281,7 +281,7 @@ TEST_CASE("text data: bits a byte are over the bytes that tokens stand for, and 
   REQUIRE(model);
   const std::vector<float> zeros((*model)->layout()->size());
   Sequential sequential;
-  const Evaluation result = evaluate(**model, zeros, data, sequential);
+  const Evaluation result = evaluate(**model, zeros, data, sequential).value();
   CHECK(result.bits_per_byte == doctest::Approx(3 * std::log2(3) / 7));
   CHECK(result.group_bits_per_byte == doctest::Approx((2 * std::log2(3) / 6 + std::log2(3) / 1) / 2));
 }
