@@ -13,7 +13,6 @@
 
 #include "aggregation/accumulator.h"
 #include "aggregation/aggregators/mean.h"
-#include "aggregation/planners/layers.h"
 #include "core/text.h"
 
 namespace fedge::aggregation {
@@ -204,67 +203,6 @@ class OwnAggregator final : public Aggregator {
   std::vector<std::int64_t> lost_;  // after a failure: the sums that a caller may change
 };
 
-class OwnPlanner final : public Planner {
- public:
-  OwnPlanner(std::string part, std::unique_ptr<Planner> planner, const PlannerContext& context, bool whole)
-      : part_(std::move(part)), planner_(std::move(planner)), layout_(context.layout), whole_(whole) {}
-
-  void admit(ClientId client, double capability) override {
-    guarded(part_, [&] { planner_->admit(client, capability); });
-  }
-  void limit(ClientId client, double share) override {
-    guarded(part_, [&] { planner_->limit(client, share); });
-  }
-  Coverage plan(const PlanRequest& request) override {
-    Coverage plan = guarded(part_, [&] { return planner_->plan(request); });
-    const char* wrong = plan.empty()                          ? "no parameter"
-                        : plan.end() > layout_->size()        ? "parameters beyond the model"
-                        : !check_ranges(plan.ranges().size()) ? "too many separate ranges"
-                        : whole_ && plan != layout_->trainable()
-                            ? "a part of the model, but its traits say whole_model"
-                            : nullptr;
-    if (wrong != nullptr)
-      throw PartFailure(part_ + " assigned client " + std::to_string(request.client.value()) + " " + wrong);
-    return plan;
-  }
-  double share(ClientId client) const override {
-    const double share = guarded(part_, [&] { return planner_->share(client); });
-    if (share > 0 && share <= 1) return share;
-    throw PartFailure(part_ + " returned the share " + number_text(share) +
-                      "; share() must return a value above 0 and at most 1");
-  }
-
- private:
-  std::string part_;
-  std::unique_ptr<Planner> planner_;
-  std::shared_ptr<const ParameterLayout> layout_;
-  bool whole_;
-};
-
-class OwnServerOptimizer final : public ServerOptimizer {
- public:
-  OwnServerOptimizer(std::string part, const ServerOptimizerFactory& make, std::size_t parameters)
-      : part_(std::move(part)) {
-    optimizer_ = guarded(part_, [&] { return make(parameters); });
-    if (!optimizer_) throw PartFailure(part_ + " is null: its factory returned no object");
-  }
-
-  void step(std::size_t first, std::span<float> model, std::span<const double> aggregate) override {
-    guarded(part_, [&] { optimizer_->step(first, model, aggregate); });
-    for (std::size_t i = 0; i < model.size(); ++i)
-      if (!std::isfinite(model[i]))
-        throw PartFailure(part_ + " set parameter " + std::to_string(first + i) + " to " +
-                          number_text(static_cast<double>(model[i])) + "; step() must keep values finite");
-  }
-  std::vector<std::span<std::byte>> memory() override {
-    return guarded(part_, [&] { return optimizer_->memory(); });
-  }
-
- private:
-  std::string part_;
-  std::unique_ptr<ServerOptimizer> optimizer_;
-};
-
 }  // namespace
 
 AggregatorPart read_part(const AggregatorKind& kind, config::Reader& section) {
@@ -281,49 +219,6 @@ AggregatorPart read_part(const AggregatorKind& kind, config::Reader& section) {
   } catch (const PartFailure& failure) {
     section.fail("kind", failure.what());
     return {};
-  }
-}
-
-PlannerPart read_part(const PlannerKind& kind, config::Reader& section) {
-  if (!kind.own) return kind.read(section);
-  const std::string part = std::string("the planner ") + kind.name;
-  try {
-    PlannerPart read = guarded(part, [&] { return kind.read(section); });
-    read.make = [part, whole = kind.traits.whole_model, make = std::move(read.make)](
-                    const PlannerContext& context) -> Result<std::unique_ptr<Planner>> {
-      try {
-        auto made = guarded(part, [&] { return make(context); });
-        if (!made) return made.error().with_prefix(part + ": ");
-        if (!*made) return invalid(part + " is null: its factory returned no object");
-        return std::unique_ptr<Planner>(std::make_unique<OwnPlanner>(part, std::move(*made), context, whole));
-      } catch (const PartFailure& failure) {
-        return invalid(failure.what());
-      }
-    };
-    return read;
-  } catch (const PartFailure& failure) {
-    section.fail("kind", failure.what());
-    return {};
-  }
-}
-
-ServerOptimizerFactory read_part(const ServerOptimizerKind& kind, config::Reader& section) {
-  if (!kind.own) return kind.read(section);
-  const std::string part = std::string("the server optimizer ") + kind.name;
-  try {
-    ServerOptimizerFactory make =
-        [part, made = guarded(part, [&] { return kind.read(section); })](std::size_t parameters) {
-          return std::make_unique<OwnServerOptimizer>(part, made, parameters);
-        };
-    float model = 0;  // one step of a model with one parameter: the factory works
-    const double aggregate = 0;
-    make(1)->step(0, {&model, 1}, {&aggregate, 1});
-    return make;
-  } catch (const PartFailure& failure) {
-    section.fail("kind", failure.what());
-    const config::Table none;
-    config::Reader nothing(none, "", "");
-    return server_optimizer_kinds().front().read(nothing);  // the error is in the section
   }
 }
 

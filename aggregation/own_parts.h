@@ -1,7 +1,7 @@
 // Own parts: the coordinator's parts that a program registers (core/config/own_part.h). read_part() wraps an
 // own part so that Fedge gets an error that names the part: an own aggregator returns the error; an own
-// sampler or planner throws PartFailure, which RunEngine::try_step() catches; an own server optimizer throws
-// it too, and step_model() catches it. Built-in parts are not wrapped.
+// sampler or planner throws PartFailure, which RunEngine::try_step() catches; the step of an own server
+// optimizer throws it too, and step_model() catches it. Built-in parts are not wrapped.
 #pragma once
 
 #include "aggregation/aggregators/registry.h"

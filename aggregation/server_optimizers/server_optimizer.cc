@@ -166,16 +166,14 @@ Result<void> step_model(Aggregator& aggregator, ServerOptimizer& optimizer, std:
   if (slice.empty()) return {};
   AlignedBuffer<double> aggregate(model.size());
   FEDGE_TRY_VOID(aggregator.read(first, aggregate.span(), parallel));
-  try {
+  return config::failure_as_error([&]() -> Result<void> {
     for (const Range& range : slice.ranges()) {
       const std::size_t begin = range.begin - first;
       optimizer.step(range.begin, model.subspan(begin, range.size()),
                      std::span<const double>(aggregate.span()).subspan(begin, range.size()));
     }
-  } catch (const config::PartFailure& failure) {
-    return invalid(failure.what());
-  }
-  return {};
+    return {};
+  });
 }
 
 }  // namespace fedge::aggregation

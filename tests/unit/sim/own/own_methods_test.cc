@@ -2,14 +2,9 @@
 // ones, and a failure ends the run with an error that names the part.
 #include <doctest/doctest.h>
 
-#include <limits>
-#include <memory>
-#include <stdexcept>
 #include <string>
 
-#include "aggregation/planners/planner.h"
-#include "aggregation/server_optimizers/server_optimizer.h"
-#include "learn/objectives/kinds.h"
+#include "tests/support/own/methods.h"
 #include "tests/support/text.h"
 #include "tests/unit/sim/simulated_run.h"
 
@@ -19,106 +14,11 @@ using fedge::test::contains;
 
 namespace {
 
-// Trains the first `part` of the model, and faults to choose from.
-class FirstPart final : public aggregation::Planner {
- public:
-  FirstPart(std::size_t size, double part, std::string fault)
-      : size_(size), part_(part), fault_(std::move(fault)) {}
-  Coverage plan(const aggregation::PlanRequest&) override {
-    if (fault_ == "throws") throw std::out_of_range("index 7");
-    if (fault_ == "nothing") return {};
-    if (fault_ == "beyond") return Coverage::all(size_ + 1);
-    return Coverage::all(static_cast<std::size_t>(part_ * static_cast<double>(size_)));
-  }
-  double share(ClientId) const override { return fault_ == "share" ? 2 : part_; }
-
- private:
-  std::size_t size_;
-  double part_;
-  std::string fault_;
-};
-
-// The proximal term of FedProx.
-class OwnProximal final : public learn::Objective {
- public:
-  OwnProximal(float mu, std::string fault) : mu_(mu), fault_(std::move(fault)) {}
-  void add_gradient(std::span<const float> parameters, std::span<const float> start,
-                    std::span<float> gradient) const override {
-    if (fault_ == "throws") throw std::out_of_range("index 7");
-    for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] += mu_ * (parameters[i] - start[i]);
-    if (fault_ == "nan") gradient[0] = std::numeric_limits<float>::quiet_NaN();
-  }
-
- private:
-  float mu_;
-  std::string fault_;
-};
-
-// The server optimizer sgd.
-class OwnSgd final : public aggregation::ServerOptimizer {
- public:
-  OwnSgd(double rate, std::string fault) : rate_(rate), fault_(std::move(fault)) {}
-  void step(std::size_t, std::span<float> model, std::span<const double> aggregate) override {
-    if (fault_ == "throws" && model.size() > 1) throw std::out_of_range("index 7");
-    for (std::size_t i = 0; i < model.size(); ++i)
-      model[i] = static_cast<float>(static_cast<double>(model[i]) + rate_ * aggregate[i]);
-    if (fault_ == "nan" && model.size() > 1) model[0] = std::numeric_limits<float>::quiet_NaN();
-  }
-
- private:
-  double rate_;
-  std::string fault_;
-};
-
-aggregation::PlannerPart read_first_part(config::Reader& section) {
-  const double part = section.number("part", 0.5, {0.01, 1}, "Fraction of the model.");
-  const std::string fault = section.text("fault", "", "Where it fails.");
-  if (fault == "read") throw std::runtime_error("no option");
-  return {.make = [part, fault](const aggregation::PlannerContext& context)
-              -> Result<std::unique_ptr<aggregation::Planner>> {
-    if (fault == "refuses") return invalid("this model cannot be divided");
-    return std::unique_ptr<aggregation::Planner>(
-        std::make_unique<FirstPart>(context.layout->size(), part, fault));
-  }};
-}
-
-learn::ObjectiveFactory read_own_proximal(config::Reader& section, learn::ObjectiveSpec&) {
-  const auto mu = static_cast<float>(section.number("strength", 0.5, {0, 10}, "Factor of the term."));
-  const std::string fault = section.text("fault", "", "Where it fails.");
-  return [mu, fault](const learn::ObjectiveSpec&) -> std::shared_ptr<const learn::Objective> {
-    if (fault == "make") throw std::runtime_error("no table");
-    return std::make_shared<OwnProximal>(mu, fault);
-  };
-}
-
-aggregation::ServerOptimizerFactory read_own_sgd(config::Reader& section) {
-  const double rate = section.number("rate", 0.5, {0, 10}, "Factor of the aggregate.");
-  const std::string fault = section.text("fault", "", "Where it fails.");
-  return [rate, fault](std::size_t) -> std::unique_ptr<aggregation::ServerOptimizer> {
-    if (fault == "null") return nullptr;
-    return std::make_unique<OwnSgd>(rate, fault);
-  };
-}
-
 struct OwnMethods {
   learn::test::TemporaryDirectory data;
   OwnMethods() {
     test::write_tiny_dataset(data);
-    static const bool registered = [] {
-      aggregation::register_planner(
-          {.name = "own_part", .paper = "", .summary = "", .traits = {}, .read = read_first_part});
-      aggregation::register_planner({.name = "own_whole",
-                                     .paper = "",
-                                     .summary = "",
-                                     .traits = {.whole_model = true},
-                                     .read = read_first_part});
-      learn::register_objective(
-          {.name = "own_proximal", .paper = "", .summary = "", .read = read_own_proximal});
-      aggregation::register_server_optimizer(
-          {.name = "own_sgd", .paper = "", .summary = "", .read = read_own_sgd});
-      return true;
-    }();
-    (void)registered;
+    test::register_own_methods();
   }
   Outcome run(const std::string& setting) const {
     return SimulatedRun(data.path(), setting.empty() ? Settings{} : Settings{setting}).try_run();
@@ -169,6 +69,11 @@ TEST_CASE("own planner: an exception or a wrong plan ends the run with an error 
   CHECK(contains(failure("nothing"), "the planner own_part assigned client "));
   CHECK(failure("nothing").ends_with(" no parameter"));
   CHECK(failure("beyond").ends_with(" parameters beyond the model"));
+  // Clients train only the adapters: the rest of the model is frozen.
+  const auto frozen = try_simulate(Settings{"model={kind=\"mlp\",hidden=[4],adapter={rank=2}}",
+                                            "strategy.planner={kind=\"own_part\",part=1}"});
+  REQUIRE(frozen.failure);
+  CHECK(frozen.failure->message.ends_with(" frozen parameters; with adapters only these are trained"));
   CHECK(own.failure("strategy.planner.kind=own_whole").ends_with("but its traits say whole_model"));
   CHECK(error_of_file("[strategy]\nplanner = { kind = \"own_part\", fault = \"read\" }\n") ==
         "run.toml:2: strategy.planner.kind: the planner own_part threw an exception: no option");
@@ -203,6 +108,10 @@ TEST_CASE("own server optimizer: it moves the model as a built-in one does, to t
   };
   CHECK(failure("throws") == "the server optimizer own_sgd threw an exception: index 7");
   CHECK(contains(failure("nan"), "the server optimizer own_sgd set parameter 0 to nan"));
+  CHECK(failure("large") == "the server optimizer own_sgd threw an exception: too large");
   CHECK(contains(error_of_file("[strategy]\nserver_optimizer = { kind = \"own_sgd\", fault = \"null\" }\n"),
                  "strategy.server_optimizer.kind: the server optimizer own_sgd is null"));
+  CHECK(contains(
+      error_of_file("[strategy]\nserver_optimizer = { kind = \"own_sgd\", fault = \"no memory\" }\n"),
+      "strategy.server_optimizer.kind: the server optimizer own_sgd threw an exception: no memory"));
 }
