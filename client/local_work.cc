@@ -102,10 +102,11 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
 }
 
 // Whether a failure must be hidden because it may depend on the data. Of the errors of learn/ only
-// divergence does. Of a trainer program's errors only those about the program itself are reported, not
-// those about what it sent.
+// divergence does, and failures of a model or objective that a program registers. Of a trainer program's
+// errors only those about the program itself are reported, not those about what it sent.
 bool LocalWork::hides(const Result<learn::TrainingResult>& training, const Error& fault) const {
-  return hides_failures_ && (training || (elsewhere_ && fault.code == ErrorCode::kInvalid));
+  const bool of_the_user = elsewhere_ || task_.has_own_parts();
+  return hides_failures_ && (training || (of_the_user && fault.code == ErrorCode::kInvalid));
 }
 
 Result<void> LocalWork::add_noise(const WorkOrder& order, WorkResult& result) const {

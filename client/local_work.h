@@ -121,8 +121,8 @@ class LocalWork {
     privacy_ = spec;
     hides_failures_ = true;
   }
-  // Replaces the result of later diverged training by zeros without samples, and sets its `fault`: a
-  // reported failure would reveal something about the data.
+  // Replaces the result of later training that diverges or fails because of its data by zeros without
+  // samples, and sets its `fault`: a reported failure would reveal something about the data.
   void hide_failures() { hides_failures_ = true; }
   // Whether a task continues from what an earlier one left.
   bool remembers() const { return compression_.error_feedback || scaffold(); }

@@ -99,7 +99,8 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
         ErrorCode::kUnsupported,
         "in this run clients publish their node records in the directory (status.via), but this client is "
         "not connected to it; start the client with: fedge-client run --bootstrap HOST:PORT"};
-  if (!side.trainer) FEDGE_TRY_VOID(learn::choose_directory(side.data_directories, spec.task.data));
+  const auto chosen = learn::choose_directory(side.data_directories, spec.task.data);
+  if (!chosen && !side.trainer) return chosen.error();  // a trainer program has its own texts
   FEDGE_TRY(task, side.trainer ? learn::Task::build_without_data(spec.task, description.seed, side.client)
                                : learn::Task::build_for(spec.task, description.seed, side.client));
   if (task->model().layout()->hash() != description.layout)

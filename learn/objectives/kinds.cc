@@ -1,13 +1,11 @@
 #include "learn/objectives/kinds.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/config/own_part.h"
-#include "core/text.h"
 
 namespace fedge::learn {
 namespace {
@@ -77,10 +75,6 @@ class OwnObjective final : public Objective {
   void add_gradient(std::span<const float> parameters, std::span<const float> start,
                     std::span<float> gradient) const override {
     config::guarded(part_, [&] { objective_->add_gradient(parameters, start, gradient); });
-    for (const float value : gradient)
-      if (!std::isfinite(value))
-        throw config::PartFailure(part_ + " made a gradient " + number_text(static_cast<double>(value)) +
-                                  "; add_gradient() must keep values finite");
   }
 
  private:
@@ -124,15 +118,14 @@ ObjectiveSpec read_objective(config::Reader& section) {
       "kind", names, 0, "What local training minimises. If not set, strategy.kind determines it.",
       config::own_program_hint("an objective", /*on_clients=*/true));
   spec.kind = names[chosen];
-  const auto read = [&](std::size_t i, ObjectiveSpec& into) {
-    section.keys_of("kind", names[i], spec.kind, [&](config::Reader& keys) {
-      into.make = read_objective_options(objective_table()[i], keys, into);
-    });
+  const auto read = [&](const ObjectiveKind& kind, ObjectiveSpec& into) {
+    section.keys_of("kind", kind.name, spec.kind,
+                    [&](config::Reader& keys) { into.make = read_objective_options(kind, keys, into); });
   };
-  read(chosen, spec);
+  read(objective_table()[chosen], spec);
   ObjectiveSpec other;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (i != chosen) read(i, other);
+  for (const ObjectiveKind& kind : objective_table())
+    if (kind.name != spec.kind) read(kind, other);
   try {
     (void)objective_of(spec);  // the factory works
   } catch (const config::PartFailure& failure) {

@@ -17,7 +17,8 @@ struct ObjectiveKind {
   const char* paper;    // publication
   const char* summary;  // one line
   // Reads every option of the kind from [training.objective]. Built-in kinds store their options in `spec`,
-  // own kinds in the factory. A factory may return null: the objective adds no gradient of its own.
+  // own kinds in the factory. A factory may return null: the objective adds no gradient of its own. It is
+  // also called, with defaults, if the run file selects another kind: to know the names of the options.
   ObjectiveFactory (*read)(config::Reader& section, ObjectiveSpec& spec);
   bool own = false;  // set by register_objective()
 };

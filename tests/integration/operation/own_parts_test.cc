@@ -1,4 +1,4 @@
-// A coordinator whose program has registered an aggregator or a sampler that fails.
+// A coordinator and clients whose program has registered parts that fail.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -7,6 +7,8 @@
 #include "core/parameters.h"
 #include "tests/integration/federation.h"
 #include "tests/support/faulty_parts.h"
+#include "tests/support/own/kinds.h"
+#include "tests/support/own/methods.h"
 
 using namespace fedge;
 using test::Federation;
@@ -99,4 +101,55 @@ TEST_CASE("own aggregator: a run that is stopped while it fails stays stopped, a
   CHECK(federation.left[0].first == server::RunStatus::kStopped);
   CHECK(federation.left[0].second ==
         "seen enough; the strategy had failed: the aggregator faulty: this update does not fit");
+}
+
+TEST_CASE("own model: an exception in the evaluation ends the run as failed, and the coordinator goes on") {
+  test::register_own_kinds();
+  Federation federation(3, {"data.dataset=own_samples", R"(model={kind="own_bias",fault="forward"})"});
+  const server::RunRecord record = end_of(federation);
+  CHECK(record.status == server::RunStatus::kFailed);
+  CHECK(record.reason == "the model own_bias threw an exception: index 7");
+  // The first round is not complete, so the last model is the initial one.
+  CHECK(federation.rounds.empty());
+  REQUIRE((federation.final_models && *federation.final_models));
+  for (const float value : (*federation.final_models)->front().values.values()) CHECK(value == 0.5F);
+}
+
+TEST_CASE(
+    "own planner, own server optimizer: a failure ends the run as failed, and the coordinator goes on") {
+  test::register_own_methods();
+  const std::string planner = R"(strategy.planner={kind="own_part",fault=")";
+  const std::string optimizer = R"(strategy.server_optimizer={kind="own_sgd",fault=")";
+  for (const auto& [setting, reason] :
+       {std::pair{planner + "throws\"}", "the planner own_part threw an exception: index 7"},
+        std::pair{optimizer + "throws\"}", "the server optimizer own_sgd threw an exception: index 7"},
+        std::pair{optimizer + "large\"}", "the server optimizer own_sgd threw an exception: too large"},
+        std::pair{optimizer + "memory\"}", "the server optimizer own_sgd threw an exception: no memory"}}) {
+    CAPTURE(setting);
+    Federation federation(3, {setting});
+    const server::RunRecord record = end_of(federation);
+    CHECK(record.status == server::RunStatus::kFailed);
+    CHECK(record.reason == reason);
+  }
+}
+
+TEST_CASE("own objective, own model: clients whose training fails send no update, and stay connected") {
+  test::register_own_methods();
+  test::register_own_kinds();
+  for (const auto& [settings, reason] :
+       {std::pair{std::vector<std::string>{R"(training.objective={kind="own_proximal",fault="throws"})"},
+                  "the objective own_proximal threw an exception: index 7"},
+        std::pair{
+            std::vector<std::string>{"data.dataset=own_samples", R"(model={kind="own_bias",fault="train"})"},
+            "the model own_bias threw an exception: index 7"},
+        std::pair{std::vector<std::string>{"data.dataset=own_samples",
+                                           R"(model={kind="own_bias",fault="no workspace"})"},
+                  "the model own_bias: make_workspace() returned no object"}}) {
+    CAPTURE(reason);
+    Federation federation(3, settings);
+    for (std::size_t i = 0; i < 3; ++i) federation.add_client();
+    federation.run_until([&] { return Federation::count(federation.client_events, reason) >= 3; });
+    CHECK_FALSE(federation.coordinator->failure());
+    CHECK(federation.coordinator->activity().clients == 3);
+  }
 }
