@@ -1,6 +1,6 @@
 # `cmake --install` copies the programs, libraries and headers, and a CMake package: find_package(Fedge) then defines
 # Fedge::sim, Fedge::coordinator and Fedge::client, the programs as functions (docs/guide/extend.md). The component
-# `programs` is the programs alone.
+# `programs` is the programs and their licence.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -37,6 +37,15 @@ function(fedge_install)
             FILES_MATCHING PATTERN "*.h")
   endforeach()
   install(EXPORT FedgeTargets NAMESPACE Fedge:: DESTINATION ${fedge_package} COMPONENT development)
+  file(WRITE ${PROJECT_BINARY_DIR}/NOTICE "Fedge is licensed under the Apache License 2.0: see LICENSE.\n")
+  if(FEDGE_WITH_OPENDHT)
+    file(APPEND ${PROJECT_BINARY_DIR}/NOTICE
+         "These programs are linked with OpenDHT. In Debian 12, OpenDHT is under the GNU GPL, version 3 or later, so\n"
+         "whoever distributes the programs must do so under the terms of the GPL. A build without OpenDHT:\n"
+         "cmake --preset release -DFEDGE_WITH_OPENDHT=OFF\n")
+  endif()
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_BINARY_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/fedge
+          COMPONENT programs)
   configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/FedgeConfig.cmake.in ${PROJECT_BINARY_DIR}/FedgeConfig.cmake
                                 INSTALL_DESTINATION ${fedge_package})
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/FedgeConfigVersion.cmake COMPATIBILITY ExactVersion)
