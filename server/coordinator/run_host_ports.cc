@@ -1,11 +1,13 @@
 // RunHost, part 2: builds the ports of the conductor.
 #include <utility>
 
+#include "core/crypto/random.h"
 #include "protocol/session/loop.h"
-
 #include "server/coordinator/detail/run_host.h"
 
 namespace fedge::server {
+
+swarm::RoundWarmup::Seeds RunHost::random_seeds(TaskId) { return {random_u64(), random_u64()}; }
 
 void RunHost::make_ports() {
   const auto tell = protocol::weakly(this, [this](const Event& event) { report(event); });
@@ -28,10 +30,11 @@ void RunHost::make_ports() {
             [this](const protocol::ObjectId& model) {
               return state_.track({}).object()->manifest().id() == model;
             },
-        .on_fetched =
-            protocol::weakly(this, [this](const protocol::ObjectId& model, const Result<void>& outcome) {
-              if (goes_on()) conductor_.fetched(model, outcome, now());
-            })});
+        .on_fetched = protocol::weakly(this,
+                                       [this](const protocol::ObjectId& model, const Result<void>& outcome) {
+                                         if (goes_on()) conductor_.fetched(model, outcome, now());
+                                       }),
+        .warmup_seeds = house_.warmup_seeds});
   lines_.emplace(ClientLines::Surroundings{
       .peers = house_.peers,
       .is_welcome = house_.is_welcome,

@@ -36,22 +36,21 @@ class NoChunks final : public protocol::ChunkSource, public protocol::ChunkSink 
 
 }  // namespace
 
-Seeder::Seeder(boost::asio::io_context& io, std::uint64_t upload_limit, Owner owner)
-    : owner_(std::move(owner)), rng_(owner_.seed), timer_(io) {
+Seeder::Seeder(std::unique_ptr<RunClock> clock, std::uint64_t upload_limit, Owner owner)
+    : owner_(std::move(owner)), rng_(owner_.seed), clock_(std::move(clock)) {
   exchange_ = std::make_shared<swarm::Exchange>(
       swarm::PeerRules{.upload_limit = upload_limit}, owner_.seed,
       swarm::Exchange::Owner{
-          .now = [this] { return Time(std::chrono::steady_clock::now() - started_); },
+          .now = [this] { return Time(clock_->now() - started_); },
           .arm = [this](std::optional<Time> deadline) { arm(deadline); },
           .on_dropped = [this](ClientId client,
                                const std::string& reason) { owner_.on_misbehaved(client, reason); }});
 }
 
 void Seeder::arm(std::optional<Time> deadline) {
-  timer_.cancel();
-  if (!deadline) return;
-  timer_.at(started_ + deadline->time_since_epoch(),
-            protocol::weakly(exchange_, [exchange = exchange_.get()] { exchange->expired(); }));
+  if (!deadline) return clock_->cancel();
+  clock_->wake_at(started_ + deadline->time_since_epoch(),
+                  protocol::weakly(exchange_, [exchange = exchange_.get()] { exchange->expired(); }));
 }
 
 Result<void> Seeder::connected(ClientId client, const std::shared_ptr<protocol::Link>& link,
@@ -157,6 +156,6 @@ void Seeder::tell(const std::vector<swarm::Tracker::Tell>& tells) {
     if (const auto link = owner_.peers.find(client)) link->send(message);
 }
 
-void Seeder::stop() { timer_.cancel(); }
+void Seeder::stop() { clock_->cancel(); }
 
 }  // namespace fedge::server

@@ -42,7 +42,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
                .arrivals = options_.arrivals,
                .now = [this] { return Time(std::chrono::steady_clock::now() - started_); },
                .runs = [this] { return open_runs(); }}),
-        seeder_(io, options_.upload_limit,
+        seeder_(std::make_unique<SteadyClock>(io), options_.upload_limit,
                 {.peers = peers_,
                  .seed = random_u64(),
                  .on_misbehaved = [this](ClientId client,

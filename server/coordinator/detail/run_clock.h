@@ -1,5 +1,5 @@
-// RunClock: the clock of a run, which wakes its conductor at one time. Use it on the io_context's thread.
-// Private to coordinator/.
+// RunClock: a clock that wakes its owner, a run's conductor or the Seeder, at one time. Use it on the
+// io_context's thread. Private to coordinator/.
 #pragma once
 
 #include <chrono>

@@ -57,7 +57,9 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
     dht::Directory* directory = nullptr;  // null: no directory
     Announcer* announcer = nullptr;       // null without a directory
     Seeder* seeder = nullptr;
+    std::function<swarm::RoundWarmup::Seeds(TaskId)> warmup_seeds = random_seeds;  // of serverless runs
   };
+  static swarm::RoundWarmup::Seeds random_seeds(TaskId task);
   RunHost(House house, RunParts parts, Callbacks callbacks);
 
   // Call before start(). Prepares node records, the operator's policy file and the callbacks.

@@ -3,7 +3,6 @@
 // coordinator. Private to coordinator/.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "protocol/session/loop.h"
 #include "run/run_config.h"
+#include "server/coordinator/detail/run_clock.h"
 #include "server/coordinator/peers.h"
 #include "swarm/exchange.h"
 #include "swarm/tracker.h"
@@ -26,7 +25,7 @@ class Seeder {
     std::uint64_t seed;  // for drawing neighbours; does not affect results
     std::function<void(ClientId, const std::string& reason)> on_misbehaved;
   };
-  Seeder(boost::asio::io_context& io, std::uint64_t upload_limit, Owner owner);
+  Seeder(std::unique_ptr<RunClock> clock, std::uint64_t upload_limit, Owner owner);
 
   // Registers an admitted client; `listens` is the address in its Hello. kRefused if that is another host's
   // address; other clients then get no address for it.
@@ -74,8 +73,8 @@ class Seeder {
   swarm::Tracker tracker_;
   Rng rng_;
   std::uint64_t joins_ = 0;
-  protocol::Timer timer_;
-  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::unique_ptr<RunClock> clock_;
+  RunClock::Point started_ = clock_->now();
   std::shared_ptr<swarm::Exchange> exchange_;
 };
 

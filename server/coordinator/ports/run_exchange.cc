@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "core/crypto/random.h"
 #include "protocol/session/loop.h"
 #include "server/coordinator/counted_chunks.h"
 
@@ -42,7 +41,5 @@ void RunExchange::abandon(const protocol::ObjectId& model) {
   arriving_.reset();
   if (!surroundings_.is_current(model)) surroundings_.models.remove(model);
 }
-
-swarm::RoundWarmup::Seeds RunExchange::warmup_seeds(TaskId) { return {random_u64(), random_u64()}; }
 
 }  // namespace fedge::server

@@ -23,6 +23,7 @@ class RunExchange final : public Exchange, public std::enable_shared_from_this<R
     // Returns whether this is the run's current model: clients may aggregate a model that equals it.
     std::function<bool(const protocol::ObjectId&)> is_current;
     std::function<void(const protocol::ObjectId&, const Result<void>&)> on_fetched;
+    std::function<swarm::RoundWarmup::Seeds(TaskId)> warmup_seeds;
   };
   explicit RunExchange(Surroundings surroundings) : surroundings_(std::move(surroundings)) {}
 
@@ -47,7 +48,7 @@ class RunExchange final : public Exchange, public std::enable_shared_from_this<R
                  const protocol::ObjectId& object) override {
     surroundings_.seeder.introduce(client, others, object);
   }
-  swarm::RoundWarmup::Seeds warmup_seeds(TaskId task) override;
+  swarm::RoundWarmup::Seeds warmup_seeds(TaskId task) override { return surroundings_.warmup_seeds(task); }
 
   // Returns the model that was fetched last, and forgets it.
   std::shared_ptr<protocol::StoredObject> take() { return std::exchange(arriving_, nullptr); }
