@@ -203,6 +203,14 @@ void Conductor::resume(Time now) {
   pump();
 }
 
+// An aggregate may answer at once; its answer comes after the current effects, as that of one that works on
+// another thread.
+void Conductor::close(const RunEngine::CloseRound& turn, const Made& made) {
+  if (!retelling_) ++closing_;
+  if (busy_) return ended_.emplace_back(turn, made), void();
+  ports_.aggregate->close(turn, made);
+}
+
 void Conductor::stop() {
   over_ = true;
   route_->stop();
@@ -244,6 +252,8 @@ void Conductor::carry_out(const Decision& decision, Time now) {
   if (const auto* arrived = std::get_if<RunEngine::ClientArrived>(&decision.input_);
       arrived && !over_ && ports_.clients->connected(arrived->client))
     route_->arrived(arrived->client);
+  for (const auto& [turn, made] : std::exchange(ended_, {}))
+    if (!over_) ports_.aggregate->close(turn, made);
   if (!outer) return;
   busy_ = false;
   pump();

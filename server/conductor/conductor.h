@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/rng.h"
@@ -102,10 +103,7 @@ class Conductor final : private RouteHost {
   }
   void say(ClientId client, const protocol::Message& message) override;
   void report(const Event& event) override { ports_.owner->report(event); }
-  void close(const RunEngine::CloseRound& turn, const Made& made) override {
-    if (!retelling_) ++closing_;
-    ports_.aggregate->close(turn, made);
-  }
+  void close(const RunEngine::CloseRound& turn, const Made& made) override;
 
   // Gives the engine its inputs, unless effects are being carried out: what they cause comes after them. Ends
   // the run once no model is being made, so that its models are those of a closed phase.
@@ -124,6 +122,7 @@ class Conductor final : private RouteHost {
   Rng rng_;
   std::unique_ptr<Route> route_;
   std::deque<RunEngine::Input> inputs_;
+  std::vector<std::pair<RunEngine::CloseRound, Made>> ended_;  // phases to close after the current effects
   Time now_{};
   bool busy_ = false;
   std::size_t closing_ = 0;            // phases whose model is not durable yet

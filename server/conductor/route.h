@@ -31,7 +31,7 @@ class RouteHost {
   // Sends to a client. A CancelTask also ends the transfer of the task's model.
   virtual void say(ClientId client, const protocol::Message& message) = 0;
   virtual void report(const Event& event) = 0;
-  // Ends a track phase, as Route::close() asked for.
+  // Ends a track phase, as Route::close() asked for, once the current effects are carried out.
   virtual void close(const RunEngine::CloseRound& turn, const Made& made) = 0;
 };
 

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <span>
+
 #include "tests/unit/server/conductor/world.h"
 
 namespace fedge::server {
@@ -187,6 +189,17 @@ TEST_CASE("conductor: serverless, a model that does not come in time is given up
   CHECK(std::holds_alternative<NotMade>(world.closed.front()));
   world.conductor->fetched(made.id(), {}, world.now);  // it comes after all
   CHECK(world.closed.size() == 1);
+}
+
+TEST_CASE("conductor: serverless, a round that a refusal ends is closed after the effects of the refusal") {
+  RecordedWorld world(RecordedWorld::Kind::kServerless);
+  exchange_updates(world);
+  // Clients that offer an update of a closed round are refused, and do not vote any more.
+  for (const std::uint32_t client : {1U, 2U}) world.offer(client);
+  REQUIRE(world.closed.size() == 1);
+  CHECK(std::holds_alternative<NotMade>(world.closed.front()));
+  const auto before = std::span(world.log).first(world.place("close 1"));
+  CHECK(std::ranges::count(before, "update.refused") == 2);
 }
 
 TEST_CASE("conductor: a run that is stopped while its model is made ends with this model") {
