@@ -40,6 +40,12 @@ SampleCount counted_at_most(const run::RunConfig& config, std::optional<std::uin
   return SampleCount(held ? std::max<std::uint64_t>(*held, 1) : UINT64_MAX);
 }
 
+bool Decision::closes_phase() const {
+  return std::ranges::any_of(effects_, [](const RunEngine::Effect& effect) {
+    return std::holds_alternative<RunEngine::CloseRound>(effect);
+  });
+}
+
 Conductor::Conductor(Setup setup, std::unique_ptr<RunEngine> engine, const Ports& ports)
     : setup_(std::move(setup)),
       engine_(std::move(engine)),

@@ -33,6 +33,8 @@ class Decision {
   Decision(Decision&&) = default;
   Decision& operator=(Decision&&) = default;
   const RunEngine::Input& input() const { return input_; }
+  // Whether it closes a track phase.
+  bool closes_phase() const;
 
  private:
   friend class Conductor;

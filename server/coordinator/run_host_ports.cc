@@ -53,7 +53,8 @@ void RunHost::make_ports() {
             const auto* stored = std::get_if<RunEngine::Stored>(&input);
             return stored != nullptr ? uploads_->arrived(stored->client) : nullptr;
           },
-      .carry_out = [this](const Decision& decision) { conductor_.carry_out(decision, now()); }});
+      .carry_out = [this](const Decision& decision) { conductor_.carry_out(decision, now()); },
+      .clients_aggregate = config().dissemination.serverless});
   conductor_.take_over({&*lines_, &*lines_, &*lines_, exchange_.get(), &*aggregate_, &*gate_, this});
 }
 

@@ -13,9 +13,10 @@ void JournalGate::record(const RunEngine::Input& input) {
 }
 
 void JournalGate::enter(Decision decision) {
-  if (!has_payload_ && waiting_.empty()) return surroundings_.carry_out(decision);
-  waiting_.push_back({has_payload_ ? entry_ : 0, std::move(decision)});
-  if (has_payload_) surroundings_.journal.flush();
+  const bool waits = has_payload_ || (surroundings_.clients_aggregate && decision.closes_phase());
+  if (!waits && waiting_.empty()) return surroundings_.carry_out(decision);
+  waiting_.push_back({waits ? entry_ : 0, std::move(decision)});
+  if (waits) surroundings_.journal.flush();
 }
 
 void JournalGate::became_durable(std::uint64_t entry) {

@@ -1,7 +1,9 @@
 // JournalGate carries out a run's decisions when the journal holds their inputs. An input about an update has
-// the update as payload: its effects, such as the client's verdict, wait until both are durable, and effects
-// of later inputs wait behind them. All other effects need no wait: a restart repeats or outlives them. Use
-// it on the io_context's thread. Private to coordinator/.
+// the update as payload: its effects, such as the client's verdict, wait until both are durable. In a
+// serverless run, so do the effects of an input that closes a phase: the clients are then told which updates
+// they aggregate, and after a crash they must not be told otherwise. Effects of later inputs wait behind
+// them. All other effects need no wait: a restart repeats or outlives them. Use it on the io_context's
+// thread. Private to coordinator/.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +24,7 @@ class JournalGate final : public Gate {
     // Returns the stored update that this input is about, or null.
     std::function<std::shared_ptr<protocol::StoredObject>(const RunEngine::Input&)> payload_of;
     std::function<void(const Decision&)> carry_out;
+    bool clients_aggregate = false;  // the run is serverless
   };
   explicit JournalGate(Surroundings surroundings) : surroundings_(std::move(surroundings)) {}
 

@@ -59,8 +59,8 @@ caught_by faults_coordinator 'before it says accepted|before the next round'
 
 mutant early-verdict 'N1: a client hears that its update is accepted while that is being written'
 file server/coordinator/ports/journal_gate.cc
-old '  if (!has_payload_ && waiting_.empty()) return surroundings_.carry_out(decision);'
-new '  if (has_payload_) surroundings_.journal.flush();
+old '  if (!waits && waiting_.empty()) return surroundings_.carry_out(decision);'
+new '  if (waits) surroundings_.journal.flush();
   return surroundings_.carry_out(decision);'
 caught_by faults_coordinator 'before it says accepted'
 
