@@ -85,3 +85,71 @@ file server/coordinator/run_host.cc
 old '  if (aggregate_->closing()) {'
 new '  if (aggregate_->closing() || conductor_.makes_model()) {'
 caught_by property_sim 'two shells'
+
+mutant shell-fetch-goes-silent 'a fetch of the clients'"'"' model that finds the disk full is not answered'
+file server/coordinator/ports/run_exchange.cc
+old '    return answer(id, object.error());'
+new '    return;'
+caught_by property_sim 'two shells'
+
+mutant shell-all-obtainable 'an update counts as held by the others once the coordinator watches it'
+file server/coordinator/seeder.cc
+old '  return torrent != nullptr && torrent->obtainable();'
+new '  return torrent != nullptr;'
+caught_by property_sim 'two shells'
+
+mutant shell-nobody-listens 'a warm-up is planned as if no client accepted connections'
+file server/coordinator/seeder.cc
+old '  return known != clients_.end() && !known->second.address.empty();'
+new '  return known != clients_.end() && known->second.address.empty();'
+caught_by property_sim 'two shells'
+
+mutant shell-reports-unheard 'a client that has reported no chunks counts as one that has none'
+file server/coordinator/seeder.cc
+old '  return share == torrent->shares.end() || !share->second.heard ? nullptr : &share->second.has;'
+new '  return share == torrent->shares.end() ? nullptr : &share->second.has;'
+caught_by property_sim 'two shells'
+
+mutant shell-fetches-from-nobody 'a client that returns is not admitted to what the coordinator exchanges'
+file server/coordinator/seeder.cc
+old '  if (!exchange_->is_linked(client)) exchange_->link(client, link);
+  exchange_->admit(object, client);'
+new '  if (exchange_->is_linked(client)) exchange_->admit(object, client);'
+caught_by property_sim 'two shells'
+
+mutant shell-orders-too-early 'clients are told what to aggregate before the journal has it'
+file server/coordinator/ports/journal_gate.cc
+old '  const bool waits = has_payload_ || (surroundings_.clients_aggregate && decision.closes_phase());'
+new '  const bool waits = has_payload_;'
+caught_by property_sim 'pinned scripts: a crash'
+
+mutant shell-no-contributors 'the clients whose updates are in the model of clients are not counted'
+file server/coordinator/ports/run_aggregate.cc
+old '{surroundings_.exchange->take(), by_clients->contributors}'
+new '{surroundings_.exchange->take(), {}}'
+caught_by property_sim 'two shells'
+
+mutant shell-keeps-what-came-to-nothing 'the simulator folds the updates of a round that came to nothing into the next one'
+file sim/coordinator/virtual_aggregate.cc
+old '  if (reason != nullptr) waiting_.clear();'
+new ''
+caught_by property_sim 'two shells'
+
+mutant shell-track-starts-anew 'the model of a track starts from the initial model instead of its source'
+file server/coordinator/ports/run_aggregate.cc
+old 'start) { return state().start(start); }'
+new 'start) { return state().start({start.track, std::nullopt, start.description}); }'
+caught_by property_sim 'two shells'
+
+mutant shell-retires-no-track 'the simulator keeps the model of a track that was retired'
+file sim/coordinator/virtual_aggregate.cc
+old '  surroundings_.state.retire(track);
+'
+new ''
+caught_by property_sim 'two shells'
+
+mutant shell-forgets-retirement 'a restart brings back tracks that were retired since the last checkpoint'
+file server/coordinator/recovery.cc
+old '  if (!is_kept() && outcome()) parts_.state.retire(track);'
+new ''
+caught_by property_sim 'two shells'

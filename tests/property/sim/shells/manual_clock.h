@@ -1,4 +1,5 @@
-// A clock that the script moves. It outlives the processes that read it.
+// A clock that the script moves. It outlives the processes that read it. A process has two alarms: its run's
+// and its seeder's.
 #pragma once
 
 #include <optional>
@@ -10,20 +11,30 @@ namespace fedge::server::shells {
 
 class ManualClock {
  public:
+  using Alarm = std::optional<std::pair<RunClock::Point, protocol::Job>>;
   RunClock::Point point{};
-  std::optional<std::pair<RunClock::Point, protocol::Job>> due;
+  Alarm run;
+  Alarm seeder;
 
-  // The clock as one process sees it.
+  // Calls what is due. Returns false if nothing is.
+  bool ring(Alarm& alarm) const {
+    if (!alarm || alarm->first > point) return false;
+    std::exchange(alarm, std::nullopt)->second();
+    return true;
+  }
+
+  // The clock as one of its owners sees it.
   class View final : public RunClock {
    public:
-    explicit View(ManualClock& clock) : clock_(clock) {}
-    ~View() override { clock_.due.reset(); }
+    View(const ManualClock& clock, Alarm& alarm) : clock_(clock), alarm_(alarm) {}
+    ~View() override { alarm_.reset(); }
     Point now() const override { return clock_.point; }
-    void wake_at(Point due, protocol::Job job) override { clock_.due.emplace(due, std::move(job)); }
-    void cancel() override { clock_.due.reset(); }
+    void wake_at(Point due, protocol::Job job) override { alarm_.emplace(due, std::move(job)); }
+    void cancel() override { alarm_.reset(); }
 
    private:
-    ManualClock& clock_;
+    const ManualClock& clock_;
+    Alarm& alarm_;
   };
 };
 

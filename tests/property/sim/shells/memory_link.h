@@ -1,11 +1,13 @@
 // A link in memory: it keeps what the coordinator sends, and what the coordinator fetches until the client
-// delivers it.
+// delivers it. Chunks that a swarm requests wait likewise.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,17 +28,28 @@ class MemoryLink final : public protocol::Link {
     if (node.empty()) return false;
     auto [sink, done] = std::move(node.mapped());
     if (fault) return done(*fault), true;
-    std::vector<std::byte> bytes;
-    for (std::size_t i = 0; i < object.manifest().chunk_count(); ++i) {
-      if (sink->has(i)) continue;
-      bytes.resize(object.manifest().chunk_length(i));
-      auto moved = object.read(i, bytes);
-      if (moved) moved = sink->write(i, bytes);
-      if (!moved) return done(moved), true;
-    }
+    for (std::size_t i = 0; i < object.manifest().chunk_count(); ++i)
+      if (const auto moved = move(object, *sink, i); !moved) return done(moved), true;
     done({});
     return true;
   }
+  // The client answers the requests for this object's chunks, and those that follow. With `fault`, each of
+  // them ends with this error.
+  void answer(protocol::StoredObject& object, const std::optional<Error>& fault) {
+    const protocol::ObjectId id = object.manifest().id();
+    const auto asked = [&] {
+      return std::ranges::find_if(asked_, [&](const protocol::Chunk& chunk) { return chunk.object == id; });
+    };
+    const std::size_t before = asked_.size();
+    for (std::size_t i = 0; asked() != asked_.end() && (!fault || i < before); ++i) {
+      const protocol::Chunk chunk = *asked();
+      asked_.erase(asked());
+      const Exchanged exchanged = exchanged_.at(id);  // an answer may end the exchange
+      exchanged.callbacks.on_chunk(chunk,
+                                   fault ? Result<void>(*fault) : move(object, *exchanged.sink, chunk.index));
+    }
+  }
+  std::size_t asked() const { return asked_.size(); }
   // The connection ends; what was being fetched fails.
   void end() {
     for (auto& [id, fetch] : std::exchange(fetches_, {}))
@@ -46,7 +59,7 @@ class MemoryLink final : public protocol::Link {
   const std::multiset<protocol::ObjectId>& served() const { return served_; }
 
   const PublicKey& peer() const override { return peer_; }
-  std::string peer_address() const override { return "memory"; }
+  std::string peer_address() const override { return "127.0.0.1:40000"; }
   void set_callbacks(protocol::LinkCallbacks) override {}
   void authorise() override {}
   void send(const protocol::Message& message) override { on_sent_(message); }
@@ -61,12 +74,20 @@ class MemoryLink final : public protocol::Link {
     fetches_[manifest.id()] = {std::move(sink), std::move(done)};
   }
   void cancel_fetch(const protocol::ObjectId& id) override { fetches_.erase(id); }
-  Result<void> exchange(const protocol::Manifest&, std::shared_ptr<protocol::ChunkSource>,
-                        std::shared_ptr<protocol::ChunkSink>, protocol::ExchangeCallbacks) override {
+  Result<void> exchange(const protocol::Manifest& manifest, std::shared_ptr<protocol::ChunkSource>,
+                        std::shared_ptr<protocol::ChunkSink> sink,
+                        protocol::ExchangeCallbacks callbacks) override {
+    exchanged_.insert_or_assign(manifest.id(), Exchanged{std::move(sink), std::move(callbacks)});
     return {};
   }
-  void end_exchange(const protocol::ObjectId&) override {}
-  bool ask(const protocol::Chunk&) override { return false; }
+  void end_exchange(const protocol::ObjectId& id) override {
+    exchanged_.erase(id);
+    std::erase_if(asked_, [&](const protocol::Chunk& chunk) { return chunk.object == id; });
+  }
+  bool ask(const protocol::Chunk& chunk) override {
+    asked_.push_back(chunk);
+    return true;
+  }
   bool send_chunk(const protocol::Chunk&) override { return false; }
   bool refuse_chunk(const protocol::Chunk&, const Error&) override { return false; }
   std::size_t queued() const override { return 0; }
@@ -75,9 +96,21 @@ class MemoryLink final : public protocol::Link {
 
  private:
   using Fetch = std::pair<std::shared_ptr<protocol::ChunkSink>, std::function<void(Result<void>)>>;
+  struct Exchanged {
+    std::shared_ptr<protocol::ChunkSink> sink;
+    protocol::ExchangeCallbacks callbacks;
+  };
+  static Result<void> move(protocol::StoredObject& object, protocol::ChunkSink& sink, std::size_t chunk) {
+    if (sink.has(chunk)) return {};
+    std::vector<std::byte> bytes(object.manifest().chunk_length(chunk));
+    FEDGE_TRY_VOID(object.read(chunk, bytes));
+    return sink.write(chunk, bytes);
+  }
   PublicKey peer_;
   OnSent on_sent_;
   std::map<protocol::ObjectId, Fetch> fetches_;
+  std::map<protocol::ObjectId, Exchanged> exchanged_;
+  std::vector<protocol::Chunk> asked_;
   std::multiset<protocol::ObjectId> served_;
 };
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,18 +15,28 @@
 
 namespace fedge::server::shells {
 
+// Which operations on a store's disk fail.
+struct DiskSpace {
+  bool build = true;   // room for an object of this machine
+  bool create = true;  // room for an object that others send
+};
+
 class LentChunks final : public protocol::ChunkStore {
  public:
-  // `full`: whether the disk is.
-  LentChunks(std::shared_ptr<protocol::ChunkStore> store, const bool& full)
-      : store_(std::move(store)), full_(full) {}
+  LentChunks(std::shared_ptr<protocol::ChunkStore> store, const DiskSpace& space,
+             std::set<protocol::ObjectId>& created)
+      : store_(std::move(store)), space_(space), created_(created) {}
   Result<std::shared_ptr<protocol::StoredObject>> create(const protocol::Manifest& manifest) override {
+    const auto known = store_->find(manifest.id());
+    if (known && known->complete()) return known;
+    if (!space_.create) return full();
+    if (!known) created_.insert(manifest.id());
     return store_->create(manifest);
   }
   Result<std::shared_ptr<protocol::StoredObject>> build(
       protocol::Manifest shape,
       const std::function<Result<void>(std::size_t, std::span<std::byte>)>& fill) override {
-    if (full_) return Error{ErrorCode::kResource, "the disk is full"};
+    if (!space_.build) return full();
     return store_->build(std::move(shape), fill);
   }
   std::shared_ptr<protocol::StoredObject> find(const protocol::ObjectId& id) override {
@@ -34,17 +46,27 @@ class LentChunks final : public protocol::ChunkStore {
   void settle() override {}
   void trim() override {}
 
+  static Error full() { return {ErrorCode::kResource, "the disk is full"}; }
+
  private:
   std::shared_ptr<protocol::ChunkStore> store_;
-  const bool& full_;
+  const DiskSpace& space_;
+  std::set<protocol::ObjectId>& created_;
 };
 
 // The files of a run.
 struct Written {
+  struct Kept {
+    std::size_t entries = 0;  // of the journal, before the checkpoint
+    Checkpoint checkpoint;
+    std::set<protocol::ObjectId> models;  // created before it
+  };
   RunRecord record;
   std::vector<JournalEntry> journal;
-  std::vector<std::pair<std::size_t, Checkpoint>> checkpoints;  // each with the entries before it
-  std::size_t fresh = 0;                                        // entries since the owner last looked
+  std::vector<Kept> checkpoints;
+  std::set<protocol::ObjectId> models;   // that clients have sent, or began to send
+  std::size_t fresh = 0;                 // entries since the owner last looked
+  std::atomic<std::size_t> durable = 0;  // entries; any thread may read it
 };
 
 class MemoryRuns final : public RunStore {
@@ -55,8 +77,9 @@ class MemoryRuns final : public RunStore {
     for (const Batch& batch : batches) {
       written_->fresh += batch.entries.size();
       written_->journal.insert(written_->journal.end(), batch.entries.begin(), batch.entries.end());
+      written_->durable = written_->journal.size();
       if (!batch.checkpoint) continue;
-      written_->checkpoints.emplace_back(written_->journal.size(), *batch.checkpoint);
+      written_->checkpoints.push_back({written_->journal.size(), *batch.checkpoint, written_->models});
     }
     return {};
   }
@@ -67,11 +90,11 @@ class MemoryRuns final : public RunStore {
   }
   Result<std::optional<Checkpoint>> checkpoint(RunNumber) override {
     if (written_->checkpoints.empty()) return std::optional<Checkpoint>();
-    return std::optional(written_->checkpoints.back().second);
+    return std::optional(written_->checkpoints.back().checkpoint);
   }
   Result<std::vector<std::string>> metrics(RunNumber) override {
     std::vector<std::string> lines;
-    for (const auto& [entries, checkpoint] : written_->checkpoints) lines.push_back(checkpoint.metrics);
+    for (const auto& kept : written_->checkpoints) lines.push_back(kept.checkpoint.metrics);
     return lines;
   }
   Result<RunRecord> run(RunNumber) override { return written_->record; }

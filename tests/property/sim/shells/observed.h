@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct Observed {
   std::vector<std::string> events;
   std::vector<std::string> rounds;         // lines of metrics, without times and traffic
   std::map<ClientId, std::size_t> served;  // objects that each connected client may fetch
+  std::set<ClientId> asked;                // clients that the coordinator has requested chunks from
+  std::vector<ClientId> unasked;           // senders of messages that nobody asked for
   std::optional<Time> deadline;
   bool over = false;
 
@@ -74,6 +77,11 @@ inline std::string difference(const Observed& a, const Observed& b) {
       };
       if (of(a) != of(b)) return "served to " + std::to_string(client.value()) + ": " + of(a) + " / " + of(b);
     }
+  const auto number = [](ClientId client) { return std::to_string(client.value()); };
+  if (auto found = lists("unasked", a.unasked, b.unasked, number); !found.empty()) return found;
+  const std::vector<ClientId> asked(a.asked.begin(), a.asked.end());
+  const std::vector<ClientId> asked_there(b.asked.begin(), b.asked.end());
+  if (auto found = lists("asked", asked, asked_there, number); !found.empty()) return found;
   if (a.deadline != b.deadline) {
     const auto text = [](const std::optional<Time>& time) {
       return time ? std::to_string(to_seconds(*time)) : std::string("none");

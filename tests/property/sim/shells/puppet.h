@@ -1,5 +1,5 @@
-// A client that does what a script says. It remembers only the task that it was sent last and, in a run with
-// secure aggregation, its part in the session.
+// A client that does what a script says. It remembers only the task that it was sent last and its part in a
+// session of secure aggregation, or in a serverless round.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -21,23 +21,26 @@
 #include "run/stored_update.h"
 #include "tests/property/sim/shells/arrived_updates.h"
 #include "tests/property/sim/shells/scene.h"
+#include "tests/property/sim/shells/serverless_part.h"
 
 namespace fedge::server::shells {
 
 class Puppet {
  public:
   Puppet(const Scene& scene, ClientId self, Rng draws)
-      : scene_(scene), self_(self), draws_(std::move(draws)) {}
+      : scene_(scene), self_(self), draws_(std::move(draws)), part_(scene, draws_.fork("serverless")) {}
 
   bool here = false;
-  bool described = false;  // it has not answered the run's description yet
+  bool fresh_link = false;  // the coordinator has got no chunk over it
+  bool described = false;   // it has not answered the run's description yet
   std::optional<protocol::TrainRequest> task;
   std::shared_ptr<protocol::StoredObject> offered;
   Delivery delivery;                     // of the offered update
   std::deque<protocol::Message> outbox;  // session messages that it has yet to send
 
+  ServerlessPart& part() { return part_; }
   void connect() {
-    here = true;
+    here = fresh_link = true;
     if (session_ && one_in(4)) session_.reset();  // it was without power
     std::vector<Session::Effect> again;
     if (session_) session_->repeat(again);
@@ -51,6 +54,7 @@ class Puppet {
       if (scene_.config.secure.on) join_session();
     }
     if (session_) hear_session(message);
+    part_.hear(message);
     const auto* cancel = std::get_if<protocol::CancelTask>(&message);
     const auto* verdict = std::get_if<protocol::UpdateVerdict>(&message);
     const bool ends = (cancel != nullptr && task && cancel->task() == task->task()) ||
@@ -58,8 +62,15 @@ class Puppet {
     if (ends && !one_in(10)) task.reset();
   }
   bool can_offer() const { return task && (!scene_.config.secure.on || (session_ && session_->ready())); }
-  // Makes an update, which cannot always be used, and returns its offer.
-  protocol::UpdateOffer offer() { return scene_.config.secure.on ? offer_masked() : offer_plain(); }
+  // Makes an update and returns its offer. Unless it must be `sound`, it cannot always be used.
+  protocol::UpdateOffer offer(bool sound) {
+    if (scene_.config.secure.on) return offer_masked();
+    protocol::UpdateOffer offer = offer_plain(sound);
+    if (sound) return offer;
+    if (one_in(10)) offer.round = RoundNumber(one_in(2) ? task->round.value() + 1 : task->round.value() - 1);
+    if (one_in(15)) offer.update.layout = Digest{3};
+    return offer;
+  }
 
  private:
   using Session = privacy::SecureClient;
@@ -106,24 +117,25 @@ class Puppet {
     if (one_in(12)) drawn[below(number)] = std::numeric_limits<float>::quiet_NaN();
     return drawn;
   }
-  protocol::UpdateOffer offer_plain() {
+  std::shared_ptr<protocol::StoredObject> plain_update() {
     protocol::Manifest shape = task->model;
     shape.coverage = task->coverage;
     auto object = run::store_values(values(shape.coverage.count()), shape, *store_);
     REQUIRE(object);
-    offered = *object;
-    delivery = {.coverage = task->coverage, .values = std::make_shared<run::StoredValues>(*object)};
+    return *object;
+  }
+  protocol::UpdateOffer offer_plain(bool sound) {
+    offered = scene_.config.dissemination.serverless ? part_.update_for(*task) : plain_update();
+    delivery = {.coverage = task->coverage, .values = std::make_shared<run::StoredValues>(offered)};
     protocol::UpdateOffer offer{.run = task->run,
                                 .round = task->round,
-                                .update = (*object)->manifest(),
+                                .update = offered->manifest(),
                                 .samples = SampleCount(1 + below(7)),
-                                .steps = 1 + below(3),
+                                .steps = sound || !one_in(6) ? 1U : 2U,
                                 .train_loss = draws_.uniform(),
                                 .norm = draws_.uniform(),
                                 .loss_rms = draws_.uniform(),
                                 .track = task->track};
-    if (one_in(10)) offer.round = RoundNumber(one_in(2) ? task->round.value() + 1 : task->round.value() - 1);
-    if (one_in(15)) offer.update.layout = Digest{3};
     return offer;
   }
   protocol::UpdateOffer offer_masked() {
@@ -164,6 +176,7 @@ class Puppet {
   const Scene& scene_;
   ClientId self_;
   Rng draws_;
+  ServerlessPart part_;
   std::optional<Session> session_;
   std::unique_ptr<protocol::ChunkStore> store_ = protocol::make_memory_chunk_store(std::size_t{1} << 26);
 };

@@ -13,10 +13,13 @@
 #include "core/crypto/ed25519.h"
 #include "core/ids.h"
 #include "core/platform/thread_pool.h"
+#include "core/rng.h"
 #include "learn/data/dataset.h"
 #include "learn/evaluate.h"
 #include "learn/model.h"
+#include "learn/task.h"
 #include "run/run_config.h"
+#include "swarm/warmup/round_warmup.h"
 #include "tests/support/tiny_dataset.h"
 
 namespace fedge::server::shells {
@@ -46,11 +49,21 @@ struct Scene {
     config.id = RunId(77);
     test = *learn::load_test(config.task.data);
     model = *learn::make_model(config.task.model, test->shape, test->classes);
+    training = *learn::Task::build_without_data(config.task, config.seed, ClientId());
+  }
+  // Draws for the warm-ups of serverless rounds; and those of one, as the simulator draws them.
+  Rng warmup_draws() const { return Rng(config.seed).fork("warm-up"); }
+  swarm::RoundWarmup::Seeds warmup_seeds(TaskId task) const {
+    const auto draw = [&](const char* what) {
+      return warmup_draws().fork(what, task.round.value(), task.track.value()).next_u64();
+    };
+    return {draw("overlay"), draw("secret")};
   }
 
   run::RunConfig config;
   std::shared_ptr<const learn::Dataset> test;
   std::shared_ptr<const learn::Model> model;
+  std::shared_ptr<const learn::Task> training;
 };
 
 }  // namespace fedge::server::shells

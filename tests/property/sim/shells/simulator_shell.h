@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 
-#include "run/stored_update.h"
 #include "server/engine/make_engine.h"
 #include "server/run_state.h"
 #include "server/store/input_codec.h"
@@ -15,13 +14,14 @@
 #include "tests/property/sim/shells/arrived_updates.h"
 #include "tests/property/sim/shells/observed.h"
 #include "tests/property/sim/shells/scene.h"
+#include "tests/property/sim/shells/simulated_exchange.h"
 #include "tests/property/sim/shells/told_models.h"
 
 namespace fedge::server::shells {
 
 class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
  public:
-  explicit SimulatorShell(const Scene& scene) : scene_(scene) {
+  SimulatorShell(const Scene& scene, const ClientDisks& disks) : scene_(scene), disks_(disks) {
     begin();
     conductor_ = std::make_unique<Conductor>(setup(), engine(), ports());
     aggregate_->answer_to(*conductor_);
@@ -36,13 +36,28 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
     here_.erase(client);
     fetches_.erase(client);
     given_.erase(client);
+    if (exchange_) exchange_->gone(client);
     if (!seen.over) conductor_->left(client, for_good, now);
     settle();
   }
   void receive(ClientId client, const protocol::Message& message) {
-    if (!seen.over) conductor_->received(client, message, now);
+    if (!seen.over && conductor_->received(client, message, now) == Heard::kUnasked)
+      seen.unasked.push_back(client);
     settle();
   }
+  // The client has computed this update, which other clients may fetch.
+  void hold(ClientId client, const sim::TrainedUpdate& update) {
+    held_.insert_or_assign({client, update.task}, update);
+  }
+  void announce(ClientId client, const protocol::ObjectId& object) {
+    if (!seen.over) exchange_->announce(client, object);
+    settle();
+  }
+  void answer_requests(ClientId client, const std::optional<Error>& fault) {
+    exchange_->answer_requests(client, fault);
+    settle();
+  }
+  void set_room(bool room) { room_ = room; }
   // The update that the coordinator fetches arrives; with `fault`, the transfer fails.
   void deliver(ClientId client, const protocol::Manifest& update, const Delivery& delivery,
                const std::optional<Error>& fault) {
@@ -74,16 +89,8 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
   // that they closed this many rounds.
   void restart(Time then, const std::vector<JournalEntry>& records, std::uint64_t kept) {
     now = then;
-    std::set<std::size_t> sums;
-    std::size_t inputs = 0;
-    for (const JournalEntry& entry : records)
-      if (std::holds_alternative<SummedTurn>(*decode_record(entry.input)))
-        sums.insert(inputs);
-      else
-        ++inputs;
-    journal_.resize(inputs, {Expired{}, Time()});
-    seen.inputs.resize(inputs);
-    std::erase_if(former_.sums, [&](const auto& sum) { return !sums.contains(sum.first); });
+    former_.cut(records);
+    seen.inputs.resize(former_.journal.size());
     here_.clear();
     fetches_.clear();
     given_.clear();
@@ -91,17 +98,14 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
     begin();
     ToldModels past(*state_, *store_, former_, kept, then);
     conductor_ = std::make_unique<Conductor>(setup(), engine(), past.ports());
-    for (std::size_t i = 0; i <= journal_.size(); ++i) {
-      if (const auto sum = former_.sums.find(i); sum != former_.sums.end())
-        past.tell(*conductor_, sum->second);
-      if (i < journal_.size()) past.tell(*conductor_, journal_[i].first, journal_[i].second);
-    }
+    past.tell(*conductor_);
     former_.folded.resize(past.folded());
     aggregate_->answer_to(*conductor_);
+    for (const auto& [accepted, update] : past.open()) hand_over(accepted, update);
     conductor_->take_over(ports());
     seen.over = past.ended();
     if (!past.ended()) {
-      if (!journal_.empty()) conductor_->resume(now);
+      if (!former_.journal.empty()) conductor_->resume(now);
       for (const auto& turn : past.uncommitted)
         conductor_->submit(RunEngine::Committed{turn.round, turn.track}, now);
     }
@@ -116,6 +120,12 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
     aggregate_.reset();
     state_.reset();
     updates_ = {};
+    exchange_.reset();
+    if (scene_.config.dissemination.serverless)
+      exchange_ = std::make_unique<SimulatedExchange>(
+          scene_, disks_, now, room_, [this](const protocol::ObjectId& model, const Result<void>& outcome) {
+            if (!seen.over) conductor_->fetched(model, outcome, now);
+          });
     store_ = protocol::make_memory_chunk_store(std::size_t{1} << 28);
     state_.emplace(*RunState::create(scene_.config, *scene_.model, *scene_.test, *store_, pool_));
     aggregate_.emplace(sim::VirtualAggregate::Surroundings{
@@ -142,13 +152,17 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
               return std::optional<std::uint64_t>(7);
             }};
   }
-  Ports ports() { return {this, this, this, nullptr, this, this, this}; }
+  Ports ports() { return {this, this, this, exchange_.get(), this, this, this}; }
   void settle() {
+    if (exchange_ && !seen.over) exchange_->run();
     seen.served.clear();
-    // A task's model, and with SCAFFOLD the control variate.
+    seen.asked.clear();
+    // A task's model, unless a swarm brings it, and with SCAFFOLD the control variate.
     for (const auto& [client, task] : given_)
-      if (here_.contains(client) && !seen.over)
+      if (here_.contains(client) && !seen.over && !exchange_)
         seen.served[client] = state_->track(task.track).control_object() ? 2 : 1;
+    for (const ClientId client : here_)
+      if (exchange_ && !seen.over && exchange_->requests(client)) seen.asked.insert(client);
     seen.deadline = seen.over ? std::nullopt : conductor_->next_deadline();
   }
   bool connected(ClientId client) const override { return here_.contains(client); }
@@ -157,8 +171,12 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
     if (here_.contains(client)) seen.sent[client].push_back(message);
   }
   void release(ClientId client) override { given_.erase(client); }
-  void give(const RunEngine::Assign& work, RoundNumber) override { given_[work.client] = work.task; }
+  void give(const RunEngine::Assign& work, RoundNumber) override {
+    given_[work.client] = work.task;
+    if (exchange_) exchange_->give(work.client, work.task, *state_->view(work.task.track).model);
+  }
   void take_back(ClientId client, TaskId task) override {
+    if (exchange_) exchange_->done(client, task);
     if (const auto found = given_.find(client); found != given_.end() && found->second == task)
       given_.erase(found);
   }
@@ -176,6 +194,11 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
     aggregate_->fold(accepted);
   }
   void folded_by_clients(const RunEngine::Fold& accepted) override {
+    former_.folded.push_back(held_.at({accepted.client, accepted.task}));
+    hand_over(accepted, former_.folded.back());
+  }
+  void hand_over(const RunEngine::Fold& accepted, const sim::TrainedUpdate& update) {
+    REQUIRE(aggregate_->inspect_and_hold(accepted.client, update));
     aggregate_->folded_by_clients(accepted);
   }
   void count(const RunEngine::Count& zeros) override { aggregate_->count(zeros); }
@@ -187,12 +210,15 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
     auto sum = state_->sum_up(task, unmasking);
     if (!sum) return conductor_->summed(sum.error(), now);
     state_->remove(*sum);
-    former_.sums.insert_or_assign(journal_.size(), *sum);
+    former_.sums.insert_or_assign(former_.journal.size(), *sum);
     conductor_->summed(MaskedSum{sum->train_loss, sum->bad_shares}, now);
   }
-  void close(const RunEngine::CloseRound& turn, const Made& made) override { aggregate_->close(turn, made); }
+  void close(const RunEngine::CloseRound& turn, const Made& made) override {
+    former_.made[turn.round] = !std::holds_alternative<NotMade>(made);
+    aggregate_->close(turn, made);
+  }
   void record(const RunEngine::Input& input) override {
-    journal_.emplace_back(input, now);
+    former_.journal.emplace_back(input, now);
     seen.inputs.push_back(encode_record(input));
   }
   void enter(Decision decision) override { conductor_->carry_out(decision, now); }
@@ -203,7 +229,9 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
     seen.over = true;
   }
   void failed(const Error& error) override { FAIL(error.message); }
+
   const Scene& scene_;
+  const ClientDisks& disks_;
   ThreadPool pool_{1};
   std::unique_ptr<protocol::ChunkStore> store_;
   std::optional<RunState> state_;
@@ -212,9 +240,11 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
   std::map<ClientId, TaskId> given_;
   std::map<ClientId, RunEngine::Fetch> fetches_;
   ArrivedUpdates updates_;
+  std::map<std::pair<ClientId, TaskId>, sim::TrainedUpdate> held_;  // by clients of a serverless run
+  std::unique_ptr<SimulatedExchange> exchange_;                     // null in other runs
+  bool room_ = true;
   std::optional<sim::VirtualAggregate> aggregate_;
   Former former_;
-  std::vector<std::pair<RunEngine::Input, Time>> journal_;
 };
 
 }  // namespace fedge::server::shells

@@ -6,19 +6,38 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "run/stored_update.h"
 #include "server/conductor/retelling.h"
 #include "server/run_state.h"
+#include "server/store/input_codec.h"
+#include "server/store/run_store.h"
 #include "sim/training_pool.h"
 
 namespace fedge::server::shells {
 
-// The updates and sums of former processes.
+// The inputs, updates and sums of former processes.
 struct Former {
+  std::vector<std::pair<RunEngine::Input, Time>> journal;
   std::vector<sim::TrainedUpdate> folded;        // in the order of their Fold effects
   std::map<std::size_t, RunState::Summed> sums;  // by the number of inputs before them
+  std::map<RoundNumber, bool> made;              // serverless rounds; whether clients aggregated their model
+
+  // Keeps only what these records, those of the coordinator's journal, tell of.
+  void cut(const std::vector<JournalEntry>& records) {
+    std::set<std::size_t> kept;
+    std::size_t inputs = 0;
+    for (const JournalEntry& entry : records)
+      if (std::holds_alternative<SummedTurn>(*decode_record(entry.input)))
+        kept.insert(inputs);
+      else
+        ++inputs;
+    journal.resize(inputs, {Expired{}, Time()});
+    std::erase_if(sums, [&](const auto& sum) { return !kept.contains(sum.first); });
+  }
 };
 
 class ToldModels final : public Retelling {
@@ -27,6 +46,21 @@ class ToldModels final : public Retelling {
   ToldModels(RunState& state, protocol::ChunkStore& store, const Former& former, std::uint64_t kept, Time now)
       : state_(state), store_(store), former_(former), kept_(kept), now_(now) {}
 
+  void tell(Conductor& conductor) {
+    for (std::size_t i = 0; i <= former_.journal.size(); ++i) {
+      if (const auto sum = former_.sums.find(i); sum != former_.sums.end()) tell(conductor, sum->second);
+      if (i < former_.journal.size()) tell(conductor, former_.journal[i].first, former_.journal[i].second);
+    }
+  }
+  bool ended() const { return ended_; }
+  // Returns the number of updates folded.
+  std::size_t folded() const { return folded_; }
+  // Returns the updates that clients aggregate in the round in progress.
+  using Open = std::vector<std::pair<RunEngine::Fold, sim::TrainedUpdate>>;
+  const Open& open() const { return open_; }
+  std::vector<RunEngine::CloseRound> uncommitted;
+
+ private:
   void tell(Conductor& conductor, const RunEngine::Input& input, Time time) {
     REQUIRE(conductor.retell(input, time));
     REQUIRE(outcome());
@@ -47,17 +81,14 @@ class ToldModels final : public Retelling {
     conductor.summed(MaskedSum{sum.turn.offer.train_loss, {}}, now_);
     REQUIRE(outcome());
   }
-  bool ended() const { return ended_; }
-  // Returns the number of updates folded.
-  std::size_t folded() const { return folded_; }
-  std::vector<RunEngine::CloseRound> uncommitted;
-
- private:
   TrackView view(TrackId track) const override { return state_.view(track); }
   Result<void> start(const RunEngine::StartTrack& start) override { return state_.start(start); }
   void retire(TrackId track) override { state_.retire(track); }
-  void fold(const RunEngine::Fold& accepted) override {
-    const sim::TrainedUpdate& update = former_.folded.at(folded_++);
+  void fold(const RunEngine::Fold& accepted) override { add(accepted, former_.folded.at(folded_++)); }
+  void folded_by_clients(const RunEngine::Fold& accepted) override {
+    open_.emplace_back(accepted, former_.folded.at(folded_++));
+  }
+  void add(const RunEngine::Fold& accepted, const sim::TrainedUpdate& update) {
     const auto norm = run::inspect_values(state_.value_rules(), update.coverage, *update.values);
     REQUIRE(norm);
     add(accepted.task.track, {.client = accepted.client,
@@ -78,8 +109,15 @@ class ToldModels final : public Retelling {
     if (turn.ends_round) (void)state_.end_round({});
     uncommitted.push_back(turn);
   }
-  // A secure phase that came to nothing leaves only a checkpoint.
+  // A serverless round, and a secure phase that came to nothing, leave only a checkpoint.
   bool closed_before(const RunEngine::CloseRound& turn) override {
+    if (state_.config().dissemination.serverless) {
+      if (turn.round.value() > kept_) return false;
+      for (const auto& [accepted, update] : std::exchange(open_, {}))
+        if (former_.made.at(turn.round)) add(accepted, update);
+      close(turn, Folded{});
+      return true;
+    }
     const auto is_its_sum = [&](const auto& sum) {
       return sum.second.turn.offer.round == turn.round && sum.second.turn.offer.track == turn.track;
     };
@@ -97,6 +135,7 @@ class ToldModels final : public Retelling {
   std::uint64_t kept_;
   Time now_;
   std::size_t folded_ = 0;
+  Open open_;
   bool ended_ = false;
 };
 
