@@ -89,7 +89,7 @@ class SimulatedExchange final : public Exchange {
                    .run = scene.config.id,
                    .rng = scene.warmup_draws(),
                    .inspect = [](ClientId, TaskId) { return Result<void>(); },
-                   .send = [](ClientId, const protocol::Message&) {},
+                   .answer = [](ClientId, const client::RoundStep&) {},
                    .on_fetched = [this](const protocol::ObjectId& model) { on_fetched_(model, {}); }}) {}
 
   // Runs everything up to now.
@@ -107,7 +107,9 @@ class SimulatedExchange final : public Exchange {
   // What the client has of this object has changed. The simulator's clients announce an object as a whole, so
   // a client that has an update in part begins to exchange it again.
   void announce(ClientId client, const protocol::ObjectId& object) {
-    if (object != fetching_) swarm_.unshare(client, fetching_);
+    if (object != fetching_)
+      for (const auto& [id, has] : disks_.of(client))
+        if (id != fetching_) swarm_.unshare(client, id);
     share_all(client);
   }
   bool requests(ClientId client) const { return network_.holds(client); }
