@@ -15,7 +15,7 @@ std::string own_program_hint(const std::string& a_part, bool on_clients) {
   return "; if it is " + a_part +
          " of your own program, use your program instead of fedge-sim, and PROGRAM coordinator --run FILE "
          "instead of fedge-coordinator" +
-         (on_clients ? ", and PROGRAM client instead of fedge-client" : "");
+         (on_clients ? ", and" : "; in a serverless run also") + " PROGRAM client instead of fedge-client";
 }
 
 }  // namespace fedge::config

@@ -97,7 +97,8 @@ TEST_CASE(
   CHECK(unknown.output.find("\"sign_vote\" is not a known value") != std::string::npos);
   const std::string hint =
       "; if it is an aggregator of your own program, use your program instead of fedge-sim, and PROGRAM "
-      "coordinator --run FILE instead of fedge-coordinator\n";
+      "coordinator --run FILE instead of fedge-coordinator; in a serverless run also PROGRAM client instead "
+      "of fedge-client\n";
   CHECK_MESSAGE(unknown.output.find(hint) != std::string::npos, unknown.output);
   const Outcome listed = test::run("custom-sim strategies sign_vote");
   CHECK(listed.code == 0);
