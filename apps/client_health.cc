@@ -159,7 +159,7 @@ void print(const client::Check& check) {
 }  // namespace
 
 int client_status(const std::string& program, const HealthOptions& options) {
-  const auto membership = client::read_membership(options.state_directory);
+  const auto membership = client::read_membership(options.state_directory, program);
   if (!membership) return report_failure(program, membership.error());
   const auto key = client::open_node_key(options.state_directory);
   if (!key) return report_failure(program, key.error());
@@ -182,6 +182,7 @@ int client_status(const std::string& program, const HealthOptions& options) {
 int client_doctor(const std::string& program, const HealthOptions& options) {
   const auto checks = client::examine({.state_directory = options.state_directory,
                                        .software = software(program),
+                                       .program = program,
                                        .cache_bytes = options.cache_bytes});
   const bool healthy = client::healthy(checks);
   if (options.json) {

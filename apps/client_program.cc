@@ -161,10 +161,10 @@ void report_unused_token(const Options& options, const fedge::client::Membership
 
 // Joins unless this device has joined before; checks the coordinator against --coordinator.
 fedge::Result<void> be_member(const Options& options) {
-  const auto membership = fedge::client::read_membership(options.state_directory);
+  const auto membership = fedge::client::read_membership(options.state_directory, options.program);
   if (!membership) {
     const bool may_join = options.has_token() || !options.run_name.empty() || !options.coordinator.empty();
-    if (!may_join) return {};
+    if (!may_join) return membership.error();
     if (const auto joined = become_member(options); !joined) return joined.error();
     return {};
   }

@@ -34,13 +34,13 @@ std::string client_command(const std::filesystem::path& state_directory, const s
   return program + " --state-dir " + shell_word(state_directory.string());
 }
 
-Result<Membership> read_membership(const std::filesystem::path& state_directory) {
+Result<Membership> read_membership(const std::filesystem::path& state_directory, const std::string& program) {
   const auto file = membership_file(state_directory);
   auto text = read_file(file, kMaxMembershipFile);
   if (!text && text.error().code == ErrorCode::kNotFound)
     return Error{ErrorCode::kNotFound, "there is no membership.json in " + state_directory.string() +
-                                           "; join a coordinator first: " + client_command(state_directory) +
-                                           " join TOKEN"};
+                                           "; join a coordinator first: " +
+                                           client_command(state_directory, program) + " join TOKEN"};
   if (!text) return text.error();
   const Error damaged{ErrorCode::kCorrupt,
                       file.string() + " is damaged; remove it and join again with a new token"};

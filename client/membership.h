@@ -19,12 +19,12 @@ struct Membership {
   ClientId client;                              // assigned by the coordinator
 };
 
-// The shell command "fedge-client --state-dir DIR", for messages.
-std::string client_command(const std::filesystem::path& state_directory,
-                           const std::string& program = "fedge-client");
+// The shell command "PROGRAM --state-dir DIR", for messages.
+std::string client_command(const std::filesystem::path& state_directory, const std::string& program);
 
-// kNotFound if the client has not joined yet; the error says how to join.
-Result<Membership> read_membership(const std::filesystem::path& state_directory);
+// kNotFound if the client has not joined yet; the error says how to join with `program`.
+Result<Membership> read_membership(const std::filesystem::path& state_directory,
+                                   const std::string& program = "fedge-client");
 Result<void> write_membership(const std::filesystem::path& state_directory, const Membership& membership);
 
 // The node's key, created on first use together with its directory (mode 0700).

@@ -38,12 +38,14 @@ std::string calendar(std::time_t time) {
   return text.data();
 }
 
-Check state_directory(const std::filesystem::path& directory) {
+Check state_directory(const DoctorOptions& options) {
+  const std::filesystem::path& directory = options.state_directory;
   Check check{.name = "state directory", .health = Health::kBad, .detail = ""};
   struct stat info {};
   if (::stat(directory.c_str(), &info) != 0) {
     check.detail = directory.string() + ": " + std::strerror(errno) +
-                   "; join a coordinator first: " + client_command(directory) + " join TOKEN";
+                   "; join a coordinator first: " + client_command(directory, options.program) +
+                   " join TOKEN";
   } else if (!S_ISDIR(info.st_mode)) {
     check.detail = directory.string() + " is not a directory";
   } else if (::access(directory.c_str(), R_OK | W_OK | X_OK) != 0) {
@@ -77,8 +79,8 @@ Check key_file(const std::filesystem::path& directory) {
   return check;
 }
 
-Check membership(const std::filesystem::path& directory) {
-  const auto read = read_membership(directory);
+Check membership(const DoctorOptions& options) {
+  const auto read = read_membership(options.state_directory, options.program);
   if (!read) return {"membership", Health::kBad, read.error().message};
   std::string detail = "client " + std::to_string(read->client.value()) + " of";
   for (const auto& address : read->coordinators) detail += " " + protocol::to_string(address);
@@ -118,9 +120,9 @@ Check disk(const DoctorOptions& options) {
 }  // namespace
 
 void examine_files(const DoctorOptions& options, std::vector<Check>& checks) {
-  checks.push_back(state_directory(options.state_directory));
+  checks.push_back(state_directory(options));
   checks.push_back(key_file(options.state_directory));
-  checks.push_back(membership(options.state_directory));
+  checks.push_back(membership(options));
   checks.push_back(clock_of(options.state_directory));
   checks.push_back(disk(options));
 }

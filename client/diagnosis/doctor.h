@@ -23,6 +23,7 @@ struct Check {
 struct DoctorOptions {
   std::filesystem::path state_directory;
   std::string software;
+  std::string program = "fedge-client";  // for commands in messages
   std::size_t cache_bytes = std::size_t{1} << 30;
 };
 
