@@ -17,6 +17,7 @@ class CoordinatorProcess : public LoggedProcess {
     std::vector<std::string> settings;  // added to the run file
     std::string listen = "127.0.0.1:0";
     std::vector<std::string> more = {};
+    std::vector<std::string> program = {FEDGE_BINARY_DIR "/fedge-coordinator"};
   };
   // Returns once the coordinator listens; address() returns its address.
   explicit CoordinatorProcess(const Options& options)
@@ -32,15 +33,9 @@ class CoordinatorProcess : public LoggedProcess {
 
  private:
   static std::vector<std::string> command(const Options& options) {
-    std::vector<std::string> all = {FEDGE_BINARY_DIR "/fedge-coordinator",
-                                    "--data-dir",
-                                    options.directory.string(),
-                                    "--run",
-                                    options.run_file.string(),
-                                    "--out",
-                                    options.results.string(),
-                                    "--listen",
-                                    options.listen};
+    std::vector<std::string> all = options.program;
+    all.insert(all.end(), {"--data-dir", options.directory.string(), "--run", options.run_file.string(),
+                           "--out", options.results.string(), "--listen", options.listen});
     for (const std::string& setting : options.settings) all.insert(all.end(), {"--set", setting});
     all.insert(all.end(), options.more.begin(), options.more.end());
     return all;
