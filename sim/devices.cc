@@ -52,4 +52,13 @@ Duration Device::upload_time(Bytes bytes) const {
   return time_for(static_cast<double>(bytes.value()), up_bytes_per_second_);
 }
 
+// Devices of one site have about the same latency; it varies between sites.
+Duration Devices::latency(ClientId client) const {
+  if (spec_.latency_sigma == 0) return spec_.latency;
+  constexpr double kWithinSite = 0.02;
+  const double site = rng_.fork("site latency", availability_.site(client)).normal();
+  const double device = rng_.fork("device latency", client.value()).normal();
+  return seconds(to_seconds(spec_.latency) * std::exp(spec_.latency_sigma * site + kWithinSite * device));
+}
+
 }  // namespace fedge::sim

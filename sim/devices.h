@@ -1,4 +1,4 @@
-// A virtual device's speed, capability and link, drawn once for each client from the run's seed.
+// A virtual device's speed, capability, link and distance, drawn once for each client from the run's seed.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include "core/rng.h"
 #include "core/time.h"
 #include "learn/spec.h"
+#include "sim/availability/availability.h"
 #include "sim/spec.h"
 
 namespace fedge::sim {
@@ -38,6 +39,23 @@ class Device {
   double samples_per_second_;
   double down_bytes_per_second_;
   double up_bytes_per_second_;
+};
+
+// The devices of a run's clients: pure functions of specification, seed and client. Immutable; any thread.
+class Devices {
+ public:
+  // `rng` is the run's root stream. The other arguments must outlive the object.
+  Devices(const SimulationSpec& spec, const Availability& availability, const Rng& rng)
+      : spec_(spec), availability_(availability), rng_(rng) {}
+
+  Device of(ClientId client) const { return Device(spec_, client, rng_); }
+  // Returns the one-way latency between this client and the coordinator.
+  Duration latency(ClientId client) const;
+
+ private:
+  const SimulationSpec& spec_;
+  const Availability& availability_;
+  Rng rng_;
 };
 
 }  // namespace fedge::sim

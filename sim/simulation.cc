@@ -1,244 +1,212 @@
 #include "sim/simulation.h"
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
+#include <string>
 #include <utility>
-
-#include "core/check.h"
-#include "sim/noise_key.h"
 
 namespace fedge::sim {
 namespace {
 
-void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
-  offer.update = update.shape;
-  offer.samples = update.training.samples;
-  offer.steps = update.training.steps;
-  offer.train_loss = update.training.mean_loss;
-  offer.norm = update.norm;
-  offer.loss_rms = update.training.rms_loss;
-  offer.wanted_share = update.training.wanted_share;
-}
-
-Result<Digest> digest_of(const TrainedUpdate& update) {
-  if (const auto values = update.values->in_memory(); !values.empty())
-    return client::SummedUpdates::update_of(values);
-  AlignedBuffer<float> values(update.coverage.count());
-  FEDGE_TRY_VOID(update.values->read(0, values.span()));
-  return client::SummedUpdates::update_of(values.span());
-}
+// With changing availability there is always a next event. Without this limit, a run that waits for more
+// clients than are ever up together would never end.
+constexpr Duration kPresencePatience = std::chrono::hours(30 * 24);
 
 }  // namespace
 
+Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
+                       std::unique_ptr<server::RunEngine> engine, Parallel& parallel)
+    : spec_(spec),
+      task_(task),
+      state_(state),
+      engine_(std::move(engine)),
+      parallel_(parallel),
+      world_(Rng(state.config().seed)),
+      pool_(task, state.config(), parallel),
+      adversary_(spec.attack, task.clients(), world_.root(), pool_) {}
+
 Result<void> Simulation::run(const SimulationHooks& hooks) {
-  FEDGE_TRY_VOID(check_attack(spec_, state_.config()));
-  FEDGE_TRY_VOID(check_availability(spec_, state_.config()));
-  FEDGE_TRY_VOID(check_directory(spec_, state_.config()));
-  FEDGE_TRY(availability, make_availability(spec_.availability, {clients_.size(), &task_}, root_));
-  availability_ = std::move(availability);
-  hooks_ = &hooks;
-  state_.know_labels([this](ClientId client) { return task_.label_counts(client, at(client).data_share); });
-  const run::RunConfig& config = state_.config();
-  enter_directory();
-  if (config.status.every > Duration::zero()) {
-    const bool in_directory = config.status.via == protocol::StatusSpec::Via::kDirectory;
-    nodes_.emplace(
-        server::NodeRecords::Options{.run = config.id,
-                                     .clients = clients_.size(),
-                                     .every = config.status.every,
-                                     .directory = in_directory ? &directory_->of_coordinator() : nullptr},
-        [this](ClientId client, const NodeRecord& record) {
-          conductor_->submit(server::RunEngine::Described{client, record}, now_);
-        });
-  }
-  begun_ = std::chrono::steady_clock::now();
-  start_clients();
-  while (!finished_ && !failure_) {
+  FEDGE_TRY_VOID(build(hooks));
+  clients_->start();
+  while (!world_.over()) {
     if (hooks.interrupted && hooks.interrupted()) return {};
-    let_directory_run();
-    if (queue_.empty() || finished_ || failure_) break;
-    auto entry = queue_.pop();
-    report_waiting(entry.at);
-    now_ = entry.at;
-    ++events_;
+    if (directory_) directory_->run();
+    if (world_.idle() || world_.over()) break;
+    coordinator_->report_waiting(world_.next());
+    const World::Happening happens = world_.begin_next();
     if (const auto error = standstill()) return *error;
-    dispatch(entry.payload);
+    happens();
   }
-  if (failure_) return *failure_;
-  if (!finished_)
+  if (world_.failure()) return *world_.failure();
+  if (!world_.over())
     return Error{ErrorCode::kUnavailable, "the simulation stalled in round " +
-                                              std::to_string(conductor_->engine().round().value()) +
+                                              std::to_string(coordinator_->engine().round().value()) +
                                               ": the event queue is empty, so the run cannot continue"};
   return {};
 }
 
-void Simulation::schedule(Time at, std::optional<ClientId> client, Payload payload) {
-  queue_.push(at, Scheduled{client, std::move(payload)});
+Result<void> Simulation::build(const SimulationHooks& hooks) {
+  FEDGE_TRY_VOID(check_attack(spec_, state_.config()));
+  FEDGE_TRY_VOID(check_availability(spec_, state_.config()));
+  FEDGE_TRY_VOID(check_directory(spec_, state_.config()));
+  FEDGE_TRY(availability, make_availability(spec_.availability, {task_.clients(), &task_}, world_.root()));
+  availability_ = std::move(availability);
+  world_.observe(hooks.on_event);
+  devices_ = std::make_unique<Devices>(spec_, *availability_, world_.root());
+  links_ = std::make_unique<ClientLinks>(world_, *devices_, task_.clients());
+  build_directory();
+  enter_swarm();
+  enter_exchange();
+  if (state_.config().secure.on)
+    secrets_ = std::make_unique<VirtualSecrets>(state_.config(), task_.model().layout()->size(),
+                                                world_.root().fork("secure aggregation"));
+  build_transfers();
+  build_clients();
+  build_coordinator(hooks);
+  return {};
 }
 
-void Simulation::report(const Event& event) {
-  if (hooks_->on_event) hooks_->on_event(now_, event);
+void Simulation::build_directory() {
+  const run::RunConfig& config = state_.config();
+  if (spec_.directory.kind != DirectorySpec::Kind::kNone)
+    directory_ = std::make_unique<RunDirectory>(world_, spec_.directory, config, task_.clients());
+  if (config.status.every <= Duration::zero()) return;
+  const bool in_directory = config.status.via == protocol::StatusSpec::Via::kDirectory;
+  records_ = std::make_unique<VirtualRecords>(
+      VirtualRecords::Surroundings{.world = world_,
+                                   .links = *links_,
+                                   .devices = *devices_,
+                                   .task = task_,
+                                   .config = config,
+                                   .directory = in_directory ? directory_.get() : nullptr},
+      task_.clients(), [this](ClientId client, const NodeRecord& record) {
+        coordinator_->conductor().submit(server::RunEngine::Described{client, record}, world_.now());
+      });
 }
 
-void Simulation::fail(const Error& error) {
-  if (!failure_) failure_ = error;
-  conductor_->stop();
+void Simulation::build_transfers() {
+  downloads_ = std::make_unique<VirtualDownloads>(
+      VirtualDownloads::Surroundings{
+          .world = world_,
+          .links = *links_,
+          .devices = *devices_,
+          .task = task_,
+          .swarm = swarm_.get(),
+          .exchange = exchange_.get(),
+          .on_fetched =
+              [this](ClientId client, RunId run, TaskId task) {
+                clients_->step(client, client::ClientEngine::ModelFetched{run, task});
+              }},
+      task_.clients());
+  uploads_ = std::make_unique<VirtualUploads>(
+      VirtualUploads::Surroundings{
+          .world = world_,
+          .links = *links_,
+          .devices = *devices_,
+          .on_arrived = [this](ClientId client, TaskId task) { coordinator_->update_arrived(client, task); }},
+      task_.clients());
+  dropouts_ = std::make_unique<Dropouts>(
+      Dropouts::Surroundings{
+          .world = world_,
+          .links = *links_,
+          .devices = *devices_,
+          .task = task_,
+          .probability = spec_.dropout_probability,
+          .offline = spec_.dropout_offline,
+          .on_dropout = [this](ClientId client) { clients_->cut(client, "simulated dropout"); }},
+      task_.clients());
 }
 
-void Simulation::dispatch(Scheduled& event) {
-  if (const auto* happens = std::get_if<Happening>(&event.payload)) return happens->what();
-  if (!event.client) return conductor_->expired(now_);
-  const ClientId id = *event.client;
-  VirtualClient& client = at(id);
-  const auto current = [&](std::uint32_t session) { return client.online && client.session == session; };
-  std::visit(Overloaded{
-                 [&](const Expired&) {
-                   client.timer.reset();
-                   if (client.phase.up) step_client(id, Expired{});
-                 },
-                 [&](const Change&) { change(id); },
-                 [&](const Cut& cut_off) {
-                   if (!current(cut_off.session) || client.assigned != cut_off.task || client.assigned_over)
-                     return;
-                   client.offline_until = now_ + spec_.dropout_offline;
-                   cut(id, "simulated dropout");
-                 },
-                 [&](const Arrive& arrive) {
-                   if (!current(arrive.session)) return;
-                   follow(id);
-                   conductor_->linked(id, now_);
-                 },
-                 [&](const Uploaded& uploaded) {
-                   if (!client.upload || !client.upload->transfer || client.upload->number != uploaded.number)
-                     return;
-                   end_upload(id, now_, now_);
-                   const auto upload = std::exchange(client.upload, nullptr);
-                   update_arrived(id, upload->offer.task());
-                 },
-                 [&](const Downloaded& downloaded) {
-                   if (!client.download || client.download->number != downloaded.number) return;
-                   const Download done = *std::exchange(client.download, std::nullopt);
-                   client.files->completed();
-                   step_client(id, client::ClientEngine::ModelFetched{done.run, done.task});
-                 },
-                 [&](const Published& published) {
-                   if (current(published.session)) record_arrived(id, published.record);
-                 },
-                 [&](const ClientInput& input) {
-                   // Input from the network or the device; work on the device survives a lost connection.
-                   using Client = client::ClientEngine;
-                   const bool local = std::holds_alternative<Client::Trained>(input.input) ||
-                                      std::holds_alternative<Client::RunPrepared>(input.input) ||
-                                      std::holds_alternative<Client::RunRejected>(input.input) ||
-                                      std::holds_alternative<Client::Disconnected>(input.input);
-                   if (local || current(input.session)) client_input(id, input.input);
-                 },
-                 [&](const ToCoordinator& sent) {
-                   if (current(sent.session)) conductor_->received(id, sent.message, now_);
-                 },
-                 [](const Happening&) {},  // handled above
-             },
-             event.payload);
+void Simulation::build_clients() {
+  presence_ = std::make_unique<Presence>(world_, *availability_, task_.clients(),
+                                         [this](ClientId client) { clients_->device_changed(client); });
+  training_ = std::make_unique<VirtualTraining>(
+      VirtualTraining::Surroundings{
+          .world = world_,
+          .devices = *devices_,
+          .task = task_,
+          .pool = pool_,
+          .adversary = adversary_,
+          .secrets = secrets_.get(),
+          .exchange = exchange_.get(),
+          .step = [this](ClientId client,
+                         client::TaskConductor::Input input) { clients_->step(client, std::move(input)); },
+          .on_kept = [this](ClientId client) { downloads_->update_kept(client); }},
+      task_.clients());
+  state_.know_labels(
+      [this](ClientId client) { return task_.label_counts(client, training_->data_share(client)); });
+  clients_ = std::make_unique<VirtualClients>(VirtualClients::Surroundings{.world = world_,
+                                                                           .config = state_.config(),
+                                                                           .task = task_,
+                                                                           .devices = *devices_,
+                                                                           .links = *links_,
+                                                                           .presence = *presence_,
+                                                                           .dropouts = *dropouts_,
+                                                                           .downloads = *downloads_,
+                                                                           .uploads = *uploads_,
+                                                                           .training = *training_,
+                                                                           .directory = directory_.get(),
+                                                                           .records = records_.get(),
+                                                                           .secrets = secrets_.get(),
+                                                                           .exchange = exchange_.get()},
+                                              task_.clients());
 }
 
-void Simulation::client_input(ClientId id, const client::ClientEngine::Input& input) {
-  using Client = client::ClientEngine;
-  if (const auto* trained_ = std::get_if<Client::Trained>(&input)) return trained(id, *trained_);
-  if (const auto* prepared = std::get_if<Client::RunPrepared>(&input);
-      prepared != nullptr && (secrets_ || exchange_))
-    return step_client(id, client::TaskConductor::Prepared{.name = state_.config().name,
-                                                           .masked = secrets_ ? secrets_->run() : nullptr,
-                                                           .serverless = exchange_ != nullptr,
-                                                           .run = *prepared});
-  step_client(id, input);
+void Simulation::build_coordinator(const SimulationHooks& hooks) {
+  aggregate_ = std::make_unique<VirtualAggregate>(VirtualAggregate::Surroundings{
+      .state = state_,
+      .updates = pool_,
+      .adversary = &adversary_,
+      .parallel = parallel_,
+      .masking = [this](ClientId client) -> const privacy::Masking& { return secrets_->masking(client); },
+      .now = [this] { return world_.now(); },
+      .circumstances = [this] { return coordinator_->end_round(); },
+      .on_round = hooks.on_round,
+      .on_adopted = [this](const server::MadeByClients& made,
+                           const protocol::ObjectId& model) { exchange_->adopted(made.model, model); },
+      .on_event = [this](const Event& event) { world_.report(event); },
+      .on_failure = [this](const Error& error) { world_.fail(error); }});
+  models_ = std::make_unique<VirtualModels>(VirtualModels::Surroundings{.world = world_,
+                                                                        .state = state_,
+                                                                        .aggregate = *aggregate_,
+                                                                        .clients = *clients_,
+                                                                        .training = *training_,
+                                                                        .downloads = *downloads_,
+                                                                        .dropouts = *dropouts_,
+                                                                        .directory = directory_.get(),
+                                                                        .swarm = swarm_.get()});
+  coordinator_ = std::make_unique<VirtualCoordinator>(
+      VirtualCoordinator::Surroundings{.world = world_,
+                                       .links = *links_,
+                                       .updates = pool_,
+                                       .aggregate = *aggregate_,
+                                       .masked = secrets_ != nullptr},
+      server::Conductor::Setup{
+          .config = state_.config(),
+          .layout = task_.model().layout()->hash(),
+          .samples_of =
+              [this](ClientId id) { return std::optional<std::uint64_t>(task_.samples_of(id).size()); }},
+      std::move(engine_),
+      server::Ports{.clients = clients_.get(),
+                    .models = models_.get(),
+                    .updates = uploads_.get(),
+                    .exchange = exchange_.get(),
+                    .aggregate = aggregate_.get(),
+                    .gate = nullptr,
+                    .owner = nullptr});
+  server::Conductor& conductor = coordinator_->conductor();
+  aggregate_->answer_to(conductor);
+  clients_->answer_to(conductor);
+  world_.stop_by([&conductor] { conductor.stop(); });
 }
 
-void Simulation::trained(ClientId id, client::ClientEngine::Trained trained) {
-  // The engine may have dropped or restarted the task while the device was busy.
-  if (!pool_.has(id, trained.task) || at(id).training_ends != now_) return;
-  const auto update = pool_.result(id);
-  if (!update) return fail(update.error());
-  if ((*update)->failure)
-    return step_client(id,
-                       client::ClientEngine::TrainingFailed{trained.run, trained.task, *(*update)->failure});
-  if (adversary_.hostile(id))
-    if (const auto corrupted = adversary_.corrupt(id, trained.task); !corrupted)
-      return fail(corrupted.error());
-  describe(**update, trained.offer);
-  if (exchange_) exchange_->name(id, trained.offer);
-  if (!secrets_) return kept(id, trained);
-  const auto digest = digest_of(**update);
-  if (!digest) return fail(digest.error());
-  at(id).unmasked = trained;
-  step_client(id, client::TaskConductor::TrainedUnmasked{trained.run, trained.task, *digest});
-}
-
-void Simulation::mask(ClientId id, TaskId task, privacy::Masking masking) {
-  auto trained = std::exchange(at(id).unmasked, std::nullopt);
-  if (!trained || trained->task != task) return;
-  secrets_->mask(id, std::move(masking), trained->offer);
-  kept(id, *trained);
-}
-
-void Simulation::kept(ClientId id, const client::ClientEngine::Trained& trained) {
-  if (auto& files = at(id).files; !files->update_kept()) files.reset();
-  at(id).utility = static_cast<double>(trained.offer.samples.value()) * trained.offer.loss_rms;
-  step_client(id, trained);
-}
-
-void Simulation::arm_client_timer(ClientId id) {
-  VirtualClient& client = at(id);
-  const auto deadline = client.conductor.next_deadline();
-  if (!deadline || client.timer == deadline || !client.phase.up) return;
-  client.timer = deadline;
-  schedule(*deadline, id, Expired{});
-}
-
-void Simulation::report_waiting(Time until) {
-  const auto due = waiting_report_.due();
-  if (!due || *due > until) return;
-  now_ = std::max(now_, *due);
-  report(event_of(waiting_report_.take(now_)));
-}
-
-void Simulation::arm_server_timer() {
-  const auto deadline = conductor_->next_deadline();
-  if (!deadline || server_timer_ == deadline) return;
-  server_timer_ = deadline;
-  schedule(*deadline, std::nullopt, Expired{});
-}
-
-void Simulation::cut(ClientId id, const char* reason) {
-  const Time sent = now_ - latency(id);
-  end_upload(id, sent, sent - latency(id));
-  end_download(id, sent, sent - latency(id));
-  at(id).online = false;
-  at(id).down.cut(now_);
-  at(id).up.cut(now_);
-  if (swarm_) swarm_->gone(id);
-  at(id).exchanging.reset();
-  step_client(id, client::ClientEngine::Disconnected{{ErrorCode::kUnavailable, reason}});
-  conductor_->left(id, false, now_);
-}
-
-// Devices of one site have about the same latency; it varies between sites.
-Duration Simulation::latency(ClientId id) const {
-  if (spec_.latency_sigma == 0) return spec_.latency;
-  constexpr double kWithinSite = 0.02;
-  const double site = root_.fork("site latency", availability_->site(id)).normal();
-  const double device = root_.fork("device latency", id.value()).normal();
-  return seconds(to_seconds(spec_.latency) * std::exp(spec_.latency_sigma * site + kWithinSite * device));
-}
-
-Time Simulation::down_arrival(ClientId id, Bytes bytes) {
-  traffic_down_.add(bytes);
-  return at(id).down.send(now_, device(id).download_time(bytes)) + latency(id);
-}
-
-Time Simulation::up_arrival(ClientId id, Bytes bytes) {
-  traffic_up_.add(bytes);
-  return at(id).up.send(now_, device(id).upload_time(bytes)) + latency(id);
+std::optional<Error> Simulation::standstill() const {
+  if (spec_.availability.kind == AvailabilityKind::kAlways) return {};
+  if (world_.now() - coordinator_->round_closed() <= kPresencePatience + 2 * state_.config().round_deadline)
+    return {};
+  return Error{ErrorCode::kUnavailable,
+               "the simulation stalled in round " + std::to_string(coordinator_->engine().round().value()) +
+                   ": no round ended within 30 days of virtual time, because too few devices are available "
+                   "at the same time; lower run.wait_for_clients or sampling.min_available, or change "
+                   "simulation.availability"};
 }
 
 }  // namespace fedge::sim

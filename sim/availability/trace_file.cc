@@ -16,7 +16,7 @@ constexpr std::string_view kHeader = "client,up_seconds,down_seconds";
 constexpr std::size_t kLongestLine = 256;  // bytes
 constexpr std::size_t kTracePiece = std::size_t{1} << 16;
 
-struct Line {
+struct TraceLine {
   std::uint32_t client = 0;
   Interval interval;
 };
@@ -40,7 +40,7 @@ Result<Time> parse_time(std::string_view field, const char* name) {
   return Time(seconds(value));
 }
 
-Result<Line> parse_line(std::string_view text) {
+Result<TraceLine> parse_line(std::string_view text) {
   std::array<std::string_view, 3> fields;
   std::size_t count = 0;
   for (;;) {
@@ -52,7 +52,7 @@ Result<Line> parse_line(std::string_view text) {
   }
   if (count != fields.size())
     return invalid("the line has " + std::to_string(count) + " fields; expected 3: " + std::string(kHeader));
-  Line line;
+  TraceLine line;
   const char* last = fields[0].data() + fields[0].size();
   const auto [end, code] = std::from_chars(fields[0].data(), last, line.client);
   if (code != std::errc{} || end != last)
@@ -128,7 +128,7 @@ class Builder {
   std::size_t clients_;
   Duration period_;
   std::size_t number_ = 0;  // number of the current line
-  std::optional<Line> last_;
+  std::optional<TraceLine> last_;
 };
 
 // Calls add() for each line of the file; the last line feed is optional.

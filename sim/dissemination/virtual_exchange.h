@@ -36,6 +36,8 @@ class VirtualExchange final : public server::Exchange {
   };
   explicit VirtualExchange(Surroundings surroundings) : surroundings_(std::move(surroundings)) {}
 
+  VirtualSwarm& swarm() { return surroundings_.swarm; }
+
   // --- clients ---
   // Gives the client's update, which it is about to offer, a name.
   void name(ClientId client, protocol::UpdateOffer& offer);
@@ -106,8 +108,8 @@ class VirtualExchange final : public server::Exchange {
 // One client's port.
 class VirtualPeers final : public client::Peers {
  public:
-  VirtualPeers(VirtualExchange& exchange, VirtualSwarm& swarm, ClientId client)
-      : exchange_(exchange), swarm_(swarm), client_(client) {}
+  VirtualPeers(VirtualExchange& exchange, ClientId client)
+      : exchange_(exchange), swarm_(exchange.swarm()), client_(client) {}
   void hold_model(const protocol::TrainRequest& request) override { exchange_.hold_model(client_, request); }
   void place(RunId, TaskId task, const protocol::Manifest& update) override {
     exchange_.place(client_, task, update);

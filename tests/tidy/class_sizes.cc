@@ -79,15 +79,9 @@ void ClassSizes::learn(const std::string& path, std::string_view source) {
 std::vector<Finding> ClassSizes::findings() const {
   std::vector<Finding> findings;
   for (const auto& [name, size] : sizes_) {
-    const bool small = size.methods <= Limits::kMethods && size.sources.size() <= Limits::kSources;
-    const bool allowed = std::find(kLargeClasses.begin(), kLargeClasses.end(), name) != kLargeClasses.end();
-    if (small != allowed) continue;
+    if (size.methods <= Limits::kMethods && size.sources.size() <= Limits::kSources) continue;
     const std::string type = name.substr(name.find(' ') + 1);
     const std::string& file = *size.sources.begin();
-    if (allowed) {
-      findings.push_back({file, 0, type + " meets the limits; remove it from kLargeClasses"});
-      continue;
-    }
     findings.push_back({file, 0,
                         type + " has " + std::to_string(size.methods) + " methods out of line, in " +
                             std::to_string(size.sources.size()) + " sources; at most " +

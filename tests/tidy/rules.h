@@ -73,8 +73,4 @@ struct Limits {
   static constexpr std::size_t kSources = 3;   // with methods of a class
 };
 
-// Classes, by room, that exceed kMethods or kSources until they are split. The table only shrinks: a class
-// that meets the limits may not stay in it.
-inline constexpr std::array<std::string_view, 1> kLargeClasses = {"sim Simulation"};
-
 }  // namespace fedge::tidy

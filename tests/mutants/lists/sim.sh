@@ -21,15 +21,17 @@ new 'turn.selected == 1'
 caught_by unit_sim 'a round in which nobody is drawn sums nothing'
 
 mutant discarded-goes-on 'in the simulator a discarded upload goes on'
-file sim/simulation_server.cc
-old '    simulation_.end_upload(client, simulation_.now_, simulation_.now_);
+file sim/transfers/virtual_uploads.cc
+old 'void VirtualUploads::discard(ClientId client, TaskId) {
+  end(client, surroundings_.world.now(), surroundings_.world.now());
 '
-new ''
+new 'void VirtualUploads::discard(ClientId client, TaskId) {
+'
 caught_by unit_sim 'an upload that is discarded goes no further'
 
 mutant cancelled-goes-on 'in the simulator the model of a cancelled task is downloaded to its end'
-file sim/simulation_server.cc
-old '    if (download && download->task == task) release(client);
+file sim/transfers/virtual_downloads.cc
+old '  if (download && download->task == task) release(client);
 '
 new ''
 caught_by unit_sim 'a download whose task is cancelled'
@@ -42,7 +44,7 @@ new ''
 caught_by integration_replay 'a serverless round of which nothing has come'
 
 mutant dropouts-by-session 'who drops out of one track decides who drops out of another'
-file sim/simulation_server.cc
-old '.fork("session", client.times_assigned, work.task.track.value());'
-new '.fork("session", client.session, work.task.track.value());'
+file sim/clients/dropouts.cc
+old '.fork("session", client.times, work.task.track.value());'
+new '.fork("session", links.session(work.client), work.task.track.value());'
 caught_by unit_sim 'who drops out of one track'

@@ -127,7 +127,7 @@ struct TwoClients {
     for (; !waiting.empty(); waiting.pop_front()) {
       const ClientId id = waiting.front().first;
       Answering& device = devices.at(id.value());
-      VirtualPeers peers(exchange, swarm, id);
+      VirtualPeers peers(exchange, id);
       const client::Ports ports{device, device, device, device, &peers};
       waiting.front().second(rounds.at(id.value()), {ports, request});
     }

@@ -1,0 +1,227 @@
+#include "sim/clients/virtual_clients.h"
+
+#include <algorithm>
+
+#include "protocol/codec.h"
+#include "server/access/arrival_rate.h"
+
+namespace fedge::sim {
+namespace {
+
+using Engine = client::ClientEngine;
+
+// Lowers the severity: the run file itself makes devices go down.
+Event expected(Event event) {
+  event.severity = std::min(event.severity, Severity::kInfo);
+  return event;
+}
+
+}  // namespace
+
+// The ports of one client's conductor, for one step.
+class VirtualClients::Ports final : public client::Coordinator,
+                                    public client::Work,
+                                    public client::Keep,
+                                    public client::Owner {
+ public:
+  Ports(VirtualClients& clients, ClientId id)
+      : clients_(clients), surroundings_(clients.surroundings_), id_(id) {}
+
+  void connect() override { clients_.connect(id_); }
+  void disconnect(const std::string& reason) override {
+    if (clients_.connected(id_)) clients_.cut(id_, reason);
+  }
+  void send(const protocol::Message& message) override { clients_.send_up(id_, message); }
+  PublicKey key() const override { return {}; }  // all clients have one coordinator
+
+  void prepare(const protocol::RunDescription& run) override { clients_.prepare(id_, run.run); }
+  void fetch(const Engine::FetchModel& model) override {
+    surroundings_.downloads.fetch(id_, model, clients_.engine(id_).task(model.run)->coverage);
+  }
+  void train(const Engine::Train& training) override {
+    surroundings_.training.start(id_, training, *clients_.engine(id_).task(training.run));
+  }
+  void mask(RunId, TaskId task, privacy::Masking masking) override {
+    surroundings_.training.mask(id_, task, std::move(masking));
+  }
+  void abandon(RunId, TaskId task) override { clients_.abandon(id_, task); }
+  void forget(RunId) override {}
+  void publish(const Engine::Publish& record) override {
+    surroundings_.records->publish(id_, record, surroundings_.training.utility(id_));
+  }
+
+  const SecretKey& identity() override { return surroundings_.secrets->identity(id_); }
+  Entropy entropy(const protocol::SecureSession& session) override {
+    return surroundings_.secrets->entropy(id_, session);
+  }
+  // The keys of virtual clients come from the run's seed: none can be replaced.
+  client::KnownClients* known_clients() override { return nullptr; }
+  void write_known_clients() override {}
+  client::SummedUpdates& summed_updates() override { return surroundings_.secrets->summed_updates(id_); }
+  void write_sum(const protocol::SecureSession& session, const client::SummedUpdates::Record&) override {
+    clients_.step(id_, client::TaskConductor::SumWritten{session, {}});
+  }
+
+  void report(const Event& event) override {
+    if (event.severity == Severity::kDebug) return;  // a simulation has no debug log
+    surroundings_.world.report(surroundings_.presence.up(id_) ? event : expected(event));
+  }
+  void run_ended() override {}
+  void revoked(const std::string&) override {}  // keys of simulated clients are never revoked
+  void finished() override {}
+  void settled() override { clients_.arm_timer(id_); }
+
+ private:
+  VirtualClients& clients_;
+  const Surroundings& surroundings_;
+  ClientId id_;
+};
+
+VirtualClients::VirtualClients(const Surroundings& surroundings, std::size_t clients)
+    : surroundings_(surroundings) {
+  clients_.reserve(clients);
+  for (std::uint32_t i = 0; i < clients; ++i) clients_.emplace_back(ClientId(i));
+}
+
+void VirtualClients::start() {
+  for (std::uint32_t i = 0; i < clients_.size(); ++i) {
+    const ClientId id(i);
+    if (!surroundings_.presence.begin(id)) continue;
+    if (surroundings_.directory != nullptr) surroundings_.directory->device_up(id);
+    step(id, Engine::Start{});
+  }
+}
+
+// A device that goes down loses its connection and what is in memory: training in progress, and the secrets
+// of a secure session. Chunks of models, and a finished update, stay on its disk; it offers the update after
+// it comes up. A device that comes up connects at once.
+void VirtualClients::device_changed(ClientId client) {
+  RunDirectory* const directory = surroundings_.directory;
+  if (surroundings_.presence.up(client)) {
+    if (directory != nullptr) directory->device_up(client);
+    return step(client, Engine::Start{});
+  }
+  if (directory != nullptr) directory->device_down(client);
+  if (connected(client)) cut(client, "the device went down");
+  step(client, client::TaskConductor::PowerCut{});
+  surroundings_.downloads.restarted(client);
+  surroundings_.training.restarted(client);
+}
+
+void VirtualClients::step(ClientId client, client::TaskConductor::Input input) {
+  Ports ports(*this, client);
+  const Rng rng = surroundings_.world.root().fork("client", client.value());
+  std::optional<VirtualPeers> peers;
+  if (surroundings_.exchange != nullptr) peers.emplace(*surroundings_.exchange, client);
+  at(client).conductor.step(
+      std::move(input),
+      {surroundings_.world.now(), rng, {ports, ports, ports, ports, peers ? &*peers : nullptr}});
+}
+
+void VirtualClients::step_at(Time when, ClientId client, Engine::Input input) {
+  surroundings_.world.at(when, [this, client, input = std::move(input)] { step(client, input); });
+}
+
+void VirtualClients::arm_timer(ClientId client) {
+  Client& self = at(client);
+  const auto deadline = self.conductor.next_deadline();
+  if (!deadline || self.timer == deadline || !surroundings_.presence.up(client)) return;
+  self.timer = deadline;
+  surroundings_.world.at(*deadline, [this, client] {
+    at(client).timer.reset();
+    if (surroundings_.presence.up(client)) step(client, Expired{});
+  });
+}
+
+void VirtualClients::cut(ClientId client, const std::string& reason) {
+  surroundings_.uploads.lost(client);
+  surroundings_.downloads.lost(client);
+  surroundings_.links.disconnect(client);
+  step(client, Engine::Disconnected{{ErrorCode::kUnavailable, reason}});
+  conductor_->left(client, false, surroundings_.world.now());
+}
+
+void VirtualClients::connect(ClientId client) {
+  const Time now = surroundings_.world.now();
+  if (surroundings_.dropouts.offline(client))
+    return step_at(now + surroundings_.devices.latency(client), client,
+                   Engine::Disconnected{{ErrorCode::kUnavailable, "no network"}});
+  if (surroundings_.directory == nullptr) return connect_to_coordinator(client);
+  surroundings_.directory->find_coordinator(client, [this, client](bool found) {
+    if (found && surroundings_.presence.up(client)) return connect_to_coordinator(client);
+    step_at(
+        surroundings_.world.now(), client,
+        Engine::Disconnected{{ErrorCode::kUnavailable, "the directory has no record of the coordinator"}});
+  });
+}
+
+void VirtualClients::connect_to_coordinator(ClientId client) {
+  ClientLinks& links = surroundings_.links;
+  const Time now = surroundings_.world.now();
+  const Duration latency = surroundings_.devices.latency(client);
+  // TCP, TLS 1.3 and Hello/Welcome take two and a half round trips until the coordinator knows the client.
+  links.connect(client);
+  links.while_connected(client, now + 5 * latency, [this, client] {
+    if (surroundings_.records != nullptr) surroundings_.records->linked(client);
+    conductor_->linked(client, surroundings_.world.now());
+  });
+  links.while_connected(client, now + 6 * latency, [this, client] {
+    // A coordinator expects all its clients back at once, whatever made this one disconnect.
+    step(client, Engine::Connected{{.software = "fedge-sim",
+                                    .client = client,
+                                    .runs = {surroundings_.config.id},
+                                    .spread = server::ArrivalRate().spread(clients_.size())}});
+  });
+}
+
+void VirtualClients::prepare(ClientId client, RunId run) {
+  const run::RunConfig& config = surroundings_.config;
+  const Time now = surroundings_.world.now();
+  const SampleCount samples(surroundings_.task.samples_of(client).size());
+  if (samples.value() == 0)
+    return step_at(now, client,
+                   Engine::RunRejected{run, invalid("this client has no training samples in this run")});
+  // The number of samples is hidden with secure aggregation and with local differential privacy.
+  const bool is_private = config.privacy.kind == run::DifferentialPrivacySpec::Kind::kLocal;
+  const bool hidden = surroundings_.secrets != nullptr || is_private;
+  const Engine::RunPrepared outcome{run, hidden ? SampleCount(1) : samples,
+                                    surroundings_.devices.of(client).capability(), config.status.every,
+                                    config.secure.on};
+  surroundings_.world.at(now, [this, client, outcome] { prepared(client, outcome); });
+}
+
+void VirtualClients::prepared(ClientId client, Engine::RunPrepared prepared) {
+  const VirtualSecrets* const secrets = surroundings_.secrets;
+  const bool serverless = surroundings_.exchange != nullptr;
+  if (secrets == nullptr && !serverless) return step(client, prepared);
+  step(client, client::TaskConductor::Prepared{.name = surroundings_.config.name,
+                                               .masked = secrets != nullptr ? secrets->run() : nullptr,
+                                               .serverless = serverless,
+                                               .run = prepared});
+}
+
+void VirtualClients::abandon(ClientId client, TaskId task) {
+  surroundings_.training.abandon(client, task);
+  surroundings_.downloads.abandon(client);
+}
+
+void VirtualClients::send_up(ClientId client, const protocol::Message& message) {
+  if (!connected(client)) return;
+  surroundings_.links.send_up(client, Bytes(protocol::frame_size(message)), [this, client, message] {
+    conductor_->received(client, message, surroundings_.world.now());
+  });
+}
+
+PublicKey VirtualClients::key_of(ClientId client) const {
+  return surroundings_.secrets != nullptr ? surroundings_.secrets->identity(client).public_key()
+                                          : PublicKey{};
+}
+
+void VirtualClients::send(ClientId client, const protocol::Message& message) {
+  surroundings_.dropouts.note(client, message);
+  if (!connected(client)) return;
+  surroundings_.links.send_down(client, Bytes(protocol::frame_size(message)),
+                                [this, client, message] { step(client, Engine::Received{message}); });
+}
+
+}  // namespace fedge::sim

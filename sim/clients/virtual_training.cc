@@ -1,0 +1,106 @@
+#include "sim/clients/virtual_training.h"
+
+#include "core/aligned_buffer.h"
+
+namespace fedge::sim {
+namespace {
+
+void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
+  offer.update = update.shape;
+  offer.samples = update.training.samples;
+  offer.steps = update.training.steps;
+  offer.train_loss = update.training.mean_loss;
+  offer.norm = update.norm;
+  offer.loss_rms = update.training.rms_loss;
+  offer.wanted_share = update.training.wanted_share;
+}
+
+Result<Digest> digest_of(const TrainedUpdate& update) {
+  if (const auto values = update.values->in_memory(); !values.empty())
+    return client::SummedUpdates::update_of(values);
+  AlignedBuffer<float> values(update.coverage.count());
+  FEDGE_TRY_VOID(update.values->read(0, values.span()));
+  return client::SummedUpdates::update_of(values.span());
+}
+
+}  // namespace
+
+void VirtualTraining::assign(const server::RunEngine::Assign& work, const std::optional<TaskId>& in_hand,
+                             const GlobalState& global) {
+  OnDevice& device = at(work.client);
+  std::erase_if(device.models, [&](const auto& entry) { return in_hand != entry.first; });
+  device.models[work.task] = global;
+  device.data_share = work.data_share;
+  surroundings_.adversary.assigned(work.client, {.task = work.task,
+                                                 .data_share = work.data_share,
+                                                 .coverage = work.coverage,
+                                                 .last_round = work.last_round,
+                                                 .global = global,
+                                                 .finish = surroundings_.world.now()});
+}
+
+void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& start,
+                            const protocol::TrainRequest& request) {
+  const learn::Task& task = surroundings_.task;
+  const learn::TrainingSpec& spec = task.spec().training;
+  const Time now = surroundings_.world.now();
+  const SampleCount samples =
+      learn::trained_samples(SampleCount(task.samples_of(client).size()), request.data_share);
+  const auto ends = client::training_ends(spec, start.asked, start.time_left);
+  const Device::Training training =
+      surroundings_.devices.of(client).training(samples, spec, ends ? *ends - now : Duration::max());
+  const Time finish = now + training.time;
+  at(client).ends = finish;
+  surroundings_.pool.enqueue(client, {.task = start.task,
+                                      .data_share = request.data_share,
+                                      .coverage = start.coverage,
+                                      .last_round = request.last_round,
+                                      .global = at(client).models.at(start.task),
+                                      .finish = finish,
+                                      .max_steps = training.max_steps,
+                                      .flip_labels = surroundings_.adversary.flips_labels(client)});
+  surroundings_.world.at(finish,
+                         [this, client, run = start.run, id = start.task] { finished(client, run, id); });
+}
+
+void VirtualTraining::finished(ClientId client, RunId run, TaskId task) {
+  // The engine may have dropped or restarted the task while the device was busy.
+  if (!surroundings_.pool.has(client, task) || at(client).ends != surroundings_.world.now()) return;
+  const auto update = surroundings_.pool.result(client);
+  if (!update) return surroundings_.world.fail(update.error());
+  if ((*update)->failure)
+    return surroundings_.step(client, client::ClientEngine::TrainingFailed{run, task, *(*update)->failure});
+  if (surroundings_.adversary.hostile(client))
+    if (const auto corrupted = surroundings_.adversary.corrupt(client, task); !corrupted)
+      return surroundings_.world.fail(corrupted.error());
+  // No bytes are transferred, so chunks are not hashed.
+  Trained trained{run, task, {.run = run, .round = task.round, .track = task.track}};
+  describe(**update, trained.offer);
+  if (surroundings_.exchange != nullptr) surroundings_.exchange->name(client, trained.offer);
+  if (surroundings_.secrets == nullptr) return kept(client, trained);
+  const auto digest = digest_of(**update);
+  if (!digest) return surroundings_.world.fail(digest.error());
+  at(client).unmasked = trained;
+  surroundings_.step(client, client::TaskConductor::TrainedUnmasked{run, task, *digest});
+}
+
+void VirtualTraining::mask(ClientId client, TaskId task, privacy::Masking masking) {
+  auto trained = std::exchange(at(client).unmasked, std::nullopt);
+  if (!trained || trained->task != task) return;
+  surroundings_.secrets->mask(client, std::move(masking), trained->offer);
+  kept(client, *trained);
+}
+
+void VirtualTraining::kept(ClientId client, const Trained& trained) {
+  surroundings_.on_kept(client);
+  at(client).utility = static_cast<double>(trained.offer.samples.value()) * trained.offer.loss_rms;
+  surroundings_.step(client, trained);
+}
+
+void VirtualTraining::abandon(ClientId client, TaskId task) {
+  surroundings_.pool.drop(client);
+  at(client).models.erase(task);
+  at(client).unmasked.reset();
+}
+
+}  // namespace fedge::sim

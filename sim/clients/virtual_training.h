@@ -1,0 +1,77 @@
+// VirtualTraining: the tasks that virtual devices train, and what a device knows from its training. A device
+// takes its time for a task; TrainingPool computes the update when the device has finished. Hostile devices
+// then replace it. One thread. Memory: for each client one reference to its task's model.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "client/conductor/task_conductor.h"
+#include "learn/task.h"
+#include "server/engine/run_engine.h"
+#include "sim/attacks/adversary.h"
+#include "sim/devices.h"
+#include "sim/dissemination/virtual_exchange.h"
+#include "sim/secure/virtual_secrets.h"
+#include "sim/training_pool.h"
+#include "sim/world.h"
+
+namespace fedge::sim {
+
+class VirtualTraining {
+ public:
+  struct Surroundings {
+    World& world;
+    const Devices& devices;
+    const learn::Task& task;
+    TrainingPool& pool;
+    Adversary& adversary;
+    VirtualSecrets* secrets;    // null: updates are not masked
+    VirtualExchange* exchange;  // null: the coordinator receives the updates
+    // Gives an input to the client's conductor.
+    std::function<void(ClientId, client::TaskConductor::Input)> step;
+    // The update is on the device's disk.
+    std::function<void(ClientId)> on_kept;
+  };
+  VirtualTraining(Surroundings surroundings, std::size_t clients)
+      : surroundings_(std::move(surroundings)), devices_(clients) {}
+
+  // The coordinator assigns this task. Of other tasks the device keeps only `in_hand`, if it has one.
+  void assign(const server::RunEngine::Assign& work, const std::optional<TaskId>& in_hand,
+              const GlobalState& global);
+  // The device starts to train.
+  void start(ClientId client, const client::ClientEngine::Train& start,
+             const protocol::TrainRequest& request);
+  // The masks for the client's update, which is then complete.
+  void mask(ClientId client, TaskId task, privacy::Masking masking);
+  void abandon(ClientId client, TaskId task);
+  // The device lost power.
+  void restarted(ClientId client) { at(client).utility.reset(); }
+
+  // Returns the share of the client's data in its last task.
+  double data_share(ClientId client) const { return devices_[client.value()].data_share; }
+  // Returns the utility of the client's last training.
+  std::optional<double> utility(ClientId client) const { return devices_[client.value()].utility; }
+
+ private:
+  using Trained = client::ClientEngine::Trained;
+  struct OnDevice {
+    Time ends{};  // of the last training started
+    double data_share = 1;
+    std::optional<double> utility;
+    std::optional<Trained> unmasked;  // an update waiting for its masks
+    // The models of its current task and of a task on its way to it.
+    std::map<TaskId, GlobalState> models;
+  };
+  OnDevice& at(ClientId client) { return devices_[client.value()]; }
+  void finished(ClientId client, RunId run, TaskId task);
+  void kept(ClientId client, const Trained& trained);
+
+  Surroundings surroundings_;
+  std::vector<OnDevice> devices_;
+};
+
+}  // namespace fedge::sim

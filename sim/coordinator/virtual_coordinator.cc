@@ -1,0 +1,62 @@
+#include "sim/coordinator/virtual_coordinator.h"
+
+#include <utility>
+
+namespace fedge::sim {
+
+VirtualCoordinator::VirtualCoordinator(const Surroundings& surroundings, server::Conductor::Setup setup,
+                                       std::unique_ptr<server::RunEngine> engine, server::Ports ports)
+    : surroundings_(surroundings), conductor_(std::move(setup), std::move(engine), [&] {
+        ports.gate = this;
+        ports.owner = this;
+        return ports;
+      }()) {}
+
+void VirtualCoordinator::update_arrived(ClientId client, TaskId task) {
+  const TrainedUpdate* update = surroundings_.updates.find(client, task);
+  if (update == nullptr) return;  // the client has dropped it meanwhile
+  const auto sound = surroundings_.masked ? Result<void>() : surroundings_.aggregate.inspect(client, *update);
+  if (!sound && sound.error().code != ErrorCode::kInvalid)
+    return surroundings_.world.fail(sound.error());  // of the spool
+  conductor_.uploaded(client, task, sound, surroundings_.world.now());
+}
+
+Result<void> VirtualCoordinator::inspect(ClientId client, TaskId task) {
+  const TrainedUpdate* update = surroundings_.updates.find(client, task);
+  if (update == nullptr) return invalid("its client has dropped it");
+  const auto sound = surroundings_.aggregate.inspect_and_hold(client, *update);
+  if (!sound && sound.error().code != ErrorCode::kInvalid) surroundings_.world.fail(sound.error());
+  return sound;
+}
+
+server::RunState::Circumstances VirtualCoordinator::end_round() {
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begun_;
+  round_closed_ = surroundings_.world.now();
+  const ClientLinks::Traffic traffic = surroundings_.links.take_traffic();
+  return {traffic.up, traffic.down, to_seconds(round_closed_), wall.count()};
+}
+
+void VirtualCoordinator::report_waiting(Time until) {
+  const auto due = waiting_report_.due();
+  if (!due || *due > until) return;
+  World& world = surroundings_.world;
+  world.advance(*due);
+  world.report(event_of(waiting_report_.take(world.now())));
+}
+
+void VirtualCoordinator::settled(bool stepped) {
+  arm_timer();
+  if (!stepped) return;
+  const Time now = surroundings_.world.now();
+  waiting_report_.note(engine().waiting(), now);
+  report_waiting(now);
+}
+
+void VirtualCoordinator::arm_timer() {
+  const auto deadline = conductor_.next_deadline();
+  if (!deadline || timer_ == deadline) return;
+  timer_ = deadline;
+  surroundings_.world.at(*deadline, [this] { conductor_.expired(surroundings_.world.now()); });
+}
+
+}  // namespace fedge::sim
