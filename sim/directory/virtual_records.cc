@@ -42,9 +42,7 @@ void VirtualRecords::publish(ClientId client, const client::ClientEngine::Publis
   auto value = dht::encode_node_record(record);
   if (!value) return world.fail(value.error());
   protocol::PublishRecord message{publish.run, publish.round, record.sequence, std::move(*value)};
-  protocol::PublishRecord hollow = message;  // the record itself costs no bandwidth
-  hollow.value.clear();
-  const Bytes size(protocol::frame_size(hollow));
+  const Bytes size(protocol::frame_size(message));
   surroundings_.links.send_up(client, size,
                               [this, client, message = std::move(message)] { arrived(client, message); });
 }

@@ -11,6 +11,7 @@ namespace {
 
 const Settings kAwPsp = {"sampling.kind=aw_psp", "run.rounds=6", "data.partition.kind=pathological",
                          "data.partition.classes_per_client=2"};
+const Settings kOneRound = {"run.rounds=1"};
 
 }  // namespace
 
@@ -52,6 +53,13 @@ TEST_CASE("records: they cost the uplink what they weigh, in every period of vir
   for (const auto& round : seldom.rounds) seldom_bytes += round.bytes_up;
   for (const auto& round : often.rounds) often_bytes += round.bytes_up;
   CHECK(often_bytes > seldom_bytes);
+}
+
+TEST_CASE("records: a record with more fields costs the uplink more") {
+  const Settings one = {"status.every_seconds=0.01", "status.publish=[\"availability\"]"};
+  const Settings two = {"status.every_seconds=0.01", "status.publish=[\"availability\", \"latency\"]"};
+  CHECK(simulate(kOneRound + two).rounds.front().bytes_up >
+        simulate(kOneRound + one).rounds.front().bytes_up);
 }
 
 namespace {
