@@ -28,8 +28,8 @@ class VirtualDownloads {
     ClientLinks& links;
     const Devices& devices;
     const learn::Task& task;
-    VirtualSwarm* swarm;              // null: clients download models from the coordinator
-    const VirtualExchange* exchange;  // null unless the run is serverless
+    VirtualSwarm* swarm;        // null: clients download models from the coordinator
+    VirtualExchange* exchange;  // null unless the run is serverless
     std::function<void(ClientId, RunId, TaskId)> on_fetched;
   };
   VirtualDownloads(Surroundings surroundings, std::size_t clients)

@@ -14,10 +14,12 @@ if command -v mold >/dev/null; then export LDFLAGS=-fuse-ld=mold; fi
 
 # images SPLIT TENS COUNT: so many times ten images of 28x28 pixels, one of each class; COUNT is their number in octal.
 images() {
-  { printf "\\0\\0\\10\\3\\0\\0\\0\\$3\\0\\0\\0\\34\\0\\0\\0\\34"; head -c $(($2 * 7840)) /dev/zero; } \
-    >"$build/data/$1-images-idx3-ubyte"
   {
-    printf "\\0\\0\\10\\1\\0\\0\\0\\$3"
+    printf '\0\0\10\3\0\0\0%b\0\0\0\34\0\0\0\34' "\\0$3"
+    head -c $(($2 * 7840)) /dev/zero
+  } >"$build/data/$1-images-idx3-ubyte"
+  {
+    printf '\0\0\10\1\0\0\0%b' "\\0$3"
     for _ in $(seq "$2"); do printf '\0\1\2\3\4\5\6\7\10\11'; done
   } >"$build/data/$1-labels-idx1-ubyte"
 }
