@@ -211,13 +211,13 @@ void ServerlessRoute::linked(ClientId client) {
 
 Heard ServerlessRoute::receive(ClientId client, const protocol::Message& message) {
   if (const auto* held = std::get_if<protocol::UpdateHeld>(&message)) {
-    if (held->task() != round_.task()) return Heard::kTaken;  // of an earlier round
+    if (is_over(held->task())) return Heard::kTaken;
     if (round_.answer(client, *held)) go_on();
     return watched_.contains(held->object) ? Heard::kTaken : Heard::kUnasked;
   }
   const auto* made = std::get_if<protocol::AggregateMade>(&message);
   if (made == nullptr) return Heard::kOther;
-  if (made->task() != round_.task()) return Heard::kTaken;
+  if (is_over(made->task())) return Heard::kTaken;
   protocol::Manifest shape = made->model;
   shape.chunks = model_.chunks;
   if (!(shape == model_) || stage_ == Stage::kSharing) return Heard::kUnasked;

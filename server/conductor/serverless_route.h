@@ -56,6 +56,8 @@ class ServerlessRoute final : public Route {
   void end_warmup();
   // Continues the warm-up, at its next time.
   void warm();
+  // Whether messages about this task come too late.
+  bool is_over(TaskId task) const { return task != round_.task() || stage_ == Stage::kMade; }
   // Whether updates are exchanged freely.
   bool exchanging() const { return !warmup_ || warmup_->over(); }
   void tell(ClientId client, const protocol::Manifest& update);

@@ -262,6 +262,25 @@ TEST_CASE("conductor: after a restart, the model of a serverless phase is still 
   CHECK(world.count("fetch the clients' model") == 1);
 }
 
+TEST_CASE("conductor: serverless, a client whose reports come too late is not accused") {
+  RecordedWorld world(RecordedWorld::Kind::kServerless);
+  exchange_updates(world);
+  const protocol::AggregateMade made{kRun, RoundNumber(1), {}, clients_model(world)};
+  for (const std::uint32_t client : {0U, 1U}) world.conductor->received(ClientId(client), made, world.now);
+  for (const std::uint32_t client : {0U, 1U, 2U}) world.leave(client);
+  world.conductor->fetched(made.model.id(), {}, world.now);
+  world.conductor->closed(world.turns.at(0), true, world.now);
+  world.kept_rounds = 1;
+  for (const bool restarted : {false, true}) {
+    if (restarted) world.restart();
+    world.present.insert(ClientId(2));
+    world.conductor->linked(ClientId(2), world.now);
+    CHECK(world.conductor->received(ClientId(2), made, world.now) == Heard::kTaken);
+    const auto held = report_of(world.offers.at(ClientId(0)));
+    CHECK(world.conductor->received(ClientId(2), held, world.now) == Heard::kTaken);
+  }
+}
+
 TEST_CASE(
     "conductor: after a restart, a client that had failed is not awaited, so a lost vote is seen at once") {
   RecordedWorld world(RecordedWorld::Kind::kServerless);

@@ -160,6 +160,9 @@ struct RecordedWorld final : Clients, Models, Updates, Exchange, Aggregate, Gate
       world.retold.push_back("fold " + std::to_string(accepted.client.value()));
     }
     void count(const RunEngine::Count&) override {}
+    bool closed_before(const RunEngine::CloseRound& turn) override {
+      return turn.round.value() <= world.kept_rounds;
+    }
     void close(const RunEngine::CloseRound& turn, const Made&) override {
       world.retold.push_back("close " + std::to_string(turn.round.value()));
     }
@@ -184,6 +187,7 @@ struct RecordedWorld final : Clients, Models, Updates, Exchange, Aggregate, Gate
   bool obtains = true;  // clients together have all chunks
   std::deque<Decision> held;
   std::vector<std::pair<RunEngine::Input, Time>> journal;
+  std::uint64_t kept_rounds = 0;    // whose models a restart finds
   std::vector<std::string> retold;  // what a restart asked of its aggregate
   std::vector<std::string> log;
   std::vector<std::string> events;
