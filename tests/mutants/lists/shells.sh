@@ -123,10 +123,10 @@ old '  const bool waits = has_payload_ || (surroundings_.clients_aggregate && de
 new '  const bool waits = has_payload_;'
 caught_by property_sim 'pinned scripts: a crash'
 
-mutant shell-no-contributors 'the clients whose updates are in the model of clients are not counted'
+mutant shell-one-contributor 'only one of the clients whose updates are in the model of clients is counted'
 file server/coordinator/ports/run_aggregate.cc
 old '{surroundings_.exchange->take(), by_clients->contributors}'
-new '{surroundings_.exchange->take(), {}}'
+new '{surroundings_.exchange->take(), {by_clients->contributors.front()}}'
 caught_by property_sim 'two shells'
 
 mutant shell-keeps-what-came-to-nothing 'the simulator folds the updates of a round that came to nothing into the next one'

@@ -37,7 +37,7 @@ class Script {
   bool one_in(std::size_t number) { return below(number) == 0; }
 
   std::string step() {
-    if (one_in(stopped_ ? 4 : 30)) return restart();
+    if (one_in(stopped_ ? 4 : 30 * calm_)) return restart();
     if (!stopped_ && one_in(100)) return stop();
     if (one_in(warming() ? 2 : 20)) return wait();
     if (scene_.config.dissemination.serverless && one_in(room_ ? 40 : 5)) return set_room();
@@ -52,7 +52,7 @@ class Script {
   std::string step(ClientId client) {
     Puppet& puppet = shells_.puppet(client);
     if (!puppet.here) return one_in(3) ? std::string() : (shells_.link(client), "link");
-    if (one_in(20)) return leave(client);
+    if (one_in(20 * calm_)) return leave(client);
     if (puppet.described) return answer(client);
     if (scene_.config.dissemination.serverless) return exchange(client);
     if (!puppet.outbox.empty() && !one_in(8)) return say(client);
@@ -64,7 +64,7 @@ class Script {
   // In a serverless run, a client's offer is followed by an exchange that may fail.
   std::string exchange(ClientId client) {
     Puppet& puppet = shells_.puppet(client);
-    if (puppet.task && one_in(25)) return fail(client);
+    if (puppet.task && one_in(25 * calm_)) return fail(client);
     if (puppet.task && one_in(puppet.offered ? 15 : 2)) {
       const auto update = puppet.part().update_for(*puppet.task);
       shells_.offer(client);
@@ -151,6 +151,8 @@ class Script {
   Rng draws_;
   TwoShells shells_;
   ServerlessSteps serverless_;
+  // A warm-up begins only after several clients have offered updates without disturbance.
+  std::size_t calm_ = scene_.config.dissemination.warmup ? 5 : 1;
   bool stopped_ = false;
   bool room_ = true;
 };
