@@ -153,7 +153,9 @@ void RoundExchange::make(const protocol::TrainRequest& request, const protocol::
             Round* current = find(run, task);
             if (current == nullptr) return;
             if (!**result) return answer(run, task, RoundStep::Made{(*result)->error()});
-            current->made = ***result;
+            const Stored former = std::exchange(current->made, ***result);
+            if (former && former->manifest().id() != current->made->manifest().id())
+              context_.swarm->close(former->manifest().id());
             context_.swarm->open_as(current->model->manifest().id(), whole(current->made),
                                     [](const Result<void>&) {});
             answer(run, task, RoundStep::Made{current->made->manifest()});

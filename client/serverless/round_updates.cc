@@ -120,27 +120,34 @@ void RoundUpdates::answer(const protocol::ObjectId& id, const Entry& entry, cons
 }
 
 void RoundUpdates::take(const protocol::AggregateUpdates& order, const Context& context) {
-  if (made_) {
+  if (made_ && order_ == order) {
     context.ports.peers->open(run_, made_->id(), context.request.model.id(), false);
     return send_made(context);
   }
+  // Another order than before comes from a coordinator that has lost its memory of that one.
   order_ = order;
+  made_.reset();
   aggregate_if_ready(context);
 }
 
 void RoundUpdates::aggregate_if_ready(const Context& context) {
-  if (!order_ || !begun_ || making_) return;
+  if (!order_ || !begun_ || made_ || making_) return;
   for (const protocol::AggregateUpdates::Part& part : order_->parts) {
     const auto entry = updates_.find(part.object);
     if (entry == updates_.end() || !entry->second.examined) return;  // it may still arrive
     if (!*entry->second.examined) return give_up(entry->second.examined->error(), context);
   }
-  making_ = true;
+  making_ = order_;
   context.ports.peers->make(context.request, *order_);
 }
 
 void RoundUpdates::made(const Result<protocol::Manifest>& model, const Context& context) {
-  if (!model) return give_up(model.error(), context);
+  if (std::exchange(making_, std::nullopt) != order_)
+    return aggregate_if_ready(context);  // ordered otherwise
+  if (!model) {
+    order_.reset();
+    return give_up(model.error(), context);
+  }
   made_ = *model;
   report(Event{Severity::kDebug, "model.aggregated", {}}
              .with("round", std::int64_t{task_.round.value()})

@@ -62,11 +62,11 @@ class RoundUpdates {
   std::string name_;  // of the run
   bool begun_ = false;
   std::map<protocol::ObjectId, Entry> updates_;
-  std::optional<protocol::AggregateUpdates> order_;
+  std::optional<protocol::AggregateUpdates> order_;   // the last one
+  std::optional<protocol::AggregateUpdates> making_;  // the one that is carried out
   std::optional<protocol::WarmupPlan> plan_;
   std::set<protocol::ObjectId> planned_;  // updates announced after plan_
   bool warm_ = false;                     // warm-up is over: updates are exchanged freely from then on
-  bool making_ = false;
   std::optional<protocol::Manifest> made_;
 };
 

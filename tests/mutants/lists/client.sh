@@ -134,3 +134,22 @@ file client/client_engine.cc
 old '  if (run == nullptr || !run->has(verdict.task())) return;'
 new '  if (run == nullptr || !run->task) return;'
 caught_by unit_client 'a verdict on another task'
+
+mutant made-for-another-order 'a client reports the model of a former order as that of a new one'
+file client/serverless/round_updates.cc
+old '  if (made_ && order_ == order) {'
+new '  if (made_) {'
+caught_by unit_client 'task conductor: a client aggregates what'
+
+mutant power-keeps-secrets 'a device that lost its power still helps to remove masks'
+file client/conductor/task_conductor.cc
+old '  if (sessions_) sessions_->lose_secrets();
+'
+new ''
+caught_by unit_client 'task conductor: a device that lost power'
+
+mutant answers-at-once 'the answer of a port is carried out amid the input that caused it'
+file client/conductor/task_conductor.cc
+old '  if (busy_) return waiting_.push_back(std::move(input));'
+new '  if (busy_ && waiting_.size() > 99) return waiting_.push_back(std::move(input));'
+caught_by unit_client 'task conductor'

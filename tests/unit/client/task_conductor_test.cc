@@ -19,15 +19,15 @@ constexpr RunId kRun(7);
 constexpr std::size_t kParameters = 8;
 
 // A client whose ports answer within their calls, except where a test says otherwise.
-class Device final : public Coordinator, public Work, public Keep, public Owner {
+class Device final : public Coordinator, public Work, public Keep, public Owner, public Peers {
  public:
-  explicit Device(ClientId client) : conductor_(client) {
+  explicit Device(ClientId client, bool masks = true) : masked(masks), conductor_(client) {
     step(ClientEngine::Start{});
     step(ClientEngine::Received{
         protocol::RunDescription{.run = kRun, .name = "masked", .seed = 1, .task = "", .layout = {}}});
   }
   void step(TaskConductor::Input input) {
-    conductor_.step(std::move(input), {Time(), rng_, {*this, *this, *this, *this}});
+    conductor_.step(std::move(input), {Time(), rng_, {*this, *this, *this, *this, this}});
   }
   const ClientEngine& engine() const { return conductor_.engine(); }
   template <class M>
@@ -53,13 +53,15 @@ class Device final : public Coordinator, public Work, public Keep, public Owner 
     const auto terms =
         std::make_shared<const MaskedRun>(MaskedRun{.name = "masked", .parameters = kParameters});
     if (masked) return step(TaskConductor::Prepared{"masked", terms, false, {.run = kRun, .masked = true}});
-    step(ClientEngine::RunPrepared{.run = kRun});
+    step(TaskConductor::Prepared{"serverless", nullptr, true, {.run = kRun}});
   }
   void fetch(const ClientEngine::FetchModel& fetch) override {
     step(ClientEngine::ModelFetched{fetch.run, fetch.task});
   }
   void train(const ClientEngine::Train& training) override {
-    step(TaskConductor::TrainedUnmasked{training.run, training.task, update});
+    if (masked) return step(TaskConductor::TrainedUnmasked{training.run, training.task, update});
+    step(ClientEngine::Trained{
+        training.run, training.task, {.run = training.run, .round = training.task.round}});
   }
   void mask(RunId run, TaskId task, privacy::Masking masking) override {
     CHECK(masking.coverage().count() == kParameters);
@@ -79,14 +81,44 @@ class Device final : public Coordinator, public Work, public Keep, public Owner 
     if (!slow_disk) written({});
   }
 
+  void hold_model(const protocol::TrainRequest&) override {}
+  void place(RunId run, TaskId task, const protocol::Manifest& object) override {
+    step(RoundStep{run, task, RoundStep::Placed{object.id(), {}}});
+  }
+  void open(RunId run, const protocol::ObjectId& object, const protocol::ObjectId&, bool) override {
+    if (arrives) step(RoundStep{run, {RoundNumber(1), TrackId()}, RoundStep::Arrived{object, {}}});
+  }
+  void close(RunId, const protocol::ObjectId&) override {}
+  void examine(RunId run, TaskId task, const protocol::ObjectId& object) override {
+    step(RoundStep{run, task, RoundStep::Examined{object, {}}});
+  }
+  void make(const protocol::TrainRequest& request, const protocol::AggregateUpdates& order) override {
+    made.push_back(order);
+    if (!slow_disk) answer_made(request.task());
+  }
+  void begin_warmup(RunId, const protocol::WarmupPlan&, const protocol::ObjectId&) override {}
+  void carry_out(const protocol::ObjectId&, const protocol::WarmupSlot&) override {}
+  void end_warmup(const protocol::ObjectId&, const protocol::ObjectId&) override {}
+  void audit(RunId, const protocol::WarmupPlan&, std::uint64_t) override {}
+  void end(RunId, TaskId) override { ++rounds_ended; }
+  // The model of the last make() is ready.
+  void answer_made(TaskId task) {
+    step(RoundStep{kRun, task, RoundStep::Made{object(static_cast<std::uint32_t>(100 + made.size()))}});
+  }
+  // An object with its own id.
+  static protocol::Manifest object(std::uint32_t number) { return {.payload_size = number}; }
+
   void report(const Event& event) override { events.push_back(event); }
   void run_ended() override { ++ended; }
   void revoked(const std::string&) override {}
   void finished() override {}
   void settled() override { ++settlements; }
 
-  bool masked = true;
+  bool masked;  // the run masks its updates; otherwise it is serverless
   bool slow_disk = false;
+  bool arrives = true;  // what other clients exchange
+  std::vector<protocol::AggregateUpdates> made;
+  int rounds_ended = 0;
   Digest update{};  // of the trained values
   std::optional<protocol::SecureSession> unwritten;
   std::vector<protocol::Message> said;
@@ -175,7 +207,74 @@ std::deque<Device> three() {
   return devices;
 }
 
+// A device that has offered its update in a serverless round and knows those of two others.
+struct ServerlessRound {
+  ServerlessRound() {
+    device.step(ClientEngine::Received{request});
+    for (const std::uint32_t number : {1U, 2U})
+      device.step(ClientEngine::Received{
+          protocol::ServerlessUpdate{kRun, RoundNumber(1), TrackId(), Device::object(number)}});
+  }
+  protocol::AggregateUpdates order(std::vector<std::uint32_t> numbers) const {
+    protocol::AggregateUpdates order{.run = kRun, .round = RoundNumber(1)};
+    for (const std::uint32_t number : numbers) order.parts.push_back({.object = Device::object(number).id()});
+    return order;
+  }
+  void tell(const protocol::Message& message) { device.step(ClientEngine::Received{message}); }
+
+  Device device{ClientId(0), false};
+  protocol::TrainRequest request{
+      .run = kRun, .round = RoundNumber(1), .coverage = Coverage::all(kParameters)};
+};
+
 }  // namespace
+
+TEST_CASE("task conductor: a client aggregates what the coordinator names, once for each order") {
+  ServerlessRound round;
+  Device& device = round.device;
+  CHECK(device.count<protocol::UpdateHeld>() == 2);
+  round.tell(round.order({1, 2}));
+  CHECK(device.made.size() == 1);
+  CHECK(device.count<protocol::AggregateMade>() == 1);
+  round.tell(round.order({1, 2}));  // its answer was lost
+  CHECK(device.made.size() == 1);
+  CHECK(device.count<protocol::AggregateMade>() == 2);
+  round.tell(round.order({2}));  // a coordinator that was restarted names others
+  REQUIRE(device.made.size() == 2);
+  CHECK(device.made[1].parts.size() == 1);
+  CHECK(device.count<protocol::AggregateMade>() == 3);
+  CHECK(std::get<protocol::AggregateMade>(device.said.back()).model == Device::object(102));
+}
+
+TEST_CASE("task conductor: a model that was ordered otherwise meanwhile is not reported") {
+  ServerlessRound round;
+  Device& device = round.device;
+  device.slow_disk = true;
+  round.tell(round.order({1, 2}));
+  round.tell(round.order({1}));
+  CHECK(device.made.size() == 1);
+  device.answer_made(round.request.task());
+  CHECK(device.count<protocol::AggregateMade>() == 0);
+  REQUIRE(device.made.size() == 2);
+  device.answer_made(round.request.task());
+  CHECK(device.count<protocol::AggregateMade>() == 1);
+}
+
+TEST_CASE("task conductor: after a power cut a client asks its disk for the round's updates again") {
+  ServerlessRound round;
+  Device& device = round.device;
+  device.step(ClientEngine::Disconnected{{ErrorCode::kUnavailable, "no power"}});
+  device.step(TaskConductor::PowerCut{});
+  device.connect();
+  round.tell(round.request);
+  round.tell(protocol::ServerlessUpdate{kRun, RoundNumber(1), TrackId(), Device::object(1)});
+  round.tell(round.order({1}));
+  CHECK(device.made.empty());  // its model is not complete yet
+  device.step(RoundStep{kRun, round.request.task(), RoundStep::ModelHere{}});
+  CHECK(device.made.size() == 1);
+  round.tell(protocol::CancelTask{.run = kRun, .round = RoundNumber(1)});
+  CHECK(device.rounds_ended == 1);
+}
 
 TEST_CASE("task conductor: a device reveals masks once the disk has recorded it, and not before") {
   std::deque<Device> devices = three();
