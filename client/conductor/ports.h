@@ -1,5 +1,5 @@
 // What a client's conductor asks of its device. The daemon's ports are sockets, a worker thread and files;
-// the simulator's are virtual lines and virtual time. A port decides nothing. A port answers through
+// the simulator's are virtual lines and virtual time. A port decides nothing. It answers by an input of
 // TaskConductor, at once or later.
 #pragma once
 
@@ -34,9 +34,10 @@ class Coordinator {
 class Work {
  public:
   virtual ~Work() = default;
-  virtual void prepare(const protocol::RunDescription& description) = 0;  // prepared() or RunRejected
-  virtual void fetch(const ClientEngine::FetchModel& fetch) = 0;          // ModelFetched or ModelFailed
-  // Answers by Trained or TrainingFailed; in a run with masked updates by trained_unmasked(), and it keeps
+  virtual void prepare(
+      const protocol::RunDescription& description) = 0;           // Prepared, RunPrepared or RunRejected
+  virtual void fetch(const ClientEngine::FetchModel& fetch) = 0;  // ModelFetched or ModelFailed
+  // Answers by Trained or TrainingFailed; in a run with masked updates by TrainedUnmasked, and it keeps
   // the update for mask().
   virtual void train(const ClientEngine::Train& train) = 0;
   virtual void mask(RunId run, TaskId task,
@@ -56,9 +57,9 @@ class Keep {
   virtual Entropy entropy(const protocol::SecureSession& session) = 0;
   // Null: the keys of other clients are not checked. It outlives the conductor.
   virtual KnownClients* known_clients() = 0;
-  virtual void write_known_clients() = 0;  // known_clients_written()
+  virtual void write_known_clients() = 0;  // KnownClientsWritten
   virtual SummedUpdates& summed_updates() = 0;
-  // Answers by sum_written().
+  // Answers by SumWritten.
   virtual void write_sum(const protocol::SecureSession& session, const SummedUpdates::Record& record) = 0;
 };
 

@@ -137,7 +137,7 @@ void CoordinatorLink::send(const protocol::Message& message) {
   link_->send(message);
 }
 
-// The last of three checks against unmasked updates (the others: ClientEngine::check_task, OutgoingUpdate).
+// The last of three checks against unmasked updates (the others: ClientRun::check, OutgoingUpdate).
 bool CoordinatorLink::withhold(const protocol::UpdateOffer& offer) const {
   const DeviceRun& run = context_.runs[offer.run];
   const bool masks = context_.options.secure.required || (run.prepared && run.prepared->masking);

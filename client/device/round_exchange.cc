@@ -41,9 +41,14 @@ void RoundExchange::compute(std::function<void(TaskFiles&)> work, std::function<
 }
 
 RoundExchange::Round& RoundExchange::begin(RunId run, TaskId task) {
-  const auto [found, fresh] = rounds_.try_emplace(run, Round{task});
-  if (!fresh && found->second.task != task) found->second = Round{task};
+  const auto [found, fresh] = rounds_.try_emplace(run);
+  if (fresh || found->second.task != task) found->second = Round{.task = task, .number = ++begun_};
   return found->second;
+}
+
+RoundExchange::Round* RoundExchange::find(RunId run, std::uint64_t number) {
+  const auto found = rounds_.find(run);
+  return found != rounds_.end() && found->second.number == number ? &found->second : nullptr;
 }
 
 RoundExchange::Round* RoundExchange::find(RunId run, TaskId task) {
@@ -64,34 +69,35 @@ void RoundExchange::fetched(RunId run, TaskId task, Stored model) {
 void RoundExchange::hold_model(const protocol::TrainRequest& request) {
   const RunId run = request.run;
   const TaskId task = request.task();
-  begin(run, task);
+  const std::uint64_t number = begin(run, task).number;
   exchange(run, request.model.id());
   const auto place = outcome_of<Stored>();
   compute([place, run, model = request.model](TaskFiles& files) { *place = files.hold(run, model); },
-          [this, run, task, place] {
-            Round* round = find(run, task);
+          [this, run, task, number, place] {
+            Round* round = find(run, number);
             if (round == nullptr) return;
             if (!**place) return answer(run, task, RoundStep::ModelHere{(*place)->error()});
             const Stored object = ***place;
             round->model = object;
-            context_.swarm->open(whole(object),
-                                 [weak = context_.weak(this), run, task](const Result<void>& outcome) {
-                                   const auto self = weak.lock();
-                                   if (!self) return;
-                                   // Post it: a complete object calls back within open().
-                                   protocol::post(self->context_.io, [self, run, task, outcome] {
-                                     self->answer(run, task, RoundStep::ModelHere{outcome});
-                                   });
-                                 });
+            context_.swarm->open(
+                whole(object), [weak = context_.weak(this), run, task, number](const Result<void>& outcome) {
+                  const auto self = weak.lock();
+                  if (!self) return;
+                  // Post it: a complete object calls back within open().
+                  protocol::post(self->context_.io, [self, run, task, number, outcome] {
+                    if (self->find(run, number) != nullptr)
+                      self->answer(run, task, RoundStep::ModelHere{outcome});
+                  });
+                });
           });
 }
 
 void RoundExchange::place(RunId run, TaskId task, const protocol::Manifest& update) {
-  begin(run, task);
+  const std::uint64_t number = begin(run, task).number;
   const auto place = outcome_of<Stored>();
   compute([place, run, update](TaskFiles& files) { *place = files.hold(run, update); },
-          [this, run, task, place, id = update.id()] {
-            Round* round = find(run, task);
+          [this, run, task, number, place, id = update.id()] {
+            Round* round = find(run, number);
             if (round == nullptr) return;
             if (**place) round->updates[id].object = ***place;
             answer(run, task, RoundStep::Placed{id, without_value(**place)});
@@ -109,11 +115,13 @@ void RoundExchange::open(RunId run, const protocol::ObjectId& id, const protocol
   update.opened_as = as;
   swarm::Exchange::Object exchanged = whole(update.object);
   if (warmup) exchanged.warmup = as;
-  context_.swarm->open_as(
-      as, std::move(exchanged),
-      [weak = context_.weak(this), run, task = found->second.task, id](const Result<void>& outcome) {
-        if (const auto self = weak.lock()) self->answer(run, task, RoundStep::Arrived{id, outcome});
-      });
+  context_.swarm->open_as(as, std::move(exchanged),
+                          [weak = context_.weak(this), run, task = found->second.task,
+                           number = found->second.number, id](const Result<void>& outcome) {
+                            const auto self = weak.lock();
+                            if (self && self->find(run, number) != nullptr)
+                              self->answer(run, task, RoundStep::Arrived{id, outcome});
+                          });
 }
 
 void RoundExchange::close(RunId run, const protocol::ObjectId& object) {
@@ -129,8 +137,8 @@ void RoundExchange::examine(RunId run, TaskId task, const protocol::ObjectId& id
   const auto result = outcome_of<run::StoredUpdate>();
   compute([result, object = round->updates[id].object, aggregate = context_.runs[run].prepared->aggregate](
               TaskFiles& files) { *result = aggregate->examine(object, files.chunks()); },
-          [this, run, task, id, result] {
-            Round* current = find(run, task);
+          [this, run, task, number = round->number, id, result] {
+            Round* current = find(run, number);
             if (current == nullptr) return;
             if (**result) current->updates[id].examined = ***result;
             answer(run, task, RoundStep::Examined{id, without_value(**result)});
@@ -149,8 +157,8 @@ void RoundExchange::make(const protocol::TrainRequest& request, const protocol::
   compute([result, aggregate = context_.runs[run].prepared->aggregate, model = round->model,
            parts = order.parts, updates = std::move(updates)](
               TaskFiles& files) { *result = aggregate->make(model, parts, updates, files.chunks()); },
-          [this, run, task, result] {
-            Round* current = find(run, task);
+          [this, run, task, number = round->number, result] {
+            Round* current = find(run, number);
             if (current == nullptr) return;
             if (!**result) return answer(run, task, RoundStep::Made{(*result)->error()});
             const Stored former = std::exchange(current->made, ***result);

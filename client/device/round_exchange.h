@@ -45,6 +45,7 @@ class RoundExchange final : public Peers {
   };
   struct Round {
     TaskId task;
+    std::uint64_t number = 0;  // of all rounds: a task that is assigned again begins another one
     std::shared_ptr<protocol::StoredObject> model = nullptr;  // complete
     std::map<protocol::ObjectId, Update> updates = {};
     std::shared_ptr<protocol::StoredObject> made = nullptr;
@@ -55,11 +56,13 @@ class RoundExchange final : public Peers {
   Round& begin(RunId run, TaskId task);
   // The same, if it has begun and has not ended; else null.
   Round* find(RunId run, TaskId task);
+  Round* find(RunId run, std::uint64_t number);
   template <class What>
   void answer(RunId run, TaskId task, What what);
 
   DaemonContext& context_;
   std::map<RunId, Round> rounds_;
+  std::uint64_t begun_ = 0;  // rounds so far
 };
 
 }  // namespace fedge::client

@@ -101,7 +101,7 @@ void RoundUpdates::examined(const protocol::ObjectId& id, const Result<void>& ou
   Entry& entry = updates_[id];
   entry.examined = outcome;
   answer(id, entry, context);
-  if (outcome) aggregate_if_ready(context);
+  aggregate_if_ready(context);
 }
 
 void RoundUpdates::answer(const protocol::ObjectId& id, const Entry& entry, const Context& context) const {
@@ -135,7 +135,10 @@ void RoundUpdates::aggregate_if_ready(const Context& context) {
   for (const protocol::AggregateUpdates::Part& part : order_->parts) {
     const auto entry = updates_.find(part.object);
     if (entry == updates_.end() || !entry->second.examined) return;  // it may still arrive
-    if (!*entry->second.examined) return give_up(entry->second.examined->error(), context);
+    if (!*entry->second.examined) {
+      order_.reset();
+      return give_up(entry->second.examined->error(), context);
+    }
   }
   making_ = order_;
   context.ports.peers->make(context.request, *order_);

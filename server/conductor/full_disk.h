@@ -28,6 +28,8 @@ class FullDisk {
   void found_room() {
     if (std::exchange(full_, false)) report_(Event{Severity::kInfo, "disk.space_available", {}});
   }
+  // The work is given up: its next failure is reported again.
+  void forget() { full_ = false; }
   // Whether no work has succeeded since the disk was full.
   bool is_full() const { return full_; }
 

@@ -314,6 +314,7 @@ void ServerlessRoute::end_making(const Made& made) {
     std::holds_alternative<MadeByClients>(made) ? exchange().let_go(*fetched) : exchange().abandon(*fetched);
   stage_ = Stage::kMade;
   late_at_.reset();
+  disk_.forget();
   parts_.host.close(*std::exchange(turn_, std::nullopt), made);
 }
 

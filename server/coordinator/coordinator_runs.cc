@@ -113,6 +113,7 @@ RunHost::Callbacks Coordinator::Impl::callbacks_of(const RunRecord& run) {
 void Coordinator::Impl::not_opened(const RunRecord& run, const Error& error) {
   const bool begun = opening_.extract(run.number).mapped();
   if (error.code == ErrorCode::kResource) return wait_for_room(run, error);
+  retries_.erase(run.number);
   given_up_.insert(run.number);
   const RunStatus status = run.status == RunStatus::kStopped ? RunStatus::kStopped
                            : begun                           ? RunStatus::kPaused

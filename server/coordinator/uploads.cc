@@ -72,7 +72,6 @@ void Uploads::begin(const Waiting& from) {
 void Uploads::inspect(const Waiting& from) {
   const auto entry = entries_.find(from.fetch.client);
   if (entry == entries_.end()) return;
-  if (waiting_.empty()) retry_.found_room();
   worker_.post([self = shared_from_this(), from, arrived = entry->second.upload.arrived] {
     const auto upload = run::examine_update(arrived, self->state_.value_rules(), self->store_);
     protocol::post(self->io_, [=] { self->examined(arrived, from, upload); });
@@ -87,6 +86,8 @@ void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, c
     if (upload) release_plain(*upload);
     return;
   }
+  if (!upload && upload.error().code == ErrorCode::kResource) return wait_for_room(from, upload.error());
+  if (waiting_.empty()) retry_.found_room();
   if (upload) {
     entry->second.upload = *upload;
     callbacks_.on_outcome(client, from.fetch.offer.task(), {});
@@ -94,7 +95,6 @@ void Uploads::examined(const std::shared_ptr<protocol::StoredObject>& arrived, c
   }
   // Invalid values are the client's fault; read or write errors are the disk's.
   const ErrorCode code = upload.error().code;
-  if (code == ErrorCode::kResource) return wait_for_room(from, upload.error());
   if (code != ErrorCode::kInvalid && code != ErrorCode::kCorrupt) return lose(from, upload.error());
   discard(client);
   callbacks_.on_outcome(client, from.fetch.offer.task(), upload.error());
@@ -113,6 +113,7 @@ void Uploads::lose(const Waiting& from, const Error& fault) {
 
 // Keeps partial data and retries: an operator may free disk space before the round closes.
 void Uploads::wait_for_room(const Waiting& from, const Error& full) {
+  if (stopped_) return;
   turns_->leave(from.fetch.client);
   waiting_.insert_or_assign(from.fetch.client, from);
   retry_.stopped(full);
@@ -124,6 +125,7 @@ void Uploads::try_again() {
 }
 
 void Uploads::stop() {
+  stopped_ = true;
   for (auto& [client, entry] : entries_)
     if (const auto link = std::exchange(entry.link, nullptr))
       link->cancel_fetch(entry.upload.arrived->manifest().id());

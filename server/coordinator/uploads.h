@@ -78,6 +78,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   std::map<ClientId, Waiting> waiting_;  // for disk space
   std::shared_ptr<Bytes> received_ = std::make_shared<Bytes>();
   DiskRetry retry_;
+  bool stopped_ = false;
   std::shared_ptr<UploadTurns> turns_;
 };
 

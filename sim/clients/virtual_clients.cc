@@ -64,7 +64,11 @@ class VirtualClients::Ports final : public client::Coordinator,
 
   void report(const Event& event) override {
     if (event.severity == Severity::kDebug) return;  // a simulation has no debug log
-    surroundings_.world.report(surroundings_.presence.up(id_) ? event : expected(event));
+    Event said = surroundings_.presence.up(id_) ? event : expected(event);
+    const bool names =
+        std::ranges::any_of(said.fields, [](const auto& field) { return field.first == "client"; });
+    if (!names) said.with("client", std::int64_t{id_.value()});
+    surroundings_.world.report(said);
   }
   void run_ended() override {}
   void revoked(const std::string&) override {}  // keys of simulated clients are never revoked

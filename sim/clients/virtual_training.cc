@@ -101,6 +101,7 @@ void VirtualTraining::abandon(ClientId client, TaskId task) {
   surroundings_.pool.drop(client);
   at(client).models.erase(task);
   at(client).unmasked.reset();
+  if (surroundings_.secrets != nullptr) surroundings_.secrets->forget_masks(client);
 }
 
 }  // namespace fedge::sim

@@ -23,9 +23,9 @@ std::string name_of(TaskId task) {
 }  // namespace
 
 VirtualExchange::Device& VirtualExchange::device(ClientId client, TaskId task) {
-  const auto [found, fresh] = devices_.try_emplace(client, Device{task});
-  if (!fresh && found->second.task != task) found->second = Device{task};
-  return found->second;
+  if (const auto known = devices_.find(client); known != devices_.end() && known->second.task != task)
+    end(client);
+  return devices_.try_emplace(client, Device{task}).first->second;
 }
 
 template <class What>

@@ -1,8 +1,8 @@
 // VirtualExchange: the exchange of serverless rounds on the simulation's swarm. For the coordinator it is the
 // port Exchange, and for each client the port Peers (VirtualPeers). The simulation moves no bytes, so objects
 // have names instead of hashes, an update is checked once for all clients, and the model that they aggregate
-// is computed once (VirtualAggregate). One thread. Memory: the names of the round's updates, for each client
-// that takes part.
+// is computed once (VirtualAggregate). One thread. Memory: for each client that takes part, a bit for each
+// chunk of the round's updates.
 #pragma once
 
 #include <functional>

@@ -66,4 +66,8 @@ void VirtualSecrets::mask(ClientId client, privacy::Masking masking, protocol::U
   clients_[client].masking = std::make_unique<const privacy::Masking>(std::move(masking));
 }
 
+void VirtualSecrets::forget_masks(ClientId client) {
+  if (const auto known = clients_.find(client); known != clients_.end()) known->second.masking.reset();
+}
+
 }  // namespace fedge::sim

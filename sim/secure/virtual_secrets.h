@@ -33,6 +33,8 @@ class VirtualSecrets {
   // Keeps the masks of the client's update, and describes the masked update in its offer. Adds no scalars:
   // they are masked when the update is folded.
   void mask(ClientId client, privacy::Masking masking, protocol::UpdateOffer& offer);
+  // The client's task has ended.
+  void forget_masks(ClientId client);
   // The masks of the update that is being folded.
   const privacy::Masking& masking(ClientId client) const { return *clients_.at(client).masking; }
 

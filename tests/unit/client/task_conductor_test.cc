@@ -90,7 +90,8 @@ class Device final : public Coordinator, public Work, public Keep, public Owner,
   }
   void close(RunId, const protocol::ObjectId&) override {}
   void examine(RunId run, TaskId task, const protocol::ObjectId& object) override {
-    step(RoundStep{run, task, RoundStep::Examined{object, {}}});
+    const Result<void> outcome = object == unsound ? invalid("not finite") : Result<void>();
+    step(RoundStep{run, task, RoundStep::Examined{object, outcome}});
   }
   void make(const protocol::TrainRequest& request, const protocol::AggregateUpdates& order) override {
     made.push_back(order);
@@ -119,7 +120,8 @@ class Device final : public Coordinator, public Work, public Keep, public Owner,
   bool arrives = true;  // what other clients exchange
   std::vector<protocol::AggregateUpdates> made;
   int rounds_ended = 0;
-  Digest update{};  // of the trained values
+  protocol::ObjectId unsound{};  // an update
+  Digest update{};               // of the trained values
   std::optional<protocol::SecureSession> unwritten;
   std::vector<protocol::Message> said;
   std::vector<Event> events;
@@ -209,11 +211,13 @@ std::deque<Device> three() {
 
 // A device that has offered its update in a serverless round and knows those of two others.
 struct ServerlessRound {
-  ServerlessRound() {
+  explicit ServerlessRound(std::vector<std::uint32_t> updates = {1, 2}) {
     device.step(ClientEngine::Received{request});
-    for (const std::uint32_t number : {1U, 2U})
-      device.step(ClientEngine::Received{
-          protocol::ServerlessUpdate{kRun, RoundNumber(1), TrackId(), Device::object(number)}});
+    for (const std::uint32_t number : updates) announce(number);
+  }
+  void announce(std::uint32_t number) {
+    device.step(ClientEngine::Received{
+        protocol::ServerlessUpdate{kRun, RoundNumber(1), TrackId(), Device::object(number)}});
   }
   protocol::AggregateUpdates order(std::vector<std::uint32_t> numbers) const {
     protocol::AggregateUpdates order{.run = kRun, .round = RoundNumber(1)};
@@ -244,6 +248,17 @@ TEST_CASE("task conductor: a client aggregates what the coordinator names, once 
   CHECK(device.made[1].parts.size() == 1);
   CHECK(device.count<protocol::AggregateMade>() == 3);
   CHECK(std::get<protocol::AggregateMade>(device.said.back()).model == Device::object(102));
+}
+
+TEST_CASE(
+    "task conductor: a client says that it cannot aggregate where an update is unsound that comes last") {
+  ServerlessRound round({1});
+  round.device.unsound = Device::object(2).id();
+  round.tell(round.order({1, 2}));
+  CHECK_FALSE(round.device.reported("model.not_aggregated"));
+  round.announce(2);
+  CHECK(round.device.reported("model.not_aggregated"));
+  CHECK(round.device.made.empty());
 }
 
 TEST_CASE("task conductor: a model that was ordered otherwise meanwhile is not reported") {
