@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "aggregation/accumulator.h"
 #include "aggregation/own_parts.h"
 #include "aggregation/samplers/uniform.h"
 #include "core/text.h"
