@@ -38,7 +38,7 @@ struct Products {
   }
 };
 
-// What a model is made for.
+// The task that a model is made for.
 struct ModelContext {
   const ModelSpec& spec;
   const InputShape& input;

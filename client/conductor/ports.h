@@ -1,6 +1,6 @@
-// What a client's conductor asks of its device. The daemon's ports are sockets, a worker thread and files;
-// the simulator's are virtual lines and virtual time. A port decides nothing. It answers by an input of
-// TaskConductor, at once or later.
+// Ports: the interfaces of a device that a client's conductor calls. The daemon's ports are sockets, a worker
+// thread and files; the simulator's are virtual lines and virtual time. A port decides nothing. It answers by
+// an input of TaskConductor, at once or later.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,7 @@ class Work {
   virtual void publish(const ClientEngine::Publish& record) = 0;
 };
 
-// What survives a restart of the client, and the secrets of its secure sessions.
+// The records that survive a restart of the client, and the secrets of its secure sessions.
 class Keep {
  public:
   virtual ~Keep() = default;

@@ -62,7 +62,7 @@ class TaskConductor {
   const ClientEngine& engine() const { return engine_; }
 
  private:
-  // What follows from an input is given to the engine before the next input.
+  // Inputs that follow from an input are given to the engine before the next one.
   using Later = std::vector<ClientEngine::Input>;
   void on(const ClientEngine::Input& input, const Context& context, Later& later);
   void on(const Prepared& prepared, const Context& context, Later& later);

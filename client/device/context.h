@@ -40,7 +40,7 @@ struct DaemonContext {
   std::shared_ptr<Swarm> swarm = nullptr;
   std::unique_ptr<dht::DirectoryNode> directory = nullptr;
   std::map<RunId, DeviceRun> runs = {};
-  // Of the daemon: gives its conductor an input; reports an event.
+  // The daemon sets both: step() gives its conductor an input, report() reports an event.
   std::function<void(TaskConductor::Input)> step = {};
   std::function<void(const Event&)> report = {};
   const ClientEngine* engine = nullptr;

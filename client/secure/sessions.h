@@ -15,7 +15,7 @@
 
 namespace fedge::client {
 
-// What the secure sums of a run depend on.
+// The facts of a run on which its secure sums depend.
 struct MaskedRun {
   std::string name;
   std::uint64_t seed = 0;

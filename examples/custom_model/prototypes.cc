@@ -38,7 +38,7 @@ class Prototypes final : public Model {
   }
 
  private:
-  // Of the differences between each sample and each prototype, the one at index i.
+  // Returns difference i of those between each sample and each prototype.
   float difference(std::span<const float> model, const Batch& batch, std::size_t i) const {
     return batch.inputs[i / model.size() * input_size_ + i % input_size_] - model[i % model.size()];
   }

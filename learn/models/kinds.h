@@ -13,7 +13,7 @@
 
 namespace fedge::learn {
 
-// What a model kind can do. Combinations that it cannot are refused before a run starts.
+// The abilities of a model kind. Combinations that it cannot are refused before a run starts.
 struct ModelTraits {
   bool texts = false;     // its inputs are the tokens of a text; false: floats
   bool adapters = false;  // it has layers that can have adapters (model.adapter)

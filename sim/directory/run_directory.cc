@@ -5,8 +5,8 @@
 namespace fedge::sim {
 namespace {
 
-// A placeholder address: only the look-up is simulated.
-const protocol::Address kPlaceholder{"coordinator.invalid", 7433};
+// The address that the coordinator announces. Nobody connects to it: clients in virtual time have lines.
+const protocol::Address kAnnounced{"coordinator.invalid", 7433};
 
 }  // namespace
 
@@ -17,7 +17,7 @@ RunDirectory::RunDirectory(World& world, const DirectorySpec& spec, const run::R
       directory_(spec, clients, world.root()),
       announcer_({.directory = directory_.of_coordinator(),
                   .key = SecretKey::from_seed(directory_.key_of_coordinator().seed()),
-                  .addresses = {kPlaceholder},
+                  .addresses = {kAnnounced},
                   .now = [&world] { return world.now(); },
                   .on_event = [&world](const Event& event) { world.report(event); }}) {
   announcer_.set_runs({{config.id, config.name}});

@@ -50,7 +50,7 @@ class VirtualExchange final : public server::Exchange {
   // The clients' model is the track's next one. Returns whether the client has it already.
   void adopted(const protocol::ObjectId& made, const protocol::ObjectId& model) { adopted_ = {made, model}; }
   bool has(ClientId client, const protocol::ObjectId& model) const;
-  // Of the port Peers:
+  // These functions implement the port Peers.
   void hold_model(ClientId client, const protocol::TrainRequest& request);
   void place(ClientId client, TaskId task, const protocol::Manifest& update);
   void open(ClientId client, const protocol::ObjectId& update, const protocol::ObjectId& as);
@@ -78,7 +78,7 @@ class VirtualExchange final : public server::Exchange {
   swarm::RoundWarmup::Seeds warmup_seeds(TaskId task) override;
 
  private:
-  // What a client has of its round. It stays on the disk when the client loses its connection or its power.
+  // A client's part of its round. It stays on the disk when the client loses its connection or its power.
   struct Device {
     TaskId task;
     std::map<protocol::ObjectId, swarm::ChunkSet> held = {};  // of each update

@@ -111,13 +111,19 @@ class DaemonShell {
       return protocol::post(io_, [this, client, id = held->object] {
         if (seeder_ && running()) tell_held(client, id);
       });
+    // As the simulator's clients, it serves the coordinator once that wants something of it.
+    if (const auto* state = std::get_if<protocol::SwarmState>(&message);
+        state != nullptr && state->interested)
+      return protocol::post(io_, [this, client] {
+        if (seeder_ && running() && link_of(client))
+          seeder_->received(client, protocol::SwarmState{.choking = false, .interested = false});
+      });
     if (swarm::Peer::understands(message) || std::holds_alternative<protocol::SwarmMembers>(message)) return;
     seen.sent[client].push_back(message);
   }
   void tell_held(ClientId client, const protocol::ObjectId& id) {
     const auto* object = disks_.find(client, id);
     if (object == nullptr) return;
-    seeder_->received(client, protocol::SwarmState{.choking = false, .interested = false});
     seeder_->received(client, protocol::ChunksHeld{id, object->has.bytes(), {}});
   }
   void open(bool full = false) {
