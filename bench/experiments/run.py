@@ -20,6 +20,8 @@ initial model and devices.
 A final result is the mean of the last three evaluations, or of as many as "averaged" says: 1 fits learning rates
 that fall to 0.
 
+A run ends early if its model diverges. It has no final result, and its combination of tuned settings is not chosen.
+
 Finished runs with the same settings are not repeated, so that an interrupted experiment can be continued.
 Uses only the standard library.
 """
@@ -32,6 +34,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tomllib
 from typing import Callable, NamedTuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -74,7 +77,8 @@ def prepare(options, experiment):
 
 def run(options, experiment, parts, seed):
     """Returns one run's metrics: a list with a dictionary for each round. `parts` define the cell's settings: its
-    row, in a grid its table and column, and the values of tuned settings."""
+    row, in a grid its table and column, and the values of tuned settings. If the model diverged, so that the run ended
+    early, the last round has "diverged"."""
     settings = dict(experiment["settings"])
     for part in parts:
         settings.update(part["settings"])
@@ -103,16 +107,30 @@ def run(options, experiment, parts, seed):
         with open(stamp, "w", encoding="utf-8") as file:
             file.write(wanted)
     with open(os.path.join(out, "metrics.jsonl"), encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
+        rounds = [json.loads(line) for line in file]
+    with open(os.path.join(out, "run.toml"), "rb") as file:
+        if len(rounds) < tomllib.load(file)["run"]["rounds"]:
+            rounds[-1]["diverged"] = True
+    return rounds
+
+
+def diverged(rounds):
+    return "diverged" in rounds[-1]
 
 
 def final(rounds, key="test_accuracy"):
-    """Returns the mean of the last evaluated rounds. Under label skew, single rounds differ by several points."""
+    """Returns the mean of the last evaluated rounds, or None if the run diverged. Under label skew, single rounds
+    differ by several points."""
+    if diverged(rounds):
+        return None
     return statistics.fmean([r[key] for r in rounds if r.get(key) is not None][-averaged:])
 
 
 def settled(rounds, key="test_accuracy"):
-    """Returns the mean of the last ten rounds with this metric, because the available clients change each round."""
+    """Returns the mean of the last ten rounds with this metric, because the available clients change each round. None
+    if the run diverged."""
+    if diverged(rounds):
+        return None
     return statistics.fmean([r[key] for r in rounds if r.get(key) is not None][-10:])
 
 
@@ -230,7 +248,11 @@ def text_of(name, cell, experiment):
     """Returns the text of a column in a cell's row."""
     if name == "tuned":
         return cell["chosen"]
-    return spread(values_of(name, cell["runs"], experiment), column(name).scale, column(name).digits)
+    values = values_of(name, cell["runs"], experiment)
+    failed = sum(value is None and diverged(run) for value, run in zip(values, cell["runs"]))
+    if failed:
+        return "diverges" if failed == len(values) else f"{failed} of {len(values)} diverge"
+    return spread(values, column(name).scale, column(name).digits)
 
 
 def print_row(cells):
@@ -269,10 +291,10 @@ def tune(options, experiment, parts):
     sign = 1 if tuned["by"] == "test_accuracy" else -1
 
     def score(part):
-        rounds = [r for r in run(options, experiment, parts + [tuning, part], 1) if r.get("test_accuracy") is not None]
-        found = [r.get(tuned["by"]) for r in rounds[-averaged:]]
-        # The metric of a model that diverged is null.
-        return -math.inf if not found or None in found else sign * statistics.fmean(found)
+        rounds = run(options, experiment, parts + [tuning, part], 1)
+        found = [r.get(tuned["by"]) for r in rounds if r.get("test_accuracy") is not None][-averaged:]
+        # The metrics of an evaluated model can be null, if they are no finite numbers.
+        return -math.inf if diverged(rounds) or not found or None in found else sign * statistics.fmean(found)
 
     tried = combinations(tuned)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
