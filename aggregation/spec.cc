@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "aggregation/own_parts.h"
+#include "core/config/own_part.h"
 
 namespace fedge::aggregation {
 namespace {
@@ -272,7 +273,11 @@ std::vector<PartDoc> describe_parts() {
       PartDoc doc{name, kind.name, kind.paper, kind.summary, traits_of(kind), {}};
       const config::Table empty;
       config::Reader section(empty, name, "", &doc.options);
-      kind.read(section);
+      const auto read = config::failure_as_error([&]() -> Result<void> {
+        config::guarded(name + " " + kind.name, [&] { kind.read(section); });
+        return {};
+      });
+      if (!read) doc.summary += " (its options cannot be described: " + read.error().message + ")";
       docs.push_back(std::move(doc));
     }
   };

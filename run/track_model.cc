@@ -98,6 +98,13 @@ TrackModel::TrackModel(std::shared_ptr<const RunConfig> config, const learn::Mod
 Result<TrackModel> TrackModel::create(std::shared_ptr<const RunConfig> config, const learn::Model& model,
                                       protocol::ChunkStore& store, Parallel& parallel) {
   TrackModel track(std::move(config), model, store, parallel);
+  const bool remembers =
+      std::ranges::any_of(track.aggregator_->memory(), [](const auto span) { return !span.empty(); });
+  if (track.config_->dissemination.serverless && remembers)
+    return invalid(
+        "dissemination.kind: in a serverless run clients aggregate, and the state of the aggregator " +
+        track.config_->strategy.aggregator_kind +
+        " is not available to clients that join later; use another dissemination.kind");
   FEDGE_TRY(initial, learn::initial_parameters(model, track.config_->task.data,
                                                Rng(track.config_->seed).fork("model")));
   const auto bytes = initial.bytes();

@@ -88,22 +88,26 @@ class FaultySampler final : public aggregation::Sampler {
   std::string fault_;
 };
 
-// Registers both as "faulty", once.
+inline aggregation::AggregatorPart read_faulty_aggregator(config::Reader& section) {
+  const std::string fault = section.text("fault", "", "Where it fails.");
+  if (fault == "read") throw std::runtime_error("no option");
+  return {
+      .make =
+          [fault](const aggregation::AggregatorContext& context) -> std::unique_ptr<aggregation::Aggregator> {
+        return std::make_unique<FaultyAggregator>(fault, context.layout->size());
+      }};
+}
+
+// Registers both as "faulty", once, and the aggregator as "faulty_linear", too: clients may aggregate with
+// it.
 inline void register_faulty_parts() {
   static const bool registered = [] {
-    aggregation::register_aggregator(
-        {.name = "faulty",
-         .paper = "",
-         .summary = "fails",
-         .traits = {},
-         .read = [](config::Reader& section) -> aggregation::AggregatorPart {
-           const std::string fault = section.text("fault", "", "Where it fails.");
-           if (fault == "read") throw std::runtime_error("no option");
-           return {.make = [fault](const aggregation::AggregatorContext& context)
-                       -> std::unique_ptr<aggregation::Aggregator> {
-             return std::make_unique<FaultyAggregator>(fault, context.layout->size());
-           }};
-         }});
+    const auto aggregator = [](const char* name, aggregation::AggregatorTraits traits) {
+      aggregation::register_aggregator(
+          {.name = name, .paper = "", .summary = "fails", .traits = traits, .read = read_faulty_aggregator});
+    };
+    aggregator("faulty", {});
+    aggregator("faulty_linear", {.linear = true});
     aggregation::register_sampler({.name = "faulty",
                                    .paper = "",
                                    .summary = "fails",

@@ -109,3 +109,9 @@ new '  if (turn.ends_round)
   std::optional<learn::Evaluation> evaluation;
   FEDGE_TRY(measured'
 caught_by integration_federation 'own model: an exception in the evaluation'
+
+mutant own-memory-serverless 'clients aggregate with a rule whose state they do not have'
+file run/track_model.cc
+old 'if (track.config_->dissemination.serverless && remembers)'
+new 'if (track.config_->dissemination.serverless && remembers && false)'
+caught_by unit_sim 'own aggregator: one that remembers'

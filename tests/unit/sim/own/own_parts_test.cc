@@ -66,6 +66,21 @@ TEST_CASE("own aggregator: its errors and values that are not finite name the ag
   CHECK(few.count("reason=\"the aggregator faulty: it needs 100 updates\"") == 3);
 }
 
+TEST_CASE("own aggregator: one that remembers rounds is refused where clients aggregate") {
+  const Faulty faulty;
+  for (const auto& [kind, refused] : {std::pair{"faulty_linear", true}, {"uniform_mean", false}}) {
+    SimulatedRun run(faulty.data.path(), Settings{"dissemination.kind=serverless", "run.round_deadline=60",
+                                                  std::string("strategy.aggregator.kind=") + kind});
+    const auto state =
+        server::RunState::create(run.config, run.task->model(), *run.test, *run.store, run.pool);
+    CHECK(!state == refused);
+    if (refused)
+      CHECK(state.error().message ==
+            "dissemination.kind: in a serverless run clients aggregate, and the state of the aggregator "
+            "faulty_linear is not available to clients that join later; use another dissemination.kind");
+  }
+}
+
 TEST_CASE("own aggregator: values that cannot be read are an error of the disk, not of the aggregator") {
   struct Damaged final : aggregation::UpdateValues {
     Result<void> read(std::size_t, std::span<float>) const override {
@@ -123,4 +138,21 @@ TEST_CASE("own parts: an exception while the run file is read is an error of the
         "run.toml:2: strategy.aggregator.kind: the aggregator faulty threw an exception: no option");
   CHECK(error("[sampling]\nkind = \"faulty\"\nfault = \"make\"\n") ==
         "run.toml:2: sampling.kind: the sampler faulty threw an exception: no table");
+}
+
+TEST_CASE("own parts: one whose options cannot be read is described all the same, with the reason") {
+  aggregation::register_sampler({.name = "undescribed",
+                                 .paper = "",
+                                 .summary = "by age",
+                                 .read = [](config::Reader& section) -> aggregation::SamplerFactory {
+                                   (void)section.number("age", 1, {0, 9}, "Oldest.");
+                                   throw std::runtime_error("no table");
+                                 }});
+  const auto parts = aggregation::describe_parts();
+  const auto found = std::ranges::find(parts, "undescribed", &aggregation::PartDoc::name);
+  REQUIRE(found != parts.end());
+  CHECK(found->summary ==
+        "by age (its options cannot be described: sampling undescribed threw an exception: no table)");
+  CHECK(found->options.size() == 1);
+  CHECK(parts.back().section == "strategy.schedule");  // the others follow
 }

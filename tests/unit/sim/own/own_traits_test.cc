@@ -24,6 +24,7 @@ TEST_CASE("own traits, simulated: an aggregator with equal weights gives the mod
   SUBCASE("masked sums in words of 32 bits") {
     how = {"secure_aggregation.kind=compact", "strategy.max_abs=1"};
   }
+  SUBCASE("the clients aggregate") { how = {"dissemination.kind=serverless"}; }
   SUBCASE("noisy sums") {
     how = {"differential_privacy.kind=central", "differential_privacy.noise_multiplier=1.0"};
   }
