@@ -9,6 +9,14 @@
 #include "protocol/chunks/chunk_selection.h"
 
 namespace fedge::client {
+namespace {
+
+bool has(const std::shared_ptr<protocol::StoredObject>& object, const protocol::Manifest& manifest) {
+  return object && object->manifest() == manifest;
+}
+
+}  // namespace
+
 std::filesystem::path chunk_cache(const std::filesystem::path& state_directory) {
   return state_directory / "chunks";
 }
@@ -87,14 +95,14 @@ Result<void> TaskFiles::check_room(const char* what, std::uint64_t bytes) const 
 }
 
 Result<TaskFiles::Download> TaskFiles::download(const ParameterLayout& layout, const Offer& offer) {
-  const auto& [model, control, needed, frozen] = offer;
+  const auto& [model, control, needed, frozen, present] = offer;
   for (const auto* offered : {&model, control ? &*control : &model})
     if (offered->layout != layout.hash() || offered->coverage != Coverage::all(layout.size()))
       return invalid("the offered model does not match the run's model");
   const std::uint64_t bytes = model.payload_size + (control ? control->payload_size : 0);
   FEDGE_TRY_VOID(check_room("the model", bytes));
   const auto wanted = [&](const std::shared_ptr<protocol::StoredObject>& object) {
-    return object && (object->manifest() == model || (control && object->manifest() == *control));
+    return has(object, model) || (control && has(object, *control));
   };
   if (keeps_former_ && download_.model && !wanted(download_.model)) release_download();
   for (const auto* object : {&download_.model, &download_.control})
@@ -102,8 +110,11 @@ Result<TaskFiles::Download> TaskFiles::download(const ParameterLayout& layout, c
   download_ = {};
   if (former_ && (!frozen || former_->manifest().layout != model.layout)) let_go_of_former();
   make_room(bytes);
-  FEDGE_TRY(first, store_->create(model));
-  download_.model = std::move(first);
+  download_.model = has(present, model) ? present : nullptr;
+  if (!download_.model) {
+    FEDGE_TRY(first, store_->create(model));
+    download_.model = std::move(first);
+  }
   download_.wanted = protocol::chunks_of(model, needed);
   keeps_former_ = frozen && 3 * bytes <= max_bytes_;
   FEDGE_TRY_VOID(take_over(model));
@@ -208,9 +219,10 @@ void TaskFiles::forget(RunId run) {
   payloads_.erase(payload);
 }
 
-Result<std::shared_ptr<protocol::StoredObject>> TaskFiles::hold(RunId run,
-                                                                const protocol::Manifest& manifest) {
+Result<std::shared_ptr<protocol::StoredObject>> TaskFiles::hold(
+    RunId run, const protocol::Manifest& manifest, const std::shared_ptr<protocol::StoredObject>& present) {
   const protocol::ObjectId id = manifest.id();
+  if (has(present, manifest)) return held_[run][id] = present;
   if (const auto known = held_[run].find(id); known != held_[run].end()) return known->second;
   FEDGE_TRY_VOID(check_room("the data that clients exchange in this round", manifest.payload_size));
   FEDGE_TRY(object, store_->create(manifest));

@@ -36,6 +36,8 @@ class TaskFiles {
     std::optional<protocol::Manifest> control;
     Coverage needed;      // parameters of the model that are needed
     bool frozen = false;  // most of the model stays constant: keep it for the next one
+    // The object that is exchanged with other clients; used if it has the model, else ignored. May be null.
+    std::shared_ptr<protocol::StoredObject> present = nullptr;
   };
   struct Update {
     PendingUpdate pending;
@@ -62,9 +64,11 @@ class TaskFiles {
   // returns. Releases the download as the next download() would.
   Result<Update> keep(const protocol::TrainRequest& request, const OutgoingUpdate& update);
   void forget(RunId run);
-  // Serverless rounds: opens an object whose chunks come from other clients, with the chunks already
-  // stored. Keeps it until let_go(). kResource if the cache has no room for it.
-  Result<std::shared_ptr<protocol::StoredObject>> hold(RunId run, const protocol::Manifest& manifest);
+  // Serverless rounds: opens an object whose chunks come from other clients, with the chunks already stored,
+  // or uses `present` as download() does. Keeps it until let_go(). kResource if the cache has no room for it.
+  Result<std::shared_ptr<protocol::StoredObject>> hold(
+      RunId run, const protocol::Manifest& manifest,
+      const std::shared_ptr<protocol::StoredObject>& present = nullptr);
   void let_go(RunId run);
   // The store for models that such a round aggregates.
   protocol::ChunkStore& chunks() { return *store_; }

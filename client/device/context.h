@@ -22,12 +22,13 @@ namespace fedge::client {
 struct DeviceRun {
   std::string name;                                           // empty: not described yet
   std::shared_ptr<const protocol::RunDescription> described;  // `prepared` is built from this
-  std::shared_ptr<ExternalTrainer> trainer;        // if the user's program trains; used by the worker
-  std::shared_ptr<PreparedRun> prepared;           // used by the worker
-  std::shared_ptr<protocol::StoredObject> update;  // trained, kept until the verdict
-  std::optional<protocol::ObjectId> exchanging;    // the model that is exchanged with other clients
-  std::shared_ptr<protocol::StoredObject> made;    // the model that the last serverless task produced
-  std::optional<double> utility;                   // of its last training
+  std::shared_ptr<ExternalTrainer> trainer;           // if the user's program trains; used by the worker
+  std::shared_ptr<PreparedRun> prepared;              // used by the worker
+  std::shared_ptr<protocol::StoredObject> update;     // trained, kept until the verdict
+  std::optional<protocol::ObjectId> exchanging;       // the model that is exchanged with other clients
+  std::shared_ptr<protocol::StoredObject> exchanged;  // its chunks; null until its place in the store exists
+  std::shared_ptr<protocol::StoredObject> made;       // the model that the last serverless task produced
+  std::optional<double> utility;                      // of its last training
 };
 
 struct DaemonContext {

@@ -72,13 +72,14 @@ void RoundExchange::hold_model(const protocol::TrainRequest& request) {
   const std::uint64_t number = begin(run, task).number;
   exchange(run, request.model.id());
   const auto place = outcome_of<Stored>();
-  compute([place, run, model = request.model](TaskFiles& files) { *place = files.hold(run, model); },
+  compute([place, run, model = request.model, present = context_.runs[run].exchanged](
+              TaskFiles& files) { *place = files.hold(run, model, present); },
           [this, run, task, number, place] {
             Round* round = find(run, number);
             if (round == nullptr) return;
             if (!**place) return answer(run, task, RoundStep::ModelHere{(*place)->error()});
             const Stored object = ***place;
-            round->model = object;
+            round->model = context_.runs[run].exchanged = object;
             context_.swarm->open(
                 whole(object), [weak = context_.weak(this), run, task, number](const Result<void>& outcome) {
                   const auto self = weak.lock();
@@ -204,6 +205,7 @@ void RoundExchange::end(RunId run, TaskId task) {
   if (round.made) {
     context_.runs[run].made = round.made;
     exchange(run, round.made->manifest().id());
+    context_.runs[run].exchanged = round.made;
   }
   compute(
       [decoded = std::move(decoded), run](TaskFiles& files) {
@@ -221,6 +223,7 @@ void RoundExchange::exchange(RunId run, const protocol::ObjectId& model) {
 
 void RoundExchange::end_model(RunId run) {
   const auto object = std::exchange(context_.runs[run].exchanging, std::nullopt);
+  context_.runs[run].exchanged.reset();
   const bool shared = std::ranges::any_of(
       context_.runs, [&](const auto& other) { return object && other.second.exchanging == object; });
   if (object && !shared) context_.swarm->close(*object);

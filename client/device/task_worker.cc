@@ -138,7 +138,8 @@ void TaskWorker::fetch(const ClientEngine::FetchModel& fetch) {
   in_hand_.emplace(InHand{fetch.run});
   context_.worker.post([weak = context_.weak(this), fetch, stop = in_hand_->stop.get_token(),
                         run = context_.runs[fetch.run].prepared,
-                        trained = context_.engine->task(fetch.run)->coverage] {
+                        trained = context_.engine->task(fetch.run)->coverage,
+                        present = context_.runs[fetch.run].exchanged] {
     const auto self = weak.lock();
     if (!self || stop.stop_requested()) return;
     TaskFiles& files = *self->context_.files;
@@ -148,10 +149,11 @@ void TaskWorker::fetch(const ClientEngine::FetchModel& fetch) {
     auto download =
         files.download(layout, {fetch.model, fetch.control,
                                 aggregates ? Coverage::all(layout.size()) : run->task->needed(trained),
-                                run->task->frozen()});
+                                run->task->frozen(), present});
     // Hold the model until the round's updates have been applied to it.
     if (download && aggregates)
-      if (const auto held = files.hold(fetch.run, fetch.model); !held) download = held.error();
+      if (const auto held = files.hold(fetch.run, fetch.model, download->model); !held)
+        download = held.error();
     protocol::post(self->context_.io, [self, fetch, stop, download = std::move(download)] {
       if (!stop.stop_requested()) self->fetched(fetch, download);
     });
@@ -198,6 +200,7 @@ void TaskWorker::exchange_model(RunId run, std::function<void(const Result<void>
   const auto& model = in_hand_->download.model;
   const protocol::Manifest& manifest = model->manifest();
   exchange_.exchange(run, manifest.id());
+  context_.runs[run].exchanged = model;
   swarm::ChunkSet wanted(manifest.chunk_count());
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (in_hand_->download.wanted.empty() || in_hand_->download.wanted[i]) wanted.add(i);
@@ -269,7 +272,10 @@ void TaskWorker::mask(RunId run, TaskId, privacy::Masking masking) {
 
 void TaskWorker::trained(const UpdateMaker::Order& order, const Result<TaskFiles::Update>& update) {
   const protocol::TrainRequest& task = order.request;
-  if (!update) return context_.step(ClientEngine::TrainingFailed{task.run, task.task(), update.error()});
+  if (!update) {
+    if (update.error().code == ErrorCode::kCorrupt) exchange_.end_model(task.run);  // it may be damaged
+    return context_.step(ClientEngine::TrainingFailed{task.run, task.task(), update.error()});
+  }
   in_hand_.reset();
   DeviceRun& run = context_.runs[task.run];
   run.update = update->payload;

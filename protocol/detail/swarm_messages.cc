@@ -41,6 +41,7 @@ v1::ChunksHeld message_to_wire(const ChunksHeld& message) {
   wire.set_object(to_wire(message.object));
   wire.set_bits(message.bits.data(), message.bits.size());
   wire.set_wanted(message.wanted.data(), message.wanted.size());
+  wire.set_no_answer(message.no_answer);
   return wire;
 }
 
@@ -88,7 +89,8 @@ Result<Message> message_from_wire(const v1::ChunksHeld& wire) {
   const auto wanted = std::as_bytes(std::span(wire.wanted()));
   return reader.finish(ChunksHeld{reader.take(digest_from_wire(wire.object()), "object"),
                                   {bits.begin(), bits.end()},
-                                  {wanted.begin(), wanted.end()}});
+                                  {wanted.begin(), wanted.end()},
+                                  wire.no_answer()});
 }
 
 Result<Message> message_from_wire(const v1::ChunksAdded& wire) {

@@ -108,11 +108,11 @@ void Peer::begin_share(Torrent& torrent, ClientId peer, Step& step) {
   if (book_.neighbours.at(peer).dropped) return;
   torrent.begin_share(peer, step.now());
   step.emit(Exchange{peer, torrent.id});
-  tell_held(torrent, peer, step);
+  tell_held(torrent, peer, false, step);
 }
 
-void Peer::tell_held(Torrent& torrent, ClientId peer, Step& step) {
-  protocol::ChunksHeld held{torrent.id, book_.shown(torrent, peer).bytes()};
+void Peer::tell_held(Torrent& torrent, ClientId peer, bool no_answer, Step& step) {
+  protocol::ChunksHeld held{torrent.id, book_.shown(torrent, peer).bytes(), {}, no_answer};
   // The coordinator, which seeds, must know which chunks this peer wants.
   if (peer == kCoordinator && !torrent.wanted.complete()) held.wanted = torrent.wanted.bytes();
   step.emit(Send{peer, std::move(held)});
@@ -138,9 +138,18 @@ void Peer::on_message(ClientId peer, const protocol::ChunksHeld& message, Step& 
   auto wants = ChunkSet::from_bytes(message.wanted, torrent.held.size());
   if (!wants && !message.wanted.empty())
     return drop(peer, "it requested chunks that the object does not have", step);
-  if (wants && torrent.seeding) share->wants = std::move(*wants);
-  // Repeats the announcement: the neighbour ignored the first one if it opened the object later.
-  if (!std::exchange(share->heard, true)) tell_held(torrent, peer, step);
+  if (torrent.seeding) share->wants = wants ? std::move(*wants) : ChunkSet::full(torrent.held.size());
+  // The neighbour ignored earlier announcements if it opened the object later, and forgot them if it has
+  // reopened it.
+  if (!message.no_answer) {
+    if (share->heard) {
+      for (const std::uint32_t chunk : std::exchange(share->waiting, {}))
+        step.emit(RefuseChunk{peer, {torrent.id, chunk}, {ErrorCode::kStale, "the object was opened anew"}});
+      Torrent::reopened(*share, *has);
+    }
+    tell_held(torrent, peer, true, step);
+  }
+  share->heard = true;
   torrent.announced(*share, *has, step.now());
   show_interest(peer, book_.neighbours.at(peer), step);
   ask(peer, step);

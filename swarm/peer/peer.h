@@ -194,7 +194,7 @@ class Peer {
   void on_message(ClientId peer, const protocol::SealedChunk& message, Step&);
 
   void begin_share(Torrent& torrent, ClientId peer, Step&);
-  void tell_held(Torrent& torrent, ClientId peer, Step&);
+  void tell_held(Torrent& torrent, ClientId peer, bool no_answer, Step&);
   void strike(ClientId peer, const std::string& reason, Step&);
   void drop(ClientId peer, const std::string& reason, Step&);
 

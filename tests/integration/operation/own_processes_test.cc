@@ -1,5 +1,5 @@
-// A program with a data set, a model, a planner, an objective and a server optimizer of its own
-// (tests/support/own/program.cc) as simulator, coordinator and clients.
+// A program with a data set, a model, a planner, an objective, an aggregator and a server optimizer of its
+// own (tests/support/own/program.cc) as simulator, coordinator and clients.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -11,6 +11,7 @@
 #include "tests/integration/coordinator_process.h"
 #include "tests/integration/member.h"
 #include "tests/integration/run_program.h"
+#include "tests/support/text.h"
 #include "tests/support/tiny_dataset.h"
 
 using namespace fedge;
@@ -130,5 +131,50 @@ TEST_CASE("own program: a client that has not joined is told the command of its 
     CHECK(outcome.code == 1);
     CHECK_MESSAGE(contains(outcome.output, "join a coordinator first: " + client + " join TOKEN"),
                   outcome.output);
+  }
+}
+
+TEST_CASE("own program: in a serverless run its clients aggregate with its aggregator") {
+  const OwnRun own(3);
+  const std::string plain =
+      "--set strategy.aggregator.kind=average --set strategy.server_optimizer.kind=sgd "
+      "--set strategy.planner.kind=full";
+  const auto expected = own.simulated("simulated", plain);
+  REQUIRE(expected.size() == 3);
+  const std::string serverless = plain + " --set dissemination.kind=serverless";
+  CHECK(own.simulated("serverless", serverless) == expected);
+  CHECK(own.simulated("serverless-real", serverless + " --mode concrete") == expected);
+  CHECK(own.simulated("mean", plain + " --set strategy.aggregator.kind=mean") != expected);
+  // A simulation ends with the failure. Real clients report it, and no round has a model.
+  const std::string failing = "run " + own.run_file().string() + " --force --out " +
+                              own.at("failing").string() + " " + serverless +
+                              " --set strategy.aggregator.fault=throws --set run.round_deadline=3";
+  const Outcome simulated = test::run(std::string(kProgram) + " " + failing);
+  CHECK(simulated.code == 1);
+  CHECK_MESSAGE(
+      contains(simulated.output, "own-parts-sim: the aggregator average threw an exception: no table"),
+      simulated.output);
+  const Outcome real = test::run(std::string(kProgram) + " " + failing + " --mode concrete");
+  CHECK(real.code == 1);
+  CHECK_MESSAGE(
+      contains(real.output,
+               "model.not_aggregated round=1 reason=\"the aggregator average threw an exception: no table"),
+      real.output);
+  CHECK_MESSAGE(contains(real.output, "the model is untrained"), real.output);
+  CHECK_MESSAGE(test::count(real.output, " 4/4 ") == 3, real.output);  // each round has all updates
+}
+
+TEST_CASE("own program: a model that no round has changed is exchanged again in the next one") {
+  const OwnRun own(4);
+  const std::string plain =
+      "--set strategy.aggregator.kind=average --set strategy.aggregator.fault=few "
+      "--set strategy.server_optimizer.kind=sgd --set strategy.planner.kind=full "
+      "--set run.round_deadline=3 --mode concrete --set dissemination.kind=";
+  for (const char* kind : {"direct", "swarm", "serverless"}) {
+    const Outcome outcome = test::run(std::string(kProgram) + " run " + own.run_file().string() +
+                                      " --force --out " + own.at("few").string() + " " + plain + kind);
+    CHECK(outcome.code == 1);
+    CHECK_MESSAGE(contains(outcome.output, "it needs 100 updates"), outcome.output);
+    CHECK_MESSAGE(test::count(outcome.output, " 4/4 ") == 4, outcome.output);
   }
 }

@@ -153,3 +153,9 @@ file client/conductor/task_conductor.cc
 old '  if (busy_) return waiting_.push_back(std::move(input));'
 new '  if (busy_ && waiting_.size() > 99) return waiting_.push_back(std::move(input));'
 caught_by unit_client 'task conductor'
+
+mutant exchanged-fetched-again 'a client fetches the model that it exchanges with others again'
+file client/task_files.cc
+old 'download_.model = has(present, model) ? present : nullptr;'
+new 'download_.model = nullptr;'
+caught_by unit_client 'cache: a model that is exchanged'

@@ -162,3 +162,15 @@ old '  neighbour.unsent -= share.unsent;  // its link refuses them
 '
 new ''
 caught_by unit_swarm 'peer: chunks that a closed object leaves unsent'
+
+mutant reopened-unanswered 'who opens an object anew does not learn what its neighbours hold'
+file swarm/peer/peer.cc
+old '  if (!message.no_answer) {'
+new '  if (!message.no_answer && !share->heard) {'
+caught_by unit_swarm 'peer: who opens an object anew'
+
+mutant reopened-for-ever 'who opens an object anew gets its chunks again without a limit'
+file swarm/peer/torrent.cc
+old 'if (share.reopenings++ >= kReopenings) return;'
+new 'if (share.reopenings++ >= 1000 * kReopenings) return;'
+caught_by unit_swarm 'peer: who opens an object anew'

@@ -1,10 +1,15 @@
-// A program like a user's, with a data set, a model, a planner, an objective and a server optimizer of its
-// own. Tests start it as simulator, coordinator and client.
+// A program like a user's, with a data set, a model, a planner, an objective, an aggregator and a server
+// optimizer of its own. Tests start it as simulator, coordinator and client.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "aggregation/aggregators/registry.h"
 #include "aggregation/planners/planner.h"
 #include "aggregation/server_optimizers/server_optimizer.h"
 #include "apps/sim_program.h"
@@ -118,6 +123,40 @@ class Velocity final : public aggregation::ServerOptimizer {
   double momentum_;
 };
 
+// The mean of the updates, as integers.
+class Average final : public aggregation::Aggregator {
+ public:
+  Average(std::size_t parameters, std::string fault) : sums_(parameters), fault_(std::move(fault)) {}
+  Result<void> add(std::span<const aggregation::Update> updates, Parallel&) override {
+    std::vector<float> values(sums_.size());
+    for (const aggregation::Update& update : updates) {
+      FEDGE_TRY_VOID(update.values->read(0, values));
+      for (std::size_t i = 0; i < values.size(); ++i)
+        sums_[i] += std::llround(static_cast<double>(values[i]) * kUnit);
+      ++count_;
+    }
+    return {};
+  }
+  Result<void> prepare(Parallel&) override {
+    if (fault_ == "throws") throw std::runtime_error("no table");
+    if (fault_ == "few") return Error{ErrorCode::kUnavailable, "it needs 100 updates"};
+    return {};
+  }
+  Result<void> read(std::size_t first, std::span<double> out, Parallel&) override {
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<double>(sums_[first + i]) / kUnit / static_cast<double>(count_);
+    return {};
+  }
+  Coverage covered() const override { return Coverage::all(sums_.size()); }
+  void clear() override { *this = Average(sums_.size(), fault_); }
+
+ private:
+  static constexpr double kUnit = 1 << 24;
+  std::vector<std::int64_t> sums_;
+  std::int64_t count_ = 0;
+  std::string fault_;
+};
+
 void register_parts() {
   register_dataset({.name = "square",
                     .paper = "",
@@ -135,6 +174,17 @@ void register_parts() {
                       return std::make_unique<Weights>(context);
                     };
                   }});
+  aggregation::register_aggregator({.name = "average",
+                                    .paper = "",
+                                    .summary = "the mean of the updates",
+                                    .traits = {.linear = true},
+                                    .read = [](config::Reader& section) -> aggregation::AggregatorPart {
+                                      const std::string fault = section.text("fault", "", "How it fails.");
+                                      return {.make = [fault](const aggregation::AggregatorContext& context)
+                                                  -> std::unique_ptr<aggregation::Aggregator> {
+                                        return std::make_unique<Average>(context.layout->size(), fault);
+                                      }};
+                                    }});
   aggregation::register_planner({.name = "halves",
                                  .paper = "",
                                  .summary = "one half of the model in each round",

@@ -372,6 +372,26 @@ TEST_CASE("cache: what is held of a round stays until it is let go of, and takes
   CHECK(files->hold(RunId(9), manifest_of(numbers(4))));
 }
 
+TEST_CASE("cache: a model that is exchanged with other clients is not fetched again") {
+  const TemporaryDirectory state;
+  auto files = open(state, 3 * 12'000);
+  const protocol::Manifest model = manifest_of(numbers(1));
+  TaskFiles::Offer offer = whole(model, std::nullopt);
+  const auto exchanged = files->download(*layout(), offer)->model;
+  for (std::size_t chunk = 0; chunk < 3; ++chunk) write_chunk(*exchanged, numbers(1), chunk);
+  REQUIRE(files->keep(request_for(numbers(1)), result_of(numbers(5))));  // releases the model
+  CHECK(files->chunks().find(model.id()) == nullptr);
+  offer.present = exchanged;
+  CHECK(files->download(*layout(), offer)->model == exchanged);
+  CHECK(*files->hold(RunId(7), model, exchanged) == exchanged);
+  files->let_go(RunId(7));
+  CHECK(files->load(exchanged, layout()));
+  // Another model is fetched.
+  offer.model = manifest_of(numbers(2));
+  CHECK_FALSE(files->download(*layout(), offer)->model->has(0));
+  CHECK(*files->hold(RunId(7), offer.model, exchanged) != exchanged);
+}
+
 TEST_CASE("cache: an update of this client's own is not lost with the round's") {
   const TemporaryDirectory state;
   auto files = open(state, 3 * 12'000);

@@ -68,7 +68,8 @@ bool boasts(HostileScene& scene, const Peer::Effect& effect) {
   if (held == nullptr) return std::holds_alternative<protocol::ChunksAdded>(send->message);
   scene.swarm.at(scene.swarm.now() + scene.swarm.delay, [&scene, to = send->peer] {
     scene.swarm.step(
-        to, Peer::Received{kHostile, protocol::ChunksHeld{scene.object, ChunkSet::full(kChunks).bytes()}});
+        to, Peer::Received{kHostile,
+                           protocol::ChunksHeld{scene.object, ChunkSet::full(kChunks).bytes(), {}, true}});
   });
   return true;
 }

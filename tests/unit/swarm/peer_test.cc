@@ -187,6 +187,36 @@ TEST_CASE("peer: chunks that nobody wants do not keep those from anybody who wan
   CHECK(swarm.peer(kCoordinator).figures().sent <= 24 * std::uint64_t{256 << 10});
 }
 
+TEST_CASE("peer: who opens an object anew gets what it has lost, from those that sent it before") {
+  VirtualSwarm swarm;
+  const auto manifest = manifest_of(16);
+  const ClientId first(0);
+  const ClientId forgetful(1);
+  for (const ClientId client : {first, forgetful}) swarm.add(client);
+  swarm.step(first, Peer::Open{manifest, ChunkSet::full(16), ChunkSet::full(16), std::nullopt});
+  const auto open = [&](const ChunkSet& held) {
+    swarm.completed.erase(forgetful);
+    swarm.step(forgetful, Peer::Open{manifest, held, ChunkSet::full(16), std::nullopt});
+    swarm.step(forgetful, Peer::Admit{manifest.id(), first});
+    return swarm.run([&] { return swarm.completed.contains(forgetful); }, swarm.seconds_now() + 60);
+  };
+  swarm.step(first, Peer::Admit{manifest.id(), forgetful});
+  swarm.link_all();
+  REQUIRE(open(ChunkSet(16)));
+  // It gets the chunks again eight times, but not for ever.
+  ChunkSet half(16);
+  for (std::size_t i = 0; i < 8; ++i) half.add(i);
+  const std::uint64_t once = manifest.payload_size;
+  for (std::uint64_t times = 1; times <= 8; ++times) {
+    swarm.step(forgetful, Peer::Close{manifest.id()});
+    REQUIRE(open(half));
+    CHECK(swarm.peer(first).figures().sent == once + times * once / 2);
+  }
+  swarm.step(forgetful, Peer::Close{manifest.id()});
+  CHECK_FALSE(open(half));
+  CHECK(swarm.peer(first).figures().sent == 5 * once);
+}
+
 TEST_CASE("peer: who is not a member is told of nothing and gets nothing") {
   VirtualSwarm swarm;
   const auto manifest = manifest_of(16);
