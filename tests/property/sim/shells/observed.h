@@ -81,7 +81,7 @@ inline std::string difference(const Observed& a, const Observed& b) {
   if (auto found = lists("unasked", a.unasked, b.unasked, number); !found.empty()) return found;
   const std::vector<ClientId> asked(a.asked.begin(), a.asked.end());
   const std::vector<ClientId> asked_there(b.asked.begin(), b.asked.end());
-  if (auto found = lists("asked", asked, asked_there, number); !found.empty()) return found;
+  if (asked.size() != asked_there.size()) return lists("asked", asked, asked_there, number);
   if (a.deadline != b.deadline) {
     const auto text = [](const std::optional<Time>& time) {
       return time ? std::to_string(to_seconds(*time)) : std::string("none");

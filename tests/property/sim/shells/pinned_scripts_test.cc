@@ -22,7 +22,10 @@ class PinnedRun {
                                  [&](const std::string& line) { return line.starts_with(event); });
   }
   // Both shells have done the same so far.
-  void compare() const { REQUIRE(shells.difference() == ""); }
+  void compare() const {
+    REQUIRE(shells.difference() == "");
+    REQUIRE(shells.ask_the_same());
+  }
 
   void arrive(const Ids& clients) {
     for (const ClientId client : clients) {

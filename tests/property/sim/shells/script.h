@@ -20,16 +20,18 @@ class Script {
         shells_(scene, directory, Rng(seed)),
         serverless_(shells_, Rng(seed).fork("serverless")) {}
 
-  // Plays until the run is over, or this many operations; returns the first difference, or nothing.
+  // Plays until the run is over, or the shells ask different clients for a model, or this many operations.
+  // Returns the first difference, or nothing.
   std::string play(std::size_t operations) {
     std::string found = shells_.difference();
-    for (std::size_t i = 0; i < operations && found.empty() && !seen().over; ++i) {
+    for (std::size_t i = 0; i < operations && found.empty() && !seen().over && shells_.ask_the_same(); ++i) {
       log.push_back(step());
       found = shells_.difference();
     }
     return found;
   }
   std::vector<std::string> log;
+  bool ended_early() const { return !shells_.ask_the_same(); }
   const Observed& seen() const { return shells_.daemon().seen; }
 
  private:

@@ -29,6 +29,9 @@ class TwoShells {
   std::shared_ptr<protocol::StoredObject> model(const protocol::ObjectId& id) { return daemon_.model(id); }
   // Returns the first difference between the shells; empty if there is none.
   std::string difference() const { return shells::difference(daemon_.seen, simulator_.seen); }
+  // False if several clients hold a model and each shell asks another one. Real time decides: a client that
+  // chokes the coordinator again does so at a moment of its own.
+  bool ask_the_same() const { return daemon_.seen.asked == simulator_.seen.asked; }
 
   void link(ClientId client) {
     puppet(client).connect();
