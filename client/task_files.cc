@@ -117,7 +117,7 @@ Result<TaskFiles::Download> TaskFiles::download(const ParameterLayout& layout, c
   }
   download_.wanted = protocol::chunks_of(model, needed);
   keeps_former_ = frozen && 3 * bytes <= max_bytes_;
-  FEDGE_TRY_VOID(take_over(model));
+  if (download_.model != present) FEDGE_TRY_VOID(take_over(model));  // else another thread may use it
   if (control) {
     FEDGE_TRY(second, store_->create(*control));
     download_.control = std::move(second);

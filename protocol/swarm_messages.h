@@ -88,7 +88,7 @@ struct ChunksHeld {
   ObjectId object{};
   std::vector<std::byte> bits;    // chunk i is bit i % 8 of byte i / 8; at most kMaxChunks
   std::vector<std::byte> wanted;  // the chunks it wants in the end, likewise; empty: all
-  bool no_answer = false;         // else the sender begins to exchange the object, and expects an answer
+  bool opened = false;            // the sender begins to exchange the object, perhaps anew
   bool operator==(const ChunksHeld&) const = default;
 };
 

@@ -49,7 +49,11 @@ void Exchange::step(const Peer::Input& input) {
 
 void Exchange::open(Object object, std::function<void(const Result<void>&)> done) {
   const protocol::Manifest manifest = object.manifest;
-  close(manifest.id());  // the previous opener has its result
+  if (stays_open(object)) {
+    objects_.at(manifest.id()).done = nullptr;  // the previous opener has its result
+    return done({});
+  }
+  close(manifest.id());
   ChunkSet held(manifest.chunk_count());
   for (std::size_t i = 0; i < held.size(); ++i)
     if (object.sink->has(i)) held.add(i);
@@ -58,6 +62,15 @@ void Exchange::open(Object object, std::function<void(const Result<void>&)> done
   const auto warmup = object.warmup;
   objects_.insert_or_assign(manifest.id(), Opened{std::move(object), std::move(done)});
   step(Peer::Open{manifest, held, wanted, seeding, warmup});
+}
+
+// Whether the same object is open and complete, so that its neighbours need not hear of it again.
+bool Exchange::stays_open(const Object& object) const {
+  const auto opened = objects_.find(object.manifest.id());
+  if (opened == objects_.end() || opened->second.object.sink != object.sink) return false;
+  const Torrent* torrent = peer_.torrent(object.manifest.id());
+  return torrent->complete() && object.wanted.count_common(torrent->held) == object.wanted.count() &&
+         !torrent->seeding && !torrent->warmup && !object.seeding && !object.warmup;
 }
 
 void Exchange::close(const protocol::ObjectId& object) {

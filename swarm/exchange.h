@@ -75,6 +75,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   class Source;
 
   void step(const Peer::Input& input);
+  bool stays_open(const Object& object) const;
   void arrived(ClientId peer, const protocol::Chunk& chunk, const Result<void>& outcome);
   void finish(const protocol::ObjectId& object, const Result<void>& outcome);
   void open_sealed(ClientId peer, const protocol::SealedChunk& message);

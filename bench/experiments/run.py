@@ -20,7 +20,8 @@ initial model and devices.
 A final result is the mean of the last three evaluations, or of as many as "averaged" says: 1 fits learning rates
 that fall to 0.
 
-A run ends early if its model diverges. It has no final result, and its combination of tuned settings is not chosen.
+A run ends early if its model diverges, for example. It has no final result, and its combination of tuned settings is
+not chosen.
 
 Finished runs with the same settings are not repeated, so that an interrupted experiment can be continued.
 Uses only the standard library.
@@ -77,8 +78,8 @@ def prepare(options, experiment):
 
 def run(options, experiment, parts, seed):
     """Returns one run's metrics: a list with a dictionary for each round. `parts` define the cell's settings: its
-    row, in a grid its table and column, and the values of tuned settings. If the model diverged, so that the run ended
-    early, the last round has "diverged"."""
+    row, in a grid its table and column, and the values of tuned settings. If the run ended early, the last round
+    has "ended_early"."""
     settings = dict(experiment["settings"])
     for part in parts:
         settings.update(part["settings"])
@@ -110,26 +111,28 @@ def run(options, experiment, parts, seed):
         rounds = [json.loads(line) for line in file]
     with open(os.path.join(out, "run.toml"), "rb") as file:
         if len(rounds) < tomllib.load(file)["run"]["rounds"]:
-            rounds[-1]["diverged"] = True
+            if not rounds:
+                sys.exit(f"{name}, seed {seed}: the run has no rounds; see {out}")
+            rounds[-1]["ended_early"] = True
     return rounds
 
 
-def diverged(rounds):
-    return "diverged" in rounds[-1]
+def ended_early(rounds):
+    return "ended_early" in rounds[-1]
 
 
 def final(rounds, key="test_accuracy"):
-    """Returns the mean of the last evaluated rounds, or None if the run diverged. Under label skew, single rounds
+    """Returns the mean of the last evaluated rounds, or None if the run ended early. Under label skew, single rounds
     differ by several points."""
-    if diverged(rounds):
+    if ended_early(rounds):
         return None
     return statistics.fmean([r[key] for r in rounds if r.get(key) is not None][-averaged:])
 
 
 def settled(rounds, key="test_accuracy"):
     """Returns the mean of the last ten rounds with this metric, because the available clients change each round. None
-    if the run diverged."""
-    if diverged(rounds):
+    if the run ended early."""
+    if ended_early(rounds):
         return None
     return statistics.fmean([r[key] for r in rounds if r.get(key) is not None][-10:])
 
@@ -249,9 +252,9 @@ def text_of(name, cell, experiment):
     if name == "tuned":
         return cell["chosen"]
     values = values_of(name, cell["runs"], experiment)
-    failed = sum(value is None and diverged(run) for value, run in zip(values, cell["runs"]))
+    failed = sum(value is None and ended_early(run) for value, run in zip(values, cell["runs"]))
     if failed:
-        return "diverges" if failed == len(values) else f"{failed} of {len(values)} diverge"
+        return "ended early" if failed == len(values) else f"{failed} of {len(values)} ended early"
     return spread(values, column(name).scale, column(name).digits)
 
 
@@ -294,13 +297,13 @@ def tune(options, experiment, parts):
         rounds = run(options, experiment, parts + [tuning, part], 1)
         found = [r.get(tuned["by"]) for r in rounds if r.get("test_accuracy") is not None][-averaged:]
         # The metrics of an evaluated model can be null, if they are no finite numbers.
-        return -math.inf if diverged(rounds) or not found or None in found else sign * statistics.fmean(found)
+        return -math.inf if ended_early(rounds) or not found or None in found else sign * statistics.fmean(found)
 
     tried = combinations(tuned)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         best, part = max(zip(pool.map(score, tried), tried), key=lambda pair: pair[0])
     if best == -math.inf:
-        sys.exit(f"{parts[-1]['name']}: the model diverges with every tuned value")
+        sys.exit(f"{parts[-1]['name']}: the model diverges, or the run ends early, with every tuned value")
     return part
 
 

@@ -161,7 +161,10 @@ void RoundExchange::make(const protocol::TrainRequest& request, const protocol::
           [this, run, task, number = round->number, result] {
             Round* current = find(run, number);
             if (current == nullptr) return;
-            if (!**result) return answer(run, task, RoundStep::Made{(*result)->error()});
+            if (!**result) {
+              if ((*result)->error().code == ErrorCode::kCorrupt) end_damaged_model(run);
+              return answer(run, task, RoundStep::Made{(*result)->error()});
+            }
             const Stored former = std::exchange(current->made, ***result);
             if (former && former->manifest().id() != current->made->manifest().id())
               context_.swarm->close(former->manifest().id());
@@ -227,6 +230,13 @@ void RoundExchange::end_model(RunId run) {
   const bool shared = std::ranges::any_of(
       context_.runs, [&](const auto& other) { return object && other.second.exchanging == object; });
   if (object && !shared) context_.swarm->close(*object);
+}
+
+void RoundExchange::end_damaged_model(RunId run) {
+  const Stored damaged = context_.runs[run].exchanged;
+  for (auto& [id, other] : context_.runs)
+    if (id != run && damaged && other.exchanged == damaged) end_model(id);
+  end_model(run);
 }
 
 }  // namespace fedge::client

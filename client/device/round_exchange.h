@@ -34,6 +34,8 @@ class RoundExchange final : public Peers {
   // From now on the run's clients exchange this model, and not the former one.
   void exchange(RunId run, const protocol::ObjectId& model);
   void end_model(RunId run);
+  // The file of the run's model may be damaged: it is not exchanged any more, and will be fetched again.
+  void end_damaged_model(RunId run);
   // Ignores pending results of the worker.
   void shut_down() { rounds_.clear(); }
 

@@ -273,7 +273,7 @@ void TaskWorker::mask(RunId run, TaskId, privacy::Masking masking) {
 void TaskWorker::trained(const UpdateMaker::Order& order, const Result<TaskFiles::Update>& update) {
   const protocol::TrainRequest& task = order.request;
   if (!update) {
-    if (update.error().code == ErrorCode::kCorrupt) exchange_.end_model(task.run);  // it may be damaged
+    if (update.error().code == ErrorCode::kCorrupt) exchange_.end_damaged_model(task.run);
     return context_.step(ClientEngine::TrainingFailed{task.run, task.task(), update.error()});
   }
   in_hand_.reset();

@@ -41,7 +41,7 @@ v1::ChunksHeld message_to_wire(const ChunksHeld& message) {
   wire.set_object(to_wire(message.object));
   wire.set_bits(message.bits.data(), message.bits.size());
   wire.set_wanted(message.wanted.data(), message.wanted.size());
-  wire.set_no_answer(message.no_answer);
+  wire.set_opened(message.opened);
   return wire;
 }
 
@@ -90,7 +90,7 @@ Result<Message> message_from_wire(const v1::ChunksHeld& wire) {
   return reader.finish(ChunksHeld{reader.take(digest_from_wire(wire.object()), "object"),
                                   {bits.begin(), bits.end()},
                                   {wanted.begin(), wanted.end()},
-                                  wire.no_answer()});
+                                  wire.opened()});
 }
 
 Result<Message> message_from_wire(const v1::ChunksAdded& wire) {

@@ -19,8 +19,11 @@ void DeviceFiles::begin(const Needed& needed) {
   if (keeps_former_ && model_ && !holds(model_, needed.model)) former_ = std::move(model_);
   if (!needed.frozen) former_.reset();
   keeps_former_ = needed.frozen;
-  model_ = place(holds(former_, needed.model) ? std::exchange(former_, {}) : std::exchange(model_, {}),
-                 needed.model);
+  std::optional<Object>& before = holds(former_, needed.model)      ? former_
+                                  : holds(exchanged_, needed.model) ? exchanged_
+                                                                    : model_;
+  model_ = place(std::exchange(before, {}), needed.model);
+  exchanged_.reset();
   const std::size_t chunks = needed.model->chunk_count();
   model_->wanted = swarm::ChunkSet(chunks);
   for (std::size_t i = 0; i < chunks; ++i) {
@@ -62,16 +65,22 @@ void DeviceFiles::completed() {
     if (*object) (*object)->held.add_all((*object)->wanted);
 }
 
-bool DeviceFiles::update_kept() {
-  former_ = keeps_former_ ? std::exchange(model_, {}) : std::nullopt;
-  model_.reset();
+bool DeviceFiles::update_kept(bool exchanged) {
+  std::optional<Object> model = std::exchange(model_, {});
   control_.reset();
-  return former_.has_value();
+  former_.reset();
+  exchanged_.reset();
+  if (keeps_former_)
+    former_ = std::move(model);
+  else if (exchanged)
+    exchanged_ = std::move(model);
+  return former_ || exchanged_;
 }
 
 void DeviceFiles::restarted() {
   if (!model_) model_ = std::exchange(former_, {});
   former_.reset();
+  exchanged_.reset();
   keeps_former_ = false;
 }
 

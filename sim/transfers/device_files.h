@@ -1,7 +1,8 @@
 // DeviceFiles: which chunks of models a virtual device has on its disk, by the rules of the client's
 // TaskFiles. A lost connection or a power cut repeats no download. A model stays until its update is kept or
 // another model is fetched. A model that is mostly the same for the next task (adapters) stays until the next
-// one has taken over its chunks. The cache has room for all of them. Memory: one bit for each chunk.
+// one has taken over its chunks, and one that is exchanged with other clients until the next one is known.
+// The cache has room for all of them. Memory: one bit for each chunk.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +40,9 @@ class DeviceFiles {
   void arrived(const swarm::ChunkSet& chunks) { model_->held.add_all(chunks); }
   // Everything that the task needs has arrived.
   void completed();
-  // The update is on the disk, so the model is released. Returns whether anything is left.
-  bool update_kept();
+  // The update is on the disk, so the model is released. Returns whether anything is left. `exchanged`: the
+  // model is exchanged with other clients.
+  bool update_kept(bool exchanged = false);
   // The process has started again: it takes over no chunks of former models.
   void restarted();
 
@@ -56,6 +58,7 @@ class DeviceFiles {
   std::optional<Object> model_;
   std::optional<Object> control_;
   std::optional<Object> former_;
+  std::optional<Object> exchanged_;
   bool keeps_former_ = false;
 };
 

@@ -100,7 +100,7 @@ void VirtualDownloads::take_back(ClientId client, TaskId task) {
 
 void VirtualDownloads::update_kept(ClientId client) {
   auto& files = at(client).files;
-  if (!files->update_kept()) files.reset();
+  if (!files->update_kept(surroundings_.swarm != nullptr)) files.reset();
 }
 
 void VirtualDownloads::restarted(ClientId client) {

@@ -62,11 +62,7 @@ void Peer::on(const Open& open, Step& step) {
 void Peer::on(const Close& close, Step& step) {
   Torrent* torrent = book_.find(close.object);
   if (torrent == nullptr) return;
-  while (!torrent->shares.empty()) {
-    const ClientId peer = torrent->shares.begin()->first;
-    torrent->end_share(peer, book_.neighbours.at(peer));
-    step.emit(EndExchange{peer, close.object});
-  }
+  while (!torrent->shares.empty()) end_share(*torrent, torrent->shares.begin()->first, step);
   book_.torrents.erase(close.object);
 }
 
@@ -80,8 +76,7 @@ void Peer::on(const Dismiss& dismiss, Step& step) {
   Torrent* torrent = book_.find(dismiss.object);
   if (torrent == nullptr || torrent->members.erase(dismiss.peer) == 0) return;
   if (!torrent->shares.contains(dismiss.peer)) return;
-  torrent->end_share(dismiss.peer, book_.neighbours.at(dismiss.peer));
-  step.emit(EndExchange{dismiss.peer, dismiss.object});
+  end_share(*torrent, dismiss.peer, step);
   ask_all(step);
 }
 
@@ -108,11 +103,36 @@ void Peer::begin_share(Torrent& torrent, ClientId peer, Step& step) {
   if (book_.neighbours.at(peer).dropped) return;
   torrent.begin_share(peer, step.now());
   step.emit(Exchange{peer, torrent.id});
-  tell_held(torrent, peer, false, step);
+  tell_held(torrent, peer, true, step);
 }
 
-void Peer::tell_held(Torrent& torrent, ClientId peer, bool no_answer, Step& step) {
-  protocol::ChunksHeld held{torrent.id, book_.shown(torrent, peer).bytes(), {}, no_answer};
+void Peer::refuse_waiting(Share& share, ClientId peer, const protocol::ObjectId& object, Step& step) {
+  for (const std::uint32_t chunk : std::exchange(share.waiting, {}))
+    step.emit(
+        RefuseChunk{peer, {object, chunk}, {ErrorCode::kNotFound, "the object is no longer exchanged"}});
+}
+
+void Peer::end_share(Torrent& torrent, ClientId peer, Step& step) {
+  const protocol::ObjectId id = torrent.id;
+  refuse_waiting(torrent.shares.at(peer), peer, id, step);
+  torrent.end_share(peer, book_.neighbours.at(peer));
+  step.emit(EndExchange{peer, id});
+}
+
+// The neighbour has forgotten what it exchanged, as after a new connection.
+Share* Peer::reopened(Torrent& torrent, ClientId peer, Step& step) {
+  Share& former = torrent.shares.at(peer);
+  const bool ended = former.ended;
+  refuse_waiting(former, peer, torrent.id, step);
+  torrent.end_share(peer, book_.neighbours.at(peer));
+  Share& share = torrent.begin_share(peer, step.now());
+  // Otherwise a neighbour could announce chunks and refuse them again and again.
+  if (ended) strike(peer, "it announces chunks again after it has refused to send them", step);
+  return book_.neighbours.at(peer).dropped ? nullptr : &share;
+}
+
+void Peer::tell_held(Torrent& torrent, ClientId peer, bool opened, Step& step) {
+  protocol::ChunksHeld held{torrent.id, book_.shown(torrent, peer).bytes(), {}, opened};
   // The coordinator, which seeds, must know which chunks this peer wants.
   if (peer == kCoordinator && !torrent.wanted.complete()) held.wanted = torrent.wanted.bytes();
   step.emit(Send{peer, std::move(held)});
@@ -138,19 +158,14 @@ void Peer::on_message(ClientId peer, const protocol::ChunksHeld& message, Step& 
   auto wants = ChunkSet::from_bytes(message.wanted, torrent.held.size());
   if (!wants && !message.wanted.empty())
     return drop(peer, "it requested chunks that the object does not have", step);
-  if (torrent.seeding) share->wants = wants ? std::move(*wants) : ChunkSet::full(torrent.held.size());
-  // The neighbour ignored earlier announcements if it opened the object later, and forgot them if it has
-  // reopened it.
-  if (!message.no_answer) {
-    if (share->heard) {
-      for (const std::uint32_t chunk : std::exchange(share->waiting, {}))
-        step.emit(RefuseChunk{peer, {torrent.id, chunk}, {ErrorCode::kStale, "the object was opened anew"}});
-      Torrent::reopened(*share, *has);
-    }
-    tell_held(torrent, peer, true, step);
-  }
-  share->heard = true;
+  const bool anew = (message.opened && share->heard) || share->ended;
+  if (anew) share = reopened(torrent, peer, step);
+  if (share == nullptr) return;
+  if (torrent.seeding && wants) share->wants = std::move(*wants);
+  // The neighbour ignored earlier announcements if it opened the object later.
+  if (!std::exchange(share->heard, true) || message.opened) tell_held(torrent, peer, false, step);
   torrent.announced(*share, *has, step.now());
+  if (anew && torrent.seeding) offer(torrent, peer, *share, step);
   show_interest(peer, book_.neighbours.at(peer), step);
   ask(peer, step);
 }

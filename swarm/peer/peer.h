@@ -194,7 +194,11 @@ class Peer {
   void on_message(ClientId peer, const protocol::SealedChunk& message, Step&);
 
   void begin_share(Torrent& torrent, ClientId peer, Step&);
-  void tell_held(Torrent& torrent, ClientId peer, bool no_answer, Step&);
+  void tell_held(Torrent& torrent, ClientId peer, bool opened, Step&);
+  static void refuse_waiting(Share& share, ClientId peer, const protocol::ObjectId& object, Step&);
+  void end_share(Torrent& torrent, ClientId peer, Step&);
+  // Null if the neighbour was dropped.
+  Share* reopened(Torrent& torrent, ClientId peer, Step&);
   void strike(ClientId peer, const std::string& reason, Step&);
   void drop(ClientId peer, const std::string& reason, Step&);
 

@@ -61,8 +61,10 @@ void Peer::on(const Refused& refused, Step& step) {
     if (no_credit) neighbour.wait_until = step.now() + kTick;
     if (no_credit && torrent->warmup) torrent->ordered[refused.peer].insert(chunk);
     if (no_credit || neighbour.choked || torrent->warmup) continue;
-    lied = true;
     torrent->lost(*share, chunk);
+    const bool ended = refused.refused.error.code == ErrorCode::kNotFound;
+    if (ended && refused.peer != kCoordinator) torrent->ended(*share, step.now());
+    lied = lied || !ended;
   }
   if (lied) strike(refused.peer, "it does not send the chunks that it announced", step);
   ask_all(step);

@@ -19,7 +19,7 @@ void Peer::on(const EndWarmup& end, Step& step) {
     torrent.warmup.reset();
     torrent.ordered.clear();
     torrent.fresh.clear();
-    for (const auto& [peer, share] : torrent.shares) tell_held(torrent, peer, true, step);
+    for (const auto& [peer, share] : torrent.shares) tell_held(torrent, peer, false, step);
   }
   for (auto& [peer, neighbour] : book_.neighbours) show_interest(peer, neighbour, step);
   ask_all(step);

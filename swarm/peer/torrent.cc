@@ -69,10 +69,10 @@ void Torrent::announced(Share& share, const ChunkSet& has, Time now) {
   share.has = has;
 }
 
-void Torrent::reopened(Share& share, const ChunkSet& has) {
-  constexpr std::size_t kReopenings = 8;  // beyond them, the neighbour gets no chunk again
-  if (share.reopenings++ >= kReopenings) return;
-  share.given.for_each_without(has, [&](std::size_t chunk) { share.given.remove(chunk); });
+void Torrent::ended(Share& share, Time now) {
+  announced(share, ChunkSet(held.size()), now);
+  share.heard = false;
+  share.ended = true;
 }
 
 void Torrent::lost(Share& share, std::uint32_t chunk) {

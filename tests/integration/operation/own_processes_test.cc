@@ -169,10 +169,11 @@ TEST_CASE("own program: a model that no round has changed is exchanged again in 
   const std::string plain =
       "--set strategy.aggregator.kind=average --set strategy.aggregator.fault=few "
       "--set strategy.server_optimizer.kind=sgd --set strategy.planner.kind=full "
-      "--set run.round_deadline=3 --mode concrete --set dissemination.kind=";
-  for (const char* kind : {"direct", "swarm", "serverless"}) {
+      "--set run.round_deadline=3 --set dissemination.kind=";
+  for (const char* how :
+       {"direct --mode concrete", "swarm", "swarm --mode concrete", "serverless --mode concrete"}) {
     const Outcome outcome = test::run(std::string(kProgram) + " run " + own.run_file().string() +
-                                      " --force --out " + own.at("few").string() + " " + plain + kind);
+                                      " --force --out " + own.at("few").string() + " " + plain + how);
     CHECK(outcome.code == 1);
     CHECK_MESSAGE(contains(outcome.output, "it needs 100 updates"), outcome.output);
     CHECK_MESSAGE(test::count(outcome.output, " 4/4 ") == 4, outcome.output);

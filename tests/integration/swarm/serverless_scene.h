@@ -98,7 +98,7 @@ struct ServerlessScene {
     std::vector<std::byte> bits((object.chunk_count() + 7) / 8, std::byte{0xff});
     if (object.chunk_count() % 8 != 0)
       bits.back() = static_cast<std::byte>((1U << (object.chunk_count() % 8)) - 1);
-    link.send(protocol::ChunksHeld{object.id(), bits, {}, true});
+    link.send(protocol::ChunksHeld{object.id(), bits});
     link.send(protocol::SwarmState{false, false});
   }
   static void exchange(const std::shared_ptr<protocol::Link>& link, const protocol::Manifest& update,

@@ -165,12 +165,30 @@ caught_by unit_swarm 'peer: chunks that a closed object leaves unsent'
 
 mutant reopened-unanswered 'who opens an object anew does not learn what its neighbours hold'
 file swarm/peer/peer.cc
-old '  if (!message.no_answer) {'
-new '  if (!message.no_answer && !share->heard) {'
+old 'std::exchange(share->heard, true) || message.opened)'
+new 'std::exchange(share->heard, true))'
 caught_by unit_swarm 'peer: who opens an object anew'
 
-mutant reopened-for-ever 'who opens an object anew gets its chunks again without a limit'
-file swarm/peer/torrent.cc
-old 'if (share.reopenings++ >= kReopenings) return;'
-new 'if (share.reopenings++ >= 1000 * kReopenings) return;'
+mutant reopened-remembered 'who opens an object anew is told that it has the chunks already'
+file swarm/peer/peer.cc
+old 'const bool anew = (message.opened && share->heard) || share->ended;'
+new 'const bool anew = share->ended;'
 caught_by unit_swarm 'peer: who opens an object anew'
+
+mutant ended-is-a-lie 'who ends its exchange is blamed for each request that it refuses'
+file swarm/peer/peer_chunks.cc
+old '    lied = lied || !ended;'
+new '    lied = true;'
+caught_by unit_swarm 'peer: who ends its exchange'
+
+mutant ended-for-nothing 'who announces chunks and refuses them may do so again and again'
+file swarm/peer/peer.cc
+old '  if (ended) strike('
+new '  if (ended && torrent.seeding) strike('
+caught_by unit_swarm 'who says that it has everything and refuses'
+
+mutant unchanged-opened-anew 'a complete object that is opened again is announced again to all neighbours'
+file swarm/exchange.cc
+old '  if (stays_open(object)) {'
+new '  if (stays_open(object) && object.wanted.empty()) {'
+caught_by unit_swarm 'exchange: a complete object'

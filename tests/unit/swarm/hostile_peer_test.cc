@@ -68,8 +68,7 @@ bool boasts(HostileScene& scene, const Peer::Effect& effect) {
   if (held == nullptr) return std::holds_alternative<protocol::ChunksAdded>(send->message);
   scene.swarm.at(scene.swarm.now() + scene.swarm.delay, [&scene, to = send->peer] {
     scene.swarm.step(
-        to, Peer::Received{kHostile,
-                           protocol::ChunksHeld{scene.object, ChunkSet::full(kChunks).bytes(), {}, true}});
+        to, Peer::Received{kHostile, protocol::ChunksHeld{scene.object, ChunkSet::full(kChunks).bytes()}});
   });
   return true;
 }
@@ -116,10 +115,16 @@ TEST_CASE(
     "hostile peer, row 62: who says that it has everything and refuses to send it is dropped, and costs "
     "seconds") {
   HostileScene scene;
+  ErrorCode code = ErrorCode::kUnavailable;
+  SUBCASE("because it chokes, which it has not said") {}
+  SUBCASE("because it has ended its exchange, and says again that it has everything") {
+    code = ErrorCode::kNotFound;
+  }
   scene.swarm.instead[kHostile] = [&](const Peer::Effect& effect) { return boasts(scene, effect); };
   hear_requests(scene, [&](ClientId by, const protocol::Chunk& chunk) {
-    scene.swarm.step(by,
-                     Peer::Refused{kHostile, {chunk.object, chunk.index, 1, {ErrorCode::kNotFound, "no"}}});
+    scene.swarm.step(by, Peer::Refused{kHostile, {chunk.object, chunk.index, 1, {code, "no"}}});
+    const auto all = ChunkSet::full(kChunks).bytes();
+    scene.swarm.step(by, Peer::Received{kHostile, protocol::ChunksHeld{scene.object, all, {}, true}});
   });
   scene.begin();
   const double time = scene.finish();

@@ -190,31 +190,60 @@ TEST_CASE("peer: chunks that nobody wants do not keep those from anybody who wan
 TEST_CASE("peer: who opens an object anew gets what it has lost, from those that sent it before") {
   VirtualSwarm swarm;
   const auto manifest = manifest_of(16);
-  const ClientId first(0);
+  ClientId first(0);
   const ClientId forgetful(1);
+  SUBCASE("from another peer") {}
+  SUBCASE("from a seeder, which has forgotten its offers too") { first = kCoordinator; }
   for (const ClientId client : {first, forgetful}) swarm.add(client);
-  swarm.step(first, Peer::Open{manifest, ChunkSet::full(16), ChunkSet::full(16), std::nullopt});
-  const auto open = [&](const ChunkSet& held) {
+  swarm.step(first, Peer::Open{manifest, ChunkSet::full(16), ChunkSet::full(16),
+                               first == kCoordinator ? std::optional(Seeding{.copies = 9}) : std::nullopt});
+  swarm.step(first, Peer::Admit{manifest.id(), forgetful});
+  swarm.link_all();
+  const auto open = [&](const ChunkSet& held, double seconds) {
     swarm.completed.erase(forgetful);
     swarm.step(forgetful, Peer::Open{manifest, held, ChunkSet::full(16), std::nullopt});
     swarm.step(forgetful, Peer::Admit{manifest.id(), first});
-    return swarm.run([&] { return swarm.completed.contains(forgetful); }, swarm.seconds_now() + 60);
+    return swarm.run([&] { return swarm.completed.contains(forgetful); }, swarm.seconds_now() + seconds);
   };
-  swarm.step(first, Peer::Admit{manifest.id(), forgetful});
-  swarm.link_all();
-  REQUIRE(open(ChunkSet(16)));
-  // It gets the chunks again eight times, but not for ever.
+  REQUIRE(open(ChunkSet(16), 20));
   ChunkSet half(16);
   for (std::size_t i = 0; i < 8; ++i) half.add(i);
-  const std::uint64_t once = manifest.payload_size;
-  for (std::uint64_t times = 1; times <= 8; ++times) {
+  for (std::uint64_t times = 1; times <= 12; ++times) {
     swarm.step(forgetful, Peer::Close{manifest.id()});
-    REQUIRE(open(half));
-    CHECK(swarm.peer(first).figures().sent == once + times * once / 2);
+    REQUIRE(open(half, 8));
+    CHECK(swarm.peer(first).figures().sent == manifest.payload_size + times * manifest.payload_size / 2);
   }
+  // Chunks that were on their way, or offered, when it closed the object.
+  swarm.line[first] = 1 << 20;
   swarm.step(forgetful, Peer::Close{manifest.id()});
-  CHECK_FALSE(open(half));
-  CHECK(swarm.peer(first).figures().sent == 5 * once);
+  REQUIRE_FALSE(open(half, 0.7));
+  swarm.step(forgetful, Peer::Close{manifest.id()});
+  CHECK(open(half, 8));
+  CHECK(swarm.dropped.empty());
+}
+
+TEST_CASE("peer: who ends its exchange is not blamed for the requests that it refuses") {
+  VirtualSwarm swarm;
+  const ClientId other(0);
+  const ClientId moving(1);
+  for (const ClientId client : {other, moving}) swarm.add(client);
+  swarm.line[moving] = 1 << 20;
+  swarm.link_all();
+  for (std::uint32_t round = 1; round <= 20; ++round) {
+    const auto manifest = manifest_of(64 + round);
+    swarm.step(moving,
+               Peer::Open{manifest, ChunkSet::full(64 + round), ChunkSet::full(64 + round), std::nullopt});
+    swarm.step(other, Peer::Open{manifest, ChunkSet(64 + round), ChunkSet::full(64 + round), std::nullopt});
+    swarm.step(moving, Peer::Admit{manifest.id(), other});
+    swarm.step(other, Peer::Admit{manifest.id(), moving});
+    CHECK_FALSE(swarm.run([] { return false; }, swarm.seconds_now() + 3));
+    CHECK(swarm.peer(other).torrent(manifest.id())->held.count() > 2);
+    swarm.step(moving, Peer::Close{manifest.id()});
+    CHECK_FALSE(swarm.run([] { return false; }, swarm.seconds_now() + 1));
+    CHECK(swarm.peer(other).torrent(manifest.id())->asked.empty());  // they can be asked of others
+    swarm.step(other, Peer::Close{manifest.id()});
+  }
+  CHECK(swarm.dropped.empty());
 }
 
 TEST_CASE("peer: who is not a member is told of nothing and gets nothing") {

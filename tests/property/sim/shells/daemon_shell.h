@@ -108,8 +108,8 @@ class DaemonShell {
     ++activity_;
     if (std::holds_alternative<protocol::AggregateUpdates>(message)) disk_.note_order();
     if (const auto* held = std::get_if<protocol::ChunksHeld>(&message))
-      return protocol::post(io_, [this, client, id = held->object, answered = held->no_answer] {
-        if (seeder_ && running() && !answered) tell_held(client, id, true);
+      return protocol::post(io_, [this, client, id = held->object] {
+        if (seeder_ && running()) tell_held(client, id);
       });
     // As the simulator's clients, it serves the coordinator once that wants something of it.
     if (const auto* state = std::get_if<protocol::SwarmState>(&message);
@@ -121,10 +121,10 @@ class DaemonShell {
     if (swarm::Peer::understands(message) || std::holds_alternative<protocol::SwarmMembers>(message)) return;
     seen.sent[client].push_back(message);
   }
-  void tell_held(ClientId client, const protocol::ObjectId& id, bool no_answer = false) {
+  void tell_held(ClientId client, const protocol::ObjectId& id) {
     const auto* object = disks_.find(client, id);
     if (object == nullptr) return;
-    seeder_->received(client, protocol::ChunksHeld{id, object->has.bytes(), {}, no_answer});
+    seeder_->received(client, protocol::ChunksHeld{id, object->has.bytes(), {}});
   }
   void open(bool full = false) {
     found_ = disk_.written().journal;

@@ -50,6 +50,26 @@ TEST_CASE("device files: a control variate comes after its model, and only chunk
   CHECK(files.missing() == transfer_size(*control, 1));
 }
 
+TEST_CASE("device files: a model that is exchanged with other clients stays until the next one is known") {
+  const auto model = model_of({1, 2, 3, 4});
+  DeviceFiles files;
+  for (const bool restarts : {false, true}) {
+    files.begin({.model = model, .chunks = {}});
+    files.completed();
+    CHECK(files.update_kept(true));
+    if (restarts) files.restarted();
+    files.begin({.model = model, .chunks = {}});
+    CHECK(files.missing() == (restarts ? transfer_size(*model, 0) : Bytes()));
+  }
+  files.completed();
+  CHECK(files.update_kept(true));
+  const auto second = model_of({1, 2, 9, 4});
+  files.begin({.model = second, .chunks = {}});
+  CHECK(files.missing() == transfer_size(*second, 0));
+  files.completed();
+  CHECK_FALSE(files.update_kept(false));
+}
+
 TEST_CASE("device files: another model removes the former one, unless most of it stays constant") {
   const auto first = model_of({1, 2, 3, 4});
   const auto second = model_of({1, 2, 9, 4});
