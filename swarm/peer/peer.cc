@@ -163,7 +163,7 @@ void Peer::on_message(ClientId peer, const protocol::ChunksHeld& message, Step& 
   if (share == nullptr) return;
   if (torrent.seeding && wants) share->wants = std::move(*wants);
   // The neighbour ignored earlier announcements if it opened the object later.
-  if (!std::exchange(share->heard, true) || message.opened) tell_held(torrent, peer, false, step);
+  if (!std::exchange(share->heard, true)) tell_held(torrent, peer, false, step);
   torrent.announced(*share, *has, step.now());
   if (anew && torrent.seeding) offer(torrent, peer, *share, step);
   show_interest(peer, book_.neighbours.at(peer), step);

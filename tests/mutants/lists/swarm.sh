@@ -163,12 +163,6 @@ old '  neighbour.unsent -= share.unsent;  // its link refuses them
 new ''
 caught_by unit_swarm 'peer: chunks that a closed object leaves unsent'
 
-mutant reopened-unanswered 'who opens an object anew does not learn what its neighbours hold'
-file swarm/peer/peer.cc
-old 'std::exchange(share->heard, true) || message.opened)'
-new 'std::exchange(share->heard, true))'
-caught_by unit_swarm 'peer: who opens an object anew'
-
 mutant reopened-remembered 'who opens an object anew is told that it has the chunks already'
 file swarm/peer/peer.cc
 old 'const bool anew = (message.opened && share->heard) || share->ended;'
