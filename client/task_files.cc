@@ -117,7 +117,11 @@ Result<TaskFiles::Download> TaskFiles::download(const ParameterLayout& layout, c
   }
   download_.wanted = protocol::chunks_of(model, needed);
   keeps_former_ = frozen && 3 * bytes <= max_bytes_;
-  if (download_.model != present) FEDGE_TRY_VOID(take_over(model));  // else another thread may use it
+  if (download_.model != present) {
+    FEDGE_TRY_VOID(take_over(model));
+  } else if (const auto former = std::exchange(former_, nullptr); former && former != present) {
+    store_->remove(former->manifest().id());  // another thread may use `present`, so nothing is written to it
+  }
   if (control) {
     FEDGE_TRY(second, store_->create(*control));
     download_.control = std::move(second);
@@ -153,12 +157,14 @@ Result<ParameterVector> TaskFiles::load(const std::shared_ptr<protocol::StoredOb
   for (std::size_t i = 0; i < manifest.chunk_count(); ++i) {
     if (!wanted.empty() && !wanted[i]) continue;
     const auto chunk = all.subspan(i * manifest.chunk_size, manifest.chunk_length(i));
-    FEDGE_TRY_VOID(object->read(i, chunk));
-    if (const auto sound = protocol::verify_chunk(manifest, i, chunk); !sound) {
+    auto sound = object->read(i, chunk);
+    if (sound) sound = protocol::verify_chunk(manifest, i, chunk);
+    if (!sound) {
       store_->remove(manifest.id());
       keeps_former_ = false;
       release_download();
-      return sound.error().with_prefix("the model in " + chunk_cache(directory_).string() + " is damaged: ");
+      return Error{ErrorCode::kCorrupt, "the model in " + chunk_cache(directory_).string() +
+                                            " is damaged: " + sound.error().message};
     }
   }
   return vector;

@@ -161,10 +161,7 @@ void RoundExchange::make(const protocol::TrainRequest& request, const protocol::
           [this, run, task, number = round->number, result] {
             Round* current = find(run, number);
             if (current == nullptr) return;
-            if (!**result) {
-              if ((*result)->error().code == ErrorCode::kCorrupt) end_damaged_model(run);
-              return answer(run, task, RoundStep::Made{(*result)->error()});
-            }
+            if (!**result) return answer(run, task, RoundStep::Made{(*result)->error()});
             const Stored former = std::exchange(current->made, ***result);
             if (former && former->manifest().id() != current->made->manifest().id())
               context_.swarm->close(former->manifest().id());

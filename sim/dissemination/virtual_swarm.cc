@@ -146,12 +146,19 @@ void VirtualSwarm::open(ClientId client, const protocol::Manifest& model, const 
                         const ChunkSet& wanted) {
   const auto known = clients_.find(client);
   if (known == clients_.end()) return;  // disconnected
-  close(client);
   const protocol::ObjectId object = model.id();
-  known->second.opened = object;
-  links_.step(client, Peer::Open{model, held, wanted, std::nullopt});
+  const swarm::Torrent* torrent = links_.peer(client).torrent(object);
+  // A complete model stays open, as in swarm::Exchange.
+  const bool open_still = known->second.opened == object && torrent != nullptr && torrent->complete() &&
+                          wanted.count_common(torrent->held) == wanted.count();
+  if (!open_still) {
+    close(client);
+    known->second.opened = object;
+    links_.step(client, Peer::Open{model, held, wanted, std::nullopt});
+  }
   links_.step(client, Peer::Admit{object, kCoordinator});
   for (const ClientId other : known->second.named[object]) links_.step(client, Peer::Admit{object, other});
+  if (open_still) surroundings_.on_completed(client, object);
 }
 
 void VirtualSwarm::close(ClientId client) {

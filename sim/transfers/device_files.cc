@@ -19,11 +19,12 @@ void DeviceFiles::begin(const Needed& needed) {
   if (keeps_former_ && model_ && !holds(model_, needed.model)) former_ = std::move(model_);
   if (!needed.frozen) former_.reset();
   keeps_former_ = needed.frozen;
-  std::optional<Object>& before = holds(former_, needed.model)      ? former_
-                                  : holds(exchanged_, needed.model) ? exchanged_
-                                                                    : model_;
-  model_ = place(std::exchange(before, {}), needed.model);
-  exchanged_.reset();
+  const Manifest exchanged = std::exchange(exchanged_, {}).lock();
+  if (exchanged && *exchanged == *needed.model)
+    model_ = Object{needed.model, std::move(exchanged_chunks_), swarm::ChunkSet()};
+  else
+    model_ = place(holds(former_, needed.model) ? std::exchange(former_, {}) : std::exchange(model_, {}),
+                   needed.model);
   const std::size_t chunks = needed.model->chunk_count();
   model_->wanted = swarm::ChunkSet(chunks);
   for (std::size_t i = 0; i < chunks; ++i) {
@@ -66,15 +67,12 @@ void DeviceFiles::completed() {
 }
 
 bool DeviceFiles::update_kept(bool exchanged) {
-  std::optional<Object> model = std::exchange(model_, {});
+  exchanged_ = exchanged && !keeps_former_ ? model_->manifest : nullptr;
+  exchanged_chunks_ = exchanged ? model_->held : swarm::ChunkSet();
+  former_ = keeps_former_ ? std::exchange(model_, {}) : std::nullopt;
+  model_.reset();
   control_.reset();
-  former_.reset();
-  exchanged_.reset();
-  if (keeps_former_)
-    former_ = std::move(model);
-  else if (exchanged)
-    exchanged_ = std::move(model);
-  return former_ || exchanged_;
+  return former_.has_value() || exchanged;
 }
 
 void DeviceFiles::restarted() {

@@ -58,7 +58,9 @@ class DeviceFiles {
   std::optional<Object> model_;
   std::optional<Object> control_;
   std::optional<Object> former_;
-  std::optional<Object> exchanged_;
+  // A model that is exchanged with other clients, as long as other devices have it too.
+  std::weak_ptr<const protocol::Manifest> exchanged_;
+  swarm::ChunkSet exchanged_chunks_;
   bool keeps_former_ = false;
 };
 

@@ -6,12 +6,6 @@
 #include "protocol/limits.h"
 
 namespace fedge::swarm {
-namespace {
-
-// Minimum number of pending requests to a neighbour, used until it has sent more.
-constexpr std::size_t kFewestAsked = 2;
-
-}  // namespace
 
 std::vector<protocol::Chunk> Downloader::request(PeerBook& book, ClientId peer, Time now) const {
   std::vector<protocol::Chunk> requests;

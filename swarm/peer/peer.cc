@@ -119,16 +119,15 @@ void Peer::end_share(Torrent& torrent, ClientId peer, Step& step) {
   step.emit(EndExchange{peer, id});
 }
 
-// The neighbour has forgotten what it exchanged, as after a new connection.
-Share* Peer::reopened(Torrent& torrent, ClientId peer, Step& step) {
-  Share& former = torrent.shares.at(peer);
-  const bool ended = former.ended;
-  refuse_waiting(former, peer, torrent.id, step);
-  torrent.end_share(peer, book_.neighbours.at(peer));
-  Share& share = torrent.begin_share(peer, step.now());
-  // Otherwise a neighbour could announce chunks and refuse them again and again.
-  if (ended) strike(peer, "it announces chunks again after it has refused to send them", step);
-  return book_.neighbours.at(peer).dropped ? nullptr : &share;
+// The neighbour has forgotten what it was sent and shown, as after a new connection. Requests to it stay:
+// those that it has not refused will reach the object that it has opened.
+void Peer::reopened(Torrent& torrent, ClientId peer, const ChunkSet& has, Step& step) {
+  Share& share = torrent.shares.at(peer);
+  const bool costs = share.refusals > 0 || share.given.count_common(has) < share.given.count();
+  refuse_waiting(share, peer, torrent.id, step);
+  torrent.forget_sent(share, step.now());
+  if (costs && ++share.reopenings > rules_.reopenings)
+    strike(peer, "it opens an object anew again and again", step);
 }
 
 void Peer::tell_held(Torrent& torrent, ClientId peer, bool opened, Step& step) {
@@ -158,12 +157,12 @@ void Peer::on_message(ClientId peer, const protocol::ChunksHeld& message, Step& 
   auto wants = ChunkSet::from_bytes(message.wanted, torrent.held.size());
   if (!wants && !message.wanted.empty())
     return drop(peer, "it requested chunks that the object does not have", step);
-  const bool anew = (message.opened && share->heard) || share->ended;
-  if (anew) share = reopened(torrent, peer, step);
-  if (share == nullptr) return;
+  const bool anew = message.opened && share->heard;
+  if (anew) reopened(torrent, peer, *has, step);
+  if (book_.neighbours.at(peer).dropped) return;
   if (torrent.seeding && wants) share->wants = std::move(*wants);
   // The neighbour ignored earlier announcements if it opened the object later.
-  if (!std::exchange(share->heard, true)) tell_held(torrent, peer, false, step);
+  if (!std::exchange(share->heard, true) || anew) tell_held(torrent, peer, false, step);
   torrent.announced(*share, *has, step.now());
   if (anew && torrent.seeding) offer(torrent, peer, *share, step);
   show_interest(peer, book_.neighbours.at(peer), step);

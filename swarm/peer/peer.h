@@ -197,8 +197,7 @@ class Peer {
   void tell_held(Torrent& torrent, ClientId peer, bool opened, Step&);
   static void refuse_waiting(Share& share, ClientId peer, const protocol::ObjectId& object, Step&);
   void end_share(Torrent& torrent, ClientId peer, Step&);
-  // Null if the neighbour was dropped.
-  Share* reopened(Torrent& torrent, ClientId peer, Step&);
+  void reopened(Torrent& torrent, ClientId peer, const ChunkSet& has, Step&);
   void strike(ClientId peer, const std::string& reason, Step&);
   void drop(ClientId peer, const std::string& reason, Step&);
 

@@ -62,9 +62,14 @@ void Peer::on(const Refused& refused, Step& step) {
     if (no_credit && torrent->warmup) torrent->ordered[refused.peer].insert(chunk);
     if (no_credit || neighbour.choked || torrent->warmup) continue;
     torrent->lost(*share, chunk);
-    const bool ended = refused.refused.error.code == ErrorCode::kNotFound;
-    if (ended && refused.peer != kCoordinator) torrent->ended(*share, step.now());
-    lied = lied || !ended;
+    if (refused.refused.error.code != ErrorCode::kNotFound || refused.peer == kCoordinator) {
+      lied = true;
+      continue;
+    }
+    // It has ended its exchange and refuses what was requested of it: Downloader requests few chunks of a
+    // neighbour that has sent none, and of others as many as they have sent.
+    torrent->announced(*share, ChunkSet(torrent->held.size()), step.now());
+    lied = lied || ++share->refusals > kFewestAsked + neighbour.received / torrent->length(chunk);
   }
   if (lied) strike(refused.peer, "it does not send the chunks that it announced", step);
   ask_all(step);
@@ -116,7 +121,7 @@ void Peer::on(const Requested& requested, Step& step) {
                             {ErrorCode::kUnavailable, "this peer is serving other peers; try again later"}});
     } else if (!book_.may_request(*torrent, requested.peer, chunk.index)) {
       step.emit(
-          RefuseChunk{requested.peer, chunk, {ErrorCode::kNotFound, "this chunk was not announced to you"}});
+          RefuseChunk{requested.peer, chunk, {ErrorCode::kInvalid, "this chunk was not announced to you"}});
       strike(requested.peer, "it requests chunks that were not announced to it", step);
       if (book_.neighbours.at(requested.peer).dropped) return;
     } else if (share->given.has(chunk.index)) {

@@ -13,6 +13,9 @@ namespace fedge::swarm {
 // The coordinator's number as a member of swarms.
 inline constexpr ClientId kCoordinator{0xffff'ffff};
 
+// Minimum number of pending requests to a neighbour, used until it has sent more.
+inline constexpr std::size_t kFewestAsked = 2;
+
 struct PeerRules {
   std::uint64_t upload_limit = 0;  // bytes of chunks per second; 0: no limit
   // Number of neighbours served at a time, including the optimistic one.
@@ -27,6 +30,7 @@ struct PeerRules {
   Duration announce = std::chrono::milliseconds(50);  // arrivals are collected for this long
   std::size_t bad_chunks = 3;                         // chunks with wrong bytes before a neighbour is dropped
   std::size_t strikes = 16;                           // other violations before a neighbour is dropped
+  std::size_t reopenings = 8;  // times that a neighbour may open an object anew and lose or refuse chunks
 };
 
 }  // namespace fedge::swarm

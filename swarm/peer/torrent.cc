@@ -69,10 +69,14 @@ void Torrent::announced(Share& share, const ChunkSet& has, Time now) {
   share.has = has;
 }
 
-void Torrent::ended(Share& share, Time now) {
-  announced(share, ChunkSet(held.size()), now);
-  share.heard = false;
-  share.ended = true;
+void Torrent::forget_sent(Share& share, Time now) {
+  while (!share.offers.empty()) withdraw_offer(share, share.offers.begin()->first);
+  share.given = ChunkSet(share.given.size());
+  share.shown = ChunkSet(share.shown.size());
+  share.wants = ChunkSet::full(share.wants.size());
+  share.refusals = 0;
+  share.progressed = now;
+  share.starved = false;
 }
 
 void Torrent::lost(Share& share, std::uint32_t chunk) {

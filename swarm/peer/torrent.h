@@ -22,13 +22,14 @@ namespace fedge::swarm {
 
 // One object, exchanged with one neighbour.
 struct Share {
-  ChunkSet has;                         // chunks that it announces
-  bool heard = false;                   // it has announced its chunks: it exchanges the object too
-  std::map<std::uint32_t, Time> asked;  // chunks requested from it, and when
-  std::set<std::uint32_t> cancelled;    // requested chunks that are no longer needed
-  std::deque<std::uint32_t> waiting;    // its pending requests, in its order
-  ChunkSet given;                       // all chunks of its requests that were or will be sent
-  bool ended = false;  // it has refused a chunk because it does not exchange the object any more
+  ChunkSet has;                          // chunks that it announces
+  bool heard = false;                    // it has announced its chunks: it exchanges the object too
+  std::map<std::uint32_t, Time> asked;   // chunks requested from it, and when
+  std::set<std::uint32_t> cancelled;     // requested chunks that are no longer needed
+  std::deque<std::uint32_t> waiting;     // its pending requests, in its order
+  ChunkSet given;                        // all chunks of its requests that were or will be sent
+  std::size_t refusals = 0;              // requested chunks that it does not exchange any more, as it says
+  std::size_t reopenings = 0;            // times that it has opened it anew and lost or refused chunks
   std::map<std::uint32_t, Time> offers;  // seeder: chunks offered to it that it does not have yet, and when
   ChunkSet shown;                        // seeder: all chunks offered to it
   ChunkSet wants;                        // seeder: chunks that it wants, as it announces
@@ -64,8 +65,8 @@ struct Torrent {
   // The neighbour announces one more chunk, or all of its chunks.
   void announced(Share& share, std::uint32_t chunk, Time now);
   void announced(Share& share, const ChunkSet& has, Time now);
-  // The neighbour does not exchange the object any more, until it announces its chunks again.
-  void ended(Share& share, Time now);
+  // The neighbour may request again what it was sent, and a seeder offers it again.
+  void forget_sent(Share& share, Time now);
   // The neighbour does not have the chunk.
   void lost(Share& share, std::uint32_t chunk);
   // Whether the neighbour may have chunks that this peer lacks, and exchanges them without a tracker.

@@ -163,22 +163,42 @@ old '  neighbour.unsent -= share.unsent;  // its link refuses them
 new ''
 caught_by unit_swarm 'peer: chunks that a closed object leaves unsent'
 
-mutant reopened-remembered 'who opens an object anew is told that it has the chunks already'
+mutant reopened-unanswered 'who opens an object anew does not learn what its neighbours hold'
 file swarm/peer/peer.cc
-old 'const bool anew = (message.opened && share->heard) || share->ended;'
-new 'const bool anew = share->ended;'
+old 'if (!std::exchange(share->heard, true) || anew)'
+new 'if (!std::exchange(share->heard, true))'
+caught_by unit_swarm 'peer: who opens an object anew'
+
+mutant reopened-remembered 'who opens an object anew is told that it has the chunks already'
+file swarm/peer/torrent.cc
+old '  share.given = ChunkSet(share.given.size());
+'
+new ''
+caught_by unit_swarm 'peer: who opens an object anew'
+
+mutant reopened-offers 'a seeder waits for answers to offers that a neighbour has forgotten'
+file swarm/peer/torrent.cc
+old '  while (!share.offers.empty()) withdraw_offer(share, share.offers.begin()->first);
+  share.given = '
+new '  share.given = '
+caught_by unit_swarm 'peer: who opens an object anew'
+
+mutant reopened-for-ever 'who opens an object anew gets its chunks again without a limit'
+file swarm/peer/peer.cc
+old 'if (costs && ++share.reopenings > rules_.reopenings)'
+new 'if (costs && ++share.reopenings > 1000 * rules_.reopenings)'
 caught_by unit_swarm 'peer: who opens an object anew'
 
 mutant ended-is-a-lie 'who ends its exchange is blamed for each request that it refuses'
 file swarm/peer/peer_chunks.cc
-old '    lied = lied || !ended;'
-new '    lied = true;'
+old 'lied = lied || ++share->refusals > kFewestAsked + neighbour.received / torrent->length(chunk);'
+new 'lied = ++share->refusals > 0;'
 caught_by unit_swarm 'peer: who ends its exchange'
 
 mutant ended-for-nothing 'who announces chunks and refuses them may do so again and again'
-file swarm/peer/peer.cc
-old '  if (ended) strike('
-new '  if (ended && torrent.seeding) strike('
+file swarm/peer/peer_chunks.cc
+old '++share->refusals > kFewestAsked'
+new '++share->refusals > 1000 + kFewestAsked'
 caught_by unit_swarm 'who says that it has everything and refuses'
 
 mutant unchanged-opened-anew 'a complete object that is opened again is announced again to all neighbours'

@@ -398,7 +398,7 @@ TEST_CASE(
   std::size_t refused = 0;
   scene.net.instead[ClientId(0)] = [&](const Peer::Effect& effect) {
     if (const auto* no = std::get_if<Peer::RefuseChunk>(&effect))
-      if (no->peer == curious && no->error.code == ErrorCode::kNotFound) ++refused;
+      if (no->peer == curious && no->error.code == ErrorCode::kInvalid) ++refused;
     return false;
   };
   for (std::uint32_t chunk = 0; chunk < 30; ++chunk)
