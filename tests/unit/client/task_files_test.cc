@@ -384,10 +384,8 @@ TEST_CASE("cache: a model that is exchanged with other clients is not fetched ag
   offer.present = exchanged;
   CHECK(files->download(*layout(), offer)->model == exchanged);
   CHECK(*files->hold(RunId(7), model, exchanged) == exchanged);
-  files->let_go(RunId(7));
   CHECK(files->load(exchanged, layout()));
-  // Another model is fetched.
-  offer.model = manifest_of(numbers(2));
+  offer.model = manifest_of(numbers(2));  // another model is fetched
   CHECK_FALSE(files->download(*layout(), offer)->model->has(0));
   CHECK(*files->hold(RunId(7), offer.model, exchanged) != exchanged);
 }
