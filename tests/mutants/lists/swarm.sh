@@ -181,7 +181,7 @@ file swarm/peer/torrent.cc
 old '  while (!share.offers.empty()) withdraw_offer(share, share.offers.begin()->first);
   share.given = '
 new '  share.given = '
-caught_by unit_swarm 'peer: who opens an object anew'
+caught_by unit_swarm 'torrent: a neighbour that has forgotten'
 
 mutant reopened-for-ever 'who opens an object anew gets its chunks again without a limit'
 file swarm/peer/peer.cc

@@ -118,8 +118,13 @@ TEST_CASE(
   HostileScene scene;
   ErrorCode code = ErrorCode::kUnavailable;
   SUBCASE("because it chokes, which it has not said") {}
+  bool anew = false;
   SUBCASE("because it has ended its exchange, and says again that it has everything") {
     code = ErrorCode::kNotFound;
+  }
+  SUBCASE("because it has ended its exchange, and begins anew with everything") {
+    code = ErrorCode::kNotFound;
+    anew = true;
   }
   scene.swarm.instead[kHostile] = [&](const Peer::Effect& effect) { return boasts(scene, effect); };
   std::map<ClientId, std::size_t> told;
@@ -127,7 +132,7 @@ TEST_CASE(
     scene.swarm.step(by, Peer::Refused{kHostile, {chunk.object, chunk.index, 1, {code, "no"}}});
     const auto all = ChunkSet::full(kChunks).bytes();
     if (++told[by] <= 100)
-      scene.swarm.step(by, Peer::Received{kHostile, protocol::ChunksHeld{scene.object, all, {}, true}});
+      scene.swarm.step(by, Peer::Received{kHostile, protocol::ChunksHeld{scene.object, all, {}, anew}});
   });
   scene.begin();
   const double time = scene.finish();

@@ -150,4 +150,23 @@ TEST_CASE("torrent: a seeder offers at most 4 chunks at a time, and again only w
   CHECK(torrent.offer(first, {}).size() == 4);
 }
 
+TEST_CASE("torrent: a neighbour that has forgotten what it was shown is offered everything again") {
+  Torrent torrent = torrent_of(ChunkSet::full(kTorrentChunks), ChunkSet::full(kTorrentChunks));
+  torrent.seeding = Seeding{.copies = 9};
+  const ClientId peer(1);
+  std::map<ClientId, Neighbour> neighbours;
+  neighbours[peer];
+  Share& share = torrent.begin_share(peer, Time());
+  const std::vector<std::uint32_t> first = torrent.offer(share, Time());
+  share.given.add(first[0]);
+  share.refusals = 3;
+  CHECK(torrent.offer(share, Time()).empty());  // it has enough on offer
+  torrent.forget_sent(share, Time());
+  check_sums(torrent, neighbours);
+  CHECK(share.given.empty());
+  CHECK(share.shown.empty());
+  CHECK(share.refusals == 0);
+  CHECK(torrent.offer(share, Time()) == first);
+}
+
 }  // namespace fedge::swarm
