@@ -69,8 +69,8 @@ bool Exchange::stays_open(const Object& object) const {
   const auto opened = objects_.find(object.manifest.id());
   if (opened == objects_.end() || opened->second.object.sink != object.sink) return false;
   const Torrent* torrent = peer_.torrent(object.manifest.id());
-  return torrent->complete() && object.wanted.count_common(torrent->held) == object.wanted.count() &&
-         !torrent->seeding && !torrent->warmup && !object.seeding && !object.warmup;
+  return torrent->complete_for(object.wanted) && !torrent->seeding && !torrent->warmup && !object.seeding &&
+         !object.warmup;
 }
 
 void Exchange::close(const protocol::ObjectId& object) {

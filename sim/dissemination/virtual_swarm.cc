@@ -149,8 +149,8 @@ void VirtualSwarm::open(ClientId client, const protocol::Manifest& model, const 
   const protocol::ObjectId object = model.id();
   const swarm::Torrent* torrent = links_.peer(client).torrent(object);
   // A complete model stays open, as in swarm::Exchange.
-  const bool open_still = known->second.opened == object && torrent != nullptr && torrent->complete() &&
-                          wanted.count_common(torrent->held) == wanted.count();
+  const bool open_still =
+      known->second.opened == object && torrent != nullptr && torrent->complete_for(wanted);
   if (!open_still) {
     close(client);
     known->second.opened = object;

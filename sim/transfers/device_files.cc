@@ -67,12 +67,13 @@ void DeviceFiles::completed() {
 }
 
 bool DeviceFiles::update_kept(bool exchanged) {
-  exchanged_ = exchanged && !keeps_former_ ? model_->manifest : nullptr;
-  exchanged_chunks_ = exchanged ? model_->held : swarm::ChunkSet();
+  const bool stays = exchanged && !keeps_former_ && model_;
+  exchanged_ = stays ? model_->manifest : nullptr;
+  exchanged_chunks_ = stays ? std::move(model_->held) : swarm::ChunkSet();
   former_ = keeps_former_ ? std::exchange(model_, {}) : std::nullopt;
   model_.reset();
   control_.reset();
-  return former_.has_value() || exchanged;
+  return former_ || stays;
 }
 
 void DeviceFiles::restarted() {

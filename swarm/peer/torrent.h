@@ -54,6 +54,10 @@ struct Torrent {
     return static_cast<std::size_t>(size - begin < chunk_size ? size - begin : chunk_size);
   }
   bool complete() const { return lacking == 0; }
+  // Whether it is complete and has these chunks too, so that whoever opens it again for them need not wait.
+  bool complete_for(const ChunkSet& chunks) const {
+    return complete() && chunks.count_common(held) == chunks.count();
+  }
   // Whether the neighbours together hold every chunk.
   bool obtainable() const {
     return std::ranges::all_of(copies, [](const std::uint16_t count) { return count > 0; });
