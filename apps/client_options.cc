@@ -177,11 +177,14 @@ ClientCommands add_client_commands(CLI::App& app, ClientOptions& options) {
       ->capture_default_str()
       ->check(between(0.001, 1));
   run_command
-      ->add_option("--data-directory", options.data_directories,
-                   "Directory of all data sets or, with NAME=, of one data set; the data set \"text\" needs "
-                   "this option; default: "
-                   "where their packages or scripts/data.sh install them")
-      ->type_name("[NAME=]DIR");
+      ->add_option(
+          "--data,--data-directory", options.data_directories,
+          "Path of this device's data for runs that name it NAME, a file or a directory; only with it "
+          "does the device take part in runs on own data. Without NAME=: directory of all public data "
+          "sets; default: where their packages or scripts/data.sh install them")
+      ->type_name("[NAME=]PATH");
+  run_command->add_flag("--no-evaluation", options.no_evaluation,
+                        "Never evaluate models on this device's data, in any run");
   run_command->add_flag("--once", options.once, "Exit when a run has ended and no other run is in progress");
   add_cache_option(*run_command, options);
   add_trainer_options(*run_command, options);

@@ -22,6 +22,7 @@ struct ClientOptions {
   double capability = 1;
   std::vector<std::string> data_directories;  // DIR, or NAME=DIR
   bool once = false;
+  bool no_evaluation = false;
   std::string trainer;  // empty: the built-in trainer
   std::uint64_t trainer_memory_mb = 0;
   double trainer_timeout_seconds = 300;

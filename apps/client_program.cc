@@ -198,8 +198,7 @@ int run(const Options& options) {
   if (!trainer) return fedge::apps::report_failure(options.program, trainer.error());
   const auto directories = fedge::learn::read_data_directories(options.data_directories);
   if (!directories)
-    return fedge::apps::report_failure(options.program,
-                                       directories.error().with_prefix("--data-directory: "));
+    return fedge::apps::report_failure(options.program, directories.error().with_prefix("--data: "));
   auto node = node_of(options);
   if (!node) return fedge::apps::report_failure(options.program, node.error());
   const auto swarm = swarm_of(options);
@@ -224,6 +223,7 @@ int run(const Options& options) {
                                                    .max_delta = options.max_delta,
                                                    .require_noise = positive(options.require_noise),
                                                    .max_updates_per_day = per_day_of(options),
+                                                   .evaluates = !options.no_evaluation,
                                                    .stop_after_run = options.once,
                                                    .trainer = std::move(*trainer),
                                                    .on_event = fedge::apps::log_event});

@@ -17,6 +17,7 @@
 
 #include "core/platform/files.h"
 #include "core/platform/repeated_events.h"
+#include "learn/data/data_directories.h"
 
 namespace fedge::apps {
 
@@ -144,6 +145,13 @@ Result<config::Document> load_document(const std::string& path, const std::vecto
   FEDGE_TRY(document, config::parse_toml(*text, path));
   for (const std::string& assignment : assignments) FEDGE_TRY_VOID(config::set(document, assignment));
   return document;
+}
+
+Result<void> use_data(const std::vector<std::string>& paths, learn::DataSpec& data) {
+  auto read = learn::read_data_directories(paths);
+  if (!read) return read.error().with_prefix("--data: ");
+  const auto chosen = learn::choose_directory_here(*read, data);
+  return chosen ? chosen : chosen.error().with_prefix("--data: ");
 }
 
 Result<run::RunConfig> load_run(const std::string& path, const std::vector<std::string>& assignments) {

@@ -9,6 +9,7 @@
 #include "core/config/document.h"
 #include "core/event.h"
 #include "core/result.h"
+#include "learn/spec.h"
 #include "run/run_config.h"
 
 namespace fedge::apps {
@@ -54,5 +55,8 @@ Result<config::Document> load_document(const std::string& path, const std::vecto
 // Reads a run file; for each key that --set made ineffective, prints a note to standard error.
 Result<run::RunConfig> load_run(const std::string& path, const std::vector<std::string>& assignments);
 void print_notes(const run::RunConfig& run);
+
+// Uses these paths (--data NAME=PATH) for the run's data.
+Result<void> use_data(const std::vector<std::string>& paths, learn::DataSpec& data);
 
 }  // namespace fedge::apps

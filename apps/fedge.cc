@@ -152,6 +152,7 @@ DataCommands add_data(CLI::App& app, fedge::apps::DataOptions& options) {
   for (auto* command : {partition, list}) {
     fedge::apps::add_run_file(*command, options.run_file);
     fedge::apps::add_assignments(*command, options.assignments);
+    fedge::apps::add_data(*command, options.data);
   }
   auto* tokenizer = data->add_subcommand("tokenizer");
   tokenizer->add_option("CORPUS", options.corpus, "Name of a text data set, for example sotu or wordnet")

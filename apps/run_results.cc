@@ -15,8 +15,9 @@ namespace {
 Event completed(server::RunNumber run, const server::RoundMetrics& metrics) {
   Event event{Severity::kInfo, "round.completed", {}};
   event.with("round", static_cast<std::int64_t>(metrics.round));
-  if (!std::isnan(metrics.test_accuracy)) event.with("accuracy", metrics.test_accuracy);
-  if (!std::isnan(metrics.test_loss)) event.with("loss", metrics.test_loss);
+  const auto [accuracy, loss] = server::shown_results(metrics);
+  if (!std::isnan(accuracy)) event.with("accuracy", accuracy);
+  if (!std::isnan(loss)) event.with("loss", loss);
   event.with("model", metrics.model_hash.substr(0, 12)).with("run", run.value());
   return event;
 }

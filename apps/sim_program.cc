@@ -17,6 +17,7 @@
 #include "apps/coordinator_program.h"
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
+#include "learn/data/files/own_data.h"
 #include "server/report/console.h"
 #include "server/report/results_place.h"
 #include "server/report/run_output.h"
@@ -41,6 +42,7 @@ struct Options {
   std::string mode = "abstract";
   bool check = false;
   std::vector<std::string> assignments;
+  std::vector<std::string> data;  // --data
   std::size_t threads = fedge::available_processors();
   std::string log_level = "warning";
   std::string report_directory;
@@ -76,10 +78,14 @@ fedge::Result<fedge::server::ResultsClaim> claim_results(Options& options) {
 
 fedge::Result<void> run_abstract(Options& options, const fedge::sim::SimulationSpec& spec,
                                  const fedge::run::RunConfig& config) {
-  auto built = fedge::learn::Task::build(config.task, config.seed);
+  auto built = fedge::learn::Task::build(config.task, config.seed, config.evaluation.on_clients());
   if (!built) return fedge::config::at_key(*config.source, built.error());
   const auto& task = *built;
-  FEDGE_TRY(test, fedge::learn::load_evaluation(config.task.data, fedge::Rng(config.seed)));
+  std::shared_ptr<const fedge::learn::Dataset> test;
+  if (config.evaluation.on_coordinator()) {
+    FEDGE_TRY(loaded, fedge::learn::load_evaluation(config.task.data, fedge::Rng(config.seed)));
+    test = std::move(loaded);
+  }
   FEDGE_TRY(claim, claim_results(options));
   FEDGE_TRY(output, fedge::server::RunOutput::create(options.results, config, fedge::apps::version()));
   fedge::ThreadPool threads(options.threads);
@@ -89,7 +95,7 @@ fedge::Result<void> run_abstract(Options& options, const fedge::sim::SimulationS
     FEDGE_TRY(opened, fedge::sim::UpdateSpool::open(options.results / "updates"));
     spool.emplace(std::move(opened));
   }
-  FEDGE_TRY(state, fedge::server::RunState::create(config, task->model(), *test, *store, threads));
+  FEDGE_TRY(state, fedge::server::RunState::create(config, task->model(), test.get(), *store, threads));
   fedge::server::RoundTable table(stdout, config.rounds);
   table.begin(config.name);
   std::optional<fedge::Error> failure;
@@ -133,6 +139,18 @@ bool in_directory(const fedge::sim::SimulationSpec& simulation) {
   return simulation.directory.kind != fedge::sim::DirectorySpec::Kind::kNone;
 }
 
+// The path of each client's data, with the data's name; empty: the default directories.
+fedge::Result<std::vector<std::string>> client_data(const fedge::learn::DataSpec& data) {
+  std::vector<std::string> named;
+  if (is_own(data)) {
+    FEDGE_TRY(paths, fedge::learn::client_paths(data));
+    for (const auto& path : paths) named.push_back(data_name(data) + "=" + path.string());
+  } else if (!data.directory.empty()) {
+    named.assign(data.partition.clients, data_name(data) + "=" + data.directory);
+  }
+  return named;
+}
+
 fedge::Result<void> run_concrete(Options& options, const fedge::sim::SimulationSpec& simulation,
                                  const fedge::run::RunConfig& config) {
   FEDGE_TRY(claim, claim_results(options));
@@ -144,7 +162,7 @@ fedge::Result<void> run_concrete(Options& options, const fedge::sim::SimulationS
   for (std::uint32_t client = 0; client < config.task.data.partition.clients; ++client)
     capabilities.push_back(
         fedge::sim::Device(simulation, fedge::ClientId(client), fedge::Rng(config.seed)).capability());
-  const fedge::learn::DataSpec& data = config.task.data;
+  FEDGE_TRY(paths, client_data(config.task.data));
   const std::filesystem::path self = own_file();
   FEDGE_TRY_VOID(fedge::server::remove_results(options.results, config.task.model.base));
   FEDGE_TRY(usage, fedge::sim::run_concrete(
@@ -154,7 +172,7 @@ fedge::Result<void> run_concrete(Options& options, const fedge::sim::SimulationS
                         .out = options.results,
                         .scratch = scratch,
                         .capabilities = std::move(capabilities),
-                        .data_directory = data.directory.empty() ? "" : data.dataset + "=" + data.directory,
+                        .data = std::move(paths),
                         .in_directory = in_directory(simulation),
                         .exchanging = config.dissemination.swarm,
                         .noise_seed = config.privacy.on() ? std::optional(config.seed) : std::nullopt,
@@ -188,9 +206,11 @@ int run_experiment(Options& options) {
   const auto document = fedge::apps::load_document(options.run_file, options.assignments);
   if (!document) return fedge::apps::report_failure(options.program, document.error());
   const bool concrete = options.mode == "concrete";
-  const auto experiment = fedge::sim::read_experiment(*document, concrete);
+  auto experiment = fedge::sim::read_experiment(*document, concrete);
   if (!experiment) return fedge::apps::report_failure(options.program, experiment.error());
-  const auto& [config, simulation] = *experiment;
+  auto& [config, simulation] = *experiment;
+  if (const auto used = fedge::apps::use_data(options.data, config.task.data); !used)
+    return fedge::apps::report_failure(options.program, used.error());
   fedge::apps::print_notes(config);
   if (options.check) {
     std::printf("%s: the run file is valid\n", options.run_file.c_str());
@@ -207,8 +227,10 @@ int run_experiment(Options& options) {
 }
 
 int pretrain(Options& options) {
-  const auto config = fedge::apps::load_run(options.run_file, options.assignments);
+  auto config = fedge::apps::load_run(options.run_file, options.assignments);
   if (!config) return fedge::apps::report_failure(options.program, config.error());
+  if (const auto used = fedge::apps::use_data(options.data, config->task.data); !used)
+    return fedge::apps::report_failure(options.program, used.error());
   if (const auto absent = fedge::server::check_new_file(options.pretrain.out, options.force); !absent)
     return fedge::apps::report_failure(options.program, absent.error());
   catch_interrupts();
@@ -263,6 +285,7 @@ CLI::App* add_run(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->check(fedge::apps::one_of({"abstract", "concrete"}));
   fedge::apps::add_assignments(*command, options.assignments);
+  fedge::apps::add_data(*command, options.data);
   fedge::apps::add_threads(*command, options.threads, kThreadsHelp);
   fedge::apps::add_log_level(*command, options.log_level);
   return command;
@@ -281,6 +304,7 @@ CLI::App* add_pretrain(CLI::App& app, Options& options) {
       ->type_name("LABEL,...")
       ->delimiter(',');
   fedge::apps::add_assignments(*command, options.assignments);
+  fedge::apps::add_data(*command, options.data);
   fedge::apps::add_threads(*command, options.threads, "Number of threads of the evaluation");
   return command;
 }
@@ -295,6 +319,7 @@ CLI::App* add_replay(CLI::App& app, Options& options) {
                    "Last round to replay; default: as far as the journal goes")
       ->type_name("ROUND")
       ->check(fedge::apps::at_least(1));
+  fedge::apps::add_data(*command, options.replay.data);
   fedge::apps::add_threads(*command, options.threads, kThreadsHelp);
   fedge::apps::add_format(*command, options.format);
   return command;

@@ -25,6 +25,13 @@ Event about_task(const ClientRun& run, Severity severity, const char* name, cons
                    reason);
 }
 
+// What the coordinator is told about a run that this client cannot take part in.
+Error told_rejection(const ClientRun& run) {
+  if (!run.rejection_is_private) return run.rejection;
+  return {run.rejection.code,
+          "the client's data does not fit the run; its log and `fedge-client status` say why"};
+}
+
 void run_over(const std::string& run, const std::string& reason, std::vector<ClientEngine::Effect>& effects) {
   effects.push_back(about_run(run, event(Severity::kInfo, "run.ended"), reason));
   effects.push_back(ClientEngine::RunOver{});
@@ -38,7 +45,7 @@ const char* ClientEngine::link_name() const {
 }
 
 void ClientEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
-  static_assert(sizeof(ClientEngine) + sizeof(Run) < 900, "with what hashes and a name take, under 1 KiB");
+  static_assert(sizeof(ClientEngine) + sizeof(Run) <= 928, "with what hashes and a name take, under 1 KiB");
   if (link_ == LinkState::kStopped) return;
   std::visit([&](const auto& specific) { on(specific, context, effects); }, input);
   start_next(effects);
@@ -146,8 +153,8 @@ void ClientEngine::refuse_run(const protocol::RunDescription& description, std::
 void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, std::vector<Effect>& effects) {
   Run* run = runs_.find(request.run);
   const auto refuse = [&](const Error& reason) {
-    effects.push_back(
-        Send{protocol::TaskFailed{request.run, request.round, reason.code, reason.message, request.track}});
+    effects.push_back(Send{protocol::TaskFailed{request.run, request.round, reason.code, reason.message,
+                                                request.track, request.evaluate}});
   };
   if (run != nullptr && run->stage == Stage::kPrepared)
     if (const auto fits = run->check(request); !fits) return refuse(fits.error());
@@ -161,7 +168,7 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, s
   const bool prepared = run != nullptr && run->stage == Stage::kPrepared;
   if (!prepared && (run == nullptr || run->stage != Stage::kPreparing)) {
     const Error reason = run != nullptr && run->stage == Stage::kRejected
-                             ? run->rejection
+                             ? told_rejection(*run)
                              : invalid("the coordinator has not described this run to the client");
     return refuse(reason);
   }
@@ -171,7 +178,7 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, s
 
 // Replaces the run's current task with another one.
 void ClientEngine::go_on_from(Run& run, const protocol::TrainRequest& request, std::vector<Effect>& effects) {
-  if (run.work != WorkState::kOffered || run.task->track != request.track ||
+  if (run.work != WorkState::kOffered || run.task->evaluate || run.task->track != request.track ||
       run.task->round != request.last_round)
     return drop(run, "the coordinator assigned another task", effects);
   // The coordinator accepted the update (request.last_round), but its verdict was lost.
@@ -183,7 +190,8 @@ void ClientEngine::answer_run(Run& run, Time now, std::vector<Effect>& effects) 
   if (link_ != LinkState::kOnline) return;
   // Publish first: the coordinator may choose this client for work as soon as it has the answer.
   if (run.status_every > Duration::zero()) publish(run, now, effects);
-  effects.push_back(Send{protocol::RunAnswer{run.id, true, run.samples, {}, {}, run.capability}});
+  effects.push_back(
+      Send{protocol::RunAnswer{run.id, true, run.samples, {}, {}, run.capability, run.evaluates}});
 }
 
 void ClientEngine::publish(Run& run, Time now, std::vector<Effect>& effects) {
@@ -210,6 +218,7 @@ void ClientEngine::on(const RunPrepared& prepared, const StepContext& context, s
   run->capability = prepared.capability;
   run->status_every = prepared.status_every;
   run->masked = prepared.masked;
+  run->evaluates = prepared.evaluates;
   answer_run(*run, context.now, effects);
   if (run->work != WorkState::kPreparing) return;
   if (const auto fits = run->check(*run->task); !fits) return fail_task(*run, fits.error(), effects);
@@ -222,11 +231,14 @@ void ClientEngine::on(const RunRejected& rejected, const StepContext&, std::vect
   if (run == nullptr || run->stage != Stage::kPreparing) return;
   run->stage = Stage::kRejected;
   run->rejection = rejected.error;
+  run->rejection_is_private = rejected.about_data;
+  const Error told = told_rejection(*run);
   effects.push_back(about_run(run->name, event(Severity::kError, "run.rejected"), rejected.error.message));
   if (link_ == LinkState::kOnline)
-    effects.push_back(
-        Send{protocol::RunAnswer{rejected.run, false, {}, rejected.error.code, rejected.error.message}});
-  if (run->task) fail_task(*run, rejected.error, effects);
+    effects.push_back(Send{protocol::RunAnswer{rejected.run, false, {}, told.code, told.message}});
+  if (!run->task) return;
+  effects.push_back(about_task(*run, Severity::kError, "task.failed", rejected.error.message));
+  report_failed(*run, told, effects);
 }
 
 void ClientEngine::on(const ModelFetched& fetched, const StepContext&, std::vector<Effect>& effects) {
@@ -246,7 +258,7 @@ void ClientEngine::on(const Trained& trained, const StepContext& context, std::v
   if (run == nullptr) return;
   run->work = WorkState::kOffered;
   run->offer = trained.offer;
-  run->trained_at = context.now;
+  if (!trained.task.evaluation) run->trained_at = context.now;
   if (link_ == LinkState::kOnline) effects.push_back(Send{*run->offer});
 }
 
@@ -259,9 +271,13 @@ void ClientEngine::on(const TrainingFailed& failed, const StepContext&, std::vec
 void ClientEngine::fail_task(Run& run, const Error& error, std::vector<Effect>& effects, bool forbidden) {
   effects.push_back(
       about_task(run, forbidden ? Severity::kInfo : Severity::kError, "task.failed", error.message));
+  report_failed(run, error, effects);
+}
+
+void ClientEngine::report_failed(Run& run, const Error& told, std::vector<Effect>& effects) {
   if (link_ == LinkState::kOnline)
-    effects.push_back(
-        Send{protocol::TaskFailed{run.id, run.task->round, error.code, error.message, run.task->track}});
+    effects.push_back(Send{protocol::TaskFailed{run.id, run.task->round, told.code, told.message,
+                                                run.task->track, run.task->evaluate}});
   abandon(run, effects);
 }
 

@@ -47,14 +47,17 @@ class ClientEngine {
   };
   struct RunPrepared {
     RunId run;
-    SampleCount samples;      // of this client's training data, at least 1
+    SampleCount samples{1};   // of this client's training data; 0: it only evaluates
     double capability = 1;    // fraction of a model that it can train, in (0, 1]
     Duration status_every{};  // how often it publishes its status record; 0: never
     bool masked = false;      // every task needs a secure session; no unmasked update may leave
+    SampleCount evaluates{};  // samples on which it evaluates models; 0: it evaluates none
   };
   struct RunRejected {
     RunId run;
     Error error;
+    // The message is for the device's owner alone, because it may quote data; the coordinator gets the code.
+    bool about_data = false;
   };
   struct ModelFetched {
     RunId run;
@@ -202,6 +205,8 @@ class ClientEngine {
   void abandon(Run& run, std::vector<Effect>& effects);
   // `forbidden`: the owner's limits or the run's terms forbid the task, which is no fault.
   void fail_task(Run& run, const Error& error, std::vector<Effect>& effects, bool forbidden = false);
+  // Also tells the coordinator that the run's task has failed, and ends it.
+  void report_failed(Run& run, const Error& told, std::vector<Effect>& effects);
   void leave(Run& run, const std::string& reason, std::vector<Effect>& effects);
   void revoked(const std::string& reason, std::vector<Effect>& effects);
   void end_work(const std::string& reason, LinkState link, std::vector<Effect>& effects);

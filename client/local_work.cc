@@ -7,6 +7,7 @@
 #include "aggregation/control_variate.h"
 #include "aggregation/value_check.h"
 #include "core/check.h"
+#include "run/evaluation.h"
 #include "run/privacy/private_update.h"
 #include "run/secure_update.h"
 
@@ -55,6 +56,7 @@ WorkSpec read_work(config::Reader& root) {
   spec.task = learn::read_task(root);
   spec.compression = protocol::read_compression(root);
   spec.status = protocol::read_status(root);
+  spec.evaluates = fedge::run::read_evaluation(root, spec.task.data).on_clients();
   spec.masking = privacy::read_masking(root);
   spec.local_privacy = privacy::read_local_privacy(root);
   return spec;
@@ -98,6 +100,21 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
   encode(order, memory, result);
   if (scaffold()) remember_control(order, memory, result);
   memory.round = order.round;
+  return result;
+}
+
+Result<WorkResult> LocalWork::evaluate(const WorkOrder& order, std::span<const float> model) const {
+  FEDGE_TRY(sums, task_.evaluate(order.client, model, order.stop));
+  WorkResult result;
+  result.training = nothing_told();
+  result.values = AlignedBuffer<float>(order.coverage.count());
+  std::ranges::fill(result.values.span(), 0.0F);
+  result.evaluation.assign(sums.values().begin(), sums.values().end());
+  if (!compression_.none()) {
+    const Rng rng = rng_.fork("compress-evaluation", order.round.value(), order.client.value());
+    result.encoded =
+        protocol::encode_payload(compression_.format, result.values.span(), result.values.span(), rng);
+  }
   return result;
 }
 
@@ -191,7 +208,8 @@ Result<OutgoingUpdate> LocalWork::mask(const WorkOrder& order, const privacy::Ma
       .samples = result.training.samples,
       .loss = result.training.mean_loss,
       .rounding = rng_.fork("rounding", order.round.value(), order.client.value()),
-      .noise = order.noise};
+      .noise = order.noise,
+      .evaluation = result.evaluation};
   FEDGE_TRY(masked, fedge::run::mask_update(plain, spec, masking, here));
   OutgoingUpdate update(WorkResult{
       .training = nothing_told(),
@@ -227,8 +245,10 @@ protocol::UpdateOffer OutgoingUpdate::offer(const protocol::TrainRequest& task) 
           .norm = result_.norm,
           .loss_rms = result_.training.rms_loss,
           .track = task.track,
+          .evaluate = task.evaluate,
           .wanted_share = result_.training.wanted_share,
-          .masked_scalars = scalars_};
+          .masked_scalars = scalars_,
+          .evaluation = coverage_ ? std::vector<std::int64_t>() : result_.evaluation};
 }
 
 }  // namespace fedge::client

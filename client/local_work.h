@@ -27,14 +27,15 @@
 
 namespace fedge::client {
 
-// What the run description asks of a client: [data], [model], [training], [compression], [status], [masking]
-// and [local_privacy].
+// What the run description asks of a client: [data], [model], [training], [compression], [status],
+// [evaluation], [masking] and [local_privacy].
 struct WorkSpec {
   learn::TaskSpec task;
   protocol::CompressionSpec compression;
   protocol::StatusSpec status;
   std::optional<privacy::MaskingSpec> masking = {};             // with secure aggregation
   std::optional<privacy::LocalPrivacySpec> local_privacy = {};  // local differential privacy
+  bool evaluates = false;                                       // clients evaluate models
 };
 // Errors are collected in `root`.
 WorkSpec read_work(config::Reader& root);
@@ -71,6 +72,7 @@ struct WorkResult {
   protocol::EncodedPayload encoded;           // empty if the values are sent unencoded
   std::optional<std::uint64_t> release = {};  // id of the client's own noise, if it was added
   std::optional<Error> fault = {};            // why the values are zeros that do not count
+  std::vector<std::int64_t> evaluation = {};  // of an evaluation: learn::EvaluationSums
 
   std::span<const std::byte> payload() const {
     return encoded.bytes.empty() ? std::as_bytes(values.span()) : std::span<const std::byte>(encoded.bytes);
@@ -132,6 +134,9 @@ class LocalWork {
   // empty. kInvalid if training diverged and failures are not hidden.
   Result<WorkResult> run(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
                          AlignedBuffer<float> values = {});
+  // Evaluates the model on the client's own samples; the values are zeros. kInvalid: a model of a kind that a
+  // program registers has failed.
+  Result<WorkResult> evaluate(const WorkOrder& order, std::span<const float> model) const;
   // Uses the order's client, round, track, coverage and noise. Masks values that are not finite as zeros
   // (run::mask_update).
   Result<OutgoingUpdate> mask(const WorkOrder& order, const privacy::MaskingSpec& spec,

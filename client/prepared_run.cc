@@ -82,7 +82,7 @@ Result<Described> read_description(const protocol::RunDescription& description) 
           "run " + description.name +
           ": the run description for clients contains [dissemination], which only serverless runs may send");
     whole.id = description.run;
-    return Described{{whole.task, whole.compression, whole.status},
+    return Described{{whole.task, whole.compression, whole.status, {}, {}, whole.evaluation.on_clients()},
                      std::make_shared<const run::RunConfig>(std::move(whole))};
   }
   config::Reader root(document.root, "", document.name);
@@ -100,16 +100,17 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
         "in this run clients publish their node records in the directory (status.via), but this client is "
         "not connected to it; start the client with: fedge-client run --bootstrap HOST:PORT"};
   const auto chosen = learn::choose_directory(side.data_directories, spec.task.data);
-  if (!chosen && !side.trainer) return chosen.error();  // a trainer program has its own texts
+  if (!chosen && !side.trainer) return chosen.error();  // a trainer program has its own data
   FEDGE_TRY(task, side.trainer ? learn::Task::build_without_data(spec.task, description.seed, side.client)
-                               : learn::Task::build_for(spec.task, description.seed, side.client));
+                               : learn::Task::build_for(spec.task, description.seed, side.client,
+                                                        spec.evaluates && side.evaluates));
   if (task->model().layout()->hash() != description.layout)
     return Error{ErrorCode::kUnsupported,
                  "this client and the coordinator build different models from the run file; update the older "
                  "program of the two"};
   const auto memory = memory_of(side.state_directory, description.run);
   if (side.trainer) return prepare_outside(description, side, {spec, task, memory});
-  if (task->samples_of(side.client).empty())
+  if (task->samples_of(side.client).empty() && task->evaluation_samples(side.client).value() == 0)
     return invalid("this client has no training samples in this run");
   FEDGE_TRY(labels, labels_of(*task, side.client, spec.status, side.state_directory));
   return std::make_shared<PreparedRun>(
@@ -119,7 +120,8 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
                   .memory = memory,
                   .status = spec.status,
                   .labels = std::move(labels),
-                  .samples = SampleCount(task->samples_of(side.client).size())});
+                  .samples = SampleCount(task->samples_of(side.client).size()),
+                  .evaluates = task->evaluation_samples(side.client)});
 }
 
 // The noise on this client's updates in a run; counts the noise of the guaranteed honest clients only.
@@ -212,6 +214,10 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
     return Error{ErrorCode::kRefused,
                  "this client was started with --only-secure, but in this run the coordinator would see its "
                  "individual updates; set secure_aggregation.kind in the run file"};
+  // Results of an evaluation have no noise: whatever the coordinator asks for, they do not leave the device
+  // in a run whose updates have noise.
+  const bool noised = local || (masking && (masking->noise_multiplier > 0 || masking->clipping_norm > 0));
+  described.work.evaluates = described.work.evaluates && !noised;
   FEDGE_TRY(prepared, prepare_work(description, side, std::move(described.work)));
   prepared->masking = masking;
   prepared->local_privacy = local;
@@ -224,6 +230,14 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   return prepared;
 }
 
+bool may_quote_data(const protocol::RunDescription& description, const learn::DataDirectories& paths,
+                    const Error& error) {
+  if (error.code == ErrorCode::kRefused || error.code == ErrorCode::kUnsupported) return false;
+  if (!paths.empty()) return true;
+  const auto described = read_description(description);
+  return described && (is_own(described->work.task.data) || in_own_files(described->work.task.data));
+}
+
 std::optional<std::uint32_t> PreparedRun::most_updates() const {
   if (local_privacy) return local_privacy->max_participations;
   if (masking && masking->noise_multiplier > 0) return masking->max_participations;
@@ -231,6 +245,12 @@ std::optional<std::uint32_t> PreparedRun::most_updates() const {
 }
 
 Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
+  if (task.request.evaluate)
+    return run.work.evaluate({.client = task.client,
+                              .round = task.request.round,
+                              .coverage = task.request.coverage,
+                              .stop = task.stop},
+                             task.model.values());
   ClientMemory memory;
   FileMemory store(run.memory, task.request.track);
   if (run.work.remembers()) {

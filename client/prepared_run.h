@@ -32,7 +32,7 @@ struct PreparedRun {
   std::filesystem::path memory;  // directory of FileMemory
   protocol::StatusSpec status;
   std::vector<double> labels;        // published_labels()
-  SampleCount samples;               // training samples, at least 1
+  SampleCount samples;               // training samples; 0: it only evaluates
   std::optional<double> capability;  // fraction of a model, if a trainer program reported it
   std::shared_ptr<const OwnAggregate> aggregate = nullptr;      // in serverless runs
   std::optional<privacy::MaskingSpec> masking = {};             // with secure aggregation
@@ -40,6 +40,7 @@ struct PreparedRun {
   std::uint64_t seed = 0;                                       // of the run
   std::optional<privacy::LocalPrivacySpec> local_privacy = {};  // if this client adds noise to its updates
   PrivateReleases::Noise noise = {};                            // from all clients, on each update
+  SampleCount evaluates = {};  // samples on which this client evaluates models
 
   // The run's limit on updates per client if this client adds noise, masked or not; otherwise nothing.
   std::optional<std::uint32_t> most_updates() const;
@@ -51,6 +52,7 @@ struct ClientSide {
   std::shared_ptr<ExternalTrainer> trainer;  // the user's program; null: the built-in trainer
   learn::DataDirectories data_directories;
   bool in_directory = false;  // it is a node of the directory
+  bool evaluates = true;      // the owner lets it evaluate models
   bool only_secure = false;   // refuses runs without secure aggregation
   // Refuses runs if all of its updates together may reach a larger epsilon; nothing: no limit. Computed at
   // max_delta, whatever the run's own delta is.
@@ -65,6 +67,12 @@ struct ClientSide {
 // program no data of the run is read: the program has its own.
 Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description,
                                                  const ClientSide& side);
+
+// Whether prepare_run()'s error may quote a value or a name from the device's files, so that only the owner
+// may see it. True of every error if the owner has named a path or the run is on own data, except for
+// refusals and missing abilities, which are decided before any data is read.
+bool may_quote_data(const protocol::RunDescription& description, const learn::DataDirectories& paths,
+                    const Error& error);
 
 struct TaskInHand {
   ClientId client;

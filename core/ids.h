@@ -53,10 +53,12 @@ using TrackId = StrongId<struct TrackIdTag, std::uint32_t>;
 // Rounds count from 1; round 0 is the initial model.
 using RoundNumber = StrongId<struct RoundNumberTag, std::uint32_t>;
 
-// Identifies a client's task in a run: this round, with the model of this track.
+// Identifies a client's task in a run: training in this round with the model of this track, or the evaluation
+// of the model that this training made.
 struct TaskId {
   RoundNumber round;
   TrackId track;
+  bool evaluation = false;
   constexpr auto operator<=>(const TaskId&) const = default;
 };
 

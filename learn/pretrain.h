@@ -20,7 +20,7 @@ namespace fedge::learn {
 
 struct PretrainOptions {
   // Trains only on samples with these labels; empty: on all.
-  std::vector<std::uint8_t> labels;
+  std::vector<Label> labels;
   // Called after every step with the loss before the step and the current parameters.
   std::function<void(std::uint64_t steps, float loss, std::span<const float> parameters)> report;
   std::stop_token finish;  // ends training after the current step

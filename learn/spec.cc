@@ -4,135 +4,22 @@
 #include <array>
 #include <optional>
 
-#include "learn/data/kinds.h"
+#include "learn/data/data_section.h"
 #include "learn/models/kinds.h"
 #include "learn/objectives/kinds.h"
 
 namespace fedge::learn {
 namespace {
 
-constexpr std::int64_t kMaxClients = 10'000'000;
-constexpr std::int64_t kMaxSamples = 1'000'000'000;
-constexpr std::int64_t kMaxContext = 4096;
 constexpr std::int64_t kMaxRank = 1024;
 
-const std::vector<std::string> kPartitionNames = {"iid",    "dirichlet", "pathological", "shards",
-                                                  "linear", "square",    "exponential",  "natural"};
-const std::vector<std::string> kTokenizerNames = {"bytes", "ascii", "bpe"};
 const std::vector<std::string> kOptimizerNames = {"sgd", "adamw"};
 const std::vector<std::string> kScheduleNames = {"constant", "cosine"};
 const std::vector<std::string> kLocalModelNames = {"whole", "slice", "nested", "prefix"};
 const std::vector<std::string> kNestingNames = {"none", "sum", "sample", "sandwich"};
 
-std::size_t to_size(std::int64_t value) { return static_cast<std::size_t>(value); }
-
 std::vector<std::size_t> to_sizes(const std::vector<std::int64_t>& values) {
   return {values.begin(), values.end()};
-}
-
-// Refuses a key that has no effect with the chosen kind. Callers still read every key, so that the generated
-// reference lists it.
-void require_kind(config::Reader& reader, const std::string& key, bool belongs, const std::string& message) {
-  if (!belongs && reader.has(key)) reader.refuse(key, message);
-}
-
-// The same for a key whose effect depends on another key than `kind`.
-void require_beside(config::Reader& reader, const std::string& key, bool belongs, const std::string& message,
-                    const char* beside) {
-  if (!belongs && reader.has(key)) reader.fail(key, message, {beside});
-}
-
-PartitionSpec read_partition(config::Reader& reader) {
-  PartitionSpec spec;
-  const std::size_t kind = reader.choice(
-      "kind", kPartitionNames, 0,
-      "How the training samples are distributed over the clients.\niid: random samples, equally many for "
-      "each client.\ndirichlet: label proportions drawn from a Dirichlet distribution with parameter "
-      "alpha.\npathological: classes_per_client different labels for each client.\nshards: shards_per_client "
-      "shards of the data, sorted by label, for each client.\nlinear: random samples; client i gets a number "
-      "proportional to i, counted from 1.\nsquare: as linear, but proportional to the square of "
-      "i.\nexponential: as linear, but proportional to e to the power of i.\nnatural: the natural groups of "
-      "the data set, dealt to the clients in turn; for images, the groups are the labels.");
-  spec.kind = static_cast<PartitionKind>(kind);
-  spec.clients = to_size(reader.integer("clients", 10, {1, kMaxClients},
-                                        "Number of clients over which the data is partitioned."));
-
-  const bool dirichlet = spec.kind == PartitionKind::kDirichlet;
-  const std::string of_kind =
-      "has no effect with kind = \"" + kPartitionNames[kind] + "\"; it applies only to ";
-  require_kind(reader, "samples_per_client", dirichlet || spec.kind == PartitionKind::kIid,
-               of_kind + "iid and dirichlet");
-  spec.samples_per_client =
-      to_size(reader.integer("samples_per_client", 0, {0, kMaxSamples},
-                             "iid, dirichlet: number of samples of each client. 0: distribute all samples."));
-  require_kind(reader, "alpha", dirichlet, of_kind + "dirichlet");
-  spec.alpha = reader.number(
-      "alpha", 0.5, {1e-4, 1e6},
-      "dirichlet: concentration parameter. Smaller values make the labels of the clients differ more.");
-  require_kind(reader, "min_size", dirichlet, of_kind + "dirichlet");
-  require_beside(reader, "min_size", spec.samples_per_client == 0,
-                 "has no effect with samples_per_client, which gives every client the same number of samples",
-                 "data.partition.samples_per_client");
-  spec.min_size = to_size(reader.integer(
-      "min_size", 1, {0, kMaxSamples},
-      "dirichlet, without samples_per_client: minimum number of samples of a client. "
-      "The draw is repeated, at most 1000 times, until every client has at least this number."));
-  require_kind(reader, "classes_per_client", spec.kind == PartitionKind::kPathological,
-               of_kind + "pathological");
-  spec.classes_per_client = to_size(reader.integer(
-      "classes_per_client", 2, {1, 256}, "pathological: number of different labels of each client."));
-  require_kind(reader, "shards_per_client", spec.kind == PartitionKind::kShards, of_kind + "shards");
-  spec.shards_per_client = to_size(
-      reader.integer("shards_per_client", 2, {1, kMaxSamples}, "shards: number of shards of each client."));
-  return spec;
-}
-
-TokenizerSpec read_tokenizer(config::Reader& reader, bool text) {
-  TokenizerSpec spec;
-  spec.kind = static_cast<TokenizerKind>(
-      reader.choice("kind", kTokenizerNames, static_cast<std::size_t>(spec.kind),
-                    "texts: how a text is divided into tokens.\nbytes: each byte is a token.\nascii: each of "
-                    "96 characters is a token.\nbpe: byte-pair encoding with the table in file."));
-  const bool bpe = spec.kind == TokenizerKind::kBpe;
-  spec.file = reader.text("file", "", "bpe: path of the table that `fedge data tokenizer` wrote.");
-  spec.table = reader.text("table", "", "bpe: the content of the table. Set automatically from file.");
-  for (const char* key : {"kind", "file", "table"})
-    require_beside(reader, key, text, "has no effect on a data set that is not a text", "data.dataset");
-  for (const char* key : {"file", "table"})
-    require_kind(reader, key, bpe, "has no effect without kind = \"bpe\"");
-  if (bpe && spec.file.empty() && spec.table.empty())
-    reader.fail("file", "is required with kind = \"bpe\"; name a table written by `fedge data tokenizer`",
-                {"data.tokenizer"});
-  return spec;
-}
-
-DataSpec read_data(config::Reader& reader) {
-  DataSpec spec;
-  choose_dataset_kind(reader, spec);
-  spec.directory = reader.text("directory", "",
-                               "Directory of the data set's files. Empty: the default directory of the data "
-                               "set; `text` has no default directory.");
-  const std::string no_text = "has no effect on a data set that is not a text";
-  require_beside(reader, "context", is_text(spec), no_text, "data.dataset");
-  spec.context =
-      to_size(reader.integer("context", 128, {2, kMaxContext}, "texts: length of a sample in tokens."));
-  require_beside(reader, "test_windows", is_text(spec), no_text, "data.dataset");
-  spec.test_windows = to_size(reader.integer(
-      "test_windows", 0, {0, kMaxSamples},
-      "texts: number of test samples from the held-out text of each group, evenly spaced. 0: all."));
-  spec.validation = reader.number(
-      "validation", 0.0, {0.0, 0.5},
-      "Fraction of the training samples, of each label or group, that no client gets and that replace the "
-      "test samples in every evaluation. Use it to choose settings, such as the learning rate, without the "
-      "test samples. 0: the test samples are used.");
-  config::Reader tokenizer = reader.section("tokenizer");
-  spec.tokenizer = read_tokenizer(tokenizer, is_text(spec));
-  reader.adopt(tokenizer);
-  config::Reader partition = reader.section("partition");
-  spec.partition = read_partition(partition);
-  reader.adopt(partition);
-  read_dataset_options(reader, spec);
-  return spec;
 }
 
 AdapterSpec read_adapter(config::Reader& reader) {
@@ -269,12 +156,6 @@ TrainingSpec read_training(config::Reader& reader) {
 
 }  // namespace
 
-bool is_text(const DataSpec& spec) {
-  const DatasetKind* kind = find_dataset_kind(spec.dataset);
-  return kind != nullptr && kind->traits.text;
-}
-
-const std::string& name_of(PartitionKind kind) { return kPartitionNames.at(static_cast<std::size_t>(kind)); }
 const std::string& name_of(OptimizerKind kind) { return kOptimizerNames.at(static_cast<std::size_t>(kind)); }
 
 const std::string& name_of(LocalModel model) { return kLocalModelNames.at(static_cast<std::size_t>(model)); }

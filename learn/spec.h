@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,7 +27,8 @@ enum class PartitionKind {
   kLinear,
   kSquare,
   kExponential,
-  kNatural
+  kNatural,
+  kOwn
 };
 
 // learn/data/partition.h says what each kind does.
@@ -35,9 +37,22 @@ struct PartitionSpec {
   std::size_t clients = 10;
   double alpha = 0.5;        // dirichlet: concentration; smaller values skew more
   std::size_t min_size = 1;  // dirichlet without samples_per_client: minimum number of samples of a client
-  std::size_t classes_per_client = 2;  // pathological: distinct labels of each client
-  std::size_t shards_per_client = 2;   // shards: runs of the label-sorted data for each client
-  std::size_t samples_per_client = 0;  // dirichlet, iid: exact number; 0: all
+  std::size_t classes_per_client = 2;      // pathological: distinct labels of each client
+  std::size_t shards_per_client = 2;       // shards: runs of the label-sorted data for each client
+  std::size_t samples_per_client = 0;      // dirichlet, iid: exact number; 0: all
+  std::optional<std::uint64_t> seed = {};  // of the draws of the partition; nothing: the run's seed
+};
+
+// How a file's samples are divided into training and test samples (learn/data/files/split.h).
+//   share   a random share of each label's samples is for testing
+//   time    the last samples are
+//   file    files of the directory whose names begin with "train" or "test"
+enum class SplitKind { kShare, kTime, kFile };
+
+struct SplitSpec {
+  SplitKind kind = SplitKind::kShare;
+  double test = 0.2;       // share, time: fraction of the samples
+  std::uint64_t seed = 0;  // share: of the draw
 };
 
 struct TokenizerSpec {
@@ -50,10 +65,12 @@ class DataSource;  // learn/data/dataset.h
 
 struct DataSpec {
   std::string dataset = "fashion-mnist";  // in the table of learn/data/kinds.h
-  std::string directory;                  // of the data set's files; empty: the Debian package's
+  std::string name;       // by which devices know their data of this run; empty: that of the data set
+  std::string directory;  // of the data set's files; empty: the Debian package's
   PartitionSpec partition;
   std::size_t context = 128;  // texts: tokens in a sample
   TokenizerSpec tokenizer;
+  SplitSpec split;               // of data sets that are files of the user
   std::size_t test_windows = 0;  // texts: test samples from the held-out text of each group; 0: all
   double validation =
       0;  // fraction of the training samples that replace the test samples (data/validation.h)
@@ -62,6 +79,12 @@ struct DataSpec {
 
 // Whether the data set is a text (learn/text/).
 bool is_text(const DataSpec& spec);
+// Whether its samples are in files of the user, at a path that only the device or the researcher knows.
+bool in_own_files(const DataSpec& spec);
+// Whether every client has samples of its own, which the coordinator does not know.
+inline bool is_own(const DataSpec& spec) { return spec.partition.kind == PartitionKind::kOwn; }
+// The name in --data NAME=PATH.
+const std::string& data_name(const DataSpec& spec);
 
 class Model;
 struct ModelContext;  // learn/model.h

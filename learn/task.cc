@@ -8,7 +8,9 @@
 
 #include "core/check.h"
 #include "core/config/own_part.h"
+#include "learn/data/files/own_data.h"
 #include "learn/data/validation.h"
+#include "learn/evaluation/evaluate.h"
 #include "learn/models/adapters.h"
 #include "learn/models/kinds.h"
 #include "learn/objectives/kinds.h"
@@ -55,6 +57,22 @@ Result<void> check_training(const TrainingSpec& training, const Model& model) {
   return {};
 }
 
+struct Parts {
+  std::shared_ptr<const Dataset> data;
+  Partition partition;
+};
+
+// The training samples of all clients.
+Result<Parts> load_parts(const DataSpec& spec, const Rng& rng) {
+  if (is_own(spec)) {
+    FEDGE_TRY(own, load_all_own(spec, Purpose::kTraining, rng));
+    return Parts{std::make_shared<const Dataset>(std::move(own.data)), std::move(own.partition)};
+  }
+  FEDGE_TRY(data, load_train(spec, rng));
+  FEDGE_TRY(partition, partition_for_clients(spec, data->labels, data->classes, rng));
+  return Parts{std::move(data), std::move(partition)};
+}
+
 }  // namespace
 
 SampleCount trained_samples(SampleCount count, double share) {
@@ -63,17 +81,21 @@ SampleCount trained_samples(SampleCount count, double share) {
   return SampleCount(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(count.value()))));
 }
 
-Result<std::shared_ptr<const Task>> Task::build(const TaskSpec& spec, std::uint64_t seed) {
-  FEDGE_TRY(data, load_train(spec.data));
-  FEDGE_TRY(parts, partition_for_clients(spec.data, data->labels, data->classes, Rng(seed)));
-  FEDGE_TRY(model, make_model(spec.model, data->shape, data->outputs()));
+Result<std::shared_ptr<const Task>> Task::build(const TaskSpec& spec, std::uint64_t seed, bool evaluates) {
+  FEDGE_TRY(parts, load_parts(spec.data, Rng(seed)));
+  FEDGE_TRY(model, make_model(spec.model, parts.data->shape, parts.data->outputs()));
   FEDGE_TRY_VOID(check_training(spec.training, *model));
-  return std::shared_ptr<const Task>(
-      new Task(spec, seed, std::move(data), std::move(parts), std::move(model)));
+  std::shared_ptr<Task> task(
+      new Task(spec, seed, std::move(parts.data), std::move(parts.partition), std::move(model)));
+  if (evaluates && is_own(spec.data)) {
+    FEDGE_TRY(evaluation, load_all_own(spec.data, Purpose::kEvaluation, Rng(seed)));
+    task->evaluation_.emplace(std::move(evaluation));
+  }
+  return std::shared_ptr<const Task>(std::move(task));
 }
 
-Result<std::shared_ptr<const Task>> Task::build_for(const TaskSpec& spec, std::uint64_t seed,
-                                                    ClientId client) {
+Result<std::shared_ptr<const Task>> Task::build_for(const TaskSpec& spec, std::uint64_t seed, ClientId client,
+                                                    bool evaluates) {
   if (client.value() >= spec.data.partition.clients)
     return invalid(
         "client " + std::to_string(client.value()) +
@@ -87,6 +109,13 @@ Result<std::shared_ptr<const Task>> Task::build_for(const TaskSpec& spec, std::u
   Partition part(std::move(everything), {0, data->size()});
   std::shared_ptr<Task> task(new Task(spec, seed, std::move(data), std::move(part), std::move(model)));
   task->only_ = client;
+  if (evaluates && is_own(spec.data)) {
+    FEDGE_TRY(evaluation, load_own(spec.data, Purpose::kEvaluation, client.value(), Rng(seed)));
+    std::vector<std::uint32_t> all(evaluation.size());
+    std::iota(all.begin(), all.end(), 0U);
+    Partition whole(std::move(all), {0, evaluation.size()});
+    task->evaluation_.emplace(OwnedSamples{std::move(evaluation), std::move(whole)});
+  }
   return std::shared_ptr<const Task>(std::move(task));
 }
 
@@ -112,6 +141,19 @@ Coverage Task::needed(const Coverage& trained) const {
 std::span<const std::uint32_t> Task::samples_of(ClientId client) const {
   FEDGE_CHECK(only_ ? client == *only_ : client.value() < clients(), "a client this task was not built for");
   return partition_.of(only_ ? 0 : client.value());
+}
+
+SampleCount Task::evaluation_samples(ClientId client) const {
+  if (!evaluation_) return {};
+  FEDGE_CHECK(only_ ? client == *only_ : client.value() < clients(), "a client this task was not built for");
+  return SampleCount(evaluation_->partition.of(only_ ? 0 : client.value()).size());
+}
+
+Result<EvaluationSums> Task::evaluate(ClientId client, std::span<const float> model,
+                                      const std::stop_token& stop) const {
+  FEDGE_CHECK(evaluation_.has_value(), "a task with samples for evaluation");
+  return evaluate_samples(*model_, model, evaluation_->data,
+                          evaluation_->partition.of(only_ ? 0 : client.value()), stop);
 }
 
 std::vector<std::uint32_t> Task::trained_on(ClientId client, double data_share) const {

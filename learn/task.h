@@ -16,7 +16,9 @@
 #include "core/result.h"
 #include "core/rng.h"
 #include "learn/data/dataset.h"
+#include "learn/data/files/own_data.h"
 #include "learn/data/partition.h"
+#include "learn/evaluation/sums.h"
 #include "learn/model.h"
 #include "learn/spec.h"
 #include "learn/trainer.h"
@@ -48,10 +50,12 @@ SampleCount trained_samples(SampleCount count, double share);
 class Task {
  public:
   // Builds the task for all clients. Errors name the key or the file at fault.
-  static Result<std::shared_ptr<const Task>> build(const TaskSpec& spec, std::uint64_t seed);
+  // `evaluates`: also loads the samples on which clients with own data evaluate models.
+  static Result<std::shared_ptr<const Task>> build(const TaskSpec& spec, std::uint64_t seed,
+                                                   bool evaluates = false);
   // Builds the task for one client, with only its samples in memory.
   static Result<std::shared_ptr<const Task>> build_for(const TaskSpec& spec, std::uint64_t seed,
-                                                       ClientId client);
+                                                       ClientId client, bool evaluates = false);
   // Builds the model without data, for a client whose samples are elsewhere: the task cannot train.
   static Result<std::shared_ptr<const Task>> build_without_data(const TaskSpec& spec, std::uint64_t seed,
                                                                 ClientId client);
@@ -63,6 +67,11 @@ class Task {
   // The indices in data() of this client's samples. The client must be below clients(), and must be the one
   // that the task was built for, if it was built for one.
   std::span<const std::uint32_t> samples_of(ClientId client) const;
+  // Number of samples on which this client evaluates models.
+  SampleCount evaluation_samples(ClientId client) const;
+  // Evaluates a model on them. kInvalid: a model of a kind that a program registers has failed.
+  Result<EvaluationSums> evaluate(ClientId client, std::span<const float> model,
+                                  const std::stop_token& stop = {}) const;
   // For each class, the number of this client's samples in the fraction `data_share` that it trains on.
   std::vector<std::uint64_t> label_counts(ClientId client, double data_share = 1) const;
 
@@ -114,6 +123,7 @@ class Task {
   Partition partition_;           // of all clients, or a single part with all of data_
   std::optional<ClientId> only_;  // the client that the single part belongs to
   std::unique_ptr<Model> model_;
+  std::optional<OwnedSamples> evaluation_;  // like data_ and partition_
 };
 
 }  // namespace fedge::learn

@@ -71,6 +71,7 @@ v1::RunAnswer message_to_wire(const RunAnswer& message) {
   if (message.ready) {
     wire.set_samples(message.samples.value());
     wire.set_capability(message.capability);
+    wire.set_evaluation_samples(message.evaluation_samples.value());
     return wire;
   }
   wire.set_code(to_wire(message.code));
@@ -138,12 +139,15 @@ Result<Message> message_from_wire(const v1::RunDescription& wire) {
 
 Result<Message> message_from_wire(const v1::RunAnswer& wire) {
   FieldReader reader;
-  reader.require(!wire.ready() || (wire.samples() >= 1 && wire.samples() <= kMaxSamples),
-                 "samples is not between 1 and 2^40");
+  reader.require(!wire.ready() || (std::max<std::uint64_t>(wire.samples(), wire.evaluation_samples()) >= 1),
+                 "samples and evaluation_samples are both 0");
+  reader.require(wire.samples() <= kMaxSamples && wire.evaluation_samples() <= kMaxSamples,
+                 "samples or evaluation_samples is above 2^40");
   reader.require(wire.capability() >= 0 && wire.capability() <= 1, "capability is not between 0 and 1");
   return reader.finish(RunAnswer{RunId(wire.run()), wire.ready(), SampleCount(wire.samples()),
                                  from_wire(wire.code()), reader.text(wire.reason(), "reason"),
-                                 wire.capability() > 0 ? wire.capability() : 1.0});
+                                 wire.capability() > 0 ? wire.capability() : 1.0,
+                                 SampleCount(wire.evaluation_samples())});
 }
 
 Result<Message> message_from_wire(const v1::PublishRecord& wire) {

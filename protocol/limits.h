@@ -48,6 +48,7 @@ inline constexpr std::size_t kMaxSecurePeers = 1'024;      // mask peers of one 
 inline constexpr std::size_t kMaxSecureCells = 8'190;      // ranges of the model that are summed separately
 inline constexpr std::size_t kMaxSecureCoverages = 4'096;  // different coverages of the members
 inline constexpr std::size_t kMaxSecureScalars = 8'192;    // in a masked update
+inline constexpr std::size_t kMaxEvaluation = 8'000;       // sums of an evaluation
 inline constexpr std::size_t kMaxAddressText = 261;        // a DNS name of 255 bytes, a colon, a port
 inline constexpr std::size_t kMaxRecordBytes = 4 << 10;    // a directory record's value
 inline constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 40;

@@ -77,10 +77,11 @@ struct RunDescription {
 struct RunAnswer {
   RunId run;
   bool ready = false;
-  SampleCount samples;                   // training samples, at least 1; only if ready
+  SampleCount samples;                   // training samples; 0: it only evaluates; only if ready
   ErrorCode code = ErrorCode::kInvalid;  // only if not ready
   std::string reason;                    // only if not ready
   double capability = 1;                 // fraction of a model that it can train, in (0, 1]
+  SampleCount evaluation_samples = {};   // samples on which it evaluates models; 0: it evaluates none
   bool operator==(const RunAnswer&) const = default;
 };
 

@@ -13,6 +13,11 @@ void imply_settings(const RunConfig& run, config::Table& root);
 // Adds the run's number of rounds to a schedule of the learning rate that needs it, in the run and in the
 // root table.
 void imply_rounds(RunConfig& run, config::Table& root);
+// Adds evaluation.where = "none" if clients would evaluate models by default, but cannot in this run. Call it
+// before the section is read.
+void imply_evaluation(RunConfig& run, config::Table& root);
+// Why clients cannot evaluate models in this run; empty if they can.
+std::string no_client_evaluation(const RunConfig& run);
 
 // True if every step adds exactly the aggregate to the model, in the first rounds and later.
 bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy);

@@ -67,4 +67,22 @@ void imply_rounds(RunConfig& run, config::Table& root) {
     schedule.rounds = run.rounds;
 }
 
+std::string no_client_evaluation(const RunConfig& run) {
+  if (run.strategy.schedule.buffered) return "it has no rounds (strategy.schedule)";
+  if (run.dissemination.serverless)
+    return "its clients exchange models without the coordinator (dissemination)";
+  if (run.privacy.on()) return "the guarantee of differential_privacy would not cover what they report";
+  return "";
+}
+
+void imply_evaluation(RunConfig& run, config::Table& root) {
+  const std::string why = no_client_evaluation(run);
+  if (why.empty() || !is_own(run.task.data)) return;
+  if (imply(root, "evaluation.where", {std::string("none"), "data.partition.kind"}))
+    run.notes.push_back(
+        "evaluation.where: models are not evaluated; clients cannot evaluate them in this run, "
+        "because " +
+        why);
+}
+
 }  // namespace fedge::run

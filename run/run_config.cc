@@ -60,7 +60,8 @@ RunConfig read_sections(config::Reader& root, config::Table& table, const ReadMo
       "Number of clients that must be connected before the first round. 0: data.partition.clients.");
   run.evaluate_every = static_cast<std::uint32_t>(section.integer(
       "evaluate_every", 1, {1, 1'000'000},
-      "Rounds between two evaluations of the model. The model is always evaluated after the last round."));
+      "Rounds between two evaluations of the model, by the coordinator or by clients. The model is always "
+      "evaluated after the last round."));
   run.chunk_size = static_cast<std::uint32_t>(section.integer(
       "chunk_size", protocol::kDefaultChunkSize, {protocol::kMinChunkSize, protocol::kMaxChunkSize},
       "Size of a chunk of a model or an update in bytes. It must be a multiple of 4."));
@@ -83,10 +84,6 @@ RunConfig read_sections(config::Reader& root, config::Table& table, const ReadMo
   if (wait > 0 && static_cast<std::size_t>(wait) > clients)
     section.fail("wait_for_clients", too_many, {kClients});
   root.adopt(section);
-  if (run.task.data.validation > 0)
-    run.notes.push_back("data.validation: accuracy and loss are measured on validation samples, " +
-                        number_text(run.task.data.validation) +
-                        " of the training samples, instead of the test samples");
   if (run.sampling.min_available > clients) root.fail("sampling.min_available", too_many, {kClients});
   const bool draws_again = run.sampling.traits.with_replacement;
   if (run.sampling.sized && !draws_again && run.sampling.clients_per_round > clients)
@@ -96,6 +93,12 @@ RunConfig read_sections(config::Reader& root, config::Table& table, const ReadMo
   if (!draws_again) run.sampling.clients_per_round = std::min(run.sampling.clients_per_round, clients);
   run.tracks = read_tracks(root, clients);
   run.dissemination = read_dissemination(root);
+  imply_evaluation(run, table);
+  run.evaluation = read_evaluation(root, run.task.data);
+  if (run.task.data.validation > 0 && run.evaluation.on_coordinator())
+    run.notes.push_back("data.validation: accuracy and loss are measured on validation samples, " +
+                        number_text(run.task.data.validation) +
+                        " of the training samples, instead of the test samples");
   run.compression = protocol::read_compression(root);
   run.status = protocol::read_status(root);
   run.control_variates = run.task.training.objective.kind == "scaffold";
@@ -195,6 +198,7 @@ Result<void> add_texts(RunConfig& run, const config::Table& resolved, const conf
   std::vector<std::string> sections = learn::task_sections();
   sections.emplace_back("compression");
   sections.emplace_back("status");
+  sections.emplace_back("evaluation");
   for (const std::string& name : sections)
     if (const auto it = resolved.find(name); it != resolved.end()) task.insert(*it);
   if (run.privacy.kind == DifferentialPrivacySpec::Kind::kLocal)

@@ -18,6 +18,7 @@
 #include "protocol/codecs/compression_spec.h"
 #include "protocol/status_spec.h"
 #include "run/dissemination.h"
+#include "run/evaluation.h"
 #include "run/privacy/differential_privacy.h"
 #include "run/secure_aggregation.h"
 
@@ -46,6 +47,7 @@ struct RunConfig {
   learn::TaskSpec task;
   aggregation::SamplingSpec sampling;
   aggregation::StrategySpec strategy;
+  EvaluationSpec evaluation;
   TracksSpec tracks;
   DisseminationSpec dissemination;
   SecureAggregationSpec secure;

@@ -10,6 +10,7 @@
 #include "aggregation/kernels/fold.h"
 #include "core/check.h"
 #include "core/text.h"
+#include "learn/evaluation/sums.h"
 #include "privacy/differential/noise.h"
 #include "protocol/limits.h"
 
@@ -24,6 +25,8 @@ constexpr double kMostLoss = 0x1p10;
 constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 21;
 
 static_assert(protocol::kMaxSecureCells + kSecureFigures <= protocol::kMaxSecureScalars);
+static_assert(1 + kSecureFigures + learn::EvaluationSums::kMostSums <= protocol::kMaxSecureScalars);
+static_assert(learn::EvaluationSums::kMostSums <= protocol::kMaxEvaluation);
 static_assert(protocol::kMaxSecureScalars <= privacy::kMaxScalars);
 
 // Repacks an update's values from its coverage to the masked coverage, with zeros outside the update's.
@@ -141,6 +144,7 @@ std::vector<std::uint64_t> scalars_of(const PlainUpdate& update, const privacy::
   scalars.push_back(
       static_cast<std::uint64_t>(std::llround(loss * static_cast<double>(samples) * kLossUnit)));
   scalars.push_back(samples);
+  for (const std::int64_t sum : update.evaluation) scalars.push_back(static_cast<std::uint64_t>(sum));
   return scalars;
 }
 
@@ -149,6 +153,9 @@ std::vector<std::uint64_t> scalars_of(const PlainUpdate& update, const privacy::
 Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::MaskingSpec& spec,
                                  const privacy::Masking& masking, Parallel& parallel) {
   FEDGE_CHECK(update.values.size() == update.coverage->count(), "a value for each covered parameter");
+  if (masking.cells().size() + kSecureFigures + update.evaluation.size() > privacy::kMaxScalars)
+    return Error{ErrorCode::kRefused, "the session has " + std::to_string(masking.cells().size()) +
+                                          " cells, too many for the sums of an evaluation"};
   AlignedBuffer<float> values = repacked(update, masking);
   PlainUpdate summed = update;
   std::optional<Error> fault;
@@ -178,8 +185,11 @@ Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::Maski
   return masked;
 }
 
-SecureSum::SecureSum(const privacy::MaskingSpec& spec, std::vector<Range> cells)
-    : spec_(spec), cells_(std::move(cells)), scalars_(cells_.size() + kSecureFigures) {
+SecureSum::SecureSum(const privacy::MaskingSpec& spec, std::vector<Range> cells, std::size_t evaluation_sums)
+    : spec_(spec),
+      cells_(std::move(cells)),
+      scalars_(cells_.size() + kSecureFigures + evaluation_sums),
+      evaluation_sums_(evaluation_sums) {
   std::size_t position = 0;
   for (const Range& cell : cells_) {
     positions_.push_back(position);
@@ -251,14 +261,16 @@ Result<SecureSum::Plain> SecureSum::unmask(const privacy::SumMasks& masks, Paral
       plain.sums.data()[i] = static_cast<std::int32_t>(narrow_.data()[i]);
   }
   plain.updates = updates_;
-  plain.weights.assign(scalars_.begin(), scalars_.end() - kSecureFigures);
+  const auto figures = scalars_.begin() + static_cast<std::ptrdiff_t>(cells_.size());
+  plain.weights.assign(scalars_.begin(), figures);
+  for (auto sum = figures + kSecureFigures; sum != scalars_.end(); ++sum)
+    plain.evaluation.push_back(static_cast<std::int64_t>(*sum));
   FEDGE_TRY_VOID(check_weights(spec_, plain.weights, updates_));
   if (!plain.weights.empty() && std::ranges::max(plain.weights) == 0)
     return Error{ErrorCode::kUnavailable,
                  "all masked updates have weight 0: no client produced an update that can be summed"};
-  plain.samples = scalars_.back();
-  const auto loss =
-      static_cast<double>(static_cast<std::int64_t>(scalars_[scalars_.size() - kSecureFigures]));
+  plain.samples = figures[1];
+  const auto loss = static_cast<double>(static_cast<std::int64_t>(figures[0]));
   plain.loss = plain.samples > 0 ? loss / kLossUnit / static_cast<double>(plain.samples) : 0;
   plain.cells = std::move(cells_);
   narrow_ = {};

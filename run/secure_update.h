@@ -1,8 +1,9 @@
 // Masked updates: converts a client's values to masked integers, and the sum of those to the exact sum that
 // an aggregator accepts. The daemons and the simulator use the same code. A masked update has words, packed
 // over the parameters that it masks, and scalars. The scalars are its weight in each cell of the session (0
-// where it trains nothing), then loss * samples in units of 2^-16, then its samples. Scalars are modulo 2^64,
-// words modulo 2^32 or 2^64. A parameter that too few clients train is in no cell, and no client sends it.
+// where it trains nothing), then loss * samples in units of 2^-16, then its samples, then the sums of an
+// evaluation (learn::EvaluationSums). Scalars are modulo 2^64, words modulo 2^32 or 2^64. A parameter that
+// too few clients train is in no cell, and no client sends it.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@
 
 namespace fedge::run {
 
-// Scalars besides the weights of the cells.
+// Scalars besides the weights of the cells and the sums of an evaluation.
 inline constexpr std::size_t kSecureFigures = 2;
 
 // A client's trained update before masking.
@@ -37,6 +38,7 @@ struct PlainUpdate {
   Rng rounding{0};                // the client's own stream; used by 32-bit words
   // Source of the client's noise; required if the run's clients add noise.
   std::optional<PrivateSum::Noise> noise = {};
+  std::span<const std::int64_t> evaluation = {};  // the sums of an evaluation
 };
 struct MaskedUpdate {
   Coverage coverage;
@@ -62,7 +64,7 @@ Result<void> check_weights(const privacy::MaskingSpec& spec, std::span<const std
 // updates; with 32-bit words three times as much after unmasking. Externally synchronised.
 class SecureSum {
  public:
-  SecureSum(const privacy::MaskingSpec& spec, std::vector<Range> cells);
+  SecureSum(const privacy::MaskingSpec& spec, std::vector<Range> cells, std::size_t evaluation_sums = 0);
 
   // Reads bytes of a masked update's words, from `first` on.
   using Read = std::function<Result<void>(std::uint64_t first, std::span<std::byte> out)>;
@@ -84,6 +86,7 @@ class SecureSum {
     std::size_t updates = 0;
     double loss = 0;  // mean, by samples
     std::uint64_t samples = 0;
+    std::vector<std::int64_t> evaluation = {};
 
     aggregation::ExactSum view() const { return {cells, weights, sums.span(), updates}; }
   };
@@ -107,6 +110,7 @@ class SecureSum {
   AlignedBuffer<std::int64_t> wide_;    // either wide_ or narrow_ is used
   AlignedBuffer<std::uint32_t> narrow_;
   std::vector<std::uint64_t> scalars_;
+  std::size_t evaluation_sums_;  // the last scalars
   std::size_t updates_ = 0;
 };
 

@@ -8,7 +8,7 @@
 
 #include "core/check.h"
 #include "core/crypto/hkdf.h"
-#include "learn/evaluate.h"
+#include "learn/evaluation/evaluate.h"
 #include "protocol/limits.h"
 #include "run/recipe.h"
 #include "server/store/saved_state.h"
@@ -25,7 +25,7 @@ constexpr std::size_t kNoTurn = SIZE_MAX;
 }  // namespace
 
 Result<RunState> RunState::create(const run::RunConfig& config, const learn::Model& model,
-                                  const learn::Dataset& test, protocol::ChunkStore& store,
+                                  const learn::Dataset* test, protocol::ChunkStore& store,
                                   Parallel& parallel) {
   RunState state(config, model, test, store, parallel);
   FEDGE_TRY_VOID(state.start({TrackId(), std::nullopt, nullptr}));
@@ -87,13 +87,20 @@ RoundRules RunState::rules() const {
       .deadline = config_->round_deadline,
       .return_within = config_->return_within,
       .max_samples = SampleCount(std::min(share, kMaxSamplesPerClient)),
-      .classes = test_->classes > 0 ? test_->classes : SIZE_MAX,
+      .classes = labels_ > 0 ? labels_ : SIZE_MAX,
       .uniform_weights = config_->strategy.traits.uniform_weights,
       .local_epochs = config_->task.training.local_epochs,
       .batch_size = config_->task.training.batch_size,
       .local_steps = config_->task.training.local_steps,
       .compression = config_->compression.format,
       .masked = config_->secure.on ? std::optional(config_->secure.masking.codec) : std::nullopt};
+  if (config_->evaluation.on_clients())
+    rules.evaluation = EvaluationRules{
+        .every = config_->evaluate_every,
+        .clients = config_->evaluation.clients,
+        .coverage = Coverage::of({{model_->layout()->trainable().ranges().front().begin,
+                                   model_->layout()->trainable().ranges().front().begin + 1}}),
+        .shape = learn::sums_shape(*model_)};
   const run::DifferentialPrivacySpec& privacy = config_->privacy;
   if (privacy.on()) rules.releases = privacy.most_releases;
   if (privacy.sampling_rate < 1) {
@@ -126,8 +133,8 @@ Result<void> RunState::fold(TrackId track, std::span<const aggregation::Update> 
   return this->track(track).fold(updates);
 }
 
-void RunState::open_secure(std::vector<Range> cells) {
-  secure_.emplace(config_->secure.masking, std::move(cells));
+void RunState::open_secure(std::vector<Range> cells, std::size_t evaluation_sums) {
+  secure_.emplace(config_->secure.masking, std::move(cells), evaluation_sums);
   masked_.clear();
 }
 
@@ -143,9 +150,13 @@ Result<RunState::Summed> RunState::sum_up(TaskId task, const privacy::Unmasking&
   secure_.reset();
   FEDGE_TRY(recovered, unmasking.recover(*parallel_));
   FEDGE_TRY(plain, std::move(sum).unmask(recovered.masks, *parallel_));
-  FEDGE_TRY_VOID(track(task.track).add_sum(plain.view()));
-  contributors_.insert(masked_.begin(), masked_.end());
-  note_left_out(plain.cells);
+  if (task.evaluation) {
+    FEDGE_TRY_VOID(evaluation_.take_masked(plain.evaluation));
+  } else {
+    FEDGE_TRY_VOID(track(task.track).add_sum(plain.view()));
+    contributors_.insert(masked_.begin(), masked_.end());
+    note_left_out(plain.cells);
+  }
   Summed summed{plain.loss, std::move(recovered.bad_shares), {}, nullptr};
   protocol::Manifest shape{.layout = model_->layout()->hash(),
                            .coverage = Coverage::of(plain.cells),
@@ -164,7 +175,9 @@ Result<RunState::Summed> RunState::sum_up(TaskId task, const privacy::Unmasking&
                   .samples = SampleCount(plain.updates),
                   .train_loss = plain.loss,
                   .track = task.track,
-                  .masked_scalars = plain.weights},
+                  .evaluate = task.evaluation,
+                  .masked_scalars = plain.weights,
+                  .evaluation = plain.evaluation},
                  plain.cells,
                  masked_};
   return summed;
@@ -178,6 +191,7 @@ void RunState::note_left_out(std::span<const Range> cells) {
 }
 
 Result<void> RunState::take_up_sum(const SummedTurn& turn) {
+  if (turn.offer.evaluate) return evaluation_.take_masked(turn.offer.evaluation);
   FEDGE_TRY(object, take_up(turn.offer.update));
   run::SecureSum::Plain plain{.cells = turn.cells,
                               .weights = turn.offer.masked_scalars,
@@ -204,6 +218,12 @@ Result<void> RunState::close_model(const RunEngine::CloseRound& turn, run::Track
 }
 
 Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClients* made) {
+  if (turn.evaluation) {
+    evaluation_.close(turn, metrics_);
+    if (turn.ends_round)
+      for (auto& [id, each] : tracks_) each.complete = each.model.object();
+    return {};
+  }
   TrackEntry& entry = tracks_.at(turn.track);
   if (made == nullptr) FEDGE_TRY_VOID(close_model(turn, entry.model));
   if (made != nullptr) FEDGE_TRY_VOID(entry.model.adopt(made->model));
@@ -261,6 +281,7 @@ Result<TrackMetrics> RunState::measure(const RunEngine::CloseRound& turn, const 
   metrics.clients_selected = turn.selected;
   metrics.clients_completed = turn.completed;
   const std::uint32_t round = turn.round.value();
+  if (test_ == nullptr) return metrics;
   if (round % config_->evaluate_every != 0 && round != config_->rounds) return metrics;
   FEDGE_TRY(values, model.load());
   FEDGE_TRY(evaluated, learn::evaluate(*model_, values.values(), *test_, *parallel_));
@@ -272,7 +293,7 @@ Result<TrackMetrics> RunState::measure(const RunEngine::CloseRound& turn, const 
 
 Result<std::vector<RankMetrics>> RunState::measure_ranks(const run::TrackModel& model) const {
   std::vector<RankMetrics> metrics;
-  if (config_->evaluate_ranks.empty()) return metrics;
+  if (config_->evaluate_ranks.empty() || test_ == nullptr) return metrics;
   FEDGE_TRY(values, model.load());
   for (const std::size_t rank : config_->evaluate_ranks) {
     FEDGE_TRY(one, learn::evaluate(*model_, values.values(), *test_, *parallel_, rank));
@@ -285,14 +306,14 @@ Result<std::vector<RankMetrics>> RunState::measure_ranks(const run::TrackModel& 
 }
 
 LabelFigures RunState::coverage() const {
-  if (!labels_of_) return {};
+  if (!labels_of_ || test_ == nullptr) return {};
   std::vector<std::uint64_t> counts(test_->classes, 0);
   std::vector<std::uint64_t> tests(test_->classes, 0);
   for (const ClientId client : contributors_) {
     const std::vector<std::uint64_t> held = labels_of_(client);
     for (std::size_t l = 0; l < counts.size(); ++l) counts[l] += held[l];
   }
-  for (const std::uint8_t label : test_->labels) ++tests[label];
+  for (const learn::Label label : test_->labels) ++tests[label];
   return label_figures(counts, metrics_.per_class_accuracy, tests);
 }
 

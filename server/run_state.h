@@ -20,7 +20,7 @@
 #include "core/parallel.h"
 #include "core/result.h"
 #include "learn/data/dataset.h"
-#include "learn/evaluate.h"
+#include "learn/evaluation/evaluate.h"
 #include "learn/model.h"
 #include "protocol/chunks/chunk_store.h"
 #include "run/privacy/privacy_ledger.h"
@@ -30,6 +30,7 @@
 #include "run/track_model.h"
 #include "server/conductor/track_view.h"
 #include "server/engine/run_engine.h"
+#include "server/evaluation_results.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
 #include "server/report/participation.h"
@@ -39,10 +40,10 @@ namespace fedge::server {
 
 class RunState {
  public:
-  // Builds the initial model from the run's seed. `model`, `test`, `store` and `parallel` must outlive the
-  // object.
+  // Builds the initial model from the run's seed. Models are evaluated on `test`; null: they are not. All
+  // borrowed arguments must outlive the object.
   static Result<RunState> create(const run::RunConfig& config, const learn::Model& model,
-                                 const learn::Dataset& test, protocol::ChunkStore& store, Parallel& parallel);
+                                 const learn::Dataset* test, protocol::ChunkStore& store, Parallel& parallel);
 
   const run::RunConfig& config() const { return *config_; }
   RoundRules rules() const;
@@ -72,7 +73,7 @@ class RunState {
 
   // --- for a track phase with a secure sum ---
   // Starts an empty sum.
-  void open_secure(std::vector<Range> cells);
+  void open_secure(std::vector<Range> cells, std::size_t evaluation_sums);
   Result<void> fold_masked(ClientId client, const run::SecureSum::Masked& update);
   struct Summed {
     double train_loss = 0;
@@ -80,8 +81,8 @@ class RunState {
     SummedTurn turn;                                 // to be journaled, with
     std::shared_ptr<protocol::StoredObject> object;  // its sums, which the caller must remove
   };
-  // Removes the masks and gives the sum to the track's aggregator. kUnavailable: the masks are not known;
-  // kInvalid: the result cannot be a sum of such updates.
+  // Removes the masks and gives the sum to the track's aggregator, or keeps that of evaluations for close().
+  // kUnavailable: the masks are not known; kInvalid: the result cannot be a sum of such updates.
   Result<Summed> sum_up(TaskId task, const privacy::Unmasking& unmasking);
   void remove(const Summed& sum) { store_->remove(sum.object->manifest().id()); }
   // Gives a journaled sum to the track's aggregator.
@@ -128,15 +129,19 @@ class RunState {
     std::size_t turn = 0;                                               // phase index in the last round
     std::shared_ptr<protocol::StoredObject> complete = model.object();  // of load_models()
   };
-  RunState(const run::RunConfig& config, const learn::Model& model, const learn::Dataset& test,
+  RunState(const run::RunConfig& config, const learn::Model& model, const learn::Dataset* test,
            protocol::ChunkStore& store, Parallel& parallel)
       : config_(std::make_shared<const run::RunConfig>(config)),
         model_(&model),
-        test_(&test),
+        test_(test),
+        labels_(test != nullptr        ? test->classes
+                : model.input().tokens ? 0
+                                       : model.classes()),
         store_(&store),
         parallel_(&parallel),
         participation_(config.task.data.partition.clients),
-        ledger_(config.privacy) {}
+        ledger_(config.privacy),
+        evaluation_(learn::sums_shape(model)) {}
   Result<void> close_model(const RunEngine::CloseRound& turn, run::TrackModel& model);
   // Adds the clients of a closed track phase to the round's metrics.
   void count_clients(const RunEngine::CloseRound& turn);
@@ -153,7 +158,8 @@ class RunState {
 
   std::shared_ptr<const run::RunConfig> config_;
   const learn::Model* model_;
-  const learn::Dataset* test_;
+  const learn::Dataset* test_;  // null: models are not evaluated here
+  std::size_t labels_;          // number of different labels; 0: unknown
   protocol::ChunkStore* store_;
   Parallel* parallel_;
   std::map<TrackId, TrackEntry> tracks_;
@@ -170,6 +176,7 @@ class RunState {
   std::vector<ClientId> masked_;  // clients whose updates are in secure_
   Participation participation_;
   run::PrivacyLedger ledger_;
+  EvaluationResults evaluation_;
   std::optional<TaskId> charged_;  // last phase charged to the privacy budget
   std::optional<Secret> noise_key_;
   std::vector<protocol::ObjectId> memories_;  // objects that the last save() created

@@ -156,7 +156,8 @@ Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, Pro
   const auto data = options.scratch / "coordinator";
   FEDGE_TRY(key, server::open_coordinator_key(data));
   server::Enrolment enrolment(data);
-  for (const double capability : options.capabilities) {
+  for (std::size_t i = 0; i < options.capabilities.size(); ++i) {
+    const double capability = options.capabilities[i];
     FEDGE_TRY(created, enrolment.create_token(server::calendar_now(), kTokenLifetime));
     std::vector<protocol::Address> addresses;
     if (!way.node) addresses.push_back(way.coordinator);
@@ -178,8 +179,7 @@ Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, Pro
                                        number_text(capability),
                                        "--token-file",
                                        token_file.string()};
-    if (!options.data_directory.empty())
-      arguments.insert(arguments.end(), {"--data-directory", options.data_directory});
+    if (!options.data.empty()) arguments.insert(arguments.end(), {"--data", options.data[i]});
     if (way.node)
       arguments.insert(arguments.end(),
                        {"--bootstrap", protocol::to_string(*way.node), "--directory-listen", "127.0.0.1:0"});

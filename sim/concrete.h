@@ -24,7 +24,7 @@ struct ConcreteOptions {
   std::filesystem::path out;             // results of the coordinator; claimed by the caller
   std::filesystem::path scratch;         // keys, enrolment, chunks; the caller removes it
   std::vector<double> capabilities;      // one client for each: its declared capability
-  std::string data_directory;            // all clients' --data-directory; empty: none
+  std::vector<std::string> data;         // each client's --data; empty: none has one
   // Coordinator and clients take part in a directory, whose first node is an additional process. Clients find
   // the coordinator only through the directory.
   bool in_directory = false;

@@ -40,6 +40,10 @@ Device::Training Device::training(SampleCount samples, const learn::TrainingSpec
   return {seconds(to_seconds(time) * made / steps), static_cast<std::uint64_t>(made)};
 }
 
+Duration Device::evaluation_time(SampleCount samples) const {
+  return time_for(static_cast<double>(samples.value()) / 3, samples_per_second_);
+}
+
 Duration Device::task_time(SampleCount samples, const learn::TrainingSpec& spec, Bytes payload) const {
   return download_time(payload) + training(samples, spec, Duration::max()).time + upload_time(payload);
 }

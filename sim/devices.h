@@ -23,6 +23,9 @@ class Device {
   };
   // Duration of local training that stops between two steps once `limit` has passed.
   Training training(SampleCount samples, const learn::TrainingSpec& spec, Duration limit) const;
+  // Duration of an evaluation on this many samples: a third of a step's computation for each, the forward
+  // pass.
+  Duration evaluation_time(SampleCount samples) const;
   // From the model's first byte to the update's last, both of this size, without latency.
   Duration task_time(SampleCount samples, const learn::TrainingSpec& spec, Bytes payload) const;
   // Share of a model that it can train.

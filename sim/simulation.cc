@@ -129,7 +129,7 @@ void Simulation::build_clients() {
           .exchange = exchange_.get(),
           .step = [this](ClientId client,
                          client::TaskConductor::Input input) { clients_->step(client, std::move(input)); },
-          .on_kept = [this](ClientId client) { downloads_->update_kept(client); }},
+          .on_kept = [this](ClientId client, TaskId task) { downloads_->update_kept(client, task); }},
       task_.clients());
   state_.know_labels(
       [this](ClientId client) { return task_.label_counts(client, training_->data_share(client)); });
@@ -179,11 +179,13 @@ void Simulation::build_coordinator(const SimulationHooks& hooks) {
                                        .updates = pool_,
                                        .aggregate = *aggregate_,
                                        .masked = secrets_ != nullptr},
-      server::Conductor::Setup{
-          .config = state_.config(),
-          .layout = task_.model().layout()->hash(),
-          .samples_of =
-              [this](ClientId id) { return std::optional<std::uint64_t>(task_.samples_of(id).size()); }},
+      server::Conductor::Setup{.config = state_.config(),
+                               .layout = task_.model().layout()->hash(),
+                               .samples_of = [this](ClientId id) -> std::optional<std::uint64_t> {
+                                 // A coordinator does not know how many samples of their own clients have.
+                                 if (is_own(task_.spec().data)) return std::nullopt;
+                                 return task_.samples_of(id).size();
+                               }},
       std::move(engine_),
       server::Ports{.clients = clients_.get(),
                     .models = models_.get(),

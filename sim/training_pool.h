@@ -49,6 +49,7 @@ struct TrainedUpdate {
   std::shared_ptr<const aggregation::UpdateValues> values;  // in memory unless spooled
   std::optional<Error> failure;                             // if set, only the task is valid
   std::optional<Error> fault = {};                          // why the values are zeros that do not count
+  std::vector<std::int64_t> evaluation = {};                // of an evaluation: learn::EvaluationSums
 };
 
 // The updates that virtual clients have computed.

@@ -99,6 +99,15 @@ void add_assignments(CLI::App& command, std::vector<std::string>& assignments) {
       ->take_all();
 }
 
+void add_data(CLI::App& command, std::vector<std::string>& data) {
+  command
+      .add_option(
+          "--data", data,
+          "Path of the run's data on this machine, by the name that the run file gives it (data.name); "
+          "with data.partition.kind = \"own\" a directory with a file or directory for each client")
+      ->type_name("NAME=PATH");
+}
+
 void add_data_directory(CLI::App& command, std::string& directory) {
   command.add_option("--data-dir", directory, "The coordinator's data directory")
       ->type_name("DIR")

@@ -26,6 +26,8 @@ std::string unknown_word(const std::string& what, const std::string& word,
 void add_format(CLI::App& command, std::string& format);
 void add_log_level(CLI::App& command, std::string& level);
 void add_assignments(CLI::App& command, std::vector<std::string>& assignments);
+// --data NAME=PATH, repeatable.
+void add_data(CLI::App& command, std::vector<std::string>& data);
 void add_data_directory(CLI::App& command, std::string& directory);
 void add_run_file(CLI::App& command, std::string& file);
 // `what` is the sentence of the help. The default is the number of processors.

@@ -33,20 +33,21 @@ Result<Shared> share_out(const DataOptions& options) {
       for (const char* key : {"base", "base_hash"}) table->erase(key);
   FEDGE_TRY(config, run::read_run_config(document));
   print_notes(config);
+  FEDGE_TRY_VOID(use_data(options.data, config.task.data));
   const auto task = learn::Task::build(config.task, config.seed);
   if (!task) return config::at_key(document, task.error());
   return Shared{config.seed, *task};
 }
 
 // The safetensors header with its length in front (8 bytes), padded so that the data is aligned for floats.
-std::string header_of(std::size_t samples, const learn::InputShape& shape) {
+std::string header_of(std::size_t samples, const learn::InputShape& shape, bool wide_labels) {
   const std::size_t images = samples * shape.size() * sizeof(float);
   std::string text = "{\"images\":{\"dtype\":\"F32\",\"shape\":[" + std::to_string(samples) + "," +
                      std::to_string(shape.height) + "," + std::to_string(shape.width) + "," +
                      std::to_string(shape.channels) + "],\"data_offsets\":[0," + std::to_string(images) +
-                     "]},\"labels\":{\"dtype\":\"U8\",\"shape\":[" + std::to_string(samples) +
-                     "],\"data_offsets\":[" + std::to_string(images) + "," +
-                     std::to_string(images + samples) + "]}}";
+                     "]},\"labels\":{\"dtype\":\"" + (wide_labels ? "U16" : "U8") + "\",\"shape\":[" +
+                     std::to_string(samples) + "],\"data_offsets\":[" + std::to_string(images) + "," +
+                     std::to_string(images + samples * (wide_labels ? 2 : 1)) + "]}}";
   text.resize((text.size() + 7) / 8 * 8, ' ');
   std::string length(8, '\0');
   for (std::size_t i = 0; i < length.size(); ++i)
@@ -57,12 +58,15 @@ std::string header_of(std::size_t samples, const learn::InputShape& shape) {
 Result<void> write_part(const learn::Dataset& data, std::span<const std::uint32_t> samples,
                         const std::filesystem::path& path) {
   AlignedBuffer<float> images(samples.size() * data.shape.size());
-  std::vector<std::uint8_t> labels;
+  const bool wide = data.classes > 256;
+  std::vector<std::uint8_t> labels;  // one or two bytes each, little-endian
   for (std::size_t i = 0; i < samples.size(); ++i) {
     data.read_inputs(samples[i], images.span().subspan(i * data.shape.size(), data.shape.size()));
-    labels.push_back(data.labels[samples[i]]);
+    const learn::Label label = data.labels[samples[i]];
+    labels.push_back(static_cast<std::uint8_t>(label & 0xFF));
+    if (wide) labels.push_back(static_cast<std::uint8_t>(label >> 8));
   }
-  const std::string header = header_of(samples.size(), data.shape);
+  const std::string header = header_of(samples.size(), data.shape, wide);
   const std::array<std::span<const std::byte>, 3> pieces = {
       std::as_bytes(std::span(header)), std::as_bytes(images.span()), std::as_bytes(std::span(labels))};
   return write_file_atomic(path, pieces);

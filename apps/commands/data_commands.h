@@ -13,6 +13,7 @@ namespace fedge::apps {
 struct DataOptions {
   std::string run_file;
   std::vector<std::string> assignments;  // --set
+  std::vector<std::string> data;         // --data
   std::string out;                       // partition: the directory, created if absent
   std::optional<std::uint32_t> client;   // partition: only this one
   std::string corpus;                    // tokenizer: the text to learn from
@@ -21,8 +22,8 @@ struct DataOptions {
 };
 
 // Writes client-N.safetensors: `images` (float32, samples x height x width x channels, normalised) and
-// `labels` (uint8), the samples of the built-in trainer in its order. For text data it writes the samples'
-// text to client-N.txt. Returns the text to print.
+// `labels` (uint8, or uint16 with more than 256 classes), the samples of the built-in trainer in its order.
+// For text data it writes the samples' text to client-N.txt. Returns the text to print.
 Result<std::string> partition_data(const DataOptions& options);
 // A table of clients, their samples and the number of samples of each class.
 Result<std::string> list_data(const DataOptions& options);

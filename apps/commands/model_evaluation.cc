@@ -7,7 +7,7 @@
 #include "core/detail/json.h"
 #include "core/platform/thread_pool.h"
 #include "learn/completion.h"
-#include "learn/evaluate.h"
+#include "learn/evaluation/evaluate.h"
 #include "learn/model_file.h"
 #include "learn/models/adapters.h"
 #include "learn/text/text_data.h"

@@ -11,7 +11,7 @@
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "core/safetensors.h"
-#include "learn/evaluate.h"
+#include "learn/evaluation/evaluate.h"
 #include "learn/model_file.h"
 #include "learn/pretrain.h"
 
@@ -67,14 +67,14 @@ Result<void> pretrain(const run::RunConfig& config, const PretrainCommand& comma
   if (const auto parent = std::filesystem::absolute(command.out).parent_path();
       ::access(parent.c_str(), W_OK | X_OK) != 0)
     return system_error("cannot write into", parent, errno);
-  FEDGE_TRY(data, learn::load_train(config.task.data));
+  FEDGE_TRY(data, learn::load_train(config.task.data, Rng(config.seed)));
   FEDGE_TRY(test, learn::load_evaluation(config.task.data, Rng(config.seed)));
   learn::PretrainOptions options;
   for (const std::uint32_t label : command.labels) {
     if (label >= data->classes)
       return invalid("--labels: there is no label " + std::to_string(label) + "; labels are 0 to " +
                      std::to_string(data->classes - 1));
-    options.labels.push_back(static_cast<std::uint8_t>(label));
+    options.labels.push_back(static_cast<learn::Label>(label));
   }
   FEDGE_TRY(samples, learn::pretraining_samples(config.task, config.seed, *data, options));
   const std::size_t per_sample = data->shape.tokens ? data->shape.width : 1;

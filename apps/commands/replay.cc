@@ -52,7 +52,8 @@ void print_row(const sim::ReplayedRound& round, std::FILE* out) {
                  recorded.empty() ? "-" : (recorded == replayed ? "yes" : "NO"));
   };
   if (made.tracks.empty())
-    row(round.recorded ? round.recorded->model_hash : "", made.model_hash, made.test_accuracy);
+    row(round.recorded ? round.recorded->model_hash : "", made.model_hash,
+        server::shown_results(made).accuracy);
   for (std::size_t i = 0; i < made.tracks.size(); ++i) {
     const bool known = round.recorded && i < round.recorded->tracks.size();
     row(known ? round.recorded->tracks[i].model_hash : "", made.tracks[i].model_hash,
@@ -64,6 +65,7 @@ void print_row(const sim::ReplayedRound& round, std::FILE* out) {
 std::string as_json(const sim::ReplayedRound& round) {
   const auto& made = round.replayed;
   const auto* known = round.recorded ? &*round.recorded : nullptr;
+  const double accuracy = server::shown_results(made).accuracy;
   std::string tracks;
   for (std::size_t i = 0; i < made.tracks.size(); ++i)
     tracks +=
@@ -73,8 +75,7 @@ std::string as_json(const sim::ReplayedRound& round) {
   return "{\"round\":" + std::to_string(made.round) +
          ",\"recorded\":" + (known != nullptr ? json_text(known->model_hash) : "null") +
          ",\"replayed\":" + json_text(made.model_hash) +
-         ",\"accuracy\":" + (std::isnan(made.test_accuracy) ? "null" : number(made.test_accuracy, "%.17g")) +
-         ",\"equal\":" +
+         ",\"accuracy\":" + (std::isnan(accuracy) ? "null" : number(accuracy, "%.17g")) + ",\"equal\":" +
          (known == nullptr                 ? "null"
           : sim::same_models(made, *known) ? "true"
                                            : "false") +
@@ -102,6 +103,9 @@ Result<void> replay(const ReplayCommand& command, std::FILE* out) {
                  static_cast<long long>(run.number.value()), run.name.c_str(), "round", "recorded",
                  "replayed", "accuracy", "equal");
   sim::ReplayOptions options;
+  auto data = learn::read_data_directories(command.data);
+  if (!data) return data.error().with_prefix("--data: ");
+  options.data = std::move(*data);
   if (command.until) options.until = *command.until;
   options.on_round = [&](const sim::ReplayedRound& round) {
     if (command.json)

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/result.h"
 
@@ -14,6 +15,7 @@ namespace fedge::apps {
 struct ReplayCommand {
   std::string directory;               // a coordinator's data directory
   std::optional<std::int64_t> run;     // its number; nothing: the last run
+  std::vector<std::string> data;       // --data
   std::optional<std::uint64_t> until;  // last round to replay; nothing: as far as the journal goes
   std::size_t threads = 1;
   bool json = false;

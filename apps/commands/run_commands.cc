@@ -99,7 +99,7 @@ Result<std::optional<server::RoundMetrics>> last_evaluation(server::RunStore& st
   FEDGE_TRY(lines, store.metrics(server::RunNumber(options.number)));
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     FEDGE_TRY(round, server::parse_metrics(*line, where(options)));
-    if (std::isfinite(round.test_accuracy)) return std::optional(std::move(round));
+    if (std::isfinite(server::shown_results(round).accuracy)) return std::optional(std::move(round));
   }
   return std::optional<server::RoundMetrics>();
 }
@@ -118,7 +118,7 @@ Result<std::string> show_run(const RunOptions& options) {
   FEDGE_TRY(evaluated, last_evaluation(*store, options));
   std::vector<std::string> columns = run_columns();
   columns.insert(columns.end(), {"accuracy", "results"});
-  row.push_back(evaluated ? Listing::Fraction{evaluated->test_accuracy,
+  row.push_back(evaluated ? Listing::Fraction{server::shown_results(*evaluated).accuracy,
                                               " after round " + std::to_string(evaluated->round)}
                           : Listing::Cell());
   row.push_back(results_of(options));
@@ -153,7 +153,8 @@ Result<std::string> log_run(const RunOptions& options) {
   Listing list({"round", "accuracy", "loss", "clients", "since start", "model"});
   for (const std::string& line : lines) {
     FEDGE_TRY(round, server::parse_metrics(line, where(options)));
-    list.add({static_cast<std::int64_t>(round.round), percent(round.test_accuracy), figure(round.test_loss),
+    list.add({static_cast<std::int64_t>(round.round), percent(server::shown_results(round).accuracy),
+              figure(server::shown_results(round).loss),
               std::to_string(round.clients_completed) + "/" + std::to_string(round.clients_selected),
               server::format_seconds(round.wall_seconds), round.model_hash.substr(0, 12)});
   }

@@ -19,7 +19,7 @@
 #include "core/parameters.h"
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
-#include "learn/evaluate.h"
+#include "learn/evaluation/evaluate.h"
 
 namespace {
 

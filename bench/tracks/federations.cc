@@ -91,7 +91,7 @@ History naive_federation(const Setup& setup, std::span<const ClientId> owners, C
 
 Result<History> simulated_federation(const Run& run, Parallel& parallel) {
   const auto store = protocol::make_memory_chunk_store(std::size_t{1} << 30);
-  FEDGE_TRY(state, server::RunState::create(run.config, run.task.model(), run.test, *store, parallel));
+  FEDGE_TRY(state, server::RunState::create(run.config, run.task.model(), &run.test, *store, parallel));
   FEDGE_TRY(engine, server::make_engine(state));
   sim::Simulation simulation({}, run.task, state, std::move(engine), parallel);
   History history;

@@ -46,7 +46,7 @@ Result<void> write_training_set(Poison poison, std::span<const std::uint32_t> sa
   all.partition.clients = 1;
   FEDGE_TRY(original, learn::load_part(all, 0, Rng(0)));
   std::vector<std::uint8_t> pixels = original->packed.bytes;
-  std::vector<std::uint8_t> labels = original->labels;
+  std::vector<std::uint8_t> labels(original->labels.begin(), original->labels.end());
   const std::size_t count = poison == Poison::kBackdoor ? samples.size() / 2 : samples.size();
   for (const std::uint32_t sample : samples.first(count))
     poison_sample(poison, std::span(pixels).subspan(sample * kPixels, kPixels), labels[sample]);

@@ -12,7 +12,7 @@
 #include "core/aligned_buffer.h"
 #include "core/parallel.h"
 #include "learn/data/dataset.h"
-#include "learn/evaluate.h"
+#include "learn/evaluation/evaluate.h"
 #include "learn/trainer.h"
 
 namespace fedge::bench {

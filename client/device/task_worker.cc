@@ -50,6 +50,7 @@ void TaskWorker::prepare(const protocol::RunDescription& description) {
                                           .trainer = trainer,
                                           .data_directories = options.data_directories,
                                           .in_directory = in_directory,
+                                          .evaluates = options.evaluates,
                                           .only_secure = options.secure.required,
                                           .max_epsilon = options.max_epsilon,
                                           .max_delta = options.max_delta,
@@ -78,14 +79,21 @@ void TaskWorker::prepared(const std::shared_ptr<const protocol::RunDescription>&
   const auto found = context_.runs.find(run);
   // The run has ended, or has ended and been described anew.
   if (found == context_.runs.end() || found->second.described != described) return;
-  if (!built) return context_.step(ClientEngine::RunRejected{run, built.error()});
+  if (!built)
+    return context_.step(ClientEngine::RunRejected{
+        run, built.error(), may_quote_data(*described, context_.options.data_directories, built.error())});
   found->second.prepared = *built;
   const PreparedRun& ready = **built;
   const double capability = ready.capability.value_or(context_.options.capability);
   // Hide the number of samples where only sums or noised updates may be known.
   const bool told = !ready.masking && !ready.local_privacy;
-  const ClientEngine::RunPrepared answer{run, told ? ready.samples : SampleCount(1), capability,
-                                         ready.status.every, ready.masking.has_value()};
+  const auto shown = [&](SampleCount count) { return told ? count : std::min(count, SampleCount(1)); };
+  const ClientEngine::RunPrepared answer{run,
+                                         shown(ready.samples),
+                                         capability,
+                                         ready.status.every,
+                                         ready.masking.has_value(),
+                                         shown(ready.evaluates)};
   if (!ready.masking && !ready.aggregate) return context_.step(answer);
   context_.step(TaskConductor::Prepared{
       .name = ready.name,
@@ -138,7 +146,9 @@ void TaskWorker::fetch(const ClientEngine::FetchModel& fetch) {
   in_hand_.emplace(InHand{fetch.run});
   context_.worker.post([weak = context_.weak(this), fetch, stop = in_hand_->stop.get_token(),
                         run = context_.runs[fetch.run].prepared,
-                        trained = context_.engine->task(fetch.run)->coverage,
+                        trained = fetch.task.evaluation
+                                      ? std::nullopt
+                                      : std::optional(context_.engine->task(fetch.run)->coverage),
                         present = context_.runs[fetch.run].exchanged] {
     const auto self = weak.lock();
     if (!self || stop.stop_requested()) return;
@@ -146,10 +156,10 @@ void TaskWorker::fetch(const ClientEngine::FetchModel& fetch) {
     const bool aggregates = run->aggregate != nullptr;
     const ParameterLayout& layout = *run->task->model().layout();
     // Finds the chunks that are already in the cache.
-    auto download =
-        files.download(layout, {fetch.model, fetch.control,
-                                aggregates ? Coverage::all(layout.size()) : run->task->needed(trained),
-                                run->task->frozen(), present});
+    auto download = files.download(
+        layout, {fetch.model, fetch.control,
+                 aggregates || !trained ? Coverage::all(layout.size()) : run->task->needed(*trained),
+                 run->task->frozen(), present});
     // Hold the model until the round's updates have been applied to it.
     if (download && aggregates)
       if (const auto held = files.hold(fetch.run, fetch.model, download->model); !held)
@@ -232,7 +242,7 @@ void TaskWorker::train(const ClientEngine::Train& train) {
     auto result =
         std::make_shared<Result<WorkResult>>(self->maker_.train(*run, std::exchange(download, {}), order));
     if (run->masking) {
-      const Digest update = *result ? SummedUpdates::update_of((*result)->values.span()) : Digest();
+      const Digest update = *result ? digest_of(**result) : Digest();
       protocol::post(self->context_.io, [self, order, result, update] {
         if (!order.stop.stop_requested()) self->trained_unmasked(order, std::move(*result), update);
       });
@@ -244,6 +254,12 @@ void TaskWorker::train(const ClientEngine::Train& train) {
                      if (!order.stop.stop_requested()) self->trained(order, kept);
                    });
   });
+}
+
+// Of what the task contributes to a sum: its values, or an evaluation's sums.
+Digest TaskWorker::digest_of(const WorkResult& result) {
+  return result.evaluation.empty() ? SummedUpdates::update_of(result.values.span())
+                                   : SummedUpdates::evaluation_of(result.evaluation);
 }
 
 void TaskWorker::trained_unmasked(const UpdateMaker::Order& order, Result<WorkResult> result,
@@ -280,7 +296,7 @@ void TaskWorker::trained(const UpdateMaker::Order& order, const Result<TaskFiles
   DeviceRun& run = context_.runs[task.run];
   run.update = update->payload;
   const auto& offer = update->pending.offer;
-  run.utility = static_cast<double>(offer.samples.value()) * offer.loss_rms;
+  if (!task.evaluate) run.utility = static_cast<double>(offer.samples.value()) * offer.loss_rms;
   context_.step(ClientEngine::Trained{task.run, task.task(), offer});
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 
 #include "core/check.h"
@@ -12,6 +13,13 @@ Result<void> ClientRun::check(const protocol::TrainRequest& request) const {
   if (masked && request.secure_attempt == 0)
     return Error{ErrorCode::kRefused,
                  "the run was announced with masked updates, but this task asks for an unmasked update"};
+  if (request.evaluate && evaluates.value() == 0)
+    return Error{ErrorCode::kRefused, "this client evaluates no models in this run"};
+  if (request.evaluate && request.coverage.count() != 1)
+    return invalid("an evaluation covers " + std::to_string(request.coverage.count()) +
+                   " parameters, but its update consists of one");
+  if (!request.evaluate && samples.value() == 0)
+    return Error{ErrorCode::kRefused, "this client has no training samples in this run"};
   if (!masked && request.secure_attempt > 0)
     return Error{ErrorCode::kRefused,
                  "the run was announced without masked updates, but this task asks for a masked update"};

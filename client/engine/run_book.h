@@ -29,14 +29,16 @@ struct ClientRun {
   std::string name;
   Stage stage = Stage::kUndescribed;
   Work work = Work::kIdle;
-  RoundNumber seen;     // the round of its last task
-  SampleCount samples;  // as prepared
+  RoundNumber seen;        // the round of its last task
+  SampleCount samples{1};  // as prepared
+  SampleCount evaluates;
   double capability = 1;
   Duration status_every{};
   bool masked = false;
-  std::optional<Time> publish_at;  // while online and prepared
-  std::optional<Time> trained_at;  // last time
-  Error rejection;                 // why this client cannot take part in the run
+  bool rejection_is_private = false;  // the coordinator gets only its code
+  std::optional<Time> publish_at;     // while online and prepared
+  std::optional<Time> trained_at;     // last time
+  Error rejection;                    // why this client cannot take part in the run
   std::optional<protocol::TrainRequest> task;
   Time asked{};            // when `task` was assigned
   std::uint64_t turn = 0;  // order of arrival among all tasks

@@ -44,9 +44,9 @@ Result<DailyUpdates> DailyUpdates::read(const std::filesystem::path& state_direc
 }
 
 Digest DailyUpdates::work_of(const Digest& terms, const protocol::TrainRequest& request) {
-  std::string text = to_hex(terms) + " " + std::to_string(request.run.value()) + " " +
-                     std::to_string(request.round.value()) + " " + std::to_string(request.track.value()) +
-                     " " + to_hex(request.model.id()) + " " +
+  std::string text = (request.evaluate ? "evaluation " : "") + to_hex(terms) + " " +
+                     std::to_string(request.run.value()) + " " + std::to_string(request.round.value()) + " " +
+                     std::to_string(request.track.value()) + " " + to_hex(request.model.id()) + " " +
                      (request.control ? to_hex(request.control->id()) : std::string("-")) + " " +
                      number_text(request.data_share) + " ";
   const auto part = request.coverage.encode();

@@ -5,6 +5,7 @@
 
 #include "core/crypto/keystream.h"
 #include "privacy/secure_aggregation/masking_spec.h"
+#include "privacy/secure_aggregation/session.h"
 
 namespace fedge::client {
 namespace {
@@ -59,7 +60,7 @@ void Sessions::begin(RunId id, Run& run, const protocol::TrainRequest& task, con
   privacy::MemberTerms insisted{.session = session_of(task),
                                 .self = self_,
                                 .model = task.model.id(),
-                                .terms = terms.terms,
+                                .terms = task.evaluate ? privacy::evaluation_terms(terms.terms) : terms.terms,
                                 .parameters = terms.parameters,
                                 .trained = task.coverage,
                                 .rules = terms.rules,
@@ -73,12 +74,13 @@ void Sessions::begin(RunId id, Run& run, const protocol::TrainRequest& task, con
                                                            context.ports.keep.entropy(session_of(task))}});
   const SummedUpdates::Sum sum{
       .run = id,
-      .task = task.task(),
+      .task = SummedUpdates::recorded(task.task()),
       .origin = SummedUpdates::origin_of(
-          {context.ports.coordinator.key(), task.model.id(), terms.terms, terms.seed})};
+          {context.ports.coordinator.key(), task.model.id(), terms.terms, terms.seed, task.evaluate})};
   if (const auto admitted = admit(terms, sum, context); !admitted)
     return stop(id, run, admitted.error(), context);
   run.member->sum = sum;
+  run.member->task = task.task();
   std::vector<privacy::SecureClient::Effect> effects;
   run.member->session.start(effects);
   carry_out(id, run, effects, context);
@@ -230,7 +232,7 @@ void Sessions::stop(RunId id, const Run& run, const Error& error, const Context&
 
 void Sessions::trained(RunId id, TaskId task, const Digest& update, const Context& context) {
   Run* run = find(id);
-  if (run == nullptr || run->member->session.session().task() != task) return;
+  if (run == nullptr || run->member->task != task) return;
   SummedUpdates::Sum sum = run->member->sum;
   sum.update = update;
   if (const auto admitted = admit(*run->terms, sum, context); !admitted) {
@@ -246,12 +248,12 @@ void Sessions::mask(RunId id, Run& run, const Context& context) {
   Member& member = *run.member;
   if (!member.trained || !member.session.ready() || member.rests_on > known_written_) return;
   member.trained = false;
-  context.ports.work.mask(id, member.session.session().task(), member.session.masking());
+  context.ports.work.mask(id, member.task, member.session.masking());
 }
 
 void Sessions::masked(RunId id, TaskId task, const Context& context) {
   Run* run = find(id);
-  if (run == nullptr || run->member->session.session().task() != task) return;
+  if (run == nullptr || run->member->task != task) return;
   run->member->session.masked();
   context.ports.owner.report(about_session(Event{Severity::kDebug, "secure.update_masked", {}},
                                            run->terms->name, run->member->session.session()));

@@ -63,6 +63,7 @@ class Sessions {
     std::optional<std::size_t> rests_on = {};
     std::vector<privacy::SecureClient::Effect> held = {};  // effects that wait for that write
     SummedUpdates::Sum sum = {};                           // once admitted; its `update` once trained
+    TaskId task = {};                                      // of the session
     bool trained = false;                                  // and not masked yet
     std::optional<protocol::SecureUnmask> answer = {};     // waits until its record is on the disk
     bool written = false;                                  // the record is on the disk

@@ -38,6 +38,9 @@ bool is_whole(std::span<const std::byte> record) {
   return std::memcmp(digest.data(), record.data() + kCheckAt, kSumRecord - kCheckAt) == 0;
 }
 
+// Marks the track of an evaluation in a record. No run has that many tracks.
+constexpr std::uint32_t kEvaluationTrack = std::uint32_t{1} << 31;
+
 std::array<std::byte, 16> tag_of(const Digest& digest) {
   std::array<std::byte, 16> tag{};
   std::memcpy(tag.data(), digest.data(), tag.size());
@@ -45,9 +48,10 @@ std::array<std::byte, 16> tag_of(const Digest& digest) {
 }
 
 std::string name_of(RunId run, TaskId task) {
-  return "round " + std::to_string(task.round.value()) +
-         (task.track == TrackId() ? "" : " on track " + std::to_string(task.track.value())) + " of run " +
-         std::to_string(run.value());
+  const std::uint32_t track = task.track.value() & ~kEvaluationTrack;
+  return std::string(track != task.track.value() ? "the evaluation in round " : "round ") +
+         std::to_string(task.round.value()) + (track == 0 ? "" : " on track " + std::to_string(track)) +
+         " of run " + std::to_string(run.value());
 }
 
 }  // namespace
@@ -60,12 +64,24 @@ Digest SummedUpdates::origin_of(const Origin& origin) {
   std::array<std::byte, 8> seed{};
   put_number(std::span<std::byte>(seed), origin.seed);
   hash.add(seed);
+  constexpr std::array<std::byte, 1> kEvaluation{std::byte{1}};
+  if (origin.evaluation) hash.add(kEvaluation);
   return hash.finish();
+}
+
+TaskId SummedUpdates::recorded(TaskId task) {
+  if (!task.evaluation) return task;
+  return {task.round, TrackId(task.track.value() | kEvaluationTrack)};
 }
 
 Digest SummedUpdates::update_of(std::span<const float> values) {
   const bool zeros = std::ranges::all_of(values, [](float value) { return value == 0; });
   return zeros ? Digest() : sha256(std::as_bytes(values));
+}
+
+Digest SummedUpdates::evaluation_of(std::span<const std::int64_t> sums) {
+  const bool zeros = std::ranges::all_of(sums, [](std::int64_t sum) { return sum == 0; });
+  return zeros ? Digest() : sha256(std::as_bytes(sums));
 }
 
 Result<SummedUpdates> SummedUpdates::read(const std::filesystem::path& state_directory) {

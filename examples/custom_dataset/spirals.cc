@@ -29,7 +29,7 @@ class Spirals final : public DataSource {
       const double angle = 2 * std::numbers::pi * turn;
       data.floats.data()[2 * i] = static_cast<float>(radius * std::cos(angle) + noise_ * rng.normal());
       data.floats.data()[2 * i + 1] = static_cast<float>(radius * std::sin(angle) + noise_ * rng.normal());
-      data.labels.push_back(static_cast<std::uint8_t>(arm));
+      data.labels.push_back(static_cast<Label>(arm));
     }
     return data;
   }

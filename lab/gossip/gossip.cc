@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "learn/evaluate.h"
+#include "learn/evaluation/evaluate.h"
 #include "learn/model_file.h"
 
 namespace fedge::lab {

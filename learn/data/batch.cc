@@ -20,8 +20,8 @@ Batch BatchBuffer::read(const Dataset& data, std::span<const std::uint32_t> samp
   if (text_) return read_text(data, samples, flip);
   for (std::size_t i = 0; i < samples.size(); ++i) {
     data.read_inputs(samples[i], inputs_.span().subspan(i * width_, width_));
-    const std::uint8_t label = data.labels[samples[i]];
-    labels_[i] = flip ? static_cast<std::uint8_t>(data.classes - 1 - label) : label;
+    const Label label = data.labels[samples[i]];
+    labels_[i] = flip ? static_cast<Label>(data.classes - 1 - label) : label;
   }
   return {.inputs = inputs_.span().first(samples.size() * width_),
           .labels = std::span(labels_).first(samples.size())};

@@ -16,7 +16,7 @@ namespace fedge::learn {
 // it has sequences of tokens, and for each token its target, or kNoToken where nothing is predicted.
 struct Batch {
   std::span<const float> inputs;
-  std::span<const std::uint8_t> labels;  // may be empty if only scores are needed
+  std::span<const Label> labels;  // may be empty if only scores are needed
   std::span<const Token> tokens;
   std::span<const Token> targets;  // may be empty likewise
   std::size_t length = 0;          // of each sequence; 0: the model's context
@@ -38,7 +38,7 @@ class BatchBuffer {
   std::size_t width_;  // size of a sample, in floats or tokens
   bool text_;
   AlignedBuffer<float> inputs_;
-  std::vector<std::uint8_t> labels_;
+  std::vector<Label> labels_;
   std::vector<Token> tokens_;
   std::vector<Token> targets_;
 };

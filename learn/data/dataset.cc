@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "core/check.h"
+#include "learn/data/files/own_data.h"
 #include "learn/data/kinds.h"
 #include "learn/data/sample_check.h"
+#include "learn/data/selection.h"
 #include "learn/data/validation.h"
 #include "learn/text/text_data.h"
 
@@ -20,22 +22,14 @@ Result<std::shared_ptr<const Dataset>> shared(Result<Dataset> data) {
   return std::make_shared<const Dataset>(std::move(*data));
 }
 
-// Returns a data set with only these samples.
-Dataset select_samples(const Dataset& data, std::span<const std::uint32_t> samples) {
-  if (data.shape.tokens) return select_windows(data, samples);
-  const std::size_t size = data.shape.size();
-  const bool bytes = !data.packed.bytes.empty();
-  Dataset part{.shape = data.shape, .classes = data.classes, .floats = {}, .labels = {}};
-  part.class_names = data.class_names;
-  if (bytes) part.packed = {std::vector<std::uint8_t>(samples.size() * size), data.packed.value};
-  if (!bytes) part.floats = AlignedBuffer<float>(samples.size() * size);
-  for (const std::uint32_t sample : samples) {
-    const std::size_t at = part.labels.size() * size;
-    if (bytes) std::copy_n(data.packed.bytes.data() + sample * size, size, part.packed.bytes.data() + at);
-    if (!bytes) std::copy_n(data.floats.data() + sample * size, size, part.floats.data() + at);
-    part.labels.push_back(data.labels[sample]);
-  }
-  return part;
+// The samples of all clients with own data.
+Result<std::shared_ptr<const Dataset>> load_pooled(const DataSpec& spec, Purpose purpose, const Rng& rng) {
+  FEDGE_TRY(own, load_all_own(spec, purpose, rng));
+  if (own.partition.samples() == own.data.size()) return std::make_shared<const Dataset>(std::move(own.data));
+  std::vector<std::uint32_t> all;
+  for (std::size_t client = 0; client < own.partition.clients(); ++client)
+    all.insert(all.end(), own.partition.of(client).begin(), own.partition.of(client).end());
+  return std::make_shared<const Dataset>(select_samples(own.data, all));
 }
 
 }  // namespace
@@ -78,7 +72,8 @@ std::vector<std::string> class_names(const DataSpec& spec) {
   return source ? (*source)->class_names(spec) : std::vector<std::string>();
 }
 
-Result<std::shared_ptr<const Dataset>> load_train(const DataSpec& spec) {
+Result<std::shared_ptr<const Dataset>> load_train(const DataSpec& spec, const Rng& rng) {
+  if (is_own(spec)) return load_pooled(spec, Purpose::kTraining, rng);
   FEDGE_TRY(source, source_of(spec));
   FEDGE_TRY(data, source->load(spec, Split::kTrain));
   if (!data.packed.bytes.empty()) {
@@ -96,9 +91,10 @@ Result<std::shared_ptr<const Dataset>> load_test(const DataSpec& spec) {
 }
 
 Result<std::shared_ptr<const Dataset>> load_evaluation(const DataSpec& spec, const Rng& rng) {
+  if (is_own(spec)) return load_pooled(spec, Purpose::kEvaluation, rng);
   if (spec.validation == 0) return load_test(spec);
   FEDGE_TRY(source, source_of(spec));
-  const auto validation = [&](std::span<const std::uint8_t> labels, std::size_t classes) {
+  const auto validation = [&](std::span<const Label> labels, std::size_t classes) {
     return validation_samples(spec, labels, classes, rng);
   };
   FEDGE_TRY(data, source->load_chosen(spec, validation));
@@ -119,9 +115,10 @@ Result<std::vector<std::uint32_t>> partition_sizes(const DataSpec& spec, const R
 }
 
 Result<std::shared_ptr<const Dataset>> load_part(const DataSpec& spec, std::size_t client, const Rng& rng) {
+  if (is_own(spec)) return shared(load_own(spec, Purpose::kTraining, client, rng));
   FEDGE_TRY(source, source_of(spec));
   FEDGE_CHECK(client < spec.partition.clients, "the partition has fewer clients");
-  const auto of_client = [&](std::span<const std::uint8_t> labels,
+  const auto of_client = [&](std::span<const Label> labels,
                              std::size_t classes) -> Result<std::vector<std::uint32_t>> {
     FEDGE_TRY(parts, partition_for_clients(spec, labels, classes, rng));
     const auto own = parts.of(client);

@@ -15,6 +15,7 @@
 #include "core/aligned_buffer.h"
 #include "core/result.h"
 #include "core/rng.h"
+#include "learn/data/label.h"
 #include "learn/spec.h"
 #include "learn/token.h"
 
@@ -54,10 +55,10 @@ struct TextInputs {
 struct Dataset {
   InputShape shape;
   std::size_t classes = 0;
-  AlignedBuffer<float> floats;       // inputs, samples x shape.size(), row-major, normalised; may be empty
-  std::vector<std::uint8_t> labels;  // samples, each < classes
-  ByteInputs packed{};               // used if `floats` is empty
-  TextInputs text{};                 // used for texts
+  AlignedBuffer<float> floats;  // inputs, samples x shape.size(), row-major, normalised; may be empty
+  std::vector<Label> labels;    // samples, each < classes
+  ByteInputs packed{};          // used if `floats` is empty
+  TextInputs text{};            // used for texts
   std::vector<std::string> class_names{};  // for display, one for each class; may be empty
 
   std::size_t size() const { return labels.size(); }
@@ -78,12 +79,12 @@ struct DatasetInfo {
 enum class Split { kTrain, kTest };
 
 struct SampleLabels {
-  std::vector<std::uint8_t> values;  // of all training samples, each < classes
+  std::vector<Label> values;  // of all training samples, each < classes
   std::size_t classes = 0;
 };
 // Chooses samples, ascending, by the labels of all training samples.
-using ChooseSamples = std::function<Result<std::vector<std::uint32_t>>(std::span<const std::uint8_t> labels,
-                                                                       std::size_t classes)>;
+using ChooseSamples =
+    std::function<Result<std::vector<std::uint32_t>>(std::span<const Label> labels, std::size_t classes)>;
 
 // Where the samples of a data set come from. One class for each format; learn/data/kinds.h has the table of
 // their names. Without state that changes: every call with the same arguments returns the same samples, on
@@ -106,12 +107,13 @@ class DataSource {
 // Loads the data set's training samples (as floats, since a simulator reads them repeatedly) or test samples
 // (as bytes). kNotFound names the missing file, the package that installs it and the key for another
 // directory. kCorrupt names what does not match.
-Result<std::shared_ptr<const Dataset>> load_train(const DataSpec& spec);
+// Own data: the samples of all clients of a simulation; `rng` is the run's root stream.
+Result<std::shared_ptr<const Dataset>> load_train(const DataSpec& spec, const Rng& rng);
 Result<std::shared_ptr<const Dataset>> load_test(const DataSpec& spec);
 
-// Loads one client's part of the training set (images as bytes). Sample i is sample
-// partition_for_clients(...).of(client)[i] of the whole set, so training on 0..size()-1 is training on that
-// part. `rng` is the run's root stream; client < partition.clients.
+// Loads one client's part of the training set (images as bytes); own data: the device's training samples.
+// Sample i is sample partition_for_clients(...).of(client)[i] of the whole set, so training on 0..size()-1 is
+// training on that part. `rng` is the run's root stream; client < partition.clients.
 Result<std::shared_ptr<const Dataset>> load_part(const DataSpec& spec, std::size_t client, const Rng& rng);
 
 // Loads the samples on which every model of a run is evaluated: the test samples, or the validation samples

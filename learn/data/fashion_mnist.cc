@@ -45,7 +45,7 @@ Result<File> read_either(const std::filesystem::path& directory, const std::stri
 
 struct Labels {
   std::string path;
-  std::vector<std::uint8_t> values;
+  std::vector<Label> values;
 };
 
 Result<Labels> read_labels(const std::filesystem::path& directory, const std::string& name) {
@@ -60,7 +60,7 @@ Result<Labels> read_labels(const std::filesystem::path& directory, const std::st
                                           std::to_string(i) + " is out of range, expected 0 to " +
                                           std::to_string(kClasses - 1)};
   }
-  return Labels{std::move(file.path), std::move(labels)};
+  return Labels{std::move(file.path), {labels.begin(), labels.end()}};
 }
 
 // (x / 255 - mean) / deviation for each byte x, computed in float32 as torchvision's ToTensor and Normalize

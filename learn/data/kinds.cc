@@ -10,6 +10,7 @@
 #include "core/config/own_part.h"
 #include "learn/data/fashion_mnist.h"
 #include "learn/data/sample_check.h"
+#include "learn/tables/table_source.h"
 #include "learn/text/text_data.h"
 
 namespace fedge::learn {
@@ -31,6 +32,7 @@ std::vector<DatasetKind>& dataset_table() {
       DatasetKind{"wordnet", "", "definitions of words, by topic", kText, read_corpus},
       DatasetKind{"fortunes", "", "quotations, by topic", kText, read_corpus},
       DatasetKind{"text", "", "text files of each device", kText, read_corpus},
+      DatasetKind{"csv", "", "tables: CSV files with a header", {.files = true}, read_csv_source},
   };
   return kinds;
 }
@@ -68,9 +70,9 @@ class OwnSource final : public DataSource {
   }
   Result<Dataset> load_chosen(const DataSpec& spec, const ChooseSamples& choose) const override {
     FEDGE_TRY(info, describe(spec));
-    std::vector<std::uint8_t> expected;  // the labels of the chosen samples
-    std::optional<Error> not_chosen;     // an error of `choose` is not one of the source
-    const auto watched = [&](std::span<const std::uint8_t> labels,
+    std::vector<Label> expected;      // the labels of the chosen samples
+    std::optional<Error> not_chosen;  // an error of `choose` is not one of the source
+    const auto watched = [&](std::span<const Label> labels,
                              std::size_t classes) -> Result<std::vector<std::uint32_t>> {
       FEDGE_TRY_VOID(check_labels(labels, classes, info, "load_chosen()"));
       auto samples = choose(labels, classes);

@@ -15,6 +15,8 @@ namespace fedge::learn {
 
 struct DatasetTraits {
   bool text = false;  // samples are windows of tokens; data.context and data.tokenizer apply
+  // Its samples are in files of the user, so that a path must be given; data.split applies.
+  bool files = false;
 };
 
 struct DatasetKind {

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxGammaDraws = 20'000'000;
 
 struct Input {
   const PartitionSpec& spec;
-  std::span<const std::uint8_t> labels;
+  std::span<const Label> labels;
   std::size_t classes;
   Rng rng;
 };
@@ -339,18 +339,25 @@ Result<Partition> by_kind(const Input& in) {
       return graded(in);
     case PartitionKind::kNatural:
       return natural(in);
+    case PartitionKind::kOwn:
+      break;  // the clients' own files
   }
   FEDGE_CHECK(false, "a partition of no known kind");
 }
 
 }  // namespace
 
-Result<Partition> partition(const PartitionSpec& spec, std::span<const std::uint8_t> labels,
-                            std::size_t classes, const Rng& rng) {
-  FEDGE_CHECK(classes > 0 && classes <= 256, "labels are bytes");
+Rng partition_stream(const PartitionSpec& spec, const Rng& rng) { return spec.seed ? Rng(*spec.seed) : rng; }
+
+Result<Partition> partition(const PartitionSpec& spec, std::span<const Label> labels, std::size_t classes,
+                            const Rng& rng) {
+  FEDGE_CHECK(classes > 0 && classes <= kMaxClasses, "labels have 16 bits");
   FEDGE_CHECK(labels.size() <= std::numeric_limits<std::uint32_t>::max(), "sample numbers have 32 bits");
-  FEDGE_CHECK(std::all_of(labels.begin(), labels.end(), [&](std::uint8_t label) { return label < classes; }),
+  FEDGE_CHECK(std::all_of(labels.begin(), labels.end(), [&](Label label) { return label < classes; }),
               "a label is not below the number of classes");
+  if (spec.kind == PartitionKind::kOwn)
+    return impossible("kind",
+                      "\"own\" means that every client has its own data, so there is nothing to divide here");
   if (spec.clients == 0 || spec.clients > labels.size()) {
     return impossible("clients", count_of(spec.clients, "clients cannot share ") +
                                      count_of(labels.size(), "samples; expected 1 to ") +
@@ -362,7 +369,7 @@ Result<Partition> partition(const PartitionSpec& spec, std::span<const std::uint
                           count_of(spec.samples_per_client, "samples each need more than the ") +
                           count_of(labels.size(), "samples of the data set"));
   }
-  return by_kind({spec, labels, classes, rng.fork("partition")});
+  return by_kind({spec, labels, classes, partition_stream(spec, rng).fork("partition")});
 }
 
 }  // namespace fedge::learn

@@ -26,6 +26,7 @@
 
 #include "core/result.h"
 #include "core/rng.h"
+#include "learn/data/label.h"
 #include "learn/spec.h"
 
 namespace fedge::learn {
@@ -36,6 +37,7 @@ class Partition {
   Partition(std::vector<std::uint32_t> samples, std::vector<std::size_t> starts)
       : samples_(std::move(samples)), starts_(std::move(starts)) {}
   std::size_t clients() const { return starts_.size() - 1; }
+  std::size_t samples() const { return samples_.size(); }  // of all clients
   std::span<const std::uint32_t> of(std::size_t client) const {
     return std::span(samples_).subspan(starts_[client], starts_[client + 1] - starts_[client]);
   }
@@ -45,11 +47,15 @@ class Partition {
   std::vector<std::size_t> starts_;  // clients + 1
 };
 
-// `labels` must be below `classes`, which is at most 256; `rng` is the run's root stream. kInvalid, naming
-// the key to change, for an impossible specification: more clients than samples, or a minimum size that
-// cannot be reached. Every sample is assigned, except with samples_per_client, or with pathological if some
-// label gets no holder. No client is empty, except with dirichlet and min_size = 0.
-Result<Partition> partition(const PartitionSpec& spec, std::span<const std::uint8_t> labels,
-                            std::size_t classes, const Rng& rng);
+// The stream of all draws about who has which samples: the run's root stream `rng`, or that of
+// data.partition.seed.
+Rng partition_stream(const PartitionSpec& spec, const Rng& rng);
+
+// `labels` must be below `classes`, which is at most kMaxClasses; `rng` is the run's root stream. kInvalid,
+// naming the key to change, for an impossible specification: more clients than samples, or a minimum size
+// that cannot be reached. Every sample is assigned, except with samples_per_client, or with pathological if
+// some label gets no holder. No client is empty, except with dirichlet and min_size = 0.
+Result<Partition> partition(const PartitionSpec& spec, std::span<const Label> labels, std::size_t classes,
+                            const Rng& rng);
 
 }  // namespace fedge::learn

@@ -6,8 +6,6 @@
 namespace fedge::learn {
 namespace {
 
-constexpr std::size_t kMaxClasses = 256;  // labels are bytes
-
 // What is wrong with a text's arrays; empty if nothing.
 std::string fault_of_windows(const TextInputs& text, std::size_t samples, std::size_t width) {
   const auto number = [](std::size_t value) { return std::to_string(value); };
@@ -55,7 +53,7 @@ Result<void> check_info(const DatasetInfo& info, bool text) {
                  std::to_string(shape.channels) +
                  (text ? "; of a text only the width may differ from 1" : ", which has no inputs"));
   if (info.classes > kMaxClasses || (info.classes == 0 && !text))
-    return wrong(std::to_string(info.classes) + " classes; 1 to 256 are possible" +
+    return wrong(std::to_string(info.classes) + " classes; 1 to 65536 are possible" +
                  (text ? ", or 0 if they depend on the files" : ""));
   if (text ? info.outputs < 1 || info.outputs > kNoToken : info.outputs != info.classes)
     return wrong(
@@ -64,12 +62,12 @@ Result<void> check_info(const DatasetInfo& info, bool text) {
   return {};
 }
 
-Result<void> check_labels(std::span<const std::uint8_t> labels, std::size_t classes, const DatasetInfo& info,
+Result<void> check_labels(std::span<const Label> labels, std::size_t classes, const DatasetInfo& info,
                           const std::string& function) {
   if (classes == 0 || classes > kMaxClasses || (info.classes != 0 && classes != info.classes))
     return invalid(function + " returned " + std::to_string(classes) + " classes, but describe() " +
                    std::to_string(info.classes));
-  for (const std::uint8_t label : labels)
+  for (const Label label : labels)
     if (label >= classes)
       return invalid(function + " returned the label " + std::to_string(label) + ", but the data set has " +
                      std::to_string(classes) + " classes");

@@ -16,7 +16,7 @@ namespace fedge::learn {
 // Checks that a model can be made for this data set. `text`: it declares that its samples are texts.
 Result<void> check_info(const DatasetInfo& info, bool text);
 // Checks that each label is below `classes`, and `classes` is that of the description.
-Result<void> check_labels(std::span<const std::uint8_t> labels, std::size_t classes, const DatasetInfo& info,
+Result<void> check_labels(std::span<const Label> labels, std::size_t classes, const DatasetInfo& info,
                           const std::string& function);
 // Checks the labels, that arrays have a place for each sample, and that floats and tokens are in range. There
 // may be no samples.

@@ -6,29 +6,20 @@
 #include <utility>
 
 #include "core/text.h"
+#include "learn/data/files/split.h"
 
 namespace fedge::learn {
 
-Result<std::vector<std::uint32_t>> validation_samples(const DataSpec& spec,
-                                                      std::span<const std::uint8_t> labels,
+Result<std::vector<std::uint32_t>> validation_samples(const DataSpec& spec, std::span<const Label> labels,
                                                       std::size_t classes, const Rng& rng) {
   std::vector<std::uint32_t> chosen;
   if (spec.validation == 0) return chosen;
-  std::vector<std::vector<std::uint32_t>> by_class(classes);
-  for (std::uint32_t i = 0; i < labels.size(); ++i) by_class[labels[i]].push_back(i);
-  for (std::size_t k = 0; k < classes; ++k) {
-    std::vector<std::uint32_t>& samples = by_class[k];
-    Rng draw = rng.fork("validation", k);
-    draw.shuffle(std::span(samples));
-    samples.resize(
-        static_cast<std::size_t>(std::llround(spec.validation * static_cast<double>(samples.size()))));
-    chosen.insert(chosen.end(), samples.begin(), samples.end());
-  }
+  chosen =
+      share_of_labels(labels, classes, spec.validation, partition_stream(spec.partition, rng), "validation");
   if (chosen.empty())
     return invalid("data.validation: " + number_text(spec.validation) + " of the " +
                    std::to_string(labels.size()) +
                    " training samples rounds to 0 samples of each label; raise it, or set it to 0");
-  std::ranges::sort(chosen);
   return chosen;
 }
 
@@ -45,12 +36,12 @@ std::vector<std::uint32_t> samples_without(std::span<const std::uint32_t> valida
   return rest;
 }
 
-Result<Partition> partition_for_clients(const DataSpec& spec, std::span<const std::uint8_t> labels,
+Result<Partition> partition_for_clients(const DataSpec& spec, std::span<const Label> labels,
                                         std::size_t classes, const Rng& rng) {
   FEDGE_TRY(validation, validation_samples(spec, labels, classes, rng));
   if (validation.empty()) return partition(spec.partition, labels, classes, rng);
   const std::vector<std::uint32_t> rest = samples_without(validation, labels.size());
-  std::vector<std::uint8_t> rest_labels;
+  std::vector<Label> rest_labels;
   rest_labels.reserve(rest.size());
   for (const std::uint32_t sample : rest) rest_labels.push_back(labels[sample]);
   FEDGE_TRY(parts, partition(spec.partition, rest_labels, classes, rng));

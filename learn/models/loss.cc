@@ -6,7 +6,7 @@
 
 namespace fedge::learn {
 
-BatchLoss cross_entropy(const Kernels& kernels, std::span<float> logits, std::span<const std::uint8_t> labels,
+BatchLoss cross_entropy(const Kernels& kernels, std::span<float> logits, std::span<const Label> labels,
                         std::size_t classes, float scale) {
   const std::size_t rows = labels.size();
   kernels.softmax(logits.data(), rows, classes, logits.data());

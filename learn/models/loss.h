@@ -13,7 +13,7 @@ namespace fedge::learn {
 
 // Turns logits (rows x classes) in place into scale * d(mean loss)/d(logits) and returns the loss. Each label
 // must be below `classes`.
-BatchLoss cross_entropy(const Kernels& kernels, std::span<float> logits, std::span<const std::uint8_t> labels,
+BatchLoss cross_entropy(const Kernels& kernels, std::span<float> logits, std::span<const Label> labels,
                         std::size_t classes, float scale);
 
 // The same for a batch of sequences whose logits arrive in pieces. The mean is over the targets of the whole

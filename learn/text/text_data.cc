@@ -22,8 +22,7 @@ std::vector<std::size_t> spread(std::size_t count, std::size_t wanted) {
   return numbers;
 }
 
-Result<void> append_group(const std::vector<Token>& tokens, std::size_t wanted, std::uint8_t group,
-                          Dataset& data) {
+Result<void> append_group(const std::vector<Token>& tokens, std::size_t wanted, Label group, Dataset& data) {
   if (tokens.size() < 2) return {};
   TextInputs& text = data.text;
   if (text.tokens.size() + tokens.size() > kMaxTokens)
@@ -65,8 +64,8 @@ Result<Dataset> load_text(const DataSpec& spec, TextSplit split) {
     const bool train = split == TextSplit::kTrain;
     const std::string& text = train ? groups[g].train : groups[g].held_out;
     data.class_names.push_back(groups[g].name);
-    FEDGE_TRY_VOID(append_group(tokenizer.encode(text), train ? 0 : spec.test_windows,
-                                static_cast<std::uint8_t>(g), data));
+    FEDGE_TRY_VOID(
+        append_group(tokenizer.encode(text), train ? 0 : spec.test_windows, static_cast<Label>(g), data));
   }
   if (data.size() == 0)
     return invalid(split == TextSplit::kTrain

@@ -95,6 +95,11 @@ GraphParameters choose_graph(const SecureRules& rules, std::uint32_t members) {
   return complete_graph(members);
 }
 
+Digest evaluation_terms(const Digest& terms) {
+  Text text("fedge secure aggregation 1: evaluation");
+  return sha256(text.add(terms).bytes());
+}
+
 Digest context_of(const protocol::SecureSession& session, const Digest& model, const Digest& terms) {
   Text text("fedge secure aggregation 1: session");
   text.number(session.run.value()).number(session.round.value()).number(session.track.value());

@@ -27,8 +27,10 @@ inline constexpr auto kFieldCounts<v1::TrainRequest> = std::array{
     FieldCount{v1::TrainRequest::kLiveTracksFieldNumber, kMaxLiveTracks, "live_tracks", Packing::kVarints}};
 
 template <>
-inline constexpr auto kFieldCounts<v1::UpdateOffer> = std::array{FieldCount{
-    v1::UpdateOffer::kMaskedScalarsFieldNumber, kMaxSecureScalars, "masked_scalars", Packing::kFixed64}};
+inline constexpr auto kFieldCounts<v1::UpdateOffer> = std::array{
+    FieldCount{v1::UpdateOffer::kMaskedScalarsFieldNumber, kMaxSecureScalars, "masked_scalars",
+               Packing::kFixed64},
+    FieldCount{v1::UpdateOffer::kEvaluationFieldNumber, kMaxEvaluation, "evaluation", Packing::kVarints}};
 
 template <>
 inline constexpr auto kFieldCounts<v1::SwarmMembers> =

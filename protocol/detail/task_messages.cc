@@ -30,6 +30,7 @@ v1::TrainRequest message_to_wire(const TrainRequest& message) {
   wire.set_again(message.again);
   wire.set_swarm(message.swarm);
   wire.set_secure_attempt(message.secure_attempt);
+  wire.set_evaluate(message.evaluate);
   return wire;
 }
 
@@ -43,11 +44,14 @@ v1::UpdateOffer message_to_wire(const UpdateOffer& message) {
   wire.set_loss_rms(message.loss_rms);
   wire.set_wanted_share(message.wanted_share);
   for (const std::uint64_t scalar : message.masked_scalars) wire.add_masked_scalars(scalar);
+  wire.set_evaluate(message.evaluate);
+  for (const std::int64_t sum : message.evaluation) wire.add_evaluation(sum);
   return wire;
 }
 
 v1::TaskFailed message_to_wire(const TaskFailed& message) {
   auto wire = begun<v1::TaskFailed>(message.run, message.task());
+  wire.set_evaluate(message.evaluate);
   wire.set_code(to_wire(message.code));
   wire.set_reason(clean_text(message.reason, kMaxText));
   return wire;
@@ -55,6 +59,7 @@ v1::TaskFailed message_to_wire(const TaskFailed& message) {
 
 v1::UpdateVerdict message_to_wire(const UpdateVerdict& message) {
   auto wire = begun<v1::UpdateVerdict>(message.run, message.task());
+  wire.set_evaluate(message.evaluate);
   wire.set_accepted(message.accepted);
   if (message.accepted) return wire;
   wire.set_code(to_wire(message.code));
@@ -64,6 +69,7 @@ v1::UpdateVerdict message_to_wire(const UpdateVerdict& message) {
 
 v1::CancelTask message_to_wire(const CancelTask& message) {
   auto wire = begun<v1::CancelTask>(message.run, message.task());
+  wire.set_evaluate(message.evaluate);
   wire.set_reason(clean_text(message.reason, kMaxText));
   return wire;
 }
@@ -90,6 +96,7 @@ Result<Message> message_from_wire(const v1::TrainRequest& wire) {
   message.again = wire.again();
   message.swarm = wire.swarm();
   message.secure_attempt = wire.secure_attempt();
+  message.evaluate = wire.evaluate();
   if (wire.has_control()) message.control = reader.take(from_wire(wire.control()), "control");
   reader.require(
       message.model.is_plain_float32() && (!message.control || message.control->is_plain_float32()),
@@ -117,27 +124,31 @@ Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
                   .norm = wire.norm(),
                   .loss_rms = wire.loss_rms(),
                   .track = TrackId(wire.track()),
+                  .evaluate = wire.evaluate(),
                   .wanted_share = wire.wanted_share(),
-                  .masked_scalars = {wire.masked_scalars().begin(), wire.masked_scalars().end()}});
+                  .masked_scalars = {wire.masked_scalars().begin(), wire.masked_scalars().end()},
+                  .evaluation = {wire.evaluation().begin(), wire.evaluation().end()}});
 }
 
 Result<Message> message_from_wire(const v1::TaskFailed& wire) {
   FieldReader reader;
   return reader.finish(TaskFailed{RunId(wire.run()), RoundNumber(wire.round()), from_wire(wire.code()),
-                                  reader.text(wire.reason(), "reason"), TrackId(wire.track())});
+                                  reader.text(wire.reason(), "reason"), TrackId(wire.track()),
+                                  wire.evaluate()});
 }
 
 Result<Message> message_from_wire(const v1::UpdateVerdict& wire) {
   FieldReader reader;
   return reader.finish(UpdateVerdict{RunId(wire.run()), RoundNumber(wire.round()), wire.accepted(),
                                      from_wire(wire.code()), reader.text(wire.reason(), "reason"),
-                                     TrackId(wire.track())});
+                                     TrackId(wire.track()), wire.evaluate()});
 }
 
 Result<Message> message_from_wire(const v1::CancelTask& wire) {
   FieldReader reader;
   return reader.finish(CancelTask{RunId(wire.run()), RoundNumber(wire.round()),
-                                  reader.text(wire.reason(), "reason"), TrackId(wire.track())});
+                                  reader.text(wire.reason(), "reason"), TrackId(wire.track()),
+                                  wire.evaluate()});
 }
 
 }  // namespace fedge::protocol

@@ -151,8 +151,9 @@ void CoordinatorMetrics::resume(RunNumber run, const std::vector<RoundMetrics>& 
 }
 
 void CoordinatorMetrics::update(Latest& latest, const RoundMetrics& round) {
-  keep_if_measured(round.test_accuracy, latest.accuracy);
-  keep_if_measured(round.test_loss, latest.loss);
+  const ShownResults results = shown_results(round);
+  keep_if_measured(results.accuracy, latest.accuracy);
+  keep_if_measured(results.loss, latest.loss);
   if (round.clients_completed > 0) keep_if_measured(round.train_loss, latest.train_loss);
   keep_if_measured(round.epsilon, latest.epsilon);
   keep_if_measured(round.parameters_left_out, latest.left_out);

@@ -30,6 +30,7 @@ protocol::TrainRequest train_request(RunId run, const RunEngine::Assign& work, c
           .live_tracks = track.live_tracks,
           .again = work.again,
           .swarm = swarm,
+          .evaluate = work.task.evaluation,
           .secure_attempt = work.secure_attempt};
 }
 
@@ -119,7 +120,12 @@ void Conductor::answered(ClientId client, const protocol::RunAnswer& answer) {
                .with("samples",
                      static_cast<std::int64_t>(std::min<std::uint64_t>(answer.samples.value(), INT64_MAX)))
                .with("counts_as", static_cast<std::int64_t>(most.value())));
-  submit(RunEngine::ClientArrived{client, answer.samples, answer.capability, most});
+  if (answer.samples.value() == 0 && !setup_.config.evaluation.on_clients())
+    return report(Event{Severity::kWarning, "client.declined", {}}
+                      .with("client", std::int64_t{client.value()})
+                      .with("reason", std::string("the client has no training samples")));
+  submit(
+      RunEngine::ClientArrived{client, answer.samples, answer.capability, most, answer.evaluation_samples});
 }
 
 void Conductor::uploaded(ClientId client, TaskId task, const Result<void>& outcome, Time now) {
@@ -150,7 +156,7 @@ void Conductor::aggregated(const RunEngine::CloseRound& turn, const std::optiona
                            Time now) {
   now_ = now;
   if (not_made && !over_)
-    report(Event{Severity::kWarning, "round.not_aggregated", {}}
+    report(Event{Severity::kWarning, turn.evaluation ? "evaluation.failed" : "round.not_aggregated", {}}
                .with("round", std::int64_t{turn.round.value()})
                .with("reason", not_made->message));
 }
@@ -161,7 +167,7 @@ void Conductor::closed(const RunEngine::CloseRound& turn, bool aggregated, Time 
   now_ = now;
   if (!ending_) {
     route_->committed(aggregated);
-    submit(RunEngine::Committed{turn.round, turn.track});
+    submit(RunEngine::Committed{turn.round, turn.track, turn.evaluation});
   }
   pump();
 }

@@ -54,7 +54,7 @@ class Retelling : public Clients,
   void introduce(ClientId, const std::vector<ClientId>&, const protocol::ObjectId&) override {}
   swarm::RoundWarmup::Seeds warmup_seeds(TaskId) override { return {}; }
   void folded_by_clients(const RunEngine::Fold&) override {}
-  void open_sum(std::vector<Range>) override {}
+  void open_sum(std::vector<Range>, std::size_t) override {}
   void fold_masked(const RunEngine::Fold&, std::vector<std::uint64_t>) override {}
   void sum_up(TaskId, privacy::Unmasking) override {}
   void record(const RunEngine::Input&) override {}

@@ -90,7 +90,7 @@ void SecureRoute::close(const RunEngine::CloseRound& turn) {
 
 void SecureRoute::closed(SecureRound::Closed closed) {
   if (!closed.unmasking) return parts_.host.close(*std::exchange(turn_, std::nullopt), NotMade{closed.error});
-  parts_.ports.aggregate->sum_up({turn_->round, turn_->track}, std::move(*closed.unmasking));
+  parts_.ports.aggregate->sum_up(turn_->task(), std::move(*closed.unmasking));
 }
 
 void SecureRoute::summed(const Result<MaskedSum>& sum) {
@@ -152,13 +152,14 @@ void SecureRoute::resume() {
 
 void SecureRoute::carry_out(std::vector<SecureRound::Effect>& effects) {
   for (auto& effect : effects)
-    std::visit(
-        Overloaded{[&](const SecureRound::Send& send) { parts_.host.say(send.client, send.message); },
-                   [&](const SecureRound::Tell& tell) { parts_.host.submit(tell.input); },
-                   [&](SecureRound::Open& open) { parts_.ports.aggregate->open_sum(std::move(open.cells)); },
-                   [&](SecureRound::Closed& result) { closed(std::move(result)); },
-                   [&](const Event& event) { parts_.host.report(event); }},
-        effect);
+    std::visit(Overloaded{[&](const SecureRound::Send& send) { parts_.host.say(send.client, send.message); },
+                          [&](const SecureRound::Tell& tell) { parts_.host.submit(tell.input); },
+                          [&](SecureRound::Open& open) {
+                            parts_.ports.aggregate->open_sum(std::move(open.cells), open.evaluation_sums);
+                          },
+                          [&](SecureRound::Closed& result) { closed(std::move(result)); },
+                          [&](const Event& event) { parts_.host.report(event); }},
+               effect);
 }
 
 }  // namespace

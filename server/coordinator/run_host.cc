@@ -85,7 +85,8 @@ void RunHost::start() {
   if (parts_.recovered.entries > 0) conductor_.resume(now());
   if (policy_change_) submit(RunEngine::PolicyChanged{std::move(*policy_change_)});
   if (!goes_on()) return;
-  for (const auto& close : parts_.recovered.closed) submit(RunEngine::Committed{close.round, close.track});
+  for (const auto& close : parts_.recovered.closed)
+    submit(RunEngine::Committed{close.round, close.track, close.evaluation});
   if (!goes_on()) return;
   look_around();
   for (const auto& [client, link] : house_.peers.links()) joined(client);

@@ -30,20 +30,28 @@ Result<run::RunConfig> read_record(const RunRecord& record) {
 }
 
 struct TestBench {
-  std::shared_ptr<const learn::Dataset> test;
+  std::shared_ptr<const learn::Dataset> test;  // null if the run is not evaluated here
   std::unique_ptr<learn::Model> model;
   std::vector<std::uint32_t> partition;
 };
 
 Result<TestBench> make_bench(const run::RunConfig& config) {
-  FEDGE_TRY(test, learn::load_evaluation(config.task.data, Rng(config.seed)));
+  const learn::DataSpec& data = config.task.data;
+  TestBench bench;
+  FEDGE_TRY(info, learn::describe(data));
+  FEDGE_TRY(model, learn::make_model(config.task.model, info.shape, info.outputs));
+  bench.model = std::move(model);
+  if (config.evaluation.on_coordinator()) {
+    FEDGE_TRY(test, learn::load_evaluation(data, Rng(config.seed)));
+    bench.test = std::move(test);
+  }
+  if (is_own(data)) return bench;
   // Checks the partition here, so that not every client reports the same error. The coordinator's host may
   // lack the training set.
-  auto partition = learn::partition_sizes(config.task.data, Rng(config.seed));
+  auto partition = learn::partition_sizes(data, Rng(config.seed));
   if (!partition && partition.error().code != ErrorCode::kNotFound) return partition.error();
-  FEDGE_TRY(model, learn::make_model(config.task.model, test->shape, test->outputs()));
-  return TestBench{std::move(test), std::move(model),
-                   partition ? std::move(*partition) : std::vector<std::uint32_t>()};
+  if (partition) bench.partition = std::move(*partition);
+  return bench;
 }
 
 // Reports that the noise key of a running run is lost. A round computed again gets other noise, and two
@@ -74,7 +82,7 @@ Result<RunParts> open_parts(const std::filesystem::path& data_directory, const R
   parts.models = std::make_unique<DeferredRemovals>(std::move(models));
   parts.updates = std::move(updates);
   parts.threads = std::make_unique<ThreadPool>(threads);
-  FEDGE_TRY(state, RunState::create(config, *parts.model, *parts.test, *parts.models, *parts.threads));
+  FEDGE_TRY(state, RunState::create(config, *parts.model, parts.test.get(), *parts.models, *parts.threads));
   parts.state = std::make_unique<RunState>(std::move(state));
   if (config.privacy.of_sums()) {
     const bool had_key = identity_of(data_directory / "noise.key").has_value();

@@ -11,7 +11,7 @@ namespace fedge::server {
 namespace {
 
 protocol::UpdateVerdict refusal(RunId run, TaskId task, const Error& error) {
-  return {run, task.round, false, error.code, error.message, task.track};
+  return {run, task.round, false, error.code, error.message, task.track, task.evaluation};
 }
 
 Participations::Bounds bounds_of(const RoundRules& rules, const TrackBook& tracks) {
@@ -29,12 +29,14 @@ void RoundEngine::step(const Input& input, const StepContext& context, std::vect
 }
 
 std::optional<Time> RoundEngine::next_deadline() const {
+  if (phase_ == Phase::kEvaluating) return evaluation_->deadline();
   if (phase_ == Phase::kCollecting) return return_by_ ? std::min(deadline_, *return_by_) : deadline_;
   return phase_ == Phase::kWaiting ? return_by_ : std::nullopt;
 }
 
 void RoundEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
   if (return_by_ && context.now >= *return_by_) give_up_waiting(context, effects);
+  if (phase_ == Phase::kEvaluating) return evaluation_->expired(context.now, effects), close_evaluation();
   if (phase_ != Phase::kCollecting || context.now < deadline_) return;
   if (!drawn_ && tasks_.count(TaskState::kOffered) > 0) return draw_uploads(context, effects);
   for (const auto& [client, task] : tasks_)
@@ -48,9 +50,11 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
     return effects.push_back(Send{arrived.client, protocol::RunEnded{rules_.run, "the run has finished"}});
   present_.set(arrived.client, {.samples = std::min({arrived.samples, arrived.most, rules_.max_samples}),
                                 .capability = arrived.capability,
-                                .said = arrived.samples});
+                                .said = arrived.samples,
+                                .evaluates = arrived.evaluates});
   returning_.erase(arrived.client);
   if (returning_.empty()) return_by_.reset();
+  if (phase_ == Phase::kEvaluating) return evaluation_->arrived(arrived.client, context.now, effects);
   RoundTask* task = tasks_.find(arrived.client);
   const bool open = phase_ == Phase::kCollecting && tracks_.is_member(turn_, arrived.client);
   if (open && task != nullptr && task->state == TaskState::kLost) {
@@ -59,7 +63,7 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
     task->missed = false;
     assign(arrived.client, context, effects);
   } else if (open && refills() && task == nullptr && taken_places() < wanted_ &&
-             may_take_part(arrived.client)) {
+             arrived.samples.value() > 0 && may_take_part(arrived.client)) {
     // Fills a place that became free when no substitute was available.
     plan(arrived.client, context);
     assign(arrived.client, context, effects);
@@ -72,6 +76,10 @@ void RoundEngine::on(const ClientLeft& left, const StepContext& context, std::ve
   const bool last = left.for_good && returning_.erase(left.client) > 0 && returning_.empty();
   if (last) return_by_.reset();
   if (last) start_round_if_possible(context, effects);
+  if (phase_ == Phase::kEvaluating) {
+    evaluation_->left(left.client, left.for_good, effects);
+    return close_evaluation();
+  }
   const RoundTask* task = active_task(left.client, current(), left.for_good);
   if (task == nullptr || task->state == TaskState::kDone) return;
   if (left.for_good) return lose(left.client, TaskState::kFailed, "revoked", context, effects);
@@ -81,6 +89,8 @@ void RoundEngine::on(const ClientLeft& left, const StepContext& context, std::ve
 std::optional<Error> RoundEngine::objection(ClientId client, const protocol::UpdateOffer& offer) const {
   if (offer.run != rules_.run) return Error{ErrorCode::kStale, "this update belongs to another run"};
   const std::string round = std::to_string(offer.round.value());
+  if (offer.evaluate)
+    return Error{ErrorCode::kStale, "the models of round " + round + " are not being evaluated at present"};
   if (offer.task() != current() && offer.round == round_ && phase_ == Phase::kCollecting)
     return Error{ErrorCode::kStale, "round " + round + " is not training track " +
                                         std::to_string(offer.track.value()) + " at present"};
@@ -94,6 +104,8 @@ std::optional<Error> RoundEngine::objection(ClientId client, const protocol::Upd
 }
 
 void RoundEngine::on(const Offered& offered, const StepContext& context, std::vector<Effect>& effects) {
+  if (offered.offer.run == rules_.run && evaluates(offered.offer.task()))
+    return evaluation_->offered(offered.client, offered.offer, effects), close_evaluation();
   if (const auto error = objection(offered.client, offered.offer)) {
     effects.push_back(Send{offered.client, refusal(offered.offer.run, offered.offer.task(), *error)});
     effects.push_back(event(Severity::kWarning, "update.refused", offered.offer.round)
@@ -131,6 +143,7 @@ RoundTask* RoundEngine::active_task(ClientId client, TaskId task, bool or_lost) 
 }
 
 void RoundEngine::on(const Stored& stored, const StepContext& context, std::vector<Effect>& effects) {
+  if (evaluates(stored.task)) return evaluation_->stored(stored.client, effects), close_evaluation();
   RoundTask* task = active_task(stored.client, stored.task);
   if (task == nullptr || task->state != TaskState::kFetching) {
     effects.push_back(Discard{stored.client, stored.task});
@@ -156,6 +169,8 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
 }
 
 void RoundEngine::on(const Damaged& damaged, const StepContext& context, std::vector<Effect>& effects) {
+  if (evaluates(damaged.task))
+    return evaluation_->damaged(damaged.client, damaged.error, effects), close_evaluation();
   RoundTask* task = active_task(damaged.client, damaged.task);
   if (task == nullptr || task->state != TaskState::kFetching) return;
   effects.push_back(Send{damaged.client, refusal(rules_.run, damaged.task, damaged.error)});
@@ -167,6 +182,8 @@ void RoundEngine::on(const Damaged& damaged, const StepContext& context, std::ve
 }
 
 void RoundEngine::on(const Failed& failed, const StepContext& context, std::vector<Effect>& effects) {
+  if (failed.failure.run == rules_.run && evaluates(failed.failure.task()))
+    return evaluation_->failed(failed.client, failed.failure.reason, effects), close_evaluation();
   // In a secure sum, a disconnected client may also be excluded from its session.
   RoundTask* task = active_task(failed.client, failed.failure.task(), rules_.masked.has_value());
   if (failed.failure.run != rules_.run || task == nullptr ||
@@ -176,15 +193,8 @@ void RoundEngine::on(const Failed& failed, const StepContext& context, std::vect
 }
 
 void RoundEngine::on(const Committed& committed, const StepContext& context, std::vector<Effect>& effects) {
-  if (phase_ != Phase::kClosing || TaskId{committed.round, committed.track} != current()) return;
-  if (turn_ + 1 < tracks_.turns()) {
-    ++turn_;
-    return begin_turn(context, effects);
-  }
-  if (round_.value() >= rules_.rounds) return finish("all rounds are done", effects);
-  if (budget_spent()) return finish("the privacy budget is spent", effects);
-  phase_ = Phase::kWaiting;
-  start_round_if_possible(context, effects);
+  if (phase_ != Phase::kClosing || committed.task() != current()) return;
+  go_on(context, effects);
 }
 
 void RoundEngine::on(const PolicyChanged& changed, const StepContext& context, std::vector<Effect>& effects) {
@@ -196,6 +206,7 @@ void RoundEngine::on(const PolicyChanged& changed, const StepContext& context, s
 
 void RoundEngine::on(const Stop& stop, const StepContext&, std::vector<Effect>& effects) {
   if (phase_ == Phase::kFinished) return;
+  if (phase_ == Phase::kEvaluating) evaluation_->stop(effects);
   if (phase_ == Phase::kCollecting)
     for (const auto& [client, task] : tasks_)
       if (task.state == TaskState::kAssigned || task.state == TaskState::kFetching || task.partial)
@@ -210,6 +221,13 @@ void RoundEngine::on(const Restarted&, const StepContext& context, std::vector<E
   present_.each([&](ClientId client, const Roster::Entry&) { returning_.insert(client); });
   present_.clear();
   return_by_ = context.now + rules_.return_within;
+  if (phase_ == Phase::kEvaluating) {
+    // Cheaper to repeat than to continue.
+    evaluation_->abandon(effects);
+    evaluation_.reset();
+    phase_ = Phase::kWaiting;
+    anew_ = true;
+  }
   if (rules_.masked && phase_ == Phase::kCollecting) begin_anew(effects);
   if (phase_ != Phase::kCollecting) return start_round_if_possible(context, effects);
   deadline_ = context.now + rules_.deadline;
@@ -352,7 +370,7 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
                     .completed = completed,
                     .train_loss = samples > 0 ? loss / samples : 0.0,
                     .track = track().id,
-                    .ends_round = turn_ + 1 == tracks_.turns(),
+                    .ends_round = turn_ + 1 == tracks_.turns() && !evaluation_due(),
                     .chance = chance_,
                     .description = track().description};
   if (closed.description) {

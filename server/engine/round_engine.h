@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "server/engine/evaluation/evaluation_phase.h"
 #include "server/engine/participations.h"
 #include "server/engine/phase_tasks.h"
 #include "server/engine/roster.h"
@@ -33,7 +34,7 @@ class RoundEngine final : public RunEngine {
   std::optional<Waiting> waiting() const override;
 
  private:
-  enum class Phase { kWaiting, kCollecting, kClosing, kFinished };
+  enum class Phase { kWaiting, kCollecting, kEvaluating, kClosing, kFinished };
   void on(const Expired&, const StepContext&, std::vector<Effect>&);
   void on(const ClientArrived&, const StepContext&, std::vector<Effect>&);
   void on(const ClientLeft&, const StepContext&, std::vector<Effect>&);
@@ -56,6 +57,21 @@ class RoundEngine final : public RunEngine {
   bool budget_spent() const;
   // Starts the phase of the next track.
   void begin_turn(const StepContext& context, std::vector<Effect>& effects);
+  // Whether clients are working on this evaluation.
+  bool evaluates(TaskId task) const { return phase_ == Phase::kEvaluating && task == current(); }
+  // Whether clients evaluate the models of the current round.
+  bool evaluation_due() const {
+    return rules_.evaluation &&
+           (round_.value() % rules_.evaluation->every == 0 || round_.value() >= rules_.rounds);
+  }
+  // Starts the evaluation of the next track's model.
+  void begin_evaluation(const StepContext& context, std::vector<Effect>& effects);
+  // Starts it once no client is awaited after a restart.
+  void evaluate_once_back(const StepContext& context, std::vector<Effect>& effects);
+  // Called after each input of the evaluation.
+  void close_evaluation();
+  // Starts the phase that follows the committed one, or ends the round.
+  void go_on(const StepContext& context, std::vector<Effect>& effects);
   // Starts a secure sum among the clients that have a task.
   void begin_secure(std::vector<Effect>& effects);
   // Creates the client's task, with its part of the model.
@@ -97,8 +113,8 @@ class RoundEngine final : public RunEngine {
   Track& track() { return tracks_.turn(turn_); }
   const Track& track() const { return tracks_.turn(turn_); }
   const aggregation::SamplerTraits& traits() const { return track().traits; }
-  // The current round and track.
-  TaskId current() const { return {round_, track().id}; }
+  // The current phase: round, track and whether its model is evaluated.
+  TaskId current() const { return {round_, track().id, evaluates_}; }
   // Returns an event of the current phase, with its track if there are several.
   Event turn_event(Severity severity, const char* name) const;
   void count_as_zeros(ClientId client, const RoundTask& task, std::vector<Effect>& effects);
@@ -110,7 +126,9 @@ class RoundEngine final : public RunEngine {
 
   RoundRules rules_;
   TrackBook tracks_;
-  std::size_t turn_ = 0;  // index of the current track phase
+  std::size_t turn_ = 0;                       // index of the current track phase
+  bool evaluates_ = false;                     // the round's training is over: its models are evaluated
+  std::optional<EvaluationPhase> evaluation_;  // while kEvaluating
   Phase phase_ = Phase::kWaiting;
   RoundNumber round_;       // the round in progress, or the last one
   Time deadline_;           // of the round in progress

@@ -34,7 +34,7 @@ std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) c
   result.reserve(present_.size());
   present_.each([&](ClientId client, const Roster::Entry& entry) {
     const bool free = !without_task || !tasks_.contains(client);
-    if (free && tracks_.is_member(turn_, client) && may_take_part(client))
+    if (free && entry.said.value() > 0 && tracks_.is_member(turn_, client) && may_take_part(client))
       result.push_back({client, entry.samples});
   });
   return result;
@@ -45,16 +45,20 @@ std::optional<RunEngine::Waiting> RoundEngine::waiting() const {
   const std::size_t first = round_ == RoundNumber(0) ? rules_.first_round_clients : 0;
   const std::size_t needed = std::max(first, rules_.min_available);
   if (present_.size() < first) return Waiting{next(round_), present_.size(), needed};
-  std::size_t available = present_.size();
+  // A client that only evaluates does not make a round possible.
+  std::size_t available = present_.trainers();
   for (const ClientId client : tracks_.withdrawn_in(next(round_)))
-    if (present_.find(client) != nullptr) --available;
+    if (const Roster::Entry* entry = present_.find(client); entry != nullptr && entry->said.value() > 0)
+      --available;
   if (available < rules_.min_available) return Waiting{next(round_), available, rules_.min_available};
   return std::nullopt;
 }
 
 void RoundEngine::start_round_if_possible(const StepContext& context, std::vector<Effect>& effects) {
-  if (phase_ != Phase::kWaiting || waiting() || awaits_return()) return;
-  if (std::exchange(anew_, false)) return begin_turn(context, effects);
+  if (phase_ != Phase::kWaiting || awaits_return()) return;
+  if (!(anew_ && evaluates_) && waiting()) return;  // an evaluation needs no minimum of clients
+  if (std::exchange(anew_, false))
+    return evaluates_ ? begin_evaluation(context, effects) : begin_turn(context, effects);
   const TrackBook::Changes changes = tracks_.begin_round(next(round_));
   if (budget_spent()) return finish("the privacy budget is spent", effects);  // new tracks may exceed it
   round_ = next(round_);
@@ -161,12 +165,11 @@ void RoundEngine::assign(ClientId client, const StepContext& context, std::vecto
   RoundTask& task = tasks_.at(client);
   task.assigned = context.now;
   FEDGE_CHECK(tracks_.may_receive(turn_, client), "a model goes to a client that excludes what is in it");
-  const auto last = track().last_rounds.find(client);
   effects.push_back(Assign{.client = client,
                            .task = current(),
                            .coverage = task.coverage,
                            .time_left = deadline_ - context.now,
-                           .last_round = last == track().last_rounds.end() ? RoundNumber() : last->second,
+                           .last_round = track().last_round(client),
                            .data_share = tracks_.data_share(client),
                            .secure_attempt = rules_.masked ? attempt_ : 0});
 }

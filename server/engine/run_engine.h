@@ -21,6 +21,7 @@
 #include "core/result.h"
 #include "protocol/codecs/payload_codec.h"
 #include "protocol/messages.h"
+#include "server/engine/evaluation/evaluation_rules.h"
 #include "server/engine/track_book.h"
 
 namespace fedge::server {
@@ -56,6 +57,7 @@ struct RoundRules {
   // Key of the draws of a round's clients, in a run whose privacy requires secret draws. Null elsewhere:
   // the draws then follow from the run's seed.
   std::shared_ptr<const Secret> secret_draws = {};
+  std::optional<EvaluationRules> evaluation = {};  // empty: clients evaluate no models
 };
 
 // Returns the client's record without labels that the run's data does not have.
@@ -74,6 +76,7 @@ class RunEngine {
     double capability = 1;  // fraction of the model that it claims it can train
     // Maximum weight in samples, whatever the client claims.
     SampleCount most = SampleCount(UINT64_MAX);
+    SampleCount evaluates{};  // samples that it claims to evaluate models on; 0: it evaluates none
   };
   struct ClientLeft {
     ClientId client;
@@ -106,6 +109,8 @@ class RunEngine {
   struct Committed {
     RoundNumber round;
     TrackId track;
+    bool evaluation = false;
+    TaskId task() const { return {round, track, evaluation}; }
   };
   // The policy of disagreements from the next round on.
   struct PolicyChanged {
@@ -140,8 +145,9 @@ class RunEngine {
       Coverage coverage;  // parameters that it trains
     };
     TaskId task;
-    std::uint32_t attempt = 1;    // number of the attempt at this phase
-    std::vector<Member> members;  // ascending
+    std::uint32_t attempt = 1;        // number of the attempt at this phase
+    std::vector<Member> members;      // ascending
+    std::size_t evaluation_sums = 0;  // of an evaluation: the members' sums, which are masked with the rest
   };
   // Send a TrainRequest for the track's model with these ranges.
   struct Assign {
@@ -187,7 +193,8 @@ class RunEngine {
   struct GiveUp {
     ClientId client;
   };
-  // Apply the aggregate to the track's model, evaluate, store; answer with Committed.
+  // Apply the aggregate to the track's model, evaluate, store; answer with Committed. Or, with `evaluation`,
+  // add the clients' evaluations to the metrics; the model stays.
   struct CloseRound {
     RoundNumber round;
     std::size_t selected;
@@ -204,6 +211,10 @@ class RunEngine {
     // tracks.
     std::vector<ClientId> selected_clients = {};
     std::vector<ClientId> completed_clients = {};
+    bool evaluation = false;
+    std::vector<ClientSums> evaluations = {};  // empty if they are masked
+
+    TaskId task() const { return {round, track, evaluation}; }
   };
   struct Finished {
     std::string reason;

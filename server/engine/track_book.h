@@ -46,6 +46,12 @@ struct Track {
   std::vector<ClientId> left;                           // members of the last round that left
   std::uint32_t age = 0;                                // rounds of training behind its model
   std::shared_ptr<const TrackDescription> description;  // null in a run without tracks
+
+  // 0: no update of this client was accepted.
+  RoundNumber last_round(ClientId client) const {
+    const auto last = last_rounds.find(client);
+    return last == last_rounds.end() ? RoundNumber() : last->second;
+  }
 };
 
 class TrackBook {

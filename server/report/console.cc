@@ -59,9 +59,9 @@ void RoundTable::add(const RoundMetrics& metrics) {
   char accuracy[16] = "-";
   char loss[16] = "-";
   char train[16] = "-";
-  if (!std::isnan(metrics.test_accuracy))
-    std::snprintf(accuracy, sizeof accuracy, "%.2f %%", 100 * metrics.test_accuracy);
-  if (!std::isnan(metrics.test_loss)) std::snprintf(loss, sizeof loss, "%.4f", metrics.test_loss);
+  const auto [shown_accuracy, shown_loss] = shown_results(metrics);
+  if (!std::isnan(shown_accuracy)) std::snprintf(accuracy, sizeof accuracy, "%.2f %%", 100 * shown_accuracy);
+  if (!std::isnan(shown_loss)) std::snprintf(loss, sizeof loss, "%.4f", shown_loss);
   if (!std::isnan(metrics.train_loss)) std::snprintf(train, sizeof train, "%.4f", metrics.train_loss);
   // With differential privacy the training loss is secret; its column shows the privacy loss instead.
   if (!std::isnan(metrics.epsilon))

@@ -1,9 +1,8 @@
 #include "server/report/metrics.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <set>
+#include <type_traits>
 
 #include "core/detail/json.h"
 #include "core/platform/files.h"
@@ -18,15 +17,6 @@ constexpr std::size_t kMaxListed = 1'000'000;
 
 ordered_json json_number(double value) {
   return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
-}
-
-std::string in_quotation_marks(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
 }
 
 // Reads the keys of one object and remembers the first that is missing or has a wrong type.
@@ -94,11 +84,18 @@ class Fields {
   std::string problem_;
 };
 
-std::string csv_number(double value) {
-  if (!std::isfinite(value)) return "";
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, value);
-  return {text, end.ptr};
+ordered_json to_object(const ClientEvaluation& evaluation) {
+  ordered_json object;
+  for_each_metric(evaluation, [&](const char* name, const auto& value) {
+    if constexpr (std::is_floating_point_v<std::remove_cvref_t<decltype(value)>>)
+      object[name] = json_number(value);
+    else
+      object[name] = value;
+  });
+  object["per_class_accuracy"] = ordered_json::array();
+  for (const double accuracy : evaluation.per_class_accuracy)
+    object["per_class_accuracy"].push_back(json_number(accuracy));
+  return object;
 }
 
 ordered_json to_object(const TrackMetrics& metrics) {
@@ -113,7 +110,24 @@ ordered_json to_object(const TrackMetrics& metrics) {
   object["train_loss"] = json_number(metrics.train_loss);
   object["clients_selected"] = metrics.clients_selected;
   object["clients_completed"] = metrics.clients_completed;
+  if (metrics.evaluation) object["evaluation"] = to_object(*metrics.evaluation);
   return object;
+}
+
+Result<void> read_evaluation(const ordered_json& object, std::optional<ClientEvaluation>& evaluation) {
+  if (!object.contains("evaluation")) return {};
+  if (!object.at("evaluation").is_object()) return invalid("evaluation is not an object");
+  Fields fields(object.at("evaluation"));
+  evaluation.emplace();
+  for_each_metric(*evaluation, [&](const char* name, auto& value) {
+    if constexpr (std::is_floating_point_v<std::remove_cvref_t<decltype(value)>>)
+      value = fields.real(name);
+    else
+      value = fields.count(name);
+  });
+  evaluation->per_class_accuracy = fields.reals("per_class_accuracy");
+  if (!fields.problem().empty()) return invalid("evaluation: " + fields.problem());
+  return {};
 }
 
 // The keys that a round and a track have in common.
@@ -177,6 +191,7 @@ Result<void> read_newer(const ordered_json& object, Fields& fields, RoundMetrics
     metrics.clipping_norm = fields.real("clipping_norm");
   }
   if (fields.has("parameters_left_out")) metrics.parameters_left_out = fields.real("parameters_left_out");
+  FEDGE_TRY_VOID(read_evaluation(object, metrics.evaluation));
   if (fields.has("ranks")) FEDGE_TRY_VOID(read_ranks(object.at("ranks"), metrics));
   if (!fields.has("tracks")) return {};
   const ordered_json& tracks = object.at("tracks");
@@ -185,6 +200,7 @@ Result<void> read_newer(const ordered_json& object, Fields& fields, RoundMetrics
     if (!track.is_object()) return invalid("tracks is not a list of objects");
     Fields inner(track);
     metrics.tracks.push_back(read_track(inner));
+    FEDGE_TRY_VOID(read_evaluation(track, metrics.tracks.back().evaluation));
     if (!inner.problem().empty()) return invalid("tracks: " + inner.problem());
   }
   return {};
@@ -227,6 +243,7 @@ std::string to_json(const RoundMetrics& metrics) {
                              {"accuracy", json_number(rank.accuracy)},
                              {"loss", json_number(rank.loss)},
                              {"bits_per_byte", json_number(rank.bits_per_byte)}});
+  if (metrics.evaluation) line["evaluation"] = to_object(*metrics.evaluation);
   for (const TrackMetrics& track : metrics.tracks) line["tracks"].push_back(to_object(track));
   return json_text(line);
 }
@@ -264,33 +281,6 @@ Result<std::vector<RoundMetrics>> read_metrics(const std::filesystem::path& path
   return rounds;
 }
 
-std::string csv_field(std::string_view text) {
-  return text.find_first_of(",\"\r\n") == std::string_view::npos ? std::string(text)
-                                                                 : in_quotation_marks(text);
-}
-
-std::string joined_names(std::span<const std::string> names, char separator) {
-  std::string text;
-  for (const std::string& name : names) {
-    if (!text.empty()) text += separator;
-    const bool plain =
-        !name.empty() && name.find(separator) == std::string::npos && name.find('"') == std::string::npos;
-    text += plain ? name : in_quotation_marks(name);
-  }
-  return text;
-}
-
-CsvColumns columns_of(std::span<const RoundMetrics> rounds) {
-  CsvColumns columns;
-  std::set<std::uint64_t> ranks;
-  for (const RoundMetrics& round : rounds) {
-    columns.classes = std::max(columns.classes, round.per_class_accuracy.size());
-    for (const RankMetrics& rank : round.ranks) ranks.insert(rank.rank);
-  }
-  columns.ranks.assign(ranks.begin(), ranks.end());
-  return columns;
-}
-
 std::uint64_t trainings_selected(const RoundMetrics& round) {
   if (round.tracks.empty()) return round.clients_selected;
   std::uint64_t sum = 0;
@@ -305,71 +295,15 @@ std::uint64_t trainings_completed(const RoundMetrics& round) {
   return sum;
 }
 
+ShownResults shown_results(const RoundMetrics& round) {
+  if (!std::isnan(round.test_accuracy) || !round.evaluation) return {round.test_accuracy, round.test_loss};
+  return {round.evaluation->accuracy, round.evaluation->loss};
+}
+
 std::uint64_t most_left_out(std::span<const RoundMetrics> rounds) {
   double most = 0;
   for (const RoundMetrics& round : rounds) most = std::fmax(most, round.parameters_left_out);
   return static_cast<std::uint64_t>(most);
-}
-
-std::string csv_header(const CsvColumns& columns) {
-  std::string line =
-      "round,model_hash,test_accuracy,test_loss,train_loss,clients_selected,clients_completed,"
-      "bytes_up,bytes_down,virtual_seconds,wall_seconds,participation_gini,participation_jain,"
-      "participation_gap,between_class_variance,within_class_variance,covered_labels,covered_accuracy,"
-      "label_divergence,label_variance,bits_per_byte,group_bits_per_byte,epsilon,clipping_norm,"
-      "parameters_left_out";
-  for (const std::uint64_t rank : columns.ranks) {
-    const std::string name = ",rank_" + std::to_string(rank);
-    line += name + "_accuracy" + name + "_loss" + name + "_bits_per_byte";
-  }
-  for (std::size_t k = 0; k < columns.classes; ++k) line += ",class_" + std::to_string(k) + "_accuracy";
-  return line + "\r\n";
-}
-
-std::string to_csv(const RoundMetrics& metrics, const CsvColumns& columns) {
-  std::string line = std::to_string(metrics.round) + "," + csv_field(metrics.model_hash);
-  for (const double value : {metrics.test_accuracy, metrics.test_loss, metrics.train_loss})
-    line += "," + csv_number(value);
-  for (const std::uint64_t value :
-       {metrics.clients_selected, metrics.clients_completed, metrics.bytes_up, metrics.bytes_down}) {
-    line += "," + std::to_string(value);
-  }
-  for (const double value : {metrics.virtual_seconds, metrics.wall_seconds, metrics.participation.gini,
-                             metrics.participation.jain})
-    line += "," + csv_number(value);
-  line += "," + std::to_string(metrics.participation.gap);
-  for (const double value :
-       {metrics.between_class_variance, metrics.within_class_variance, metrics.labels.covered,
-        metrics.labels.accuracy, metrics.labels.divergence, metrics.labels.variance, metrics.bits_per_byte,
-        metrics.group_bits_per_byte, metrics.epsilon, metrics.clipping_norm, metrics.parameters_left_out})
-    line += "," + csv_number(value);
-  for (const std::uint64_t rank : columns.ranks) {
-    const auto found = std::ranges::find(metrics.ranks, rank, &RankMetrics::rank);
-    const RankMetrics at = found == metrics.ranks.end() ? RankMetrics{} : *found;
-    for (const double value : {at.accuracy, at.loss, at.bits_per_byte}) line += "," + csv_number(value);
-  }
-  for (std::size_t k = 0; k < columns.classes; ++k) {
-    line += "," +
-            csv_number(k < metrics.per_class_accuracy.size() ? metrics.per_class_accuracy[k] : kNotMeasured);
-  }
-  return line + "\r\n";
-}
-
-std::string tracks_csv(std::span<const RoundMetrics> rounds) {
-  std::string text =
-      "round,exclude,owners,members,model_hash,test_accuracy,test_loss,train_loss,clients_selected,"
-      "clients_completed\r\n";
-  for (const RoundMetrics& round : rounds)
-    for (const TrackMetrics& track : round.tracks) {
-      text += std::to_string(round.round) + "," + csv_field(joined_names(track.track.exclude, ' ')) + "," +
-              std::to_string(track.track.owner_count) + "," + std::to_string(track.track.members) + "," +
-              track.model_hash;
-      for (const double value : {track.test_accuracy, track.test_loss, track.train_loss})
-        text += "," + csv_number(value);
-      text += "," + std::to_string(track.clients_selected) + "," + std::to_string(track.clients_completed) +
-              "\r\n";
-    }
-  return text;
 }
 
 }  // namespace fedge::server

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 
 #include "core/result.h"
 #include "server/engine/track_description.h"
+#include "server/report/client_evaluation.h"
 #include "server/report/page/label_figures.h"
 #include "server/report/participation.h"
 
@@ -40,6 +42,7 @@ struct TrackMetrics {
   double train_loss = kNotMeasured;
   std::uint64_t clients_selected = 0;
   std::uint64_t clients_completed = 0;
+  std::optional<ClientEvaluation> evaluation = {};
 };
 
 // With several tracks, model and accuracy are those of the first track: the one that excludes no client, if
@@ -62,14 +65,15 @@ struct RoundMetrics {
   std::uint64_t bytes_down = 0;                  // server to clients, in this round
   double virtual_seconds = 0;                    // since the start of the run, on the clock that drives it
   double wall_seconds = 0;                       // since the start of the run, of wall-clock time
-  double between_class_variance = kNotMeasured;  // learn/evaluate.h
+  double between_class_variance = kNotMeasured;  // learn/evaluation/evaluate.h
   double within_class_variance = kNotMeasured;
-  double bits_per_byte = kNotMeasured;        // of text data: learn/evaluate.h
-  double group_bits_per_byte = kNotMeasured;  // the mean over groups
-  std::vector<RankMetrics> ranks;             // of models with adapters, ascending; may be empty
-  LabelFigures labels;                        // of this round's contributors
-  ParticipationFigures participation;         // since the start of the run
-  std::vector<TrackMetrics> tracks;           // empty in a run without tracks
+  double bits_per_byte = kNotMeasured;              // of text data: learn/evaluation/evaluate.h
+  double group_bits_per_byte = kNotMeasured;        // the mean over groups
+  std::vector<RankMetrics> ranks;                   // of models with adapters, ascending; may be empty
+  LabelFigures labels;                              // of this round's contributors
+  ParticipationFigures participation;               // since the start of the run
+  std::vector<TrackMetrics> tracks;                 // empty in a run without tracks
+  std::optional<ClientEvaluation> evaluation = {};  // by clients, of the model this round ended with
 };
 
 // The trainings that the server assigned in this round, and the updates that it accepted. With tracks, a
@@ -77,15 +81,16 @@ struct RoundMetrics {
 std::uint64_t trainings_selected(const RoundMetrics& round);
 std::uint64_t trainings_completed(const RoundMetrics& round);
 
+// Accuracy and loss to show where there is room for one of each: the coordinator's, or those of the clients'
+// evaluation if the coordinator evaluates nothing. NaN if neither does.
+struct ShownResults {
+  double accuracy = kNotMeasured;
+  double loss = kNotMeasured;
+};
+ShownResults shown_results(const RoundMetrics& round);
+
 // The largest parameters_left_out of these rounds; 0 without secure aggregation.
 std::uint64_t most_left_out(std::span<const RoundMetrics> rounds);
-
-// The columns of metrics.csv that depend on the run.
-struct CsvColumns {
-  std::size_t classes = 0;           // of per_class_accuracy
-  std::vector<std::uint64_t> ranks;  // of RankMetrics, ascending
-};
-CsvColumns columns_of(std::span<const RoundMetrics> rounds);
 
 // One line of metrics.jsonl, without the line feed. Doubles read back exactly.
 std::string to_json(const RoundMetrics& metrics);
@@ -94,16 +99,5 @@ std::string to_json(const RoundMetrics& metrics);
 Result<RoundMetrics> parse_metrics(std::string_view line, const std::string& where);
 // Reads a file of at most 1 GiB. An unfinished last line, left by a program that was killed, is ignored.
 Result<std::vector<RoundMetrics>> read_metrics(const std::filesystem::path& path);
-
-// The header of metrics.csv, and the row of a round, each with its CR LF.
-std::string csv_header(const CsvColumns& columns);
-std::string to_csv(const RoundMetrics& metrics, const CsvColumns& columns);
-// tracks.csv: the header, and one row for each track of each round. Names are joined with spaces.
-std::string tracks_csv(std::span<const RoundMetrics> rounds);
-// Joins names with the separator. A name that is empty, or contains the separator or a quotation mark, is put
-// in quotation marks, and quotation marks inside it are doubled.
-std::string joined_names(std::span<const std::string> names, char separator);
-// One CSV field, in quotation marks if it needs them.
-std::string csv_field(std::string_view text);
 
 }  // namespace fedge::server

@@ -1,4 +1,5 @@
 #include "server/report/run_output.h"
+#include "server/report/metrics_csv.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -109,6 +110,34 @@ Result<void> RunOutput::finish(std::span<const FinalModel> models) {
   return write_reports(directory_, config_, config_.canonical, rounds_);
 }
 
+std::string RunOutput::summary_of(const RoundMetrics& round) const {
+  const ClientEvaluation& evaluation = *round.evaluation;
+  const bool validation = config_.task.data.validation > 0;
+  char line[160];
+  std::snprintf(line, sizeof line, "clients   %.2f %% after round %llu, on %llu %s samples of %llu clients\n",
+                100 * evaluation.accuracy, static_cast<unsigned long long>(round.round),
+                static_cast<unsigned long long>(evaluation.samples), validation ? "validation" : "test",
+                static_cast<unsigned long long>(evaluation.clients));
+  std::string text = line;
+  if (!std::isnan(evaluation.auroc)) {
+    std::snprintf(line, sizeof line, "          AUROC %.4f +- %.4f, macro F1 %.4f, calibration error %.4f\n",
+                  evaluation.auroc, evaluation.auroc_error, evaluation.macro_f1,
+                  evaluation.calibration_error);
+    text += line;
+  }
+  if (!std::isnan(evaluation.perplexity)) {
+    std::snprintf(line, sizeof line, "          perplexity %.3f, %.3f bits per byte\n", evaluation.perplexity,
+                  evaluation.bits_per_byte);
+    text += line;
+  }
+  if (std::isnan(evaluation.accuracy_p50)) return text;
+  std::snprintf(
+      line, sizeof line,
+      "          accuracy of the clients: 10 %% below %.2f %%, median %.2f %%, worst tenth %.2f %%\n",
+      100 * evaluation.accuracy_p10, 100 * evaluation.accuracy_p50, 100 * evaluation.accuracy_worst_tenth);
+  return text + line;
+}
+
 std::string RunOutput::summary() const {
   std::string text;
   const auto evaluated = std::find_if(rounds_.rbegin(), rounds_.rend(), [](const RoundMetrics& round) {
@@ -131,6 +160,10 @@ std::string RunOutput::summary() const {
       text += line;
     }
   }
+  const auto by_clients = std::find_if(rounds_.rbegin(), rounds_.rend(), [](const RoundMetrics& round) {
+    return round.evaluation && round.evaluation->samples > 0;
+  });
+  if (by_clients != rounds_.rend()) text += summary_of(*by_clients);
   if (!rounds_.empty() && !std::isnan(rounds_.back().epsilon)) {
     char line[96];
     std::snprintf(line, sizeof line, "privacy   epsilon %.4g at delta %.3g\n", rounds_.back().epsilon,

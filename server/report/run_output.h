@@ -35,6 +35,8 @@ class RunOutput {
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
+  // What the clients' evaluation says.
+  std::string summary_of(const RoundMetrics& round) const;
   RunOutput(std::filesystem::path directory, run::RunConfig config, std::string version, std::FILE* lines)
       : directory_(std::move(directory)),
         config_(std::move(config)),

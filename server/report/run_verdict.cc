@@ -72,8 +72,11 @@ void RunVerdict::add(const RoundMetrics& metrics) {
     if (causes.loss) idle_.causes.loss = causes.loss;
     if (causes.not_aggregated) idle_.causes.not_aggregated = causes.not_aggregated;
   }
-  if (std::isnan(metrics.test_accuracy)) return;  // the round was not evaluated
-  if (std::isfinite(metrics.test_loss))
+  const ShownResults results = shown_results(metrics);
+  if (std::isnan(results.accuracy)) return;  // the round was not evaluated
+  // The clients' sums have a largest loss, which stands for anything above it.
+  const bool by_clients = std::isnan(metrics.test_accuracy);
+  if (std::isfinite(results.loss) && !(by_clients && results.loss >= learn::EvaluationSums::kMostLoss))
     not_finite_since_.reset();
   else if (!not_finite_since_)
     not_finite_since_ = metrics.round;

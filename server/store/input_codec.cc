@@ -16,8 +16,11 @@ using Record = journal::v1::Record;
 void put(journal::v1::Task& out, TaskId task) {
   out.set_round(task.round.value());
   out.set_track(task.track.value());
+  out.set_evaluation(task.evaluation);
 }
-TaskId task_of(const journal::v1::Task& task) { return {RoundNumber(task.round()), TrackId(task.track())}; }
+TaskId task_of(const journal::v1::Task& task) {
+  return {RoundNumber(task.round()), TrackId(task.track()), task.evaluation()};
+}
 
 void put(Record& out, const Expired&) { out.mutable_expired(); }
 void put(Record& out, const RunEngine::ClientArrived& arrived) {
@@ -26,6 +29,7 @@ void put(Record& out, const RunEngine::ClientArrived& arrived) {
   made->set_samples(arrived.samples.value());
   made->set_capability(arrived.capability);
   if (arrived.most.value() < UINT64_MAX) made->set_most(arrived.most.value());
+  made->set_evaluates(arrived.evaluates.value());
 }
 void put(Record& out, const RunEngine::ClientLeft& left) {
   left.for_good ? out.set_revoked(left.client.value()) : out.set_left(left.client.value());
@@ -57,7 +61,7 @@ void put(Record& out, const RunEngine::Failed& failed) {
   out.mutable_failed()->set_message(protocol::encode(failed.failure));
 }
 void put(Record& out, const RunEngine::Committed& committed) {
-  put(*out.mutable_committed(), {committed.round, committed.track});
+  put(*out.mutable_committed(), {committed.round, committed.track, committed.evaluation});
 }
 void put(Record& out, const RunEngine::PolicyChanged& changed) {
   out.set_policy_changed(aggregation::to_toml(changed.policy));
@@ -89,7 +93,8 @@ Result<RunEngine::Input> input_of(const Record& record) {
       return Input(RunEngine::ClientArrived{
           ClientId(record.arrived().client()), SampleCount(record.arrived().samples()),
           record.arrived().capability(),
-          SampleCount(record.arrived().most() > 0 ? record.arrived().most() : UINT64_MAX)});
+          SampleCount(record.arrived().most() > 0 ? record.arrived().most() : UINT64_MAX),
+          SampleCount(record.arrived().evaluates())});
     case Record::kLeft:
       return Input(RunEngine::ClientLeft{ClientId(record.left())});
     case Record::kRevoked:
@@ -113,8 +118,8 @@ Result<RunEngine::Input> input_of(const Record& record) {
       return Input(RunEngine::Failed{ClientId(record.failed().client()), std::move(failure)});
     }
     case Record::kCommitted:
-      return Input(
-          RunEngine::Committed{task_of(record.committed()).round, task_of(record.committed()).track});
+      return Input(RunEngine::Committed{task_of(record.committed()).round, task_of(record.committed()).track,
+                                        task_of(record.committed()).evaluation});
     case Record::kPolicyChanged: {
       FEDGE_TRY(document, config::parse_toml(record.policy_changed(), "policy"));
       FEDGE_TRY(policy, aggregation::read_policy(document));

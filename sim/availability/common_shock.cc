@@ -45,17 +45,17 @@ class CommonShock final : public Availability {
 };
 
 // The labels for which a client holds more than an even share of its samples, ascending.
-std::vector<std::uint8_t> favoured_labels(const learn::Task& task, ClientId client) {
+std::vector<learn::Label> favoured_labels(const learn::Task& task, ClientId client) {
   const std::vector<std::uint64_t> held = task.label_counts(client);
-  std::vector<std::uint8_t> favoured;
+  std::vector<learn::Label> favoured;
   for (std::size_t label = 0; label < held.size(); ++label)
     if (held[label] * held.size() > task.samples_of(client).size())
-      favoured.push_back(static_cast<std::uint8_t>(label));
+      favoured.push_back(static_cast<learn::Label>(label));
   return favoured;
 }
 
 std::vector<std::uint32_t> order_by_labels(const learn::Task& task) {
-  std::vector<std::pair<std::vector<std::uint8_t>, std::uint32_t>> keys;
+  std::vector<std::pair<std::vector<learn::Label>, std::uint32_t>> keys;
   for (std::uint32_t client = 0; client < task.clients(); ++client)
     keys.emplace_back(favoured_labels(task, ClientId(client)), client);
   std::sort(keys.begin(), keys.end());

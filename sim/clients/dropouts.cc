@@ -14,7 +14,8 @@ void Dropouts::plan(const server::RunEngine::Assign& work, Bytes model) {
   client.task = work.task;
   client.over = false;
   Rng draws = surroundings_.world.root()
-                  .fork("dropout", work.task.round.value(), work.client.value())
+                  .fork(work.task.evaluation ? "evaluation-dropout" : "dropout", work.task.round.value(),
+                        work.client.value())
                   .fork("session", client.times, work.task.track.value());
   if (draws.uniform() >= surroundings_.probability) return;
   const SampleCount samples =

@@ -182,15 +182,20 @@ void VirtualClients::prepare(ClientId client, RunId run) {
   const run::RunConfig& config = surroundings_.config;
   const Time now = surroundings_.world.now();
   const SampleCount samples(surroundings_.task.samples_of(client).size());
-  if (samples.value() == 0)
+  const SampleCount evaluates = surroundings_.task.evaluation_samples(client);
+  if (samples.value() == 0 && evaluates.value() == 0)
     return step_at(now, client,
                    Engine::RunRejected{run, invalid("this client has no training samples in this run")});
   // The number of samples is hidden with secure aggregation and with local differential privacy.
   const bool is_private = config.privacy.kind == run::DifferentialPrivacySpec::Kind::kLocal;
   const bool hidden = surroundings_.secrets != nullptr || is_private;
-  const Engine::RunPrepared outcome{run, hidden ? SampleCount(1) : samples,
-                                    surroundings_.devices.of(client).capability(), config.status.every,
-                                    config.secure.on};
+  const auto shown = [&](SampleCount count) { return hidden ? std::min(count, SampleCount(1)) : count; };
+  const Engine::RunPrepared outcome{run,
+                                    shown(samples),
+                                    surroundings_.devices.of(client).capability(),
+                                    config.status.every,
+                                    config.secure.on,
+                                    shown(evaluates)};
   surroundings_.world.at(now, [this, client, outcome] { prepared(client, outcome); });
 }
 

@@ -13,9 +13,11 @@ void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
   offer.norm = update.norm;
   offer.loss_rms = update.training.rms_loss;
   offer.wanted_share = update.training.wanted_share;
+  offer.evaluation = update.evaluation;
 }
 
 Result<Digest> digest_of(const TrainedUpdate& update) {
+  if (!update.evaluation.empty()) return client::SummedUpdates::evaluation_of(update.evaluation);
   if (const auto values = update.values->in_memory(); !values.empty())
     return client::SummedUpdates::update_of(values);
   AlignedBuffer<float> values(update.coverage.count());
@@ -30,7 +32,8 @@ void VirtualTraining::assign(const server::RunEngine::Assign& work, const std::o
   OnDevice& device = at(work.client);
   std::erase_if(device.models, [&](const auto& entry) { return in_hand != entry.first; });
   device.models[work.task] = global;
-  device.data_share = work.data_share;
+  if (!work.task.evaluation) device.data_share = work.data_share;
+  if (work.task.evaluation) return;
   surroundings_.adversary.assigned(work.client, {.task = work.task,
                                                  .data_share = work.data_share,
                                                  .coverage = work.coverage,
@@ -47,8 +50,10 @@ void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& 
   const SampleCount samples =
       learn::trained_samples(SampleCount(task.samples_of(client).size()), request.data_share);
   const auto ends = client::training_ends(spec, start.asked, start.time_left);
+  const Device& device = surroundings_.devices.of(client);
   const Device::Training training =
-      surroundings_.devices.of(client).training(samples, spec, ends ? *ends - now : Duration::max());
+      start.task.evaluation ? Device::Training{device.evaluation_time(task.evaluation_samples(client)), 0}
+                            : device.training(samples, spec, ends ? *ends - now : Duration::max());
   const Time finish = now + training.time;
   at(client).ends = finish;
   surroundings_.pool.enqueue(client, {.task = start.task,
@@ -70,11 +75,12 @@ void VirtualTraining::finished(ClientId client, RunId run, TaskId task) {
   if (!update) return surroundings_.world.fail(update.error());
   if ((*update)->failure)
     return surroundings_.step(client, client::ClientEngine::TrainingFailed{run, task, *(*update)->failure});
-  if (surroundings_.adversary.hostile(client))
+  if (surroundings_.adversary.hostile(client) && !task.evaluation)
     if (const auto corrupted = surroundings_.adversary.corrupt(client, task); !corrupted)
       return surroundings_.world.fail(corrupted.error());
   // No bytes are transferred, so chunks are not hashed.
-  Trained trained{run, task, {.run = run, .round = task.round, .track = task.track}};
+  Trained trained{
+      run, task, {.run = run, .round = task.round, .track = task.track, .evaluate = task.evaluation}};
   describe(**update, trained.offer);
   if (surroundings_.exchange != nullptr) surroundings_.exchange->name(client, trained.offer);
   if (surroundings_.secrets == nullptr) return kept(client, trained);
@@ -92,8 +98,9 @@ void VirtualTraining::mask(ClientId client, TaskId task, privacy::Masking maskin
 }
 
 void VirtualTraining::kept(ClientId client, const Trained& trained) {
-  surroundings_.on_kept(client);
-  at(client).utility = static_cast<double>(trained.offer.samples.value()) * trained.offer.loss_rms;
+  surroundings_.on_kept(client, trained.task);
+  if (!trained.task.evaluation)
+    at(client).utility = static_cast<double>(trained.offer.samples.value()) * trained.offer.loss_rms;
   surroundings_.step(client, trained);
 }
 

@@ -33,8 +33,8 @@ class VirtualTraining {
     VirtualExchange* exchange;  // null: the coordinator receives the updates
     // Gives an input to the client's conductor.
     std::function<void(ClientId, client::TaskConductor::Input)> step;
-    // The update is on the device's disk.
-    std::function<void(ClientId)> on_kept;
+    // The task's update is on the device's disk.
+    std::function<void(ClientId, TaskId)> on_kept;
   };
   VirtualTraining(Surroundings surroundings, std::size_t clients)
       : surroundings_(std::move(surroundings)), devices_(clients) {}

@@ -106,7 +106,8 @@ void VirtualAggregate::fold_masked(const server::RunEngine::Fold& accepted, std:
        .samples = update.training.samples,
        .loss = update.training.mean_loss,
        .rounding = Rng(config.seed).fork("rounding", accepted.task.round.value(), accepted.client.value()),
-       .noise = run::PrivateSum::Noise{&noise, accepted.task}},
+       .noise = run::PrivateSum::Noise{&noise, accepted.task},
+       .evaluation = update.evaluation},
       config.secure.masking, surroundings_.masking(accepted.client), surroundings_.parallel);
   if (!masked) return surroundings_.on_failure(masked.error());
   if (update.fault)
@@ -142,7 +143,9 @@ void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const se
   const run::TrackModel& track = surroundings_.state.track(turn.track);
   if (const auto* by_clients = std::get_if<server::MadeByClients>(&made))
     surroundings_.on_adopted(*by_clients, track.object()->manifest().id());
-  const auto not_made = reason != nullptr ? std::optional(reason->reason) : track.not_aggregated();
+  const auto not_made = reason != nullptr ? std::optional(reason->reason)
+                        : turn.evaluation ? std::nullopt
+                                          : track.not_aggregated();
   conductor_->aggregated(turn, not_made, surroundings_.now());
   if (turn.ends_round) surroundings_.on_round(surroundings_.state.end_round(surroundings_.circumstances()));
   conductor_->closed(turn, !not_made, surroundings_.now());

@@ -174,13 +174,18 @@ Result<ReplaySummary> replay_run(server::RunStore& store, const server::RunRecor
         ErrorCode::kUnsupported,
         "run " + std::to_string(run.number.value()) +
             " uses differential privacy; the noise cannot be reproduced, so the run cannot be replayed"};
+  FEDGE_TRY_VOID(learn::choose_directory_here(options.data, config.task.data));
   // Read before the journal: a running coordinator writes a round's journal entries first.
   FEDGE_TRY(recorded, read_rounds(store, run.number));
   FEDGE_TRY(task, learn::Task::build(config.task, config.seed));
-  FEDGE_TRY(test, learn::load_evaluation(config.task.data, Rng(config.seed)));
+  std::shared_ptr<const learn::Dataset> test;
+  if (config.evaluation.on_coordinator()) {
+    FEDGE_TRY(loaded, learn::load_evaluation(config.task.data, Rng(config.seed)));
+    test = std::move(loaded);
+  }
   const auto models = protocol::make_memory_chunk_store(kMaxPayload);
   const auto updates = protocol::make_memory_chunk_store(kMaxPayload);
-  FEDGE_TRY(state, server::RunState::create(config, task->model(), *test, *models, parallel));
+  FEDGE_TRY(state, server::RunState::create(config, task->model(), test.get(), *models, parallel));
   FEDGE_TRY(engine, server::make_engine(state));
   Retraining retraining(*task, state, *updates, parallel);
   Replayer replayer({state, retraining, options, std::move(recorded)});

@@ -18,6 +18,7 @@
 
 #include "core/parallel.h"
 #include "core/result.h"
+#include "learn/data/data_directories.h"
 #include "server/report/metrics.h"
 #include "server/store/run_store.h"
 
@@ -33,6 +34,7 @@ bool same_models(const server::RoundMetrics& a, const server::RoundMetrics& b);
 struct ReplayOptions {
   std::uint64_t until = std::numeric_limits<std::uint64_t>::max();  // last round to replay
   std::function<void(const ReplayedRound&)> on_round = {};  // called for each round in order; may be empty
+  learn::DataDirectories data = {};                         // paths of the run's data on this machine
 };
 
 struct ReplaySummary {

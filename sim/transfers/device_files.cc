@@ -19,9 +19,9 @@ void DeviceFiles::begin(const Needed& needed) {
   if (keeps_former_ && model_ && !holds(model_, needed.model)) former_ = std::move(model_);
   if (!needed.frozen) former_.reset();
   keeps_former_ = needed.frozen;
-  const Manifest exchanged = std::exchange(exchanged_, {}).lock();
-  if (exchanged && *exchanged == *needed.model)
-    model_ = Object{needed.model, std::move(exchanged_chunks_), swarm::ChunkSet()};
+  const Manifest staying = std::exchange(staying_, {}).lock();
+  if (staying && *staying == *needed.model)
+    model_ = Object{needed.model, std::move(staying_chunks_), swarm::ChunkSet()};
   else
     model_ = place(holds(former_, needed.model) ? std::exchange(former_, {}) : std::exchange(model_, {}),
                    needed.model);
@@ -66,10 +66,10 @@ void DeviceFiles::completed() {
     if (*object) (*object)->held.add_all((*object)->wanted);
 }
 
-bool DeviceFiles::update_kept(bool exchanged) {
-  const bool stays = exchanged && !keeps_former_ && model_;
-  exchanged_ = stays ? model_->manifest : nullptr;
-  exchanged_chunks_ = stays ? std::move(model_->held) : swarm::ChunkSet();
+bool DeviceFiles::update_kept(bool stays) {
+  stays = stays && !keeps_former_ && model_;
+  staying_ = stays ? model_->manifest : nullptr;
+  staying_chunks_ = stays ? std::move(model_->held) : swarm::ChunkSet();
   former_ = keeps_former_ ? std::exchange(model_, {}) : std::nullopt;
   model_.reset();
   control_.reset();
@@ -79,7 +79,7 @@ bool DeviceFiles::update_kept(bool exchanged) {
 void DeviceFiles::restarted() {
   if (!model_) model_ = std::exchange(former_, {});
   former_.reset();
-  exchanged_.reset();
+  staying_.reset();
   keeps_former_ = false;
 }
 

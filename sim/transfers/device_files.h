@@ -40,9 +40,9 @@ class DeviceFiles {
   void arrived(const swarm::ChunkSet& chunks) { model_->held.add_all(chunks); }
   // Everything that the task needs has arrived.
   void completed();
-  // The update is on the disk, so the model is released. Returns whether anything is left. `exchanged`: the
-  // model is exchanged with other clients.
-  bool update_kept(bool exchanged = false);
+  // The update is on the disk, so the model is released. Returns whether anything is left. `stays`: the model
+  // is exchanged with other clients, or trained next.
+  bool update_kept(bool stays = false);
   // The process has started again: it takes over no chunks of former models.
   void restarted();
 
@@ -58,9 +58,9 @@ class DeviceFiles {
   std::optional<Object> model_;
   std::optional<Object> control_;
   std::optional<Object> former_;
-  // A model that is exchanged with other clients, as long as other devices have it too.
-  std::weak_ptr<const protocol::Manifest> exchanged_;
-  swarm::ChunkSet exchanged_chunks_;
+  // A model that stays after its task, as long as other devices have it too.
+  std::weak_ptr<const protocol::Manifest> staying_;
+  swarm::ChunkSet staying_chunks_;
   bool keeps_former_ = false;
 };
 

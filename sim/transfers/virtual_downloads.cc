@@ -14,7 +14,8 @@ void VirtualDownloads::fetch(ClientId client, const client::ClientEngine::FetchM
   };
   DeviceFiles::Needed needed{
       .model = shared(last_model_, fetch.model), .chunks = {}, .frozen = surroundings_.task.frozen()};
-  if (needed.frozen) needed.chunks = protocol::chunks_of(fetch.model, surroundings_.task.needed(coverage));
+  if (needed.frozen && !fetch.task.evaluation)
+    needed.chunks = protocol::chunks_of(fetch.model, surroundings_.task.needed(coverage));
   if (fetch.control) needed.control = shared(last_control_, *fetch.control);
   files->begin(needed);
   if (surroundings_.swarm != nullptr) return exchange(client, fetch);
@@ -98,9 +99,10 @@ void VirtualDownloads::take_back(ClientId client, TaskId task) {
   if (download && download->task == task) release(client);
 }
 
-void VirtualDownloads::update_kept(ClientId client) {
+// A model that was evaluated is trained next.
+void VirtualDownloads::update_kept(ClientId client, TaskId task) {
   auto& files = at(client).files;
-  if (!files->update_kept(surroundings_.swarm != nullptr)) files.reset();
+  if (!files->update_kept(surroundings_.swarm != nullptr || task.evaluation)) files.reset();
 }
 
 void VirtualDownloads::restarted(ClientId client) {

@@ -45,7 +45,7 @@ class VirtualDownloads {
   void release(ClientId client);
   void take_back(ClientId client, TaskId task);
   // The client's update is on its disk, so the models are released.
-  void update_kept(ClientId client);
+  void update_kept(ClientId client, TaskId task);
   // The client's process has started again.
   void restarted(ClientId client);
 

@@ -7,6 +7,7 @@
 #include "core/crypto/sha256.h"
 #include "server/report/console.h"
 #include "server/report/page/chart.h"
+#include "server/report/page/evaluation_section.h"
 #include "server/report/page/page_assets.h"
 #include "server/report/page/rank_section.h"
 #include "server/report/page/track_section.h"
@@ -63,7 +64,7 @@ std::vector<double> increments(std::vector<double> values) {
 struct Columns {
   explicit Columns(Rounds rounds)
       : round(column(rounds, [](const auto& r) { return static_cast<double>(r.round); })),
-        accuracy(column(rounds, [](const auto& r) { return r.test_accuracy; })),
+        accuracy(column(rounds, [](const auto& r) { return shown_results(r).accuracy; })),
         up(column(rounds, [](const auto& r) { return static_cast<double>(r.bytes_up); })),
         down(column(rounds, [](const auto& r) { return static_cast<double>(r.bytes_down); })),
         virtual_seconds(column(rounds, [](const auto& r) { return r.virtual_seconds; })),
@@ -107,7 +108,7 @@ std::string learning_section(const ReportInfo& info, Rounds rounds, const Column
   accuracy.series = {{"accuracy", columns.accuracy}};
   Chart loss = over_rounds(columns, "Loss", "mean cross-entropy (nats)", Unit::kNone);
   loss.from_zero = true;
-  loss.series = {{info.evaluated_on, column(rounds, [](const auto& r) { return r.test_loss; }), 1},
+  loss.series = {{info.evaluated_on, column(rounds, [](const auto& r) { return shown_results(r).loss; }), 1},
                  {"training", column(rounds, [](const auto& r) { return r.train_loss; }), 2}};
   Chart bits =
       over_rounds(columns, "Bits per byte of " + info.evaluated_on + " text", "bits per byte", Unit::kNone);
@@ -180,17 +181,22 @@ bool is_text(Rounds rounds) {
   return std::ranges::any_of(rounds, [](const auto& r) { return std::isfinite(r.bits_per_byte); });
 }
 
+// Accuracy of each class, by the coordinator or else by the clients.
+std::span<const double> classes_of(const RoundMetrics& round) {
+  const bool by_clients = round.per_class_accuracy.empty() && round.evaluation;
+  return by_clients ? round.evaluation->per_class_accuracy : round.per_class_accuracy;
+}
+
 std::string class_section(const ReportInfo& info, Rounds rounds, const Columns& columns) {
   std::size_t classes = 0;
-  for (const RoundMetrics& round : rounds) classes = std::max(classes, round.per_class_accuracy.size());
+  for (const RoundMetrics& round : rounds) classes = std::max(classes, classes_of(round).size());
   const std::string what = is_text(rounds) ? "group" : "class";
   const std::string all = what == "group" ? "all groups" : "all classes";
   std::string out;
   for (std::size_t k = 0; k < classes; ++k) {
     const std::string name = k < info.class_names.size() ? info.class_names[k] : "class " + std::to_string(k);
-    const auto own = column(rounds, [k](const auto& r) {
-      return k < r.per_class_accuracy.size() ? r.per_class_accuracy[k] : kNotMeasured;
-    });
+    const auto own = column(
+        rounds, [k](const auto& r) { return k < classes_of(r).size() ? classes_of(r)[k] : kNotMeasured; });
     if (std::ranges::none_of(own, [](double value) { return std::isfinite(value); })) continue;
     out += small_figure({.title = name,
                          .description = "Accuracy on the " + info.evaluated_on + " samples of this " + what +
@@ -225,18 +231,18 @@ std::string tiles(const ReportInfo& info, Rounds rounds) {
     down += round.bytes_down;
     selected += trainings_selected(round);
     completed += trainings_completed(round);
-    if (!std::isfinite(round.test_accuracy)) continue;
+    if (!std::isfinite(shown_results(round).accuracy)) continue;
     last = &round;
-    if (best == nullptr || round.test_accuracy > best->test_accuracy) best = &round;
+    if (best == nullptr || shown_results(round).accuracy > shown_results(*best).accuracy) best = &round;
   }
   const auto of_round = [](const RoundMetrics& round) { return "round " + std::to_string(round.round); };
   std::string out = "<dl class=\"tiles\">\n";
   if (last != nullptr && std::isfinite(last->bits_per_byte))
     out += tile("Final bits per byte", with_unit(last->bits_per_byte, Unit::kNone), of_round(*last));
   if (last != nullptr) {
-    out += tile("Final accuracy", with_unit(last->test_accuracy, Unit::kPercent), of_round(*last));
-    out += tile("Best accuracy", with_unit(best->test_accuracy, Unit::kPercent), of_round(*best));
-    out += tile("Final " + info.evaluated_on + " loss", with_unit(last->test_loss, Unit::kNone),
+    out += tile("Final accuracy", with_unit(shown_results(*last).accuracy, Unit::kPercent), of_round(*last));
+    out += tile("Best accuracy", with_unit(shown_results(*best).accuracy, Unit::kPercent), of_round(*best));
+    out += tile("Final " + info.evaluated_on + " loss", with_unit(shown_results(*last).loss, Unit::kNone),
                 of_round(*last));
   }
   const RoundMetrics& end = rounds.back();
@@ -268,8 +274,8 @@ std::string table(const ReportInfo& info, Rounds rounds) {
     out += "<tr><td>" + std::to_string(round.round) + "</td>";
     if (text) out += "<td>" + with_unit(round.bits_per_byte, Unit::kNone) + "</td>";
     for (const std::string& cell :
-         {with_unit(round.test_accuracy, Unit::kPercent), with_unit(round.test_loss, Unit::kNone),
-          with_unit(round.train_loss, Unit::kNone),
+         {with_unit(shown_results(round).accuracy, Unit::kPercent),
+          with_unit(shown_results(round).loss, Unit::kNone), with_unit(round.train_loss, Unit::kNone),
           std::to_string(round.clients_completed) + "/" + std::to_string(round.clients_selected),
           format_bytes(round.bytes_up), format_bytes(round.bytes_down), duration(round.virtual_seconds),
           duration(round.wall_seconds)}) {
@@ -341,7 +347,7 @@ std::string report_html(const ReportInfo& info, std::span<const RoundMetrics> ro
   } else {
     const Columns columns(rounds);
     page += rounds_of_plan(info, rounds);
-    page += tiles(info, rounds) + learning_section(info, rounds, columns) +
+    page += tiles(info, rounds) + learning_section(info, rounds, columns) + evaluation_section(rounds) +
             class_section(info, rounds, columns) + rank_section(rounds) + track_section(rounds) +
             participation_section(rounds, columns) + privacy_section(rounds, columns) +
             traffic_section(columns) + time_section(columns) + table(info, rounds);

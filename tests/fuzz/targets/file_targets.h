@@ -16,6 +16,7 @@
 #include "learn/text/tokenizer.h"
 #include "run/run_config.h"
 #include "server/report/metrics.h"
+#include "server/report/metrics_csv.h"
 #include "tests/support/safetensors_bytes.h"
 
 namespace fedge::fuzz {

@@ -17,6 +17,7 @@
 #include "core/event.h"
 #include "core/text.h"
 #include "server/report/metrics.h"
+#include "server/report/metrics_csv.h"
 #include "server/report/page/html.h"
 
 namespace fedge::fuzz {

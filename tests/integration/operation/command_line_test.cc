@@ -125,7 +125,8 @@ TEST_CASE("command line: a wrong command, option or value is answered with the n
             "'training.optimizer.learning_rate'?"},
            {"fedge reference clients",
             "fedge reference: NAME: unknown key or section 'clients'; did you mean one of "
-            "'data.partition.clients', 'tracks.clients', 'tracks.disagreement.clients'?"},
+            "'evaluation.clients', 'data.partition.clients', 'tracks.clients', "
+            "'tracks.disagreement.clients'?"},
            {"fedge reference kind",
             "fedge reference: NAME: unknown key or section 'kind'; list all with: fedge reference"},
            {"fedge reference xyzzy",

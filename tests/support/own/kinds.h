@@ -91,7 +91,7 @@ class CountedSamples : public learn::DataSource {
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       data.floats.data()[2 * i] = static_cast<float>(numbers[i]);
       data.floats.data()[2 * i + 1] = -static_cast<float>(numbers[i]);
-      data.labels.push_back(static_cast<std::uint8_t>(numbers[i] % 2));
+      data.labels.push_back(static_cast<learn::Label>(numbers[i] % 2));
     }
     return data;
   }
@@ -103,8 +103,8 @@ class DivisibleSamples final : public CountedSamples {
  public:
   using CountedSamples::CountedSamples;
   Result<learn::SampleLabels> labels(const learn::DataSpec&) const override {
-    std::vector<std::uint8_t> values(10);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::uint8_t>(i % 2);
+    std::vector<learn::Label> values(10);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<learn::Label>(i % 2);
     if (fault_ == "labels") values[4] = 2;
     return learn::SampleLabels{std::move(values), fault_ == "classes" ? 3U : 2U};
   }

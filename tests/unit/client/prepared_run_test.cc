@@ -228,7 +228,7 @@ TEST_CASE(
   const protocol::RunDescription description = described(text, 1, 0);
   const auto refused = prepare_run(description, {.client = ClientId(0), .state_directory = state.path()});
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().message.find("--data-directory") != std::string::npos);
+  CHECK(refused.error().message.find("--data") != std::string::npos);
   const auto prepared = prepare_run(description, {.client = ClientId(0),
                                                   .state_directory = state.path(),
                                                   .data_directories = {{"text", shared.path()}}});

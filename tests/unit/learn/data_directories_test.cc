@@ -26,17 +26,21 @@ TEST_CASE("data directories: one for a data set, one for all others, and what is
   CHECK(chosen(*read, "fashion-mnist") == others.path().string());
   CHECK(chosen({{"text", path}}, "fortunes").empty());
   CHECK(chosen({{"wordnet", path}}, "fashion-mnist") == "/of/the/run");
-  CHECK(chosen({{"wordnet", path}}, "text").find("--data-directory text=DIR") != std::string::npos);
+  CHECK(chosen({{"wordnet", path}}, "text").find("--data text=DIR") != std::string::npos);
   const auto message = [](const std::vector<std::string>& texts) {
     const auto made = read_data_directories(texts);
     return made ? std::string("read") : made.error().message;
   };
-  CHECK(message({"/nowhere"}) == "/nowhere is not a directory");
-  CHECK(message({"text=/nowhere"}) == "/nowhere is not a directory");
-  CHECK(message({"txt=" + path}) == "txt=" + path + " is not a directory");
+  CHECK(message({"/nowhere"}) == "/nowhere does not exist");
+  CHECK(message({"text=/nowhere"}) == "/nowhere does not exist");
+  CHECK(message({"a/b=" + path}) == "a/b=" + path + " does not exist");
+  mine.write("file", {});
+  CHECK(message({"heart=" + path + "/file"}) == "read");
+  CHECK(message({path + "/file"}) ==
+        path + "/file is not a directory; a file needs the name of its data: NAME=" + path + "/file");
   CHECK(message({path, others.path().string()}) ==
-        others.path().string() + " is a second directory for all data sets; give only one");
-  CHECK(message({"text=" + path, "text=" + path}) == path + " is a second directory for text; give only one");
+        others.path().string() + " is a second path for all data sets; give only one");
+  CHECK(message({"text=" + path, "text=" + path}) == path + " is a second path for text; give only one");
 }
 
 }  // namespace fedge::learn

@@ -24,7 +24,7 @@ struct TrainTest {
 
 // Loads both splits, or returns the first error.
 Result<TrainTest> load(const DataSpec& spec) {
-  FEDGE_TRY(train, load_train(spec));
+  FEDGE_TRY(train, load_train(spec, Rng(7)));
   FEDGE_TRY(test, load_test(spec));
   return TrainTest{train, test};
 }
@@ -123,8 +123,8 @@ TEST_CASE("dataset: pixels are normalised to (x / 255 - 0.2860) / 0.3530, labels
   CHECK(data->train->shape.width == 28);
   CHECK(data->train->shape.channels == 1);
   CHECK(data->train->classes == 10);
-  CHECK(data->train->labels == std::vector<std::uint8_t>{9, 0, 3, 3});
-  CHECK(data->test->labels == std::vector<std::uint8_t>{7, 8});
+  CHECK(data->train->labels == std::vector<Label>{9, 0, 3, 3});
+  CHECK(data->test->labels == std::vector<Label>{7, 8});
   // By hand: -0.2860/0.3530, 0.7140/0.3530, (0.2 - 0.2860)/0.3530, (0.4 - 0.2860)/0.3530.
   const double expected[] = {-0.8101983, 2.0226629, -0.2436261, 0.3229462};
   for (std::size_t sample = 0; sample < 4; ++sample) {
@@ -240,7 +240,7 @@ TEST_CASE("dataset: no client has a validation sample, and together they are the
 
 TEST_CASE("dataset: validation samples are the rounded fraction of each label, drawn by the seed") {
   Skewed fixture;
-  const auto train = load_train(fixture.spec.data);
+  const auto train = load_train(fixture.spec.data, Rng(7));
   const auto validation = load_evaluation(fixture.spec.data, Rng(5));
   REQUIRE((train && validation));
   std::vector<long> counts(10), chosen(10), expected(10);
@@ -258,7 +258,7 @@ TEST_CASE("dataset: without validation samples, the partition is that of all sam
   Skewed fixture;
   fixture.spec.data.validation = 0;
   fixture.spec.data.partition.kind = PartitionKind::kDirichlet;
-  const auto train = load_train(fixture.spec.data);
+  const auto train = load_train(fixture.spec.data, Rng(7));
   REQUIRE(train);
   const auto plain = partition(fixture.spec.data.partition, (*train)->labels, 10, Rng(5));
   const auto parts = partition_for_clients(fixture.spec.data, (*train)->labels, 10, Rng(5));
@@ -296,8 +296,8 @@ TEST_CASE("dataset: Fashion-MNIST is the published one") {
   CHECK(train == std::vector<int>(10, 6000));
   CHECK(test == std::vector<int>(10, 1000));
   // The first labels, which many tutorials print.
-  const std::vector<std::uint8_t> first = {9, 0, 0, 3, 0, 2, 7, 2, 5, 5};
-  CHECK(std::vector<std::uint8_t>(data->train->labels.begin(), data->train->labels.begin() + 10) == first);
+  const std::vector<Label> first = {9, 0, 0, 3, 0, 2, 7, 2, 5, 5};
+  CHECK(std::vector<Label>(data->train->labels.begin(), data->train->labels.begin() + 10) == first);
   // The training pixels have mean 0.2860 and deviation 0.3530: normalised 0 and 1.
   double sum = 0;
   double squares = 0;

@@ -69,7 +69,7 @@ struct GradientSample {
     for (float& w : parameters) w = static_cast<float>(rng.normal() * 0.3);
     inputs.resize(rows * c.input.size());
     for (float& x : inputs) x = static_cast<float>(rng.normal());
-    for (std::uint8_t& label : labels) label = static_cast<std::uint8_t>(rng.below(c.classes));
+    for (Label& label : labels) label = static_cast<Label>(rng.below(c.classes));
   }
   Batch batch() const { return {inputs, labels}; }
 
@@ -77,7 +77,7 @@ struct GradientSample {
   std::unique_ptr<Model> model;
   std::vector<float> parameters;
   std::vector<float> inputs;
-  std::vector<std::uint8_t> labels;
+  std::vector<Label> labels;
 };
 
 learn::test::Values reference_logits(const GradientCase& c, std::span<const double> parameters,

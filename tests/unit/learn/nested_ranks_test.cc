@@ -30,7 +30,7 @@ struct Problem {
     data.floats = AlignedBuffer<float>(12 * 6);
     for (float& value : data.floats.span()) value = static_cast<float>(rng.normal());
     for (std::size_t i = 0; i < 12; ++i) {
-      data.labels.push_back(static_cast<std::uint8_t>(i % 4));
+      data.labels.push_back(static_cast<Label>(i % 4));
       samples.push_back(static_cast<std::uint32_t>(i));
     }
   }

@@ -13,9 +13,9 @@ using namespace fedge::learn;
 namespace {
 
 // Labels of `per_class` samples of each class, interleaved as in a shuffled data set.
-std::vector<std::uint8_t> balanced(std::size_t classes, std::size_t per_class) {
-  std::vector<std::uint8_t> labels(classes * per_class);
-  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::uint8_t>(i * 7 % classes);
+std::vector<Label> balanced(std::size_t classes, std::size_t per_class) {
+  std::vector<Label> labels(classes * per_class);
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<Label>(i * 7 % classes);
   return labels;
 }
 
@@ -26,7 +26,7 @@ PartitionSpec spec_of(PartitionKind kind, std::size_t clients) {
   return spec;
 }
 
-Partition make(const PartitionSpec& spec, const std::vector<std::uint8_t>& labels, std::uint64_t seed = 1) {
+Partition make(const PartitionSpec& spec, const std::vector<Label>& labels, std::uint64_t seed = 1) {
   auto result = partition(spec, labels, 10, Rng(seed));
   REQUIRE_MESSAGE(result.has_value(), result.error().message);
   return std::move(result).value();
@@ -39,7 +39,7 @@ std::vector<std::size_t> sizes(const Partition& parts) {
 }
 
 std::vector<std::size_t> class_counts(const Partition& parts, std::size_t client,
-                                      const std::vector<std::uint8_t>& labels) {
+                                      const std::vector<Label>& labels) {
   std::vector<std::size_t> counts(10);
   for (const auto sample : parts.of(client)) ++counts[labels[sample]];
   return counts;
@@ -75,7 +75,7 @@ bool equal(const Partition& a, const Partition& b) {
   return true;
 }
 
-void check_refused(const PartitionSpec& spec, const std::vector<std::uint8_t>& labels, const std::string& key,
+void check_refused(const PartitionSpec& spec, const std::vector<Label>& labels, const std::string& key,
                    const std::string& words) {
   const auto result = partition(spec, labels, 10, Rng(1));
   REQUIRE_FALSE(result.has_value());
@@ -90,8 +90,8 @@ TEST_CASE("partition: every kind hands out each sample at most once, all where i
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    std::vector<std::uint8_t> labels(400 + rng.below(1200));
-    for (auto& label : labels) label = static_cast<std::uint8_t>(rng.below(10));
+    std::vector<Label> labels(400 + rng.below(1200));
+    for (auto& label : labels) label = static_cast<Label>(rng.below(10));
     for (const auto kind : {PartitionKind::kIid, PartitionKind::kDirichlet, PartitionKind::kPathological,
                             PartitionKind::kShards, PartitionKind::kLinear, PartitionKind::kSquare,
                             PartitionKind::kExponential}) {
@@ -113,7 +113,7 @@ TEST_CASE("partition: every kind hands out each sample at most once, all where i
 
 TEST_CASE("partition iid: sizes differ by one at most and labels are mixed as in the whole") {
   CHECK(sizes(make(spec_of(PartitionKind::kIid, 10), balanced(10, 10))) == std::vector<std::size_t>(10, 10));
-  std::vector<std::uint8_t> labels(103, 0);
+  std::vector<Label> labels(103, 0);
   CHECK(sizes(make(spec_of(PartitionKind::kIid, 10), labels)) ==
         std::vector<std::size_t>{11, 11, 11, 10, 10, 10, 10, 10, 10, 10});
   const auto large = balanced(10, 6000);
@@ -134,7 +134,7 @@ TEST_CASE("partition iid: samples_per_client gives exactly that many") {
 }
 
 TEST_CASE("partition: linear, square and exponential sizes are the hand-computed ones") {
-  const std::vector<std::uint8_t> labels(1000, 3);
+  const std::vector<Label> labels(1000, 3);
   const auto of = [&](PartitionKind kind, std::size_t clients, std::size_t samples) {
     return sizes(make(spec_of(kind, clients),
                       {labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(samples)}));
@@ -268,7 +268,7 @@ TEST_CASE(
 }
 
 TEST_CASE("partition dirichlet: when a label runs out the others fill up, down to the last sample") {
-  std::vector<std::uint8_t> labels(100, 4);
+  std::vector<Label> labels(100, 4);
   labels[17] = 2;
   PartitionSpec spec = spec_of(PartitionKind::kDirichlet, 10);
   spec.alpha = 1e-4;

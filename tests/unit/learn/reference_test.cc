@@ -75,8 +75,7 @@ struct TorchPrepared {
     parameters = hashed_parameters(*model->layout());
     REQUIRE(parameters.size() == static_cast<std::size_t>(expected.at("size").at(0)));
     fill_hashed(data.floats.span(), 1000, 1.0F);
-    for (std::size_t i = 0; i < c.rows; ++i)
-      data.labels.push_back(static_cast<std::uint8_t>(i * 3 % c.classes));
+    for (std::size_t i = 0; i < c.rows; ++i) data.labels.push_back(static_cast<Label>(i * 3 % c.classes));
   }
   Batch batch() const { return {.inputs = data.floats.span(), .labels = data.labels}; }
 

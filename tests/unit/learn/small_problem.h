@@ -46,8 +46,7 @@ struct SmallProblem {
     model = std::move(made).value();
     Rng rng = Rng(31).fork(name);
     for (float& pixel : data.floats.span()) pixel = static_cast<float>(rng.normal());
-    for (std::size_t i = 0; i < kSamples; ++i)
-      data.labels.push_back(static_cast<std::uint8_t>(rng.below(kClasses)));
+    for (std::size_t i = 0; i < kSamples; ++i) data.labels.push_back(static_cast<Label>(rng.below(kClasses)));
     initial.resize(size());
     for (float& w : initial) w = static_cast<float>(0.3 * rng.normal());
     samples.resize(kSamples);

@@ -283,7 +283,7 @@ std::vector<float> ordered_dropout(const SliceCase& c, const std::vector<Widths>
     for (std::size_t first = 0; first < order.size(); first += spec.batch_size) {
       const std::size_t rows = std::min(spec.batch_size, order.size() - first);
       std::vector<float> inputs(rows * 64);
-      std::vector<std::uint8_t> labels(rows);
+      std::vector<Label> labels(rows);
       for (std::size_t r = 0; r < rows; ++r) {
         c.problem.data.read_inputs(order[first + r], std::span(inputs).subspan(r * 64, 64));
         labels[r] = c.problem.data.labels[order[first + r]];

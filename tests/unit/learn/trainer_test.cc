@@ -22,7 +22,7 @@ Dataset numbered(std::size_t samples) {
   Dataset data{{1, 1, 1}, 3, AlignedBuffer<float>(samples), {}};
   for (std::size_t i = 0; i < samples; ++i) {
     data.floats.data()[i] = static_cast<float>(i);
-    data.labels.push_back(static_cast<std::uint8_t>(i % 3));
+    data.labels.push_back(static_cast<Label>(i % 3));
   }
   return data;
 }
@@ -259,7 +259,7 @@ struct RealTraining {
   RealTraining() : data{{4, 4, 1}, 3, AlignedBuffer<float>(40 * 16), {}} {
     Rng rng(21);
     for (float& pixel : data.floats.span()) pixel = static_cast<float>(rng.normal());
-    for (std::size_t i = 0; i < 40; ++i) data.labels.push_back(static_cast<std::uint8_t>(i % 3));
+    for (std::size_t i = 0; i < 40; ++i) data.labels.push_back(static_cast<Label>(i % 3));
     ModelSpec spec;
     spec.hidden = {9, 5};
     auto made = make_model(spec, data.shape, 3);

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "server/report/metrics.h"
+#include "server/report/metrics_csv.h"
 #include "tests/support/text.h"
 #include "tests/unit/server/report/one_round.h"
 

@@ -306,7 +306,7 @@ TEST_CASE("round: the same inputs in the same order select the same clients") {
     h.rules.first_round_clients = 50;
     h.rules.clients_per_round = 10;
     for (std::uint32_t client = 0; client < 50; ++client)
-      h.feed(RoundEngine::ClientArrived{ClientId(client)});
+      h.feed(RoundEngine::ClientArrived{ClientId(client), SampleCount(60)});
     std::vector<ClientId> clients;
     for (const auto& work : h.all<RoundEngine::Assign>()) clients.push_back(work.client);
     return clients;

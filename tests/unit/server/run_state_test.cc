@@ -50,7 +50,7 @@ struct Run {
     test = *learn::load_test(config.task.data);
     model = *learn::make_model(config.task.model, test->shape, test->classes);
     store = protocol::make_memory_chunk_store(models * model->layout()->size_bytes());
-    state.emplace(*RunState::create(config, *model, *test, *store, pool));
+    state.emplace(*RunState::create(config, *model, test.get(), *store, pool));
   }
   void start(std::uint32_t track, std::optional<TrackId> source) {
     REQUIRE(state->start({TrackId(track), source, nullptr}));
@@ -193,7 +193,7 @@ TEST_CASE("N2, run state: whatever the strategy remembers, a saved run goes on b
     const auto saved = run.state->save();
     REQUIRE_MESSAGE(saved, saved.error().message);
     // Another process computes the initial model, then restores the checkpoint.
-    auto again = RunState::create(run.config, *run.model, *run.test, *run.store, run.pool);
+    auto again = RunState::create(run.config, *run.model, run.test.get(), *run.store, run.pool);
     REQUIRE(again);
     const auto restored = again->restore(*saved, {});
     REQUIRE_MESSAGE(restored, restored.error().message);
@@ -216,7 +216,7 @@ TEST_CASE(
   run.state->end_round({});
   const auto saved = run.state->save();
   REQUIRE(saved);
-  auto again = RunState::create(run.config, *run.model, *run.test, *run.store, run.pool);
+  auto again = RunState::create(run.config, *run.model, run.test.get(), *run.store, run.pool);
   REQUIRE(again);
   run.store->remove(run.state->track(TrackId(0)).object()->manifest().id());
   const auto missing = again->restore(*saved, {});
@@ -231,7 +231,7 @@ TEST_CASE(
   REQUIRE(theirs);
   Run fresh(40, {"strategy.kind=fedadam"});
   fresh.store = std::move(other.store);
-  auto mixed = RunState::create(fresh.config, *fresh.model, *fresh.test, *fresh.store, fresh.pool);
+  auto mixed = RunState::create(fresh.config, *fresh.model, fresh.test.get(), *fresh.store, fresh.pool);
   REQUIRE(mixed);
   CHECK(mixed->restore(*theirs, {}).error().message.find("belongs to another strategy") != std::string::npos);
   CHECK(mixed->restore("", {}).error().code == ErrorCode::kCorrupt);

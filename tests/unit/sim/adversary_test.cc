@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "learn/evaluate.h"
+#include "learn/evaluation/evaluate.h"
 #include "tests/support/learning_dataset.h"
 #include "tests/unit/sim/simulated_run.h"
 
@@ -43,7 +43,7 @@ Settings attacked(const std::string& kind, const std::string& fraction, const st
 // The same images with label `classes - 1 - y` in place of y.
 learn::Dataset flipped(const learn::Dataset& data) {
   learn::Dataset result{.shape = data.shape, .classes = data.classes, .floats = {}, .labels = data.labels};
-  for (std::uint8_t& label : result.labels) label = static_cast<std::uint8_t>(data.classes - 1 - label);
+  for (learn::Label& label : result.labels) label = static_cast<std::uint8_t>(data.classes - 1 - label);
   result.packed = data.packed;
   return result;
 }
@@ -55,7 +55,7 @@ std::vector<double> poisoned_shares(const SimulatedRun& run) {
   std::vector<double> theirs(10, 0.0);
   for (std::uint32_t client = 0; client < run.task->clients(); ++client)
     for (const std::uint32_t sample : run.task->samples_of(ClientId(client))) {
-      const std::uint8_t label = run.task->data().labels[sample];
+      const learn::Label label = run.task->data().labels[sample];
       ++all[label];
       if (hostile[client]) ++theirs[label];
     }

@@ -144,7 +144,8 @@ TEST_CASE("serverless, simulated: a threshold that no warm-up could reach is ref
   const test::TemporaryDirectory data;
   test::write_tiny_dataset(data);
   SimulatedRun run(data.path(), kServerless + kWarmup + Settings{"dissemination.warmup.spray_ratio=0"});
-  const auto state = server::RunState::create(run.config, run.task->model(), *run.test, *run.store, run.pool);
+  const auto state =
+      server::RunState::create(run.config, run.task->model(), run.test.get(), *run.store, run.pool);
   REQUIRE(state);
   const auto engine = server::make_engine(*state);
   REQUIRE_FALSE(engine);

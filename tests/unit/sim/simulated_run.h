@@ -95,7 +95,7 @@ struct SimulatedRun {
 
   // Runs to the end or to a failure.
   Outcome try_run() {
-    auto state = server::RunState::create(config, task->model(), *test, *store, pool);
+    auto state = server::RunState::create(config, task->model(), test.get(), *store, pool);
     REQUIRE(state);
     take_noise_key(*state);
     auto engine = server::make_engine(*state);

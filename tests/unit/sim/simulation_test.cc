@@ -239,7 +239,7 @@ TEST_CASE("simulation: an interruption ends it after the event in hand") {
   const auto test = learn::load_test(config->task.data);
   Sequential sequential;
   const auto store = protocol::make_memory_chunk_store(1 << 30);
-  auto state = server::RunState::create(*config, (*task)->model(), **test, *store, sequential);
+  auto state = server::RunState::create(*config, (*task)->model(), test->get(), *store, sequential);
   REQUIRE(state);
   auto engine = server::make_engine(*state);
   REQUIRE(engine);

@@ -47,7 +47,8 @@ class DaemonDisk {
         std::make_unique<DeferredRemovals>(std::make_unique<LentChunks>(models_, space_, written_->models));
     parts.updates = std::make_unique<LentChunks>(updates_, plenty_, stored_);
     parts.threads = std::make_unique<ThreadPool>(1);
-    auto state = RunState::create(scene_.config, *parts.model, *parts.test, *parts.models, *parts.threads);
+    auto state =
+        RunState::create(scene_.config, *parts.model, parts.test.get(), *parts.models, *parts.threads);
     REQUIRE(state);
     parts.state = std::make_unique<RunState>(std::move(*state));
     auto engine = make_engine(*parts.state);

@@ -15,7 +15,7 @@
 #include "core/platform/thread_pool.h"
 #include "core/rng.h"
 #include "learn/data/dataset.h"
-#include "learn/evaluate.h"
+#include "learn/evaluation/evaluate.h"
 #include "learn/model.h"
 #include "learn/task.h"
 #include "run/run_config.h"

@@ -127,7 +127,7 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
             if (!seen.over) conductor_->fetched(model, outcome, now);
           });
     store_ = protocol::make_memory_chunk_store(std::size_t{1} << 28);
-    state_.emplace(*RunState::create(scene_.config, *scene_.model, *scene_.test, *store_, pool_));
+    state_.emplace(*RunState::create(scene_.config, *scene_.model, scene_.test.get(), *store_, pool_));
     aggregate_.emplace(sim::VirtualAggregate::Surroundings{
         .state = *state_,
         .updates = updates_,
@@ -202,7 +202,9 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
     aggregate_->folded_by_clients(accepted);
   }
   void count(const RunEngine::Count& zeros) override { aggregate_->count(zeros); }
-  void open_sum(std::vector<Range> cells) override { aggregate_->open_sum(std::move(cells)); }
+  void open_sum(std::vector<Range> cells, std::size_t evaluation_sums) override {
+    aggregate_->open_sum(std::move(cells), evaluation_sums);
+  }
   void fold_masked(const RunEngine::Fold& accepted, std::vector<std::uint64_t> scalars) override {
     aggregate_->fold_masked(accepted, std::move(scalars));
   }

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <string>
 
-#include "learn/evaluate.h"
+#include "learn/evaluation/evaluate.h"
 #include "tests/unit/sim/simulated_run.h"
 
 namespace fedge::lab {

@@ -32,7 +32,7 @@ std::string failure_of_data(const std::string& dataset, const std::string& fault
   if (!spec) return spec.error().message;
   const auto message = [](const auto& result) { return result ? std::string() : result.error().message; };
   for (const std::string& error : {message(describe(*spec)), message(partition_sizes(*spec, Rng(7))),
-                                   message(load_part(*spec, 1, Rng(7))), message(load_train(*spec))})
+                                   message(load_part(*spec, 1, Rng(7))), message(load_train(*spec, Rng(7)))})
     if (!error.empty()) return error;
   return "";
 }
@@ -47,7 +47,7 @@ TEST_CASE("own data set: a client loads the samples that its number has in the w
   SUBCASE("loaded in part") { dataset = "own_divisible"; }
   const auto spec = read_data_spec("dataset = \"" + dataset + "\", partition = { clients = 2 }");
   REQUIRE_MESSAGE(spec, spec.error().message);
-  const auto all = load_train(*spec);
+  const auto all = load_train(*spec, Rng(7));
   REQUIRE(all);
   const auto parts = partition_for_clients(*spec, (*all)->labels, (*all)->classes, Rng(7));
   REQUIRE(parts);

@@ -7,7 +7,7 @@
 
 #include "core/config/document.h"
 #include "learn/data/validation.h"
-#include "learn/evaluate.h"
+#include "learn/evaluation/evaluate.h"
 #include "learn/model_file.h"
 #include "learn/pretrain.h"
 #include "learn/task.h"
@@ -123,7 +123,7 @@ TEST_CASE("own model: one of texts must predict each token") {
 TEST_CASE("own model: an exception ends the pretraining with an error that names it") {
   const auto spec = read_spec(kOwnData + "model = { kind = \"own_bias\", fault = \"train\" }\n");
   REQUIRE(spec);
-  const auto data = load_train(spec->data);
+  const auto data = load_train(spec->data, Rng(7));
   REQUIRE(data);
   const auto trained = pretrain(*spec, 7, **data, {});
   REQUIRE_FALSE(trained);

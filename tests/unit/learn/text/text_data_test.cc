@@ -11,7 +11,7 @@
 #include "core/parallel.h"
 #include "learn/data/batch.h"
 #include "learn/data/validation.h"
-#include "learn/evaluate.h"
+#include "learn/evaluation/evaluate.h"
 #include "learn/generate.h"
 #include "learn/pretrain.h"
 #include "learn/task.h"
@@ -50,7 +50,7 @@ struct Texts {
 
 TEST_CASE("text data: windows follow one another, each predicts its next token, and none crosses groups") {
   const Texts texts;
-  const auto data = load_train(texts.spec.data);
+  const auto data = load_train(texts.spec.data, Rng(1));
   REQUIRE(data);
   const Dataset& d = **data;
   CHECK(d.shape.tokens);
@@ -109,7 +109,7 @@ TEST_CASE("text data: so many windows of what is held out are tested on, evenly 
   CHECK((*all)->size() > 60);
   CHECK((*some)->size() == 10);
   std::size_t of_b = 0;
-  for (const std::uint8_t label : (*some)->labels) of_b += label;
+  for (const Label label : (*some)->labels) of_b += label;
   CHECK(of_b == 5);
   CHECK((*some)->text.windows[4].start > (*all)->text.windows[20].start);
 }
@@ -117,13 +117,13 @@ TEST_CASE("text data: so many windows of what is held out are tested on, evenly 
 TEST_CASE("text data: validation windows are of the training text, of each group, and no client has them") {
   Texts texts;
   texts.spec.data.validation = 0.25;
-  const auto train = load_train(texts.spec.data);
+  const auto train = load_train(texts.spec.data, Rng(1));
   const auto validation = load_evaluation(texts.spec.data, Rng(5));
   const auto whole = Task::build(texts.spec, 5);
   REQUIRE((train && validation && whole));
   std::vector<std::size_t> counts(2), chosen(2);
-  for (const std::uint8_t label : (*train)->labels) ++counts[label];
-  for (const std::uint8_t label : (*validation)->labels) ++chosen[label];
+  for (const Label label : (*train)->labels) ++counts[label];
+  for (const Label label : (*validation)->labels) ++chosen[label];
   for (const std::size_t group : {0U, 1U}) {
     CHECK(chosen[group] == static_cast<std::size_t>(std::llround(0.25 * static_cast<double>(counts[group]))));
     CHECK((*whole)->samples_of(ClientId(static_cast<std::uint32_t>(group))).size() ==
@@ -136,12 +136,12 @@ TEST_CASE("text data: validation windows are of the training text, of each group
   const auto some = load_evaluation(texts.spec.data, Rng(5));
   REQUIRE(some);
   CHECK((*some)->size() == 10);
-  CHECK((*some)->labels == std::vector<std::uint8_t>{0, 0, 0, 0, 0, 1, 1, 1, 1, 1});
+  CHECK((*some)->labels == std::vector<Label>{0, 0, 0, 0, 0, 1, 1, 1, 1, 1});
 }
 
 TEST_CASE("text data: central training leaves out the validation windows") {
   Texts texts;
-  const auto train = load_train(texts.spec.data);
+  const auto train = load_train(texts.spec.data, Rng(1));
   REQUIRE(train);
   CHECK(pretraining_samples(texts.spec, 5, **train, {})->size() == (*train)->size());
   texts.spec.data.validation = 0.25;
@@ -153,7 +153,7 @@ TEST_CASE("text data: central training leaves out the validation windows") {
 }
 
 TEST_CASE("text data: natural clients have whole groups, dealt in turn, and more than there are is refused") {
-  const std::vector<std::uint8_t> labels = {0, 0, 1, 2, 2, 3};
+  const std::vector<Label> labels = {0, 0, 1, 2, 2, 3};
   const auto two = partition({.kind = PartitionKind::kNatural, .clients = 2}, labels, 4, Rng(1));
   REQUIRE(two);
   CHECK(std::ranges::equal(two->of(0), std::vector<std::uint32_t>{0, 1, 3, 4}));
@@ -180,7 +180,7 @@ TEST_CASE("text data: a uniform model needs log2 of the vocabulary bits a byte, 
 
 TEST_CASE("text data: pretraining learns a text that says little, and the model goes on writing it") {
   const Texts texts;
-  const auto data = load_train(texts.spec.data);
+  const auto data = load_train(texts.spec.data, Rng(1));
   REQUIRE(data);
   std::vector<float> losses;
   PretrainOptions options;
@@ -202,7 +202,7 @@ TEST_CASE("text data: pretraining learns a text that says little, and the model 
 
 TEST_CASE("text data: pretraining can leave labels out, and says so if nothing is left") {
   const Texts texts;
-  const auto data = load_train(texts.spec.data);
+  const auto data = load_train(texts.spec.data, Rng(1));
   REQUIRE(data);
   PretrainOptions options;
   options.labels = {7};
@@ -290,7 +290,7 @@ TEST_CASE("text data: a text of which nothing is left to test on, or no text, is
   Texts texts;
   texts.write("a", "abcdefgh ", 50);
   texts.write("b", "abcdefgh ", 50);
-  CHECK(load_train(texts.spec.data));
+  CHECK(load_train(texts.spec.data, Rng(1)));
   const auto test = load_test(texts.spec.data);
   REQUIRE_FALSE(test);
   CHECK(test.error().message.find("data.directory: the text is too short") != std::string::npos);
@@ -306,7 +306,7 @@ TEST_CASE("text data: attention that no memory holds is refused before it is ask
 
 TEST_CASE("text data: what a strategy adds to a client's training is left out of pretraining") {
   Texts texts;
-  const auto data = load_train(texts.spec.data);
+  const auto data = load_train(texts.spec.data, Rng(1));
   REQUIRE(data);
   texts.spec.training.local_steps = 3;
   texts.spec.model.adapter.rank = 2;

@@ -119,7 +119,7 @@ struct RecordedWorld final : Clients, Models, Updates, Exchange, Aggregate, Gate
     note("left to clients", accepted.client);
   }
   void count(const RunEngine::Count& zeros) override { note("zeros", zeros.client); }
-  void open_sum(std::vector<Range>) override {}
+  void open_sum(std::vector<Range>, std::size_t) override {}
   void fold_masked(const RunEngine::Fold& accepted, std::vector<std::uint64_t>) override {
     note("fold masked", accepted.client);
   }

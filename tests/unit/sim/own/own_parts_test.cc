@@ -72,7 +72,7 @@ TEST_CASE("own aggregator: one that remembers rounds is refused where clients ag
     SimulatedRun run(faulty.data.path(), Settings{"dissemination.kind=serverless", "run.round_deadline=60",
                                                   std::string("strategy.aggregator.kind=") + kind});
     const auto state =
-        server::RunState::create(run.config, run.task->model(), *run.test, *run.store, run.pool);
+        server::RunState::create(run.config, run.task->model(), run.test.get(), *run.store, run.pool);
     CHECK(!state == refused);
     if (refused)
       CHECK(state.error().message ==

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "core/parallel.h"
 #include "core/result.h"
 #include "learn/data/dataset.h"
+#include "learn/evaluation/sums.h"
 #include "learn/model.h"
 
 namespace fedge::learn {
@@ -25,11 +27,21 @@ struct Evaluation {
   // over the groups with predicted bytes. 0 for other data.
   double bits_per_byte = 0;
   double group_bits_per_byte = 0;
+  EvaluationSums sums = {};  // of the same samples, as one client
 };
+
+// What is counted of this model's predictions.
+EvaluationSums::Shape sums_shape(const Model& model);
 
 // Evaluates the model on all of `data`. `ranks`: number of ranks of the model's adapters that run. The result
 // does not depend on parallel.width(). kInvalid: a model of a kind that a program registers has failed.
 Result<Evaluation> evaluate(const Model& model, std::span<const float> parameters, const Dataset& data,
                             Parallel& parallel, std::size_t ranks = SIZE_MAX);
+
+// The sums of one client with these samples of `data`, in one thread. kInvalid as for evaluate(); kStale if
+// it was stopped.
+Result<EvaluationSums> evaluate_samples(const Model& model, std::span<const float> parameters,
+                                        const Dataset& data, std::span<const std::uint32_t> samples,
+                                        const std::stop_token& stop = {});
 
 }  // namespace fedge::learn

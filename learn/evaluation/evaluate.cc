@@ -1,4 +1,4 @@
-#include "learn/evaluate.h"
+#include "learn/evaluation/evaluate.h"
 
 #include <algorithm>
 #include <atomic>
@@ -68,7 +68,8 @@ struct Space {
       : samples(block_size(model)),
         batch(data.shape.size(), data.shape.tokens, samples.size()),
         logits(samples.size() * model.outputs_per_sample() * model.classes()),
-        workspace(model.make_workspace(samples.size())) {
+        workspace(model.make_workspace(samples.size())),
+        sums(sums_shape(model)) {
     workspace->ranks = ranks;
   }
 
@@ -76,28 +77,14 @@ struct Space {
   BatchBuffer batch;
   AlignedBuffer<float> logits;
   std::unique_ptr<Workspace> workspace;
+  EvaluationSums sums;
 };
 
-struct Prediction {
-  double loss;
-  bool right;
-};
-
-Prediction judge(std::span<const float> scores, std::size_t target) {
-  const auto largest = std::ranges::max_element(scores);
-  double total = 0;
-  for (const float score : scores)
-    total += std::exp(static_cast<double>(score) - static_cast<double>(*largest));
-  const double loss = std::log(total) - (static_cast<double>(scores[target]) - static_cast<double>(*largest));
-  return {loss, static_cast<std::size_t>(largest - scores.begin()) == target};
-}
-
+// At most block_size() samples.
 BlockSums evaluate_block(const Model& model, std::span<const float> parameters, const Dataset& data,
-                         std::size_t first, Space& space) {
-  const std::size_t count = std::min(space.samples.size(), data.size() - first);
+                         std::span<const std::uint32_t> samples, Space& space) {
+  const std::size_t count = samples.size();
   const std::size_t outputs = model.outputs_per_sample();
-  const auto samples = std::span(space.samples).first(count);
-  std::iota(samples.begin(), samples.end(), static_cast<std::uint32_t>(first));
   const Batch batch = space.batch.read(data, samples);
   const auto logits = space.logits.span().first(count * outputs * model.classes());
   model.forward(parameters, batch, logits, *space.workspace);
@@ -107,16 +94,18 @@ BlockSums evaluate_block(const Model& model, std::span<const float> parameters, 
     for (std::size_t o = i * outputs; o < (i + 1) * outputs; ++o) {
       const std::size_t target = batch.targets.empty() ? batch.labels[o] : batch.targets[o];
       if (!batch.targets.empty() && target == kNoToken) continue;
-      const Prediction prediction = judge(logits.subspan(o * model.classes(), model.classes()), target);
+      const std::size_t bytes = batch.targets.empty() ? 0 : data.text.bytes[target];
+      const auto prediction =
+          space.sums.add(logits.subspan(o * model.classes(), model.classes()), target, bytes);
       ++sample.predictions;
       sample.losses += prediction.loss;
       if (prediction.right) ++sample.right;
-      if (!batch.targets.empty()) sample.bytes += data.text.bytes[target];
+      sample.bytes += bytes;
     }
     sample.samples = 1;
     sample.means = sample.losses / static_cast<double>(sample.predictions);
     sample.squares = sample.means * sample.means;
-    sums.of(data.labels[first + i]) += sample;
+    sums.of(data.labels[samples[i]]) += sample;
   }
   return sums;
 }
@@ -160,17 +149,27 @@ void add_bits(std::span<const ClassSums> sums, const ClassSums& all, Evaluation&
 
 }  // namespace
 
+EvaluationSums::Shape sums_shape(const Model& model) {
+  return {.text = model.input().tokens, .outputs = model.classes(), .tokens = model.outputs_per_sample()};
+}
+
 Result<Evaluation> evaluate(const Model& model, std::span<const float> parameters, const Dataset& data,
                             Parallel& parallel, std::size_t ranks) {
   const std::size_t size = block_size(model);
   const std::size_t blocks = (data.size() + size - 1) / size;
   std::vector<BlockSums> by_block(blocks);
   std::atomic<std::size_t> next{0};
+  const std::size_t workers = std::min(parallel.width(), blocks);
+  std::vector<EvaluationSums> by_worker(workers, EvaluationSums(sums_shape(model)));
   FEDGE_TRY_VOID(config::failure_as_error([&]() -> Result<void> {
-    parallel.for_each(std::min(parallel.width(), blocks), [&](std::size_t) {
+    parallel.for_each(workers, [&](std::size_t worker) {
       Space space(model, data, ranks);
-      for (std::size_t block = next++; block < blocks; block = next++)
-        by_block[block] = evaluate_block(model, parameters, data, block * size, space);
+      for (std::size_t block = next++; block < blocks; block = next++) {
+        const auto samples = std::span(space.samples).first(std::min(size, data.size() - block * size));
+        std::iota(samples.begin(), samples.end(), static_cast<std::uint32_t>(block * size));
+        by_block[block] = evaluate_block(model, parameters, data, samples, space);
+      }
+      by_worker[worker] = std::move(space.sums);
     });
     return {};
   }));
@@ -179,6 +178,9 @@ Result<Evaluation> evaluate(const Model& model, std::span<const float> parameter
   for (const BlockSums& block : by_block) block.add_to(sums);
   Evaluation result;
   result.samples = data.size();
+  result.sums = EvaluationSums(sums_shape(model));
+  for (const EvaluationSums& part : by_worker) result.sums += part;
+  result.sums.end_client(data.size());
   for (const ClassSums& c : sums) {
     all += c;
     result.per_class_accuracy.push_back(c.predictions > 0 ? static_cast<double>(c.right) /
@@ -192,6 +194,22 @@ Result<Evaluation> evaluate(const Model& model, std::span<const float> parameter
     result.accuracy = static_cast<double>(all.right) / static_cast<double>(all.predictions);
   }
   return result;
+}
+
+Result<EvaluationSums> evaluate_samples(const Model& model, std::span<const float> parameters,
+                                        const Dataset& data, std::span<const std::uint32_t> samples,
+                                        const std::stop_token& stop) {
+  Space space(model, data, SIZE_MAX);
+  FEDGE_TRY_VOID(config::failure_as_error([&]() -> Result<void> {
+    for (std::size_t done = 0; done < samples.size(); done += block_size(model)) {
+      if (stop.stop_requested()) return Error{ErrorCode::kStale, "the evaluation was cancelled"};
+      (void)evaluate_block(model, parameters, data,
+                           samples.subspan(done, std::min(block_size(model), samples.size() - done)), space);
+    }
+    return {};
+  }));
+  space.sums.end_client(samples.size());
+  return std::move(space.sums);
 }
 
 }  // namespace fedge::learn

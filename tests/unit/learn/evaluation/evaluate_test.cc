@@ -1,4 +1,4 @@
-#include "learn/evaluate.h"
+#include "learn/evaluation/evaluate.h"
 
 #include <doctest/doctest.h>
 
@@ -51,7 +51,7 @@ class Backwards final : public Parallel {
   std::size_t width_;
 };
 
-Dataset data_of(const std::vector<float>& scores, const std::vector<std::uint8_t>& labels) {
+Dataset data_of(const std::vector<float>& scores, const std::vector<Label>& labels) {
   const std::size_t classes = scores.size() / labels.size();
   Dataset data{{1, classes, 1}, classes, AlignedBuffer<float>(scores.size()), labels};
   std::copy(scores.begin(), scores.end(), data.floats.data());
@@ -64,7 +64,7 @@ Evaluation evaluate_scores(const Dataset& data, Parallel& parallel) {
   return evaluate(model, unused, data, parallel).value();
 }
 
-Evaluation evaluate_scores(const std::vector<float>& scores, const std::vector<std::uint8_t>& labels) {
+Evaluation evaluate_scores(const std::vector<float>& scores, const std::vector<Label>& labels) {
   Sequential sequential;
   return evaluate_scores(data_of(scores, labels), sequential);
 }
@@ -147,10 +147,10 @@ TEST_CASE("evaluate: one thread, several, and tasks run in reverse give the same
   for (const std::size_t samples : {1U, 99U, 100U, 101U, 250U, 1000U, 1037U}) {
     CAPTURE(samples);
     std::vector<float> scores(samples * 4);
-    std::vector<std::uint8_t> labels(samples);
+    std::vector<Label> labels(samples);
     Rng rng = Rng(3).fork("evaluate", samples);
     for (float& score : scores) score = static_cast<float>(rng.normal() * 3.0);
-    for (std::uint8_t& label : labels) label = static_cast<std::uint8_t>(rng.below(4));
+    for (Label& label : labels) label = static_cast<Label>(rng.below(4));
     const Dataset data = data_of(scores, labels);
     Sequential sequential;
     Backwards two(2);
@@ -189,7 +189,7 @@ TEST_CASE("evaluate: a real model is scored as by its own forward, one sample at
   Dataset data{{3, 3, 1}, 4, AlignedBuffer<float>(230 * 9), {}};
   Rng rng(2);
   for (float& pixel : data.floats.span()) pixel = static_cast<float>(rng.normal());
-  for (std::size_t i = 0; i < 230; ++i) data.labels.push_back(static_cast<std::uint8_t>(i % 4));
+  for (std::size_t i = 0; i < 230; ++i) data.labels.push_back(static_cast<Label>(i % 4));
   const auto workspace = (*model)->make_workspace(1);
   std::size_t right[4] = {};
   for (std::size_t i = 0; i < 230; ++i) {

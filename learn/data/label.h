@@ -1,0 +1,13 @@
+// Label: the class of a sample, an integer below the number of classes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fedge::learn {
+
+using Label = std::uint16_t;
+// A label has this many values.
+inline constexpr std::size_t kMaxClasses = std::size_t{1} << 16;
+
+}  // namespace fedge::learn

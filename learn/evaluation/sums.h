@@ -1,0 +1,112 @@
+// EvaluationSums: how well a model predicts some samples, as integers that add up: the sums of two parts of
+// the samples, added, are exactly the sums of both. So they are the same whoever evaluates which samples,
+// they can be added under the masks of secure aggregation, and every metric is computed once, from the
+// totals.
+//
+// AUROC and calibration are computed from histograms, so the AUROC has an error, which is known: within a
+// bin, the order of two samples is not. Scores are counted by their log-odds, log(p / (1 - p)), in bins of
+// equal width over [-kMostLogOdds, kMostLogOdds]; the first and the last bin also have everything beyond.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/result.h"
+
+namespace fedge::learn {
+
+// The metrics of evaluated samples. Those of classes are absent for texts and where no sample decides them.
+struct EvaluationMetrics {
+  std::uint64_t clients = 0;  // that evaluated at least one sample
+  std::uint64_t samples = 0;
+  double loss = 0;                         // mean cross-entropy over predictions: samples, or tokens
+  double accuracy = 0;                     // fraction of predictions that are right
+  std::vector<double> per_class_accuracy;  // recall of each class; NaN for a class without samples
+  std::optional<double> macro_f1;          // mean over the classes with samples or predictions
+  // Area under the receiver operating characteristic: of class 1 against class 0, or with more classes the
+  // mean over the classes of each one against all others. It is right within auroc_error.
+  std::optional<double> auroc;
+  double auroc_error = 0;
+  // Expected calibration error: mean over the samples of |accuracy - confidence| of their bin (Guo et al.,
+  // ICML 2017, eq. 3), with 16 bins.
+  std::optional<double> calibration_error;
+  std::optional<double> perplexity;     // texts: exp(loss)
+  std::optional<double> bits_per_byte;  // texts: total loss in bits / number of predicted bytes
+};
+
+class EvaluationSums {
+ public:
+  static constexpr std::size_t kMostSums = 8000;
+  static constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 32;
+  static constexpr double kMostLogOdds = 16;
+  static constexpr std::size_t kCalibrationBins = 16;
+  static constexpr double kUnit = 0x1p20;      // of losses and confidences
+  static constexpr double kMostLoss = 0x1p10;  // of one prediction; larger losses count as this
+
+  // What is counted for a model with these outputs. With more than kMostClasses classes there is no confusion
+  // matrix and no AUROC; with more than kMostCounted only totals are counted.
+  struct Shape {
+    static constexpr std::size_t kMostClasses = 32;
+    static constexpr std::size_t kMostCounted = 2000;
+    bool text = false;
+    std::size_t outputs = 0;  // classes, or tokens in the vocabulary
+    std::size_t tokens = 1;   // texts: most predictions of a sample
+
+    std::size_t size() const;
+    // Number of bins of each class's scores; 0: scores are not counted.
+    std::size_t bins() const;
+    bool operator==(const Shape&) const = default;
+  };
+
+  EvaluationSums() : EvaluationSums(Shape{.text = true}) {}
+  explicit EvaluationSums(const Shape& shape) : shape_(shape), values_(shape.size(), 0) {}
+  // kInvalid if these values cannot be the sums of any samples: another number of values, a negative count,
+  // or counts that contradict each other. `most`: maximum number of samples.
+  static Result<EvaluationSums> from(const Shape& shape, std::span<const std::int64_t> values,
+                                     std::uint64_t most = kMostSamples);
+
+  struct Prediction {
+    double loss = 0;  // cross-entropy; not finite if a score is not
+    bool right = false;
+  };
+  // Counts a prediction: the scores before softmax of each output, of which `target` is right; ties go to the
+  // lower output. A text's predictions are tokens; `bytes` is the length of the target. Scores that are not
+  // finite count as wrong, with the largest loss.
+  Prediction add(std::span<const float> scores, std::size_t target, std::size_t bytes = 0);
+  // Ends the counting of one client: it counts as a client if it has a sample. `samples`: of a text, which
+  // has several predictions in each.
+  void end_client(std::uint64_t samples);
+  // The other has the same shape. A sum too large for its integer stays at the largest one.
+  EvaluationSums& operator+=(const EvaluationSums& other);
+  bool operator==(const EvaluationSums&) const = default;
+
+  const Shape& shape() const { return shape_; }
+  std::span<const std::int64_t> values() const { return values_; }
+  std::uint64_t clients() const { return static_cast<std::uint64_t>(values_[kClients]); }
+  std::uint64_t samples() const { return static_cast<std::uint64_t>(values_[kSamples]); }
+  EvaluationMetrics metrics() const;
+
+ private:
+  enum Total : std::size_t { kClients, kSamples, kPredictions, kRight, kLoss, kBytes, kTotals };
+  // Position of the first value of each part.
+  std::size_t confusion() const { return kTotals; }
+  std::size_t scores() const;
+  std::size_t calibration() const;
+  bool has_confusion() const { return !shape_.text && shape_.outputs <= Shape::kMostClasses; }
+  bool has_classes() const { return !shape_.text && shape_.outputs <= Shape::kMostCounted; }
+  // Samples of a class, predictions of a class, and samples of a class that are predicted right.
+  std::int64_t of_class(std::size_t k) const;
+  std::int64_t predicted(std::size_t k) const;
+  std::int64_t right(std::size_t k) const;
+  std::span<const std::int64_t> histogram(std::size_t k, bool positive) const;
+  Result<void> check(std::uint64_t most) const;
+  void add_scores(std::span<const float> scores, std::size_t target, double total, float largest);
+
+  Shape shape_;
+  std::vector<std::int64_t> values_;
+};
+
+}  // namespace fedge::learn

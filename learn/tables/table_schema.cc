@@ -1,0 +1,138 @@
+#include "learn/tables/table_schema.h"
+
+#include <algorithm>
+#include <set>
+
+#include "learn/data/label.h"
+
+namespace fedge::learn {
+namespace {
+
+constexpr char kAlternative = '|';  // between the values of one class
+constexpr std::size_t kMaxFeatures = 1'000'000;
+const std::vector<std::string> kSeparatorNames = {"comma", "semicolon", "tab"};
+constexpr const char* kSeparators = ",;\t";
+
+std::vector<std::string> alternatives(const std::string& text) {
+  std::vector<std::string> values;
+  std::size_t begin = 0;
+  for (std::size_t end = 0; end != std::string::npos; begin = end + 1) {
+    end = text.find(kAlternative, begin);
+    values.push_back(text.substr(begin, end - begin));
+    if (end == std::string::npos) break;
+  }
+  return values;
+}
+
+// Refuses a value that occurs twice.
+void check_distinct(config::Reader& section, const std::string& key, const std::vector<std::string>& values) {
+  std::set<std::string> seen;
+  for (const std::string& value : values)
+    if (!seen.insert(value).second) return section.fail(key, "contains \"" + value + "\" twice");
+}
+
+void check_columns(config::Reader& section, const TableSchema& schema) {
+  std::set<std::string> features(schema.numeric.begin(), schema.numeric.end());
+  for (const CategoricalColumn& column : schema.categorical)
+    if (!features.insert(column.column).second)
+      return section.fail("categorical", "the column \"" + column.column + "\" is already a feature");
+  if (features.contains(schema.target))
+    return section.fail("target",
+                        "the column \"" + schema.target +
+                            "\" is also a feature; a model that sees its target learns nothing else");
+  if (features.empty())
+    return section.fail("dataset", "a table needs features; name its columns in numeric or categorical");
+  if (schema.features() > kMaxFeatures)
+    section.fail("categorical", "the columns have " + std::to_string(schema.features()) +
+                                    " features together; at most " + std::to_string(kMaxFeatures) +
+                                    " are supported");
+}
+
+std::vector<CategoricalColumn> read_categorical(config::Reader& section) {
+  std::vector<CategoricalColumn> columns;
+  for (config::Reader& one :
+       section.tables("categorical", "Columns whose values are names: a feature for each value, 1 or 0.")) {
+    CategoricalColumn column;
+    column.column = one.text("column", std::nullopt, "Name of the column in the table's header.");
+    column.values = one.texts("values", std::nullopt,
+                              "Its values. Two numbers are the same value if they are equal: 1 and 1.0.");
+    check_distinct(one, "values", column.values);
+    if (one.has("values") && column.values.empty())
+      one.fail("values", "is empty; name the values of the column");
+    section.adopt(one);
+    columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+std::vector<double> read_scale(config::Reader& section, const std::string& key, const TableSchema& schema,
+                               config::NumberBounds bounds, const char* doc) {
+  std::vector<double> values = section.numbers(key, std::vector<double>{}, bounds, doc);
+  if (!values.empty() && values.size() != schema.numeric.size())
+    section.fail(key,
+                 "has " + std::to_string(values.size()) + " numbers, but data.numeric names " +
+                     std::to_string(schema.numeric.size()) + " columns; give one for each",
+                 {"data.numeric"});
+  return values;
+}
+
+void read_classes(config::Reader& section, TableSchema& schema) {
+  const std::vector<std::string> names =
+      section.texts("classes", std::nullopt,
+                    "The target's values, one for each class, in the order of their labels: 0, 1, ... Values "
+                    "separated by | are one class: [\"0\", \"1|2|3|4\"].");
+  std::vector<std::string> all;
+  for (const std::string& name : names) {
+    schema.classes.push_back(alternatives(name));
+    all.insert(all.end(), schema.classes.back().begin(), schema.classes.back().end());
+  }
+  check_distinct(section, "classes", all);
+  if (section.has("classes") && (names.size() < 2 || names.size() > kMaxClasses))
+    section.fail("classes", "has " + std::to_string(names.size()) + " classes, expected 2 to " +
+                                std::to_string(kMaxClasses));
+}
+
+}  // namespace
+
+std::size_t TableSchema::features() const {
+  std::size_t count = numeric.size() * (missing_flags ? 2 : 1);
+  for (const CategoricalColumn& column : categorical) count += column.values.size();
+  return count;
+}
+
+std::vector<std::string> TableSchema::class_names() const {
+  std::vector<std::string> names;
+  for (const std::vector<std::string>& values : classes) {
+    std::string name = values.front();
+    for (std::size_t i = 1; i < values.size(); ++i) name += kAlternative + values[i];
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+TableSchema read_table_schema(config::Reader& section) {
+  TableSchema schema;
+  schema.separator =
+      kSeparators[section.choice("separator", kSeparatorNames, 0, "What separates the fields.")];
+  schema.numeric = section.texts("numeric", std::vector<std::string>{},
+                                 "Columns that are numbers, by their names in the table's header.");
+  check_distinct(section, "numeric", schema.numeric);
+  schema.mean = read_scale(section, "mean", schema, {-1e30, 1e30},
+                           "Mean of each numeric column, which is subtracted. Empty: nothing is subtracted.");
+  schema.deviation =
+      read_scale(section, "deviation", schema, {1e-30, 1e30},
+                 "Standard deviation of each numeric column, by which it is divided. Empty: no division.");
+  schema.missing_flags = section.boolean(
+      "missing_flags", false,
+      "Whether each numeric column has a second feature: 1 where the value is missing, 0 elsewhere.");
+  schema.categorical = read_categorical(section);
+  schema.missing = section.texts("missing", std::vector<std::string>{""},
+                                 "Fields that stand for a missing value. A missing number becomes the "
+                                 "column's mean, or 0 if no mean is given; a missing name becomes zeros.");
+  schema.target = section.text("target", std::nullopt, "Name of the column that the model predicts.");
+  read_classes(section, schema);
+  check_columns(section, schema);
+  return schema;
+}
+
+}  // namespace fedge::learn

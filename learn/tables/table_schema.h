@@ -1,0 +1,45 @@
+// TableSchema: which columns of a table are features, which is the target, and how their values become
+// numbers. It is declared by the run file, so that every device makes the same features from its own table.
+//
+// A sample's features are, in this order: for each numeric column its value, (x - mean) / deviation, and with
+// missing_flags a second feature that is 1 where the value is missing and 0 elsewhere; then for each
+// categorical column one feature for each of its values, 1 for the value of the row and 0 for the others. A
+// missing number becomes 0, which is the mean if means are given; a missing category becomes zeros.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "core/config/reader.h"
+#include "core/result.h"
+#include "learn/data/dataset.h"
+
+namespace fedge::learn {
+
+struct CategoricalColumn {
+  std::string column;
+  std::vector<std::string> values;  // distinct; a feature for each
+};
+
+struct TableSchema {
+  char separator = ',';
+  std::vector<std::string> numeric;  // columns
+  std::vector<double> mean;          // of each numeric column; empty: 0
+  std::vector<double> deviation;     // of each numeric column, above 0; empty: 1
+  bool missing_flags = false;
+  std::vector<CategoricalColumn> categorical;
+  std::vector<std::string> missing = {""};  // fields that stand for a missing value
+  std::string target;                       // column
+  // The target's values of each class; a class may have several.
+  std::vector<std::vector<std::string>> classes;
+
+  std::size_t features() const;
+  InputShape shape() const { return {1, features(), 1}; }
+  std::vector<std::string> class_names() const;
+};
+
+// Reads the keys of a table from [data]; errors stay in `section`.
+TableSchema read_table_schema(config::Reader& section);
+
+}  // namespace fedge::learn

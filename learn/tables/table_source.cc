@@ -1,0 +1,237 @@
+#include "learn/tables/table_source.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "core/text.h"
+#include "learn/data/files/data_files.h"
+#include "learn/data/files/split.h"
+#include "learn/tables/csv_reader.h"
+
+namespace fedge::learn {
+namespace {
+
+constexpr std::size_t kShownBytes = 40;    // of a field, in messages
+constexpr std::size_t kShownColumns = 20;  // of a header, in messages
+
+std::string shown(std::string_view field) {
+  const bool cut = field.size() > kShownBytes;
+  return "\"" + clean_text(field.substr(0, kShownBytes), kShownBytes) + (cut ? "...\"" : "\"");
+}
+
+std::string listed(std::span<const std::string> names) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kShownColumns); ++i)
+    text += (i > 0 ? ", " : "") + shown(names[i]);
+  return text + (names.size() > kShownColumns ? ", ..." : "");
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// Nothing if it is not a finite number.
+std::optional<double> number_in(std::string_view text) {
+  text = trimmed(text);
+  if (text.size() > 1 && text.front() == '+' && text[1] != '-') text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+// Finds a field among the values of a column: by its characters, or by its number if both are numbers.
+class Vocabulary {
+ public:
+  // Call sort() after the last value.
+  void add(std::string_view value, std::size_t meaning) {
+    words_.emplace_back(trimmed(value), meaning);
+    if (const auto number = number_in(value)) numbers_.emplace_back(*number, meaning);
+  }
+  void sort() { std::ranges::sort(words_); }
+  std::optional<std::size_t> find(std::string_view field) const {
+    return find(field, numbers_.empty() ? std::nullopt : number_in(field));
+  }
+  // `number`: the field's, if it is one.
+  std::optional<std::size_t> find(std::string_view field, std::optional<double> number) const {
+    field = trimmed(field);
+    const auto word = std::ranges::lower_bound(
+        words_, field, {}, [](const auto& entry) { return std::string_view(entry.first); });
+    if (word != words_.end() && word->first == field) return word->second;
+    for (const auto& [value, meaning] : numbers_)
+      if (number && value == *number) return meaning;
+    return std::nullopt;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::size_t>> words_;  // ascending
+  std::vector<std::pair<double, std::size_t>> numbers_;
+};
+
+// Converts the rows of tables to samples.
+class TableLoader {
+ public:
+  explicit TableLoader(const TableSchema& schema) : schema_(schema), categories_(schema.categorical.size()) {
+    for (std::size_t c = 0; c < categories_.size(); ++c)
+      for (std::size_t v = 0; v < schema.categorical[c].values.size(); ++v)
+        categories_[c].add(schema.categorical[c].values[v], v);
+    for (std::size_t k = 0; k < schema.classes.size(); ++k)
+      for (const std::string& value : schema.classes[k]) classes_.add(value, k);
+    for (const std::string& value : schema.missing) missing_.add(value, 0);
+    for (Vocabulary& words : categories_) words.sort();
+    classes_.sort();
+    missing_.sort();
+  }
+
+  Result<void> read(const std::filesystem::path& path) {
+    FEDGE_TRY(reader, CsvReader::open(path, schema_.separator));
+    FEDGE_TRY(some, reader.next());
+    if (!some) return invalid(path.string() + ": the file is empty; its first line must name the columns");
+    FEDGE_TRY(columns, find_columns(reader, path.string()));
+    while (true) {
+      FEDGE_TRY(more, reader.next());
+      if (!more) return {};
+      const auto fields = reader.fields();
+      if (fields.size() != columns.in_header)
+        return invalid(reader.place() + ": the row has " + std::to_string(fields.size()) +
+                       " fields, but the header has " + std::to_string(columns.in_header));
+      FEDGE_TRY_VOID(add_row(reader, columns));
+    }
+  }
+
+  Dataset take() && {
+    Dataset data{.shape = schema_.shape(),
+                 .classes = schema_.classes.size(),
+                 .floats = AlignedBuffer<float>(features_.size()),
+                 .labels = std::move(labels_)};
+    std::ranges::copy(features_, data.floats.data());
+    data.class_names = schema_.class_names();
+    return data;
+  }
+
+ private:
+  // Where the schema's columns are in a file.
+  struct Columns {
+    std::size_t in_header = 0;
+    std::vector<std::size_t> numeric;
+    std::vector<std::size_t> categorical;
+    std::size_t target = 0;
+  };
+
+  Result<Columns> find_columns(const CsvReader& reader, const std::string& file) const {
+    std::vector<std::string> names;
+    for (const std::string_view field : reader.fields()) names.emplace_back(trimmed(field));
+    const auto position = [&](const std::string& name) -> Result<std::size_t> {
+      const auto found = std::ranges::find(names, trimmed(name));
+      if (found == names.end())
+        return invalid(file + ": there is no column " + shown(name) + "; the header has " + listed(names));
+      if (std::find(found + 1, names.end(), trimmed(name)) != names.end())
+        return invalid(file + ": the header has the column " + shown(name) + " twice");
+      return static_cast<std::size_t>(found - names.begin());
+    };
+    Columns columns{.in_header = names.size()};
+    for (const std::string& name : schema_.numeric) {
+      FEDGE_TRY(at, position(name));
+      columns.numeric.push_back(at);
+    }
+    for (const CategoricalColumn& column : schema_.categorical) {
+      FEDGE_TRY(at, position(column.column));
+      columns.categorical.push_back(at);
+    }
+    FEDGE_TRY(target, position(schema_.target));
+    columns.target = target;
+    return columns;
+  }
+
+  Error wrong(const CsvReader& reader, const std::string& column, const std::string& what) const {
+    return invalid(reader.place() + ": column " + shown(column) + ": " + what);
+  }
+
+  Result<void> add_row(const CsvReader& reader, const Columns& columns) {
+    const auto fields = reader.fields();
+    for (std::size_t i = 0; i < columns.numeric.size(); ++i) {
+      const std::string_view field = fields[columns.numeric[i]];
+      const auto number = number_in(field);
+      const bool missing = missing_.find(field, number).has_value();
+      std::optional<double> value = missing ? 0.0 : number;
+      if (!value)
+        return wrong(reader, schema_.numeric[i],
+                     shown(field) +
+                         " is not a finite number; data.missing lists what stands for a missing "
+                         "value: " +
+                         listed(schema_.missing));
+      if (!missing && !schema_.mean.empty()) *value -= schema_.mean[i];
+      if (!missing && !schema_.deviation.empty()) *value /= schema_.deviation[i];
+      const auto feature = static_cast<float>(*value);
+      if (!std::isfinite(feature))
+        return wrong(reader, schema_.numeric[i], shown(field) + " is too large for a 32-bit float");
+      features_.push_back(feature);
+      if (schema_.missing_flags) features_.push_back(missing ? 1.0F : 0.0F);
+    }
+    for (std::size_t i = 0; i < columns.categorical.size(); ++i) {
+      const std::string_view field = fields[columns.categorical[i]];
+      const CategoricalColumn& column = schema_.categorical[i];
+      const auto value = categories_[i].find(field);
+      if (!value && !missing_.find(field))
+        return wrong(reader, column.column,
+                     shown(field) + " is not one of its values: " + listed(column.values));
+      const std::size_t first = features_.size();
+      features_.resize(first + column.values.size(), 0.0F);
+      if (value) features_[first + *value] = 1.0F;
+    }
+    const std::string_view field = fields[columns.target];
+    const auto label = classes_.find(field);
+    if (!label)
+      return wrong(reader, schema_.target,
+                   shown(field) + " is not one of data.classes: " + listed(schema_.class_names()));
+    labels_.push_back(static_cast<Label>(*label));
+    return {};
+  }
+
+  const TableSchema& schema_;
+  std::vector<Vocabulary> categories_;
+  Vocabulary classes_;
+  Vocabulary missing_;
+  std::vector<float> features_;
+  std::vector<Label> labels_;
+};
+
+class CsvSource final : public DataSource {
+ public:
+  explicit CsvSource(TableSchema schema) : schema_(std::move(schema)) {}
+
+  Result<DatasetInfo> describe(const DataSpec&) const override {
+    return DatasetInfo{schema_.shape(), schema_.classes.size(), schema_.classes.size(),
+                       schema_.class_names()};
+  }
+  Result<Dataset> load(const DataSpec& spec, Split split) const override {
+    return load_split(spec, split, kEndings, [&](std::span<const std::filesystem::path> files) {
+      return read_table(schema_, files);
+    });
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 2> kEndings = {".csv", ".csv.gz"};
+  TableSchema schema_;
+};
+
+}  // namespace
+
+Result<Dataset> read_table(const TableSchema& schema, std::span<const std::filesystem::path> files) {
+  TableLoader loader(schema);
+  for (const std::filesystem::path& file : files) FEDGE_TRY_VOID(loader.read(file));
+  return std::move(loader).take();
+}
+
+std::shared_ptr<const DataSource> read_csv_source(config::Reader& section) {
+  return std::make_shared<CsvSource>(read_table_schema(section));
+}
+
+}  // namespace fedge::learn

@@ -1,0 +1,126 @@
+#include "server/report/metrics_csv.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+namespace fedge::server {
+namespace {
+
+std::string in_quotation_marks(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string csv_number(double value) {
+  if (!std::isfinite(value)) return "";
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value);
+  return {text, end.ptr};
+}
+
+}  // namespace
+
+std::string csv_field(std::string_view text) {
+  return text.find_first_of(",\"\r\n") == std::string_view::npos ? std::string(text)
+                                                                 : in_quotation_marks(text);
+}
+
+std::string joined_names(std::span<const std::string> names, char separator) {
+  std::string text;
+  for (const std::string& name : names) {
+    if (!text.empty()) text += separator;
+    const bool plain =
+        !name.empty() && name.find(separator) == std::string::npos && name.find('"') == std::string::npos;
+    text += plain ? name : in_quotation_marks(name);
+  }
+  return text;
+}
+
+CsvColumns columns_of(std::span<const RoundMetrics> rounds) {
+  CsvColumns columns;
+  std::set<std::uint64_t> ranks;
+  for (const RoundMetrics& round : rounds) {
+    columns.classes = std::max(columns.classes, round.per_class_accuracy.size());
+    for (const RankMetrics& rank : round.ranks) ranks.insert(rank.rank);
+  }
+  columns.evaluation =
+      std::ranges::any_of(rounds, [](const RoundMetrics& round) { return round.evaluation.has_value(); });
+  columns.ranks.assign(ranks.begin(), ranks.end());
+  return columns;
+}
+
+std::string csv_header(const CsvColumns& columns) {
+  std::string line =
+      "round,model_hash,test_accuracy,test_loss,train_loss,clients_selected,clients_completed,"
+      "bytes_up,bytes_down,virtual_seconds,wall_seconds,participation_gini,participation_jain,"
+      "participation_gap,between_class_variance,within_class_variance,covered_labels,covered_accuracy,"
+      "label_divergence,label_variance,bits_per_byte,group_bits_per_byte,epsilon,clipping_norm,"
+      "parameters_left_out";
+  if (columns.evaluation)
+    for_each_metric(ClientEvaluation(),
+                    [&](const char* name, const auto&) { line += std::string(",evaluation_") + name; });
+  for (const std::uint64_t rank : columns.ranks) {
+    const std::string name = ",rank_" + std::to_string(rank);
+    line += name + "_accuracy" + name + "_loss" + name + "_bits_per_byte";
+  }
+  for (std::size_t k = 0; k < columns.classes; ++k) line += ",class_" + std::to_string(k) + "_accuracy";
+  return line + "\r\n";
+}
+
+std::string to_csv(const RoundMetrics& metrics, const CsvColumns& columns) {
+  std::string line = std::to_string(metrics.round) + "," + csv_field(metrics.model_hash);
+  for (const double value : {metrics.test_accuracy, metrics.test_loss, metrics.train_loss})
+    line += "," + csv_number(value);
+  for (const std::uint64_t value :
+       {metrics.clients_selected, metrics.clients_completed, metrics.bytes_up, metrics.bytes_down}) {
+    line += "," + std::to_string(value);
+  }
+  for (const double value : {metrics.virtual_seconds, metrics.wall_seconds, metrics.participation.gini,
+                             metrics.participation.jain})
+    line += "," + csv_number(value);
+  line += "," + std::to_string(metrics.participation.gap);
+  for (const double value :
+       {metrics.between_class_variance, metrics.within_class_variance, metrics.labels.covered,
+        metrics.labels.accuracy, metrics.labels.divergence, metrics.labels.variance, metrics.bits_per_byte,
+        metrics.group_bits_per_byte, metrics.epsilon, metrics.clipping_norm, metrics.parameters_left_out})
+    line += "," + csv_number(value);
+  if (columns.evaluation)
+    for_each_metric(metrics.evaluation.value_or(ClientEvaluation()), [&](const char*, const auto& value) {
+      line += "," + csv_number(static_cast<double>(value));
+    });
+  for (const std::uint64_t rank : columns.ranks) {
+    const auto found = std::ranges::find(metrics.ranks, rank, &RankMetrics::rank);
+    const RankMetrics at = found == metrics.ranks.end() ? RankMetrics{} : *found;
+    for (const double value : {at.accuracy, at.loss, at.bits_per_byte}) line += "," + csv_number(value);
+  }
+  for (std::size_t k = 0; k < columns.classes; ++k) {
+    line += "," +
+            csv_number(k < metrics.per_class_accuracy.size() ? metrics.per_class_accuracy[k] : kNotMeasured);
+  }
+  return line + "\r\n";
+}
+
+std::string tracks_csv(std::span<const RoundMetrics> rounds) {
+  std::string text =
+      "round,exclude,owners,members,model_hash,test_accuracy,test_loss,train_loss,clients_selected,"
+      "clients_completed\r\n";
+  for (const RoundMetrics& round : rounds)
+    for (const TrackMetrics& track : round.tracks) {
+      text += std::to_string(round.round) + "," + csv_field(joined_names(track.track.exclude, ' ')) + "," +
+              std::to_string(track.track.owner_count) + "," + std::to_string(track.track.members) + "," +
+              track.model_hash;
+      for (const double value : {track.test_accuracy, track.test_loss, track.train_loss})
+        text += "," + csv_number(value);
+      text += "," + std::to_string(track.clients_selected) + "," + std::to_string(track.clients_completed) +
+              "\r\n";
+    }
+  return text;
+}
+
+}  // namespace fedge::server

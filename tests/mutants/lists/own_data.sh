@@ -1,0 +1,68 @@
+# shellcheck shell=bash
+# Mutants of own data and of evaluations by clients.
+
+mutant own-any-path 'a directory of public data sets serves runs on own data, too'
+file learn/data/data_directories.cc
+old '    if (found == directories.end() || (only_here && name.empty())) continue;'
+new '    if (found == directories.end()) continue;'
+caught_by unit_learn 'own data: a device uses only a path'
+
+mutant own-tells-reasons 'the coordinator gets the message about data at a path that the owner named'
+file client/prepared_run.cc
+old '  if (!paths.empty()) return true;'
+new '  if (paths.size() > 1000) return true;'
+caught_by unit_client 'evaluation: an error about own data'
+
+mutant own-overlap 'test samples are trained on'
+file learn/data/files/split.cc
+old '  return select_samples(data, samples_without(test, data.size()));'
+new '  return data;'
+caught_by unit_learn 'own data: a simulation'
+
+mutant csv-quotes 'a line end within quotes ends the row'
+file learn/tables/csv_reader.cc
+old '      if (in_quotes) continue;'
+new '      if (in_quotes && at_end_) continue;'
+caught_by unit_learn 'csv:'
+
+mutant evaluation-beside-noise 'a device evaluates models in runs whose updates have noise'
+file client/prepared_run.cc
+old '  described.work.evaluates = described.work.evaluates && !noised;'
+new '  described.work.evaluates = described.work.evaluates && (noised || !noised);'
+caught_by unit_client 'evaluation: a device evaluates nothing'
+
+mutant evaluation-whole-model 'an evaluation may cover the whole model'
+file client/engine/run_book.cc
+old '  if (request.evaluate && request.coverage.count() != 1)'
+new '  if (request.evaluate && request.coverage.count() == 0)'
+caught_by unit_client 'evaluation: a client refuses one'
+
+mutant evaluation-same-terms 'a session of evaluations has the terms of one of updates'
+file privacy/secure_aggregation/session.cc
+old '  return sha256(text.add(terms).bytes());'
+new '  return text.add(terms).bytes().empty() ? Digest() : terms;'
+caught_by unit_client 'evaluation: a session'
+
+mutant evaluation-any-samples 'a client evaluates as many samples as it likes'
+file learn/evaluation/sums.cc
+old '  if (static_cast<std::uint64_t>(samples) > most)'
+new '  if (static_cast<std::uint64_t>(samples) > most + kMostSamples)'
+caught_by unit_server 'evaluation: who declines'
+
+mutant evaluation-summed-twice 'a client masks the evaluation of one model twice'
+file client/secure/summed_updates.cc
+old '  return zeros ? Digest() : sha256(std::as_bytes(sums));'
+new '  return zeros || !sums.empty() ? Digest() : sha256(std::as_bytes(sums));'
+caught_by unit_client 'evaluation: a client masks it'
+
+mutant evaluation-starts-rounds 'a client that only evaluates makes a round possible'
+file server/engine/round_selection.cc
+old '  std::size_t available = present_.trainers();'
+new '  std::size_t available = present_.size();'
+caught_by unit_server 'evaluation: a client that only'
+
+mutant evaluation-lost-at-restart 'a restart before the model is stored loses the evaluation'
+file server/engine/evaluation/round_evaluation.cc
+old '  anew_ = true;'
+new '  anew_ = true, return_by_.reset(), returning_.clear();'
+caught_by unit_server 'evaluation: a restart before'
