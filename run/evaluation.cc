@@ -15,14 +15,14 @@ EvaluationSpec read_evaluation(config::Reader& root, const learn::DataSpec& data
   EvaluationSpec spec;
   config::Reader section = root.section("evaluation");
   const Where usual = is_own(data) ? Where::kClients : Where::kCoordinator;
-  spec.where = static_cast<Where>(section.choice("where", kWhereNames, static_cast<std::size_t>(usual),
-                                                 "Where models are evaluated.\ncoordinator: on the test "
-                                                 "samples that the coordinator has.\nclients: on each "
-                                                 "client's own validation samples if data.validation is "
-                                                 "above 0, else on its own test samples; only sums "
-                                                 "leave the clients.\nboth: on both.\nnone: nowhere; no "
-                                                 "accuracy is known.\nThe default is coordinator; with "
-                                                 "data.partition.kind = \"own\" it is clients."));
+  spec.where = static_cast<Where>(section.choice(
+      "where", kWhereNames, static_cast<std::size_t>(usual),
+      "Where models are evaluated. The default is coordinator, or clients with data.partition.kind = "
+      "\"own\".\n"
+      "coordinator: on the test samples that the coordinator has.\nclients: on each client's own validation "
+      "samples "
+      "if data.validation is above 0, else on its own test samples; only sums leave the clients.\nboth: on "
+      "both.\nnone: nowhere; no accuracy is known."));
   if (is_own(data) && spec.on_coordinator())
     section.fail("where",
                  "the coordinator has no test samples if every client has its own data "

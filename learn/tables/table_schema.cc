@@ -77,10 +77,10 @@ std::vector<double> read_scale(config::Reader& section, const std::string& key, 
 }
 
 void read_classes(config::Reader& section, TableSchema& schema) {
-  const std::vector<std::string> names =
-      section.texts("classes", std::nullopt,
-                    "The target's values, one for each class, in the order of their labels: 0, 1, ... Values "
-                    "separated by | are one class: [\"0\", \"1|2|3|4\"].");
+  const std::vector<std::string> names = section.texts(
+      "classes", std::nullopt,
+      "The target's values, one for each class, in the order of their labels: 0, 1, ... A vertical bar "
+      "between values makes them one class.");
   std::vector<std::string> all;
   for (const std::string& name : names) {
     schema.classes.push_back(alternatives(name));

@@ -131,10 +131,11 @@ std::string RunOutput::summary_of(const RoundMetrics& round) const {
     text += line;
   }
   if (std::isnan(evaluation.accuracy_p50)) return text;
-  std::snprintf(
-      line, sizeof line,
-      "          accuracy of the clients: 10 %% below %.2f %%, median %.2f %%, worst tenth %.2f %%\n",
-      100 * evaluation.accuracy_p10, 100 * evaluation.accuracy_p50, 100 * evaluation.accuracy_worst_tenth);
+  std::snprintf(line, sizeof line,
+                "          accuracy by client: median %.2f %%, 10th percentile %.2f %%, mean of the worst "
+                "tenth %.2f %%\n",
+                100 * evaluation.accuracy_p50, 100 * evaluation.accuracy_p10,
+                100 * evaluation.accuracy_worst_tenth);
   return text + line;
 }
 

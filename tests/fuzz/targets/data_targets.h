@@ -1,0 +1,126 @@
+// Fuzz targets of data: CSV files, and the sums of a client's evaluation.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/check.h"
+#include "learn/evaluation/sums.h"
+#include "learn/tables/csv_reader.h"
+#include "learn/tables/table_source.h"
+
+namespace fedge::fuzz {
+
+// A file in memory with these bytes.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::span<const std::byte> bytes) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
+    FEDGE_CHECK(fd_ >= 0, "a file in memory");
+    FEDGE_CHECK(::write(fd_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()), "its bytes");
+  }
+  ~MemoryFile() { ::close(fd_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  std::filesystem::path path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+
+ private:
+  int fd_;
+};
+
+// The rows of a file; false if it is refused.
+inline bool read_rows(const std::filesystem::path& path, std::vector<std::vector<std::string>>& rows) {
+  auto reader = learn::CsvReader::open(path);
+  FEDGE_CHECK(reader.has_value(), reader ? "" : reader.error().message);
+  while (true) {
+    const auto more = reader->next();
+    if (!more) FEDGE_CHECK(!more.error().message.empty() && more.error().message.size() < 10'000, "an error");
+    if (!more || !*more) return more.has_value();
+    rows.emplace_back();
+    for (const std::string_view field : reader->fields()) rows.back().emplace_back(field);
+  }
+}
+
+// The rows, written with every field quoted, are the same rows again. A table of them is finite numbers.
+inline void feed_csv(std::span<const std::byte> bytes) {
+  if (bytes.size() >= 2 && bytes[0] == std::byte{0x1F} && bytes[1] == std::byte{0x8B}) return;  // a gzip file
+  const MemoryFile file(bytes);
+  std::vector<std::vector<std::string>> rows;
+  if (read_rows(file.path(), rows)) {
+    std::string text;
+    for (const auto& row : rows) {
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        text += i > 0 ? ",\"" : "\"";
+        for (const char c : row[i]) text += c == '"' ? std::string("\"\"") : std::string(1, c);
+        text += '"';
+      }
+      text += '\n';
+    }
+    const MemoryFile written(std::as_bytes(std::span(text)));
+    std::vector<std::vector<std::string>> again;
+    FEDGE_CHECK(read_rows(written.path(), again), "what was written is refused");
+    FEDGE_CHECK(again == rows, "the rows change");
+  }
+  learn::TableSchema schema;
+  schema.numeric = {"a", "b"};
+  schema.missing_flags = true;
+  schema.categorical = {{"c", {"x", "1", "2.0"}}};
+  schema.target = "y";
+  schema.classes = {{"0"}, {"1", "yes"}};
+  const std::vector<std::filesystem::path> files = {file.path()};
+  const auto table = learn::read_table(schema, files);
+  if (!table) {
+    FEDGE_CHECK(table.error().message.size() < 10'000, "an error repeats the whole input");
+    return;
+  }
+  FEDGE_CHECK(table->floats.size() == table->size() * schema.features(), "a feature for each place");
+  for (const float value : table->floats.span()) FEDGE_CHECK(std::isfinite(value), "a feature is finite");
+  for (const learn::Label label : table->labels) FEDGE_CHECK(label < 2, "a label of a class");
+}
+
+// Sums that are accepted have metrics within their bounds, alone and doubled. Returns whether these are.
+inline bool accept_evaluation(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return false;
+  using Shape = learn::EvaluationSums::Shape;
+  const auto kind = static_cast<unsigned>(bytes[0]) % 4;
+  const Shape shape = kind == 0   ? Shape{.outputs = 2}
+                      : kind == 1 ? Shape{.outputs = 3}
+                      : kind == 2 ? Shape{.outputs = 33}
+                                  : Shape{.text = true, .outputs = 5, .tokens = 7};
+  // Pairs of a position and a small number, or of a position and any number.
+  std::vector<std::int64_t> values(shape.size(), 0);
+  for (std::size_t at = 1; at + 3 <= bytes.size();) {
+    std::size_t place = static_cast<std::size_t>(bytes[at]) * 256 + static_cast<std::size_t>(bytes[at + 1]);
+    place %= values.size();
+    const auto number = static_cast<std::int8_t>(bytes[at + 2]);
+    at += 3;
+    values[place] = number;
+    if (number != -1 || at + 8 > bytes.size()) continue;
+    std::memcpy(&values[place], bytes.data() + at, 8);
+    at += 8;
+  }
+  auto sums = learn::EvaluationSums::from(shape, values);
+  if (!sums) FEDGE_CHECK(!sums.error().message.empty(), "an error says what is wrong");
+  if (!sums) return false;
+  for (int i = 0; i < 2; ++i) {
+    const learn::EvaluationMetrics metrics = sums->metrics();
+    const auto within = [](double value, double most) { return value >= 0 && value <= most * (1 + 1e-9); };
+    FEDGE_CHECK(within(metrics.accuracy, 1) && within(metrics.loss, 1024), "accuracy and loss");
+    FEDGE_CHECK(within(metrics.macro_f1.value_or(0), 1) && within(metrics.auroc.value_or(0), 1),
+                "F1 and AUROC");
+    FEDGE_CHECK(within(metrics.auroc_error, 0.5), "the AUROC's error");
+    FEDGE_CHECK(within(metrics.calibration_error.value_or(0), 2), "calibration");
+    const learn::EvaluationSums same = *sums;
+    *sums += same;
+  }
+  return true;
+}
+
+inline void feed_evaluation(std::span<const std::byte> bytes) { (void)accept_evaluation(bytes); }
+
+}  // namespace fedge::fuzz

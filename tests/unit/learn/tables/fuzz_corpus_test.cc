@@ -1,0 +1,26 @@
+// The corpora of the fuzz targets of data, in every build.
+#include <doctest/doctest.h>
+
+#include "tests/fuzz/replay.h"
+#include "tests/fuzz/targets/data_targets.h"
+
+namespace fedge::fuzz {
+
+TEST_CASE("fuzz corpus: CSV files, whole and cut short, are refused or read as the same rows again") {
+  CHECK(replay("csv", feed_csv) >= 20);
+}
+
+TEST_CASE("fuzz corpus: sums of an evaluation are refused, or their metrics are within their bounds") {
+  CHECK(replay("evaluation", feed_evaluation) >= 10);
+  for (const char* name :
+       {"two", "three", "thirty_three", "text", "two_wrong", "two_negative", "text_many"}) {
+    std::ifstream file(std::filesystem::path(FEDGE_SOURCE_DIR) / "tests/fuzz/corpus/evaluation" / name,
+                       std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    CAPTURE(name);
+    CHECK(accept_evaluation(std::as_bytes(std::span(text))) ==
+          (std::string(name).find('_') == std::string::npos || std::string(name) == "thirty_three"));
+  }
+}
+
+}  // namespace fedge::fuzz
