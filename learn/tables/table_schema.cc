@@ -42,10 +42,9 @@ void check_columns(config::Reader& section, const TableSchema& schema) {
                             "\" is also a feature; a model that sees its target learns nothing else");
   if (features.empty())
     return section.fail("dataset", "a table needs features; name its columns in numeric or categorical");
-  if (schema.features() > kMaxFeatures)
-    section.fail("categorical", "the columns have " + std::to_string(schema.features()) +
-                                    " features together; at most " + std::to_string(kMaxFeatures) +
-                                    " are supported");
+  if (schema.shape().size() > kMaxFeatures)
+    section.fail("categorical", "a sample has " + std::to_string(schema.shape().size()) +
+                                    " features; at most " + std::to_string(kMaxFeatures) + " are supported");
 }
 
 std::vector<CategoricalColumn> read_categorical(config::Reader& section) {
@@ -131,6 +130,19 @@ TableSchema read_table_schema(config::Reader& section) {
                                  "column's mean, or 0 if no mean is given; a missing name becomes zeros.");
   schema.target = section.text("target", std::nullopt, "Name of the column that the model predicts.");
   read_classes(section, schema);
+  schema.window = static_cast<std::size_t>(section.integer(
+      "window", 1, {1, 65'536},
+      "Number of consecutive rows that make one sample. Its class is the most frequent one of its "
+      "rows."));
+  schema.hop = static_cast<std::size_t>(section.integer(
+      "hop", static_cast<std::int64_t>(schema.window), {1, 65'536},
+      "Number of rows from the beginning of a sample to the beginning of the next. The default is window."));
+  schema.group = section.text("group", "",
+                              "Name of a column that has the same value in all rows of a sample, such as the "
+                              "number of a recording. Empty: a sample may be any rows of a file.");
+  for (const char* key : {"hop", "group"})
+    if (section.has(key) && schema.window == 1)
+      section.fail(key, "has no effect without data.window", {"data.window"});
   check_columns(section, schema);
   return schema;
 }

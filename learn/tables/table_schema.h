@@ -5,6 +5,9 @@
 // missing_flags a second feature that is 1 where the value is missing and 0 elsewhere; then for each
 // categorical column one feature for each of its values, 1 for the value of the row and 0 for the others. A
 // missing number becomes 0, which is the mean if means are given; a missing category becomes zeros.
+//
+// With a window, a sample is several consecutive rows of one file, and its class is the most frequent one of
+// its rows, the first of them in a tie. Rows at the end of a file or group that fill no window are left out.
 #pragma once
 
 #include <cstddef>
@@ -31,11 +34,16 @@ struct TableSchema {
   std::vector<CategoricalColumn> categorical;
   std::vector<std::string> missing = {""};  // fields that stand for a missing value
   std::string target;                       // column
+  // A sample is this many rows, and begins `hop` rows after the one before.
+  std::size_t window = 1;
+  std::size_t hop = 1;
+  std::string group;  // column whose value is the same in all rows of a sample; empty: none
   // The target's values of each class; a class may have several.
   std::vector<std::vector<std::string>> classes;
 
+  // Features of one row.
   std::size_t features() const;
-  InputShape shape() const { return {1, features(), 1}; }
+  InputShape shape() const { return {window, features(), 1}; }
   std::vector<std::string> class_names() const;
 };
 

@@ -18,6 +18,9 @@ namespace {
 
 constexpr std::size_t kShownBytes = 40;    // of a field, in messages
 constexpr std::size_t kShownColumns = 20;  // of a header, in messages
+// Features of all samples together: 4 GiB. A schema with a window or many values needs far more than its
+// file.
+constexpr std::size_t kMaxValues = std::size_t{1} << 30;
 
 std::string shown(std::string_view field) {
   const bool cut = field.size() > kShownBytes;
@@ -97,11 +100,15 @@ class TableLoader {
     FEDGE_TRY(columns, find_columns(reader, path.string()));
     while (true) {
       FEDGE_TRY(more, reader.next());
-      if (!more) return {};
+      if (!more) return end_group(path.string());
       const auto fields = reader.fields();
       if (fields.size() != columns.in_header)
         return invalid(reader.place() + ": the row has " + std::to_string(fields.size()) +
                        " fields, but the header has " + std::to_string(columns.in_header));
+      if (!schema_.group.empty() && fields[columns.group] != group_) {
+        FEDGE_TRY_VOID(end_group(path.string()));
+        group_ = fields[columns.group];
+      }
       FEDGE_TRY_VOID(add_row(reader, columns));
     }
   }
@@ -123,6 +130,7 @@ class TableLoader {
     std::vector<std::size_t> numeric;
     std::vector<std::size_t> categorical;
     std::size_t target = 0;
+    std::size_t group = 0;
   };
 
   Result<Columns> find_columns(const CsvReader& reader, const std::string& file) const {
@@ -147,6 +155,9 @@ class TableLoader {
     }
     FEDGE_TRY(target, position(schema_.target));
     columns.target = target;
+    if (schema_.group.empty()) return columns;
+    FEDGE_TRY(group, position(schema_.group));
+    columns.group = group;
     return columns;
   }
 
@@ -192,6 +203,37 @@ class TableLoader {
       return wrong(reader, schema_.target,
                    shown(field) + " is not one of data.classes: " + listed(schema_.class_names()));
     labels_.push_back(static_cast<Label>(*label));
+    return features_.size() > kMaxValues ? too_large(reader.place()) : Result<void>();
+  }
+
+  // Not the file but the schema, which is the coordinator's, decides how much memory the samples need.
+  static Error too_large(const std::string& place) {
+    return invalid(place + ": the samples have more than " + std::to_string(kMaxValues) +
+                   " features together, which is not supported");
+  }
+
+  // Turns the rows since the last group into windows.
+  Result<void> end_group(const std::string& file) {
+    if (schema_.window == 1) return {};
+    const std::size_t width = schema_.features();
+    const std::size_t added = labels_.size() - windows_;
+    const std::size_t count = added < schema_.window ? 0 : (added - schema_.window) / schema_.hop + 1;
+    if ((windows_ + count) * schema_.window * width > kMaxValues) return too_large(file);
+    std::vector<float> rows(
+        features_.begin() + static_cast<std::ptrdiff_t>(windows_ * schema_.window * width), features_.end());
+    const std::vector<Label> labels(labels_.begin() + static_cast<std::ptrdiff_t>(windows_), labels_.end());
+    features_.resize(windows_ * schema_.window * width);
+    labels_.resize(windows_);
+    std::vector<std::size_t> counts(schema_.classes.size());
+    for (std::size_t w = 0; w < count; ++w) {
+      const std::size_t first = w * schema_.hop;
+      const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(first * width);
+      features_.insert(features_.end(), begin, begin + static_cast<std::ptrdiff_t>(schema_.window * width));
+      std::ranges::fill(counts, 0);
+      for (std::size_t i = first; i < first + schema_.window; ++i) ++counts[labels[i]];
+      labels_.push_back(static_cast<Label>(std::ranges::max_element(counts) - counts.begin()));
+    }
+    windows_ += count;
     return {};
   }
 
@@ -199,8 +241,11 @@ class TableLoader {
   std::vector<Vocabulary> categories_;
   Vocabulary classes_;
   Vocabulary missing_;
+  // Of the windows so far, then of the rows since the last group.
   std::vector<float> features_;
   std::vector<Label> labels_;
+  std::size_t windows_ = 0;
+  std::string group_;
 };
 
 class CsvSource final : public DataSource {

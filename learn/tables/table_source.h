@@ -1,5 +1,6 @@
-// Tables as a data set: one sample for each row of a CSV file, or of all CSV files of a directory in the
-// order of their names (learn/tables/table_schema.h). Its path is the device's choice (DataSpec::directory).
+// Tables as a data set: one sample for each row, or for each window of rows, of a CSV file, or of all CSV
+// files of a directory in the order of their names (learn/tables/table_schema.h). Its path is the device's
+// choice (DataSpec::directory).
 #pragma once
 
 #include <filesystem>

@@ -83,6 +83,41 @@ TEST_CASE("table: without means, deviations and flags a number is itself and a m
   CHECK(data->floats.span()[2] == -7.0F);
 }
 
+TEST_CASE("table: with a window, a sample is consecutive rows of one file and group") {
+  const std::string schema =
+      "dataset = \"csv\"\nnumeric = [\"x\", \"z\"]\ntarget = \"y\"\nclasses = [\"0\", \"1\"]\nsplit = { test "
+      "= 0 "
+      "}\nwindow = 3\nhop = 2\ngroup = \"g\"\n";
+  // Group a has 6 rows: windows from rows 0 and 2; group b has 2 rows, and a again 3.
+  const auto data = load_table(
+      "g,x,z,y\na,0,10,1\na,1,11,0\na,2,12,0\na,3,13,1\na,4,14,1\na,5,15,0\nb,6,16,1\nb,7,17,1\na,8,18,1\na,"
+      "9,19,"
+      "0\na,10,20,1\n",
+      schema);
+  REQUIRE_MESSAGE(data, data.error().message);
+  CHECK(data->shape == InputShape{3, 2, 1});
+  CHECK(data->labels == std::vector<Label>{0, 1, 1});
+  const std::vector<float> expected = {0, 10, 1, 11, 2, 12, 2, 12, 3, 13, 4, 14, 8, 18, 9, 19, 10, 20};
+  CHECK(std::vector<float>(data->floats.data(), data->floats.data() + data->floats.size()) == expected);
+  CHECK(table_error("g,x,z,y\na,0,1,1\na,0,1,1\n", schema).ends_with("there are no samples"));
+  CHECK(table_error("x,z,y\n0,1,1\n", schema) ==
+        "t.csv: there is no column \"g\"; the header has \"x\", \"z\", \"y\"");
+  const auto useless =
+      data_spec("dataset = \"csv\"\nnumeric = [\"x\"]\ntarget = \"y\"\nclasses = [\"0\", \"1\"]\nhop = 2\n");
+  REQUIRE_FALSE(useless);
+  CHECK(useless.error().message.find("data.hop: has no effect without data.window") != std::string::npos);
+}
+
+TEST_CASE("table: a schema that would need too much memory is refused before it is allocated") {
+  const std::string schema =
+      "dataset = \"csv\"\nnumeric = [\"x\"]\ntarget = \"y\"\nclasses = [\"0\", \"1\"]\nsplit = { test "
+      "= 0 }\nwindow = 65536\nhop = 1\n";
+  std::string rows = "x,y\n";
+  for (int i = 0; i < 65'536 + 16'384; ++i) rows += "1,0\n";
+  CHECK(table_error(rows, schema) ==
+        "t.csv: the samples have more than 1073741824 features together, which is not supported");
+}
+
 TEST_CASE("table: an error names file, line and column, and what would be right") {
   const std::string good = "no,90,2,50,ann\n";
   CHECK(table_error("") == "t.csv: the file is empty; its first line must name the columns");
