@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/config/own_part.h"
+#include "learn/arrays/array_source.h"
 #include "learn/data/fashion_mnist.h"
 #include "learn/data/sample_check.h"
 #include "learn/tables/table_source.h"
@@ -33,6 +34,7 @@ std::vector<DatasetKind>& dataset_table() {
       DatasetKind{"fortunes", "", "quotations, by topic", kText, read_corpus},
       DatasetKind{"text", "", "text files of each device", kText, read_corpus},
       DatasetKind{"csv", "", "tables: CSV files with a header", {.files = true}, read_csv_source},
+      DatasetKind{"arrays", "", "NumPy files of inputs and labels", {.files = true}, read_array_source},
   };
   return kinds;
 }

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <set>
 
+#include "learn/data/files/data_files.h"
 #include "learn/data/label.h"
 
 namespace fedge::learn {
 namespace {
 
 constexpr char kAlternative = '|';  // between the values of one class
-constexpr std::size_t kMaxFeatures = 1'000'000;
 const std::vector<std::string> kSeparatorNames = {"comma", "semicolon", "tab"};
 constexpr const char* kSeparators = ",;\t";
 

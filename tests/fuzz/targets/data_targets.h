@@ -1,9 +1,10 @@
-// Fuzz targets of data: CSV files, and the sums of a client's evaluation.
+// Fuzz targets of data: CSV files, headers of NumPy arrays, and the sums of a client's evaluation.
 #pragma once
 
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <span>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "learn/arrays/npy.h"
 #include "learn/evaluation/sums.h"
 #include "learn/tables/csv_reader.h"
 #include "learn/tables/table_source.h"
@@ -82,6 +84,29 @@ inline void feed_csv(std::span<const std::byte> bytes) {
   for (const float value : table->floats.span()) FEDGE_CHECK(std::isfinite(value), "a feature is finite");
   for (const learn::Label label : table->labels) FEDGE_CHECK(label < 2, "a label of a class");
 }
+
+// A header that is accepted describes at most 2^48 elements, and its elements convert to numbers. Returns
+// whether it is.
+inline bool accept_npy(std::span<const std::byte> bytes) {
+  const auto offset = learn::npy_data_offset(bytes, "f");
+  FEDGE_CHECK(offset || offset.error().message.size() < 200, "an error repeats the whole input");
+  if (!offset) return false;
+  const auto start = bytes.first(std::min(*offset, bytes.size()));
+  const auto header = learn::parse_npy_header(start, "f");
+  FEDGE_CHECK(header || header.error().message.size() < 300, "an error repeats the whole input");
+  if (!header) return false;
+  FEDGE_CHECK(start.size() == *offset, "a header that is cut short is refused");
+  std::uint64_t elements = 1;
+  for (const std::size_t size : header->shape) elements *= size;
+  FEDGE_CHECK(header->elements == elements && elements <= std::uint64_t{1} << 48, "the number of elements");
+  const auto data = bytes.subspan(start.size());
+  std::vector<double> values(data.size() / learn::bytes_of(header->type));
+  learn::to_doubles(header->type, data, values);
+  if (learn::is_integer(header->type))
+    for (const double value : values) FEDGE_CHECK(value == std::floor(value), "an integer");
+  return true;
+}
+inline void feed_npy(std::span<const std::byte> bytes) { accept_npy(bytes); }
 
 // Sums that are accepted have metrics within their bounds, alone and doubled. Returns whether these are.
 inline bool accept_evaluation(std::span<const std::byte> bytes) {

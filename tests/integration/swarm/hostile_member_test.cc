@@ -25,14 +25,15 @@ class Garbage final : public protocol::ChunkSource, public protocol::ChunkSink {
   Result<void> write(std::size_t, std::span<const std::byte>) override { return {}; }
 };
 
-// Four honest clients, a coordinator that takes two seconds to send a model, and one enrolled hostile client.
+// Four honest clients, a coordinator that takes five seconds to send a model, and one enrolled hostile
+// client.
 struct HostileScene {
   Federation f{kHonest + 1,
                {"model.kind=mlp", "model.hidden=[64]", "run.chunk_size=4096", "run.rounds=1",
-                "run.round_deadline=8", "dissemination.kind=swarm"},
+                "run.round_deadline=20", "dissemination.kind=swarm"},
                {},
                {},
-               100'000};
+               40'000};
   HostilePeer hostile{f};
   std::map<ClientId, std::shared_ptr<protocol::Link>> links;
 

@@ -66,3 +66,27 @@ file server/engine/evaluation/round_evaluation.cc
 old '  anew_ = true;'
 new '  anew_ = true, return_by_.reset(), returning_.clear();'
 caught_by unit_server 'evaluation: a restart before'
+
+mutant arrays-any-label 'a label beyond the classes is accepted'
+file learn/arrays/array_source.cc
+old '      if (!(value >= 0.0 && value < classes))'
+new '      if (!(value >= 0.0 && value <= classes))'
+caught_by unit_learn 'arrays: an error names'
+
+mutant arrays-layout 'channels first are read as channels last'
+file learn/arrays/array_source.cc
+old '        place = sample * schema_.shape.size() + inside % pixels * channels + channel;'
+new '        place = sample * schema_.shape.size() + inside;'
+caught_by unit_learn 'arrays: samples have their channels last'
+
+mutant arrays-size-lies 'a file whose header describes other elements is read'
+file learn/arrays/array_file.cc
+old '  if (stream.source_->size() != expected)'
+new '  if (stream.source_->size() > expected)'
+caught_by unit_learn 'arrays: an error names'
+
+mutant windows-across-groups 'a window joins rows of two recordings'
+file learn/tables/table_source.cc
+old '        FEDGE_TRY_VOID(end_group(path.string()));'
+new '        if (schema_.hop == 0) FEDGE_TRY_VOID(end_group(path.string()));'
+caught_by unit_learn 'table: with a window'

@@ -10,6 +10,17 @@ TEST_CASE("fuzz corpus: CSV files, whole and cut short, are refused or read as t
   CHECK(replay("csv", feed_csv) >= 20);
 }
 
+TEST_CASE("fuzz corpus: headers of NumPy arrays are refused or describe what follows") {
+  CHECK(replay("npy", feed_npy) >= 10);
+  for (const char* name : {"float32", "version2", "big_endian", "object"}) {
+    std::ifstream file(std::filesystem::path(FEDGE_SOURCE_DIR) / "tests/fuzz/corpus/npy" / name,
+                       std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    CAPTURE(name);
+    CHECK(accept_npy(std::as_bytes(std::span(text))) == (text.find("'<f4'") != std::string::npos));
+  }
+}
+
 TEST_CASE("fuzz corpus: sums of an evaluation are refused, or their metrics are within their bounds") {
   CHECK(replay("evaluation", feed_evaluation) >= 10);
   for (const char* name :
