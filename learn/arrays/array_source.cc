@@ -14,7 +14,8 @@ namespace fedge::learn {
 namespace {
 
 constexpr std::size_t kPiece = 16'384;  // elements that are converted at once
-constexpr double kShownMost = 9e18;     // of a label, in messages
+constexpr const char* kArrayCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
+constexpr double kShownMost = 9e18;  // of a label, in messages
 const std::vector<std::string> kLayoutNames = {"channels-last", "channels-first"};
 
 // "(60000, 28, 28)"
@@ -227,10 +228,16 @@ ArraySchema read_array_schema(config::Reader& section) {
   ArraySchema schema;
   schema.inputs = section.text("inputs", "x", "Name of the array of inputs, one row for each sample.");
   schema.targets = section.text("targets", "y", "Name of the array of labels: integers from 0.");
-  if (schema.inputs.empty() || schema.inputs.ends_with(schema.targets) ||
-      schema.targets.ends_with(schema.inputs))
+  // The names become parts of paths, which only the device's owner chooses.
+  const auto is_name = [](const std::string& name) {
+    return !name.empty() && name.find_first_not_of(kArrayCharacters) == std::string::npos;
+  };
+  for (const auto& [key, name] : {std::pair("inputs", schema.inputs), {"targets", schema.targets}})
+    if (!is_name(name))
+      section.fail(key, "an array's name has one or more letters, digits and characters of \"_-.\"");
+  if (schema.inputs.ends_with(schema.targets) || schema.targets.ends_with(schema.inputs))
     section.fail("targets", "the names of both arrays must differ, and neither may end with the other",
-                 {"data.inputs"});
+                 {"data.inputs", "data.targets"});
   schema.shape = read_shape(section);
   schema.channels_first =
       section.choice("layout", kLayoutNames, 0,

@@ -90,3 +90,9 @@ file learn/tables/table_source.cc
 old '        FEDGE_TRY_VOID(end_group(path.string()));'
 new '        if (schema_.hop == 0) FEDGE_TRY_VOID(end_group(path.string()));'
 caught_by unit_learn 'table: with a window'
+
+mutant arrays-any-path 'a run names an array of another directory of the device'
+file learn/arrays/array_source.cc
+old '    return !name.empty() && name.find_first_not_of(kArrayCharacters) == std::string::npos;'
+new '    return !name.empty();'
+caught_by unit_learn 'arrays: a run cannot make'

@@ -212,6 +212,19 @@ TEST_CASE("arrays: keys that do not fit together are refused") {
   }
 }
 
+TEST_CASE("arrays: a run cannot make a device read another directory's files") {
+  for (const char* name : {"/../../secret/y", "../y", "a/b", "", "y\\u0000", "y z"}) {
+    CAPTURE(name);
+    for (const char* key : {"inputs", "targets"}) {
+      const auto spec = data_spec("dataset = \"arrays\"\nshape = [2]\nclass_count = 2\n" + std::string(key) +
+                                  " = \"" + name + "\"\n");
+      REQUIRE_FALSE(spec);
+      CHECK(spec.error().message.find("data." + std::string(key) +
+                                      ": an array's name has one or more letters") != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("arrays: of a directory of .npy files, each file of inputs belongs to its file of labels") {
   const TemporaryDirectory directory;
   auto spec = data_spec(kArrays + "shape = [1]\n");
