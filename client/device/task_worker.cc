@@ -256,7 +256,7 @@ void TaskWorker::train(const ClientEngine::Train& train) {
   });
 }
 
-// Of what the task contributes to a sum: its values, or an evaluation's sums.
+// Returns the digest of what the task contributes to a sum: its values, or an evaluation's sums.
 Digest TaskWorker::digest_of(const WorkResult& result) {
   return result.evaluation.empty() ? SummedUpdates::update_of(result.values.span())
                                    : SummedUpdates::evaluation_of(result.evaluation);

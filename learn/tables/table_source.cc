@@ -241,7 +241,7 @@ class TableLoader {
   std::vector<Vocabulary> categories_;
   Vocabulary classes_;
   Vocabulary missing_;
-  // Of the windows so far, then of the rows since the last group.
+  // These two hold the windows so far, then the rows since the last group.
   std::vector<float> features_;
   std::vector<Label> labels_;
   std::size_t windows_ = 0;

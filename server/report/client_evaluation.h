@@ -28,8 +28,8 @@ struct ClientEvaluation {
   double perplexity = kNone;
   double bits_per_byte = kNone;
   std::vector<double> per_class_accuracy;  // NaN for a class without samples
-  // Of the accuracies of the clients with samples, each with equal weight; only without secure aggregation.
-  // The percentiles are nearest-rank; worst_tenth is the mean of the lowest tenth, of at least one client.
+  // Accuracies of the clients with samples, each with equal weight; only without secure aggregation. The
+  // percentiles are nearest-rank; worst_tenth is the mean of the lowest tenth, of at least one client.
   double accuracy_p10 = kNone;
   double accuracy_p50 = kNone;
   double accuracy_p90 = kNone;

@@ -142,11 +142,7 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
         .on_event = [](const Event& event) { CHECK(event.name == "training.failed"); },
         .on_failure = [](const Error& error) { FAIL(error.message); }});
   }
-  std::unique_ptr<RunEngine> engine() {
-    auto made = make_engine(*state_);
-    REQUIRE(made);
-    return std::move(*made);
-  }
+  std::unique_ptr<RunEngine> engine() { return *make_engine(*state_); }
   Conductor::Setup setup() const {
     return {.config = state_->config(), .layout = state_->rules().layout, .samples_of = [](ClientId) {
               return std::optional<std::uint64_t>(7);

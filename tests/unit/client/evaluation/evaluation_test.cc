@@ -1,4 +1,4 @@
-// What a client evaluates, for whom, and what it tells of it.
+// Checks what a client evaluates, for whom, and what it tells of it.
 #include <doctest/doctest.h>
 
 #include <fstream>
