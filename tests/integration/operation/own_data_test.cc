@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -19,6 +20,7 @@
 
 using namespace fedge;
 using test::contains;
+using learn::test::TemporaryDirectory;
 using test::CoordinatorProcess;
 using test::LoggedProcess;
 
@@ -136,7 +138,7 @@ struct Sites {
     });
   }
 
-  test::TemporaryDirectory directory;
+  TemporaryDirectory directory;
   std::unique_ptr<CoordinatorProcess> coordinator;
   std::vector<std::unique_ptr<LoggedProcess>> clients;
 };
