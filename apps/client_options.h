@@ -23,6 +23,7 @@ struct ClientOptions {
   std::vector<std::string> data_directories;  // DIR, or NAME=DIR
   bool once = false;
   bool no_evaluation = false;
+  bool no_statistics = false;
   std::string trainer;  // empty: the built-in trainer
   std::uint64_t trainer_memory_mb = 0;
   double trainer_timeout_seconds = 300;

@@ -224,6 +224,7 @@ int run(const Options& options) {
                                                    .require_noise = positive(options.require_noise),
                                                    .max_updates_per_day = per_day_of(options),
                                                    .evaluates = !options.no_evaluation,
+                                                   .counts = !options.no_statistics,
                                                    .stop_after_run = options.once,
                                                    .trainer = std::move(*trainer),
                                                    .on_event = fedge::apps::log_event});

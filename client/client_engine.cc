@@ -45,7 +45,7 @@ const char* ClientEngine::link_name() const {
 }
 
 void ClientEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
-  static_assert(sizeof(ClientEngine) + sizeof(Run) <= 928, "with what hashes and a name take, under 1 KiB");
+  static_assert(sizeof(ClientEngine) + sizeof(Run) <= 952, "with what hashes and a name take, about 1 KiB");
   if (link_ == LinkState::kStopped) return;
   std::visit([&](const auto& specific) { on(specific, context, effects); }, input);
   start_next(effects);
@@ -154,7 +154,7 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, s
   Run* run = runs_.find(request.run);
   const auto refuse = [&](const Error& reason) {
     effects.push_back(Send{protocol::TaskFailed{request.run, request.round, reason.code, reason.message,
-                                                request.track, request.evaluate}});
+                                                request.track, request.kind}});
   };
   if (run != nullptr && run->stage == Stage::kPrepared)
     if (const auto fits = run->check(request); !fits) return refuse(fits.error());
@@ -178,8 +178,8 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, s
 
 // Replaces the run's current task with another one.
 void ClientEngine::go_on_from(Run& run, const protocol::TrainRequest& request, std::vector<Effect>& effects) {
-  if (run.work != WorkState::kOffered || run.task->evaluate || run.task->track != request.track ||
-      run.task->round != request.last_round)
+  if (run.work != WorkState::kOffered || run.task->kind != TaskKind::kTraining ||
+      run.task->track != request.track || run.task->round != request.last_round)
     return drop(run, "the coordinator assigned another task", effects);
   // The coordinator accepted the update (request.last_round), but its verdict was lost.
   effects.push_back(about_task(run, Severity::kInfo, "update.accepted", ""));
@@ -258,7 +258,7 @@ void ClientEngine::on(const Trained& trained, const StepContext& context, std::v
   if (run == nullptr) return;
   run->work = WorkState::kOffered;
   run->offer = trained.offer;
-  if (!trained.task.evaluation) run->trained_at = context.now;
+  if (trained.task.kind == TaskKind::kTraining) run->trained_at = context.now;
   if (link_ == LinkState::kOnline) effects.push_back(Send{*run->offer});
 }
 
@@ -277,7 +277,7 @@ void ClientEngine::fail_task(Run& run, const Error& error, std::vector<Effect>& 
 void ClientEngine::report_failed(Run& run, const Error& told, std::vector<Effect>& effects) {
   if (link_ == LinkState::kOnline)
     effects.push_back(Send{protocol::TaskFailed{run.id, run.task->round, told.code, told.message,
-                                                run.task->track, run.task->evaluate}});
+                                                run.task->track, run.task->kind}});
   abandon(run, effects);
 }
 

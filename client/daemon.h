@@ -51,6 +51,7 @@ struct DaemonOptions {
   std::optional<double> require_noise;  // as max_epsilon, but counts the noise of other clients as well
   std::optional<std::uint32_t> max_updates_per_day;  // over all runs
   bool evaluates = true;                             // evaluates models in runs that ask for it
+  bool counts = true;                                // sends statistics of its data likewise
   bool stop_after_run = false;                       // end with the run instead of waiting for the next
   std::optional<TrainerOptions> trainer;  // train with the user's program; the daemon sets on_event
   std::function<void(const Event&)> on_event;

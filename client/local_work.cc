@@ -103,15 +103,22 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
   return result;
 }
 
-Result<WorkResult> LocalWork::evaluate(const WorkOrder& order, std::span<const float> model) const {
-  FEDGE_TRY(sums, task_.evaluate(order.client, model, order.stop));
+Result<WorkResult> LocalWork::answer(const WorkOrder& order, std::span<const float> model) const {
   WorkResult result;
+  if (order.kind == TaskKind::kStatistics) {
+    FEDGE_TRY(sums, task_.count_values(order.client, order.edges));
+    result.sums = std::move(sums);
+  } else {
+    FEDGE_TRY(sums, task_.evaluate(order.client, model, order.stop, order.normalisation));
+    result.sums.assign(sums.values().begin(), sums.values().end());
+  }
   result.training = nothing_told();
   result.values = AlignedBuffer<float>(order.coverage.count());
   std::ranges::fill(result.values.span(), 0.0F);
-  result.evaluation.assign(sums.values().begin(), sums.values().end());
   if (!compression_.none()) {
-    const Rng rng = rng_.fork("compress-evaluation", order.round.value(), order.client.value());
+    const Rng rng =
+        rng_.fork(order.kind == TaskKind::kStatistics ? "compress-statistics" : "compress-evaluation",
+                  order.round.value(), order.client.value());
     result.encoded =
         protocol::encode_payload(compression_.format, result.values.span(), result.values.span(), rng);
   }
@@ -162,6 +169,7 @@ Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span
                       .shares = spec.widths,
                       .correction = correction_,
                       .flip_labels = order.flip_labels,
+                      .normalisation = order.normalisation,
                       .data_share = order.data_share,
                       .max_steps = order.max_steps,
                       .stop = order.stop,
@@ -209,7 +217,7 @@ Result<OutgoingUpdate> LocalWork::mask(const WorkOrder& order, const privacy::Ma
       .loss = result.training.mean_loss,
       .rounding = rng_.fork("rounding", order.round.value(), order.client.value()),
       .noise = order.noise,
-      .evaluation = result.evaluation};
+      .task_sums = result.sums};
   FEDGE_TRY(masked, fedge::run::mask_update(plain, spec, masking, here));
   OutgoingUpdate update(WorkResult{
       .training = nothing_told(),
@@ -245,10 +253,10 @@ protocol::UpdateOffer OutgoingUpdate::offer(const protocol::TrainRequest& task) 
           .norm = result_.norm,
           .loss_rms = result_.training.rms_loss,
           .track = task.track,
-          .evaluate = task.evaluate,
+          .kind = task.kind,
           .wanted_share = result_.training.wanted_share,
           .masked_scalars = scalars_,
-          .evaluation = coverage_ ? std::vector<std::int64_t>() : result_.evaluation};
+          .sums = coverage_ ? std::vector<std::int64_t>() : result_.sums};
 }
 
 }  // namespace fedge::client

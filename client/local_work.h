@@ -51,7 +51,11 @@ struct WorkOrder {
   std::stop_token stop;            // abort: the result will not be used
   std::stop_token finish;          // partial work: end training after the current step
   TrackId track;                   // the model's track
-  Duration time_left{};            // from the arrival of the task until the update is no longer waited for
+  TaskKind kind = TaskKind::kTraining;
+  std::span<const float> edges;  // statistics: of the bins of all columns
+  // Of the columns of the data; null: the run does not normalise by statistics.
+  const learn::Normalisation* normalisation = nullptr;
+  Duration time_left{};  // from the arrival of the task until the update is no longer waited for
   // The source of the client's noise, in runs whose clients add noise.
   std::optional<fedge::run::PrivateSum::Noise> noise = {};
 };
@@ -72,7 +76,7 @@ struct WorkResult {
   protocol::EncodedPayload encoded;           // empty if the values are sent unencoded
   std::optional<std::uint64_t> release = {};  // id of the client's own noise, if it was added
   std::optional<Error> fault = {};            // why the values are zeros that do not count
-  std::vector<std::int64_t> evaluation = {};  // of an evaluation: learn::EvaluationSums
+  std::vector<std::int64_t> sums = {};        // of an evaluation or of statistics
 
   std::span<const std::byte> payload() const {
     return encoded.bytes.empty() ? std::as_bytes(values.span()) : std::span<const std::byte>(encoded.bytes);
@@ -134,9 +138,9 @@ class LocalWork {
   // empty. kInvalid if training diverged and failures are not hidden.
   Result<WorkResult> run(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
                          AlignedBuffer<float> values = {});
-  // Evaluates the model on the client's own samples; the values are zeros. kInvalid: a model of a kind that a
-  // program registers has failed.
-  Result<WorkResult> evaluate(const WorkOrder& order, std::span<const float> model) const;
+  // Answers a task of evaluation or statistics by sums over the client's own samples; the values are zeros.
+  // kInvalid: a model of a kind that a program registers has failed, or the order does not fit the data.
+  Result<WorkResult> answer(const WorkOrder& order, std::span<const float> model) const;
   // Uses the order's client, round, track, coverage and noise. Masks values that are not finite as zeros
   // (run::mask_update).
   Result<OutgoingUpdate> mask(const WorkOrder& order, const privacy::MaskingSpec& spec,

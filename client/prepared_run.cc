@@ -214,12 +214,14 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
     return Error{ErrorCode::kRefused,
                  "this client was started with --only-secure, but in this run the coordinator would see its "
                  "individual updates; set secure_aggregation.kind in the run file"};
-  // Results of an evaluation have no noise: whatever the coordinator asks for, they do not leave the device
+  // Evaluations and statistics have no noise: whatever the coordinator asks for, they do not leave the device
   // in a run whose updates have noise.
   const bool noised = local || (masking && (masking->noise_multiplier > 0 || masking->clipping_norm > 0));
   described.work.evaluates = described.work.evaluates && !noised;
+  const bool counts = side.counts && !noised;
   FEDGE_TRY(prepared, prepare_work(description, side, std::move(described.work)));
   prepared->masking = masking;
+  prepared->counts = counts;
   prepared->local_privacy = local;
   prepared->noise = noise;
   if (local) prepared->work.make_private(*local);
@@ -245,12 +247,20 @@ std::optional<std::uint32_t> PreparedRun::most_updates() const {
 }
 
 Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
-  if (task.request.evaluate)
-    return run.work.evaluate({.client = task.client,
-                              .round = task.request.round,
-                              .coverage = task.request.coverage,
-                              .stop = task.stop},
-                             task.model.values());
+  const bool counts = task.request.kind == TaskKind::kStatistics;
+  const std::span<const float> numbers = task.request.statistics;
+  const learn::Normalisation normalisation =
+      counts ? learn::Normalisation() : learn::normalisation_of(numbers);
+  if (counts && !run.counts) return Error{ErrorCode::kRefused, "this client sends no statistics of its data"};
+  if (task.request.kind != TaskKind::kTraining)
+    return run.work.answer({.client = task.client,
+                            .round = task.request.round,
+                            .coverage = task.request.coverage,
+                            .stop = task.stop,
+                            .kind = task.request.kind,
+                            .edges = numbers,
+                            .normalisation = &normalisation},
+                           task.model.values());
   ClientMemory memory;
   FileMemory store(run.memory, task.request.track);
   if (run.work.remembers()) {
@@ -272,6 +282,7 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
       .stop = task.stop,
       .finish = task.finish,
       .track = task.request.track,
+      .normalisation = &normalisation,
       .time_left = task.request.time_left,
       .noise = task.noise};
   FEDGE_TRY(result, run.work.run(order, task.model.values(), memory));

@@ -41,6 +41,7 @@ struct PreparedRun {
   std::optional<privacy::LocalPrivacySpec> local_privacy = {};  // if this client adds noise to its updates
   PrivateReleases::Noise noise = {};                            // from all clients, on each update
   SampleCount evaluates = {};  // samples on which this client evaluates models
+  bool counts = true;          // it sends statistics of its data if the run asks for them
 
   // The run's limit on updates per client if this client adds noise, masked or not; otherwise nothing.
   std::optional<std::uint32_t> most_updates() const;
@@ -53,6 +54,7 @@ struct ClientSide {
   learn::DataDirectories data_directories;
   bool in_directory = false;  // it is a node of the directory
   bool evaluates = true;      // the owner lets it evaluate models
+  bool counts = true;         // the owner lets it send statistics of its data
   bool only_secure = false;   // refuses runs without secure aggregation
   // Refuses runs if all of its updates together may reach a larger epsilon; nothing: no limit. Computed at
   // max_delta, whatever the run's own delta is.

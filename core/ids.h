@@ -55,10 +55,17 @@ using RoundNumber = StrongId<struct RoundNumberTag, std::uint32_t>;
 
 // Identifies a client's task in a run: training in this round with the model of this track, or the evaluation
 // of the model that this training made.
+// What a client does in a task.
+enum class TaskKind : std::uint8_t {
+  kTraining,
+  kEvaluation,  // of the model, on the client's own samples
+  kStatistics,  // of the client's own training samples; the round is the number of the attempt
+};
+
 struct TaskId {
   RoundNumber round;
   TrackId track;
-  bool evaluation = false;
+  TaskKind kind = TaskKind::kTraining;
   constexpr auto operator<=>(const TaskId&) const = default;
 };
 

@@ -70,7 +70,9 @@ struct DataSpec {
   PartitionSpec partition;
   std::size_t context = 128;  // texts: tokens in a sample
   TokenizerSpec tokenizer;
-  SplitSpec split;               // of data sets that are files of the user
+  SplitSpec split;  // of data sets that are files of the user
+  // The clients' statistics normalise the numeric columns, which are read as they are.
+  bool federated_normalisation = false;
   std::size_t test_windows = 0;  // texts: test samples from the held-out text of each group; 0: all
   double validation =
       0;  // fraction of the training samples that replace the test samples (data/validation.h)

@@ -14,6 +14,7 @@
 #include "learn/models/adapters.h"
 #include "learn/models/kinds.h"
 #include "learn/objectives/kinds.h"
+#include "learn/statistics/federated_statistics.h"
 #include "learn/submodel.h"
 
 namespace fedge::learn {
@@ -149,11 +150,30 @@ SampleCount Task::evaluation_samples(ClientId client) const {
   return SampleCount(evaluation_->partition.of(only_ ? 0 : client.value()).size());
 }
 
+// Refuses a task without the statistics by which the run normalises, or with others.
+Result<void> Task::check_normalisation(const FeatureColumns& columns, const Normalisation* by) const {
+  const std::size_t given = by != nullptr ? by->mean.size() : 0;
+  const std::size_t expected = spec_.data.federated_normalisation ? columns.size() : 0;
+  if (given == expected) return {};
+  return invalid("the task has the mean of " + std::to_string(given) + " columns, but the run normalises " +
+                 std::to_string(expected));
+}
+
 Result<EvaluationSums> Task::evaluate(ClientId client, std::span<const float> model,
-                                      const std::stop_token& stop) const {
+                                      const std::stop_token& stop, const Normalisation* normalisation) const {
   FEDGE_CHECK(evaluation_.has_value(), "a task with samples for evaluation");
+  FEDGE_TRY_VOID(check_normalisation(evaluation_->data.columns, normalisation));
   return evaluate_samples(*model_, model, evaluation_->data,
-                          evaluation_->partition.of(only_ ? 0 : client.value()), stop);
+                          evaluation_->partition.of(only_ ? 0 : client.value()), stop, normalisation);
+}
+
+Result<std::vector<std::int64_t>> Task::count_values(ClientId client, std::span<const float> edges) const {
+  if (!spec_.data.federated_normalisation)
+    return Error{ErrorCode::kRefused, "the run does not normalise its data by the clients' statistics"};
+  if (samples_of(client).empty())
+    return Error{ErrorCode::kRefused, "this client has no training samples to count"};
+  FEDGE_TRY(info, describe(spec_.data));
+  return learn::count_values(StatisticsShape::of(info), *data_, samples_of(client), edges);
 }
 
 std::vector<std::uint32_t> Task::trained_on(ClientId client, double data_share) const {
@@ -271,6 +291,7 @@ Result<void> Task::check(const Assignment& assignment) const {
     if (!(share > 0 && share <= 1))
       return invalid("a width fraction of the task must be above 0 and at most 1, not " +
                      std::to_string(share));
+  FEDGE_TRY_VOID(check_normalisation(data_->columns, assignment.normalisation));
   if (!(assignment.data_share > 0 && assignment.data_share <= 1))
     return invalid("the fraction of samples to train on must be above 0 and at most 1, not " +
                    std::to_string(assignment.data_share));
@@ -286,6 +307,7 @@ Result<void> Task::check(const Assignment& assignment) const {
 TrainingResult Task::run(const Assignment& assignment, std::span<float> parameters, TrainingOptions options,
                          Trainer& trainer) const {
   options.flip_labels = assignment.flip_labels;
+  options.normalisation = assignment.normalisation;
   options.max_steps = assignment.max_steps;
   options.round = assignment.round;
   options.stop = assignment.stop;

@@ -38,6 +38,7 @@ struct Assignment {
   std::span<const float> correction;
   // Trains towards the label classes - 1 - label: simulates a poisoned client.
   bool flip_labels = false;
+  const Normalisation* normalisation = nullptr;  // of the data's columns; null: none
   double data_share = 1;  // fraction of the client's samples to train on, in (0, 1]; see trained_samples()
   std::uint64_t max_steps = 0;  // training ends after this many optimizer steps; 0: no limit but the epochs
   std::stop_token stop;         // abort: the update is discarded
@@ -71,7 +72,11 @@ class Task {
   SampleCount evaluation_samples(ClientId client) const;
   // Evaluates a model on them. kInvalid: a model of a kind that a program registers has failed.
   Result<EvaluationSums> evaluate(ClientId client, std::span<const float> model,
-                                  const std::stop_token& stop = {}) const;
+                                  const std::stop_token& stop = {},
+                                  const Normalisation* normalisation = nullptr) const;
+  // Counts the values of this client's training samples (learn/statistics/federated_statistics.h). kRefused:
+  // the run does not normalise by statistics, or the samples are elsewhere. kInvalid: edges that do not fit.
+  Result<std::vector<std::int64_t>> count_values(ClientId client, std::span<const float> edges) const;
   // For each class, the number of this client's samples in the fraction `data_share` that it trains on.
   std::vector<std::uint64_t> label_counts(ClientId client, double data_share = 1) const;
 
@@ -103,6 +108,7 @@ class Task {
   Result<TrainingResult> train_prefix(const Assignment& assignment, std::span<const float> global,
                                       std::span<float> update, Trainer& trainer) const;
   Result<void> check(const Assignment& assignment) const;
+  Result<void> check_normalisation(const FeatureColumns& columns, const Normalisation* by) const;
   // The samples that the client trains on; the same in every round.
   std::vector<std::uint32_t> trained_on(ClientId client, double data_share) const;
   // Trains `parameters` on the assigned samples with the client's random stream for this round.

@@ -51,7 +51,8 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
     for (std::size_t first = 0; first < order_.size() && result.steps < steps && !ended();
          first += spec_.batch_size) {
       const std::size_t count = std::min(spec_.batch_size, order_.size() - first);
-      const Batch batch = buffer_.read(data, std::span(order_).subspan(first, count), options.flip_labels);
+      const Batch batch = buffer_.read(data, std::span(order_).subspan(first, count), options.flip_labels,
+                                       options.normalisation);
       plan.rate = rate_at(options.round, plan.step++, steps);
       plan.moves = plan.step;
       const BatchLoss before = step(parameters, batch, options.correction, plan);

@@ -49,8 +49,9 @@ struct TrainingOptions {
   std::span<const std::size_t> truncations;
   // Added to each gradient: SCAFFOLD's c - c_k, as long as the parameters; empty: nothing.
   std::span<const float> correction;
-  bool flip_labels = false;            // trains towards the label classes - 1 - label
-  std::uint64_t max_steps = 0;         // 0: no limit but the epochs
+  bool flip_labels = false;                      // trains towards the label classes - 1 - label
+  const Normalisation* normalisation = nullptr;  // of the data's columns; null: none
+  std::uint64_t max_steps = 0;                   // 0: no limit but the epochs
   RoundNumber round = RoundNumber(1);  // of the run; it sets the position in the learning-rate schedule
   // Called after every step with the number of steps and the loss before the step.
   std::function<void(std::uint64_t steps, float loss)> report;

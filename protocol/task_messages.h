@@ -33,12 +33,16 @@ struct TrainRequest {
   // Exchange the model's chunks with the members of its swarm, instead of fetching them from the sender
   // only.
   bool swarm = false;
-  // Evaluate the model instead of training it, and send zeros as the update.
-  bool evaluate = false;
+  // Of an evaluation or statistics, the update is zeros.
+  TaskKind kind = TaskKind::kTraining;
   // Mask the update, in this attempt (from 1) at the round's secure sum (SecureSession); 0: unmasked.
   std::uint32_t secure_attempt = 0;
+  // In a run that normalises by the clients' statistics, at most kMaxTaskSums. A task of statistics: the
+  // edges of each column's bins, one column after the other. Any other: the mean of each column, then the
+  // deviation of each, which is above 0.
+  std::vector<float> statistics = {};
 
-  TaskId task() const { return {round, track, evaluate}; }
+  TaskId task() const { return {round, track, kind}; }
   bool operator==(const TrainRequest&) const = default;
 };
 
@@ -53,13 +57,14 @@ struct UpdateOffer {
   double norm = 0;        // Euclidean, before encoding; finite, not negative
   double loss_rms = 0;    // root mean square of the samples' loss; finite, not negative
   TrackId track;
-  bool evaluate = false;    // the task was an evaluation
+  TaskKind kind = TaskKind::kTraining;
   double wanted_share = 0;  // largest fraction of adapter ranks wanted next, in (0, 1]; 0: no wish
   // Sample count and metrics of a masked update, masked modulo 2^64 (docs/PROTOCOL.md); `samples` is then 1
   // and the metrics are 0. At most kMaxSecureScalars.
   std::vector<std::uint64_t> masked_scalars = {};
-  std::vector<std::int64_t> evaluation = {};  // its sums, if they are not masked; at most kMaxEvaluation
-  TaskId task() const { return {round, track, evaluate}; }
+  // Evaluations and statistics: their sums, if they are not masked; at most kMaxTaskSums.
+  std::vector<std::int64_t> sums = {};
+  TaskId task() const { return {round, track, kind}; }
   bool operator==(const UpdateOffer&) const = default;
 };
 
@@ -70,9 +75,9 @@ struct TaskFailed {
   ErrorCode code = ErrorCode::kInvalid;
   std::string reason;
   TrackId track;
-  bool evaluate = false;
+  TaskKind kind = TaskKind::kTraining;
 
-  TaskId task() const { return {round, track, evaluate}; }
+  TaskId task() const { return {round, track, kind}; }
   bool operator==(const TaskFailed&) const = default;
 };
 
@@ -84,9 +89,9 @@ struct UpdateVerdict {
   ErrorCode code = ErrorCode::kInvalid;  // only if refused
   std::string reason;                    // only if refused
   TrackId track;
-  bool evaluate = false;
+  TaskKind kind = TaskKind::kTraining;
 
-  TaskId task() const { return {round, track, evaluate}; }
+  TaskId task() const { return {round, track, kind}; }
   bool operator==(const UpdateVerdict&) const = default;
 };
 
@@ -96,9 +101,9 @@ struct CancelTask {
   RoundNumber round;
   std::string reason;
   TrackId track;
-  bool evaluate = false;
+  TaskKind kind = TaskKind::kTraining;
 
-  TaskId task() const { return {round, track, evaluate}; }
+  TaskId task() const { return {round, track, kind}; }
   bool operator==(const CancelTask&) const = default;
 };
 

@@ -11,6 +11,7 @@ namespace {
 
 // The number of values in one piece of a repeated field.
 std::size_t values_in(std::span<const std::byte> piece, Packing packing) {
+  if (packing == Packing::kFixed32) return piece.size() / 4;
   if (packing == Packing::kFixed64) return piece.size() / 8;
   if (packing == Packing::kNever) return 1;
   // Each varint ends with its only byte below 128.

@@ -12,7 +12,7 @@
 namespace fedge::protocol {
 
 // How the values of a repeated field may be packed into one piece.
-enum class Packing { kNever, kVarints, kFixed64 };
+enum class Packing { kNever, kVarints, kFixed32, kFixed64 };
 
 struct FieldCount {
   int field = 0;

@@ -343,14 +343,6 @@ void check_warmup(const RunConfig& run, config::Reader& root) {
               {"dissemination", "run.chunk_size"});
 }
 
-void check_evaluation(const RunConfig& run, config::Reader& root) {
-  if (!run.evaluation.on_clients()) return;
-  if (const std::string why = no_client_evaluation(run); !why.empty())
-    root.fail("evaluation.where",
-              "clients cannot evaluate models in this run, because " + why + "; use \"none\"",
-              {"strategy.schedule", "dissemination", "differential_privacy"});
-}
-
 }  // namespace
 
 bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy) {
@@ -388,7 +380,7 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
   check_warmup(run, root);
   check_status(run, root);
   check_tracks(run, root);
-  check_evaluation(run, root);
+  check_sums(run, root);
   check_protection(run, root);
 }
 

@@ -26,7 +26,7 @@ constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 21;
 
 static_assert(protocol::kMaxSecureCells + kSecureFigures <= protocol::kMaxSecureScalars);
 static_assert(1 + kSecureFigures + learn::EvaluationSums::kMostSums <= protocol::kMaxSecureScalars);
-static_assert(learn::EvaluationSums::kMostSums <= protocol::kMaxEvaluation);
+static_assert(learn::EvaluationSums::kMostSums <= protocol::kMaxTaskSums);
 static_assert(protocol::kMaxSecureScalars <= privacy::kMaxScalars);
 
 // Repacks an update's values from its coverage to the masked coverage, with zeros outside the update's.
@@ -144,7 +144,7 @@ std::vector<std::uint64_t> scalars_of(const PlainUpdate& update, const privacy::
   scalars.push_back(
       static_cast<std::uint64_t>(std::llround(loss * static_cast<double>(samples) * kLossUnit)));
   scalars.push_back(samples);
-  for (const std::int64_t sum : update.evaluation) scalars.push_back(static_cast<std::uint64_t>(sum));
+  for (const std::int64_t sum : update.task_sums) scalars.push_back(static_cast<std::uint64_t>(sum));
   return scalars;
 }
 
@@ -153,7 +153,7 @@ std::vector<std::uint64_t> scalars_of(const PlainUpdate& update, const privacy::
 Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::MaskingSpec& spec,
                                  const privacy::Masking& masking, Parallel& parallel) {
   FEDGE_CHECK(update.values.size() == update.coverage->count(), "a value for each covered parameter");
-  if (masking.cells().size() + kSecureFigures + update.evaluation.size() > privacy::kMaxScalars)
+  if (masking.cells().size() + kSecureFigures + update.task_sums.size() > privacy::kMaxScalars)
     return Error{ErrorCode::kRefused, "the session has " + std::to_string(masking.cells().size()) +
                                           " cells, too many for the sums of an evaluation"};
   AlignedBuffer<float> values = repacked(update, masking);
@@ -185,11 +185,11 @@ Result<MaskedUpdate> mask_update(const PlainUpdate& update, const privacy::Maski
   return masked;
 }
 
-SecureSum::SecureSum(const privacy::MaskingSpec& spec, std::vector<Range> cells, std::size_t evaluation_sums)
+SecureSum::SecureSum(const privacy::MaskingSpec& spec, std::vector<Range> cells, std::size_t task_sums)
     : spec_(spec),
       cells_(std::move(cells)),
-      scalars_(cells_.size() + kSecureFigures + evaluation_sums),
-      evaluation_sums_(evaluation_sums) {
+      scalars_(cells_.size() + kSecureFigures + task_sums),
+      task_sums_(task_sums) {
   std::size_t position = 0;
   for (const Range& cell : cells_) {
     positions_.push_back(position);
@@ -264,7 +264,7 @@ Result<SecureSum::Plain> SecureSum::unmask(const privacy::SumMasks& masks, Paral
   const auto figures = scalars_.begin() + static_cast<std::ptrdiff_t>(cells_.size());
   plain.weights.assign(scalars_.begin(), figures);
   for (auto sum = figures + kSecureFigures; sum != scalars_.end(); ++sum)
-    plain.evaluation.push_back(static_cast<std::int64_t>(*sum));
+    plain.task_sums.push_back(static_cast<std::int64_t>(*sum));
   FEDGE_TRY_VOID(check_weights(spec_, plain.weights, updates_));
   if (!plain.weights.empty() && std::ranges::max(plain.weights) == 0)
     return Error{ErrorCode::kUnavailable,

@@ -38,7 +38,7 @@ struct PlainUpdate {
   Rng rounding{0};                // the client's own stream; used by 32-bit words
   // Source of the client's noise; required if the run's clients add noise.
   std::optional<PrivateSum::Noise> noise = {};
-  std::span<const std::int64_t> evaluation = {};  // the sums of an evaluation
+  std::span<const std::int64_t> task_sums = {};  // of an evaluation or of statistics
 };
 struct MaskedUpdate {
   Coverage coverage;
@@ -64,7 +64,7 @@ Result<void> check_weights(const privacy::MaskingSpec& spec, std::span<const std
 // updates; with 32-bit words three times as much after unmasking. Externally synchronised.
 class SecureSum {
  public:
-  SecureSum(const privacy::MaskingSpec& spec, std::vector<Range> cells, std::size_t evaluation_sums = 0);
+  SecureSum(const privacy::MaskingSpec& spec, std::vector<Range> cells, std::size_t task_sums = 0);
 
   // Reads bytes of a masked update's words, from `first` on.
   using Read = std::function<Result<void>(std::uint64_t first, std::span<std::byte> out)>;
@@ -86,7 +86,7 @@ class SecureSum {
     std::size_t updates = 0;
     double loss = 0;  // mean, by samples
     std::uint64_t samples = 0;
-    std::vector<std::int64_t> evaluation = {};
+    std::vector<std::int64_t> task_sums = {};
 
     aggregation::ExactSum view() const { return {cells, weights, sums.span(), updates}; }
   };
@@ -110,7 +110,7 @@ class SecureSum {
   AlignedBuffer<std::int64_t> wide_;    // either wide_ or narrow_ is used
   AlignedBuffer<std::uint32_t> narrow_;
   std::vector<std::uint64_t> scalars_;
-  std::size_t evaluation_sums_;  // the last scalars
+  std::size_t task_sums_;  // the last scalars
   std::size_t updates_ = 0;
 };
 

@@ -28,6 +28,7 @@ Result<RunState> RunState::create(const run::RunConfig& config, const learn::Mod
                                   const learn::Dataset* test, protocol::ChunkStore& store,
                                   Parallel& parallel) {
   RunState state(config, model, test, store, parallel);
+  FEDGE_TRY_VOID(state.sums_.prepare(config.task.data));
   FEDGE_TRY_VOID(state.start({TrackId(), std::nullopt, nullptr}));
   return state;
 }
@@ -68,7 +69,9 @@ void RunState::retire(TrackId track) {
 TrackView RunState::view(TrackId track) const {
   const run::TrackModel& model = tracks_.at(track).model;
   const auto& control = model.control_object();
-  return {&model.object()->manifest(), control ? &control->manifest() : nullptr, tracks_to_remember()};
+  TrackView view{&model.object()->manifest(), control ? &control->manifest() : nullptr, tracks_to_remember()};
+  sums_.add_view(view);
+  return view;
 }
 
 RoundRules RunState::rules() const {
@@ -94,13 +97,7 @@ RoundRules RunState::rules() const {
       .local_steps = config_->task.training.local_steps,
       .compression = config_->compression.format,
       .masked = config_->secure.on ? std::optional(config_->secure.masking.codec) : std::nullopt};
-  if (config_->evaluation.on_clients())
-    rules.evaluation = EvaluationRules{
-        .every = config_->evaluate_every,
-        .clients = config_->evaluation.clients,
-        .coverage = Coverage::of({{model_->layout()->trainable().ranges().front().begin,
-                                   model_->layout()->trainable().ranges().front().begin + 1}}),
-        .shape = learn::sums_shape(*model_)};
+  sums_.add_rules(*config_, model_->layout()->trainable().ranges().front().begin, rules);
   const run::DifferentialPrivacySpec& privacy = config_->privacy;
   if (privacy.on()) rules.releases = privacy.most_releases;
   if (privacy.sampling_rate < 1) {
@@ -133,8 +130,8 @@ Result<void> RunState::fold(TrackId track, std::span<const aggregation::Update> 
   return this->track(track).fold(updates);
 }
 
-void RunState::open_secure(std::vector<Range> cells, std::size_t evaluation_sums) {
-  secure_.emplace(config_->secure.masking, std::move(cells), evaluation_sums);
+void RunState::open_secure(std::vector<Range> cells, std::size_t task_sums) {
+  secure_.emplace(config_->secure.masking, std::move(cells), task_sums);
   masked_.clear();
 }
 
@@ -150,8 +147,8 @@ Result<RunState::Summed> RunState::sum_up(TaskId task, const privacy::Unmasking&
   secure_.reset();
   FEDGE_TRY(recovered, unmasking.recover(*parallel_));
   FEDGE_TRY(plain, std::move(sum).unmask(recovered.masks, *parallel_));
-  if (task.evaluation) {
-    FEDGE_TRY_VOID(evaluation_.take_masked(plain.evaluation));
+  if (task.kind != TaskKind::kTraining) {
+    FEDGE_TRY_VOID(sums_.take_masked(task.kind, plain.task_sums));
   } else {
     FEDGE_TRY_VOID(track(task.track).add_sum(plain.view()));
     contributors_.insert(masked_.begin(), masked_.end());
@@ -175,9 +172,9 @@ Result<RunState::Summed> RunState::sum_up(TaskId task, const privacy::Unmasking&
                   .samples = SampleCount(plain.updates),
                   .train_loss = plain.loss,
                   .track = task.track,
-                  .evaluate = task.evaluation,
+                  .kind = task.kind,
                   .masked_scalars = plain.weights,
-                  .evaluation = plain.evaluation},
+                  .sums = plain.task_sums},
                  plain.cells,
                  masked_};
   return summed;
@@ -191,7 +188,7 @@ void RunState::note_left_out(std::span<const Range> cells) {
 }
 
 Result<void> RunState::take_up_sum(const SummedTurn& turn) {
-  if (turn.offer.evaluate) return evaluation_.take_masked(turn.offer.evaluation);
+  if (turn.offer.kind != TaskKind::kTraining) return sums_.take_masked(turn.offer.kind, turn.offer.sums);
   FEDGE_TRY(object, take_up(turn.offer.update));
   run::SecureSum::Plain plain{.cells = turn.cells,
                               .weights = turn.offer.masked_scalars,
@@ -218,8 +215,8 @@ Result<void> RunState::close_model(const RunEngine::CloseRound& turn, run::Track
 }
 
 Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClients* made) {
-  if (turn.evaluation) {
-    evaluation_.close(turn, metrics_);
+  if (turn.kind != TaskKind::kTraining) {
+    sums_.close(turn, metrics_);
     if (turn.ends_round)
       for (auto& [id, each] : tracks_) each.complete = each.model.object();
     return {};
@@ -337,7 +334,8 @@ RoundMetrics RunState::end_round(const Circumstances& circumstances) {
 }
 
 Result<std::string> RunState::save() {
-  SavedState state{.participation = participation_.counts(), .charges = ledger_.charges()};
+  SavedState state{
+      .participation = participation_.counts(), .charges = ledger_.charges(), .statistics = sums_.save()};
   const std::vector<protocol::ObjectId> former = std::exchange(memories_, {});
   for (auto& [id, entry] : tracks_) {
     FEDGE_TRY(saved, entry.model.save());
@@ -389,6 +387,7 @@ Result<void> RunState::restore(std::string_view saved, const Descriptions& descr
                              description == descriptions.end() ? nullptr : description->second, track.turn});
   }
   FEDGE_TRY_VOID(ledger_.take_up(std::move(state.charges)));
+  FEDGE_TRY_VOID(sums_.restore(std::move(state.statistics)));
   participation_ = Participation(std::move(state.participation));
   const auto& initial = parent.object();
   if (std::ranges::none_of(tracks_, [&](const auto& each) { return each.second.model.object() == initial; }))

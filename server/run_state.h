@@ -30,10 +30,10 @@
 #include "run/track_model.h"
 #include "server/conductor/track_view.h"
 #include "server/engine/run_engine.h"
-#include "server/evaluation_results.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
 #include "server/report/participation.h"
+#include "server/sum_results.h"
 #include "server/summed_turn.h"
 
 namespace fedge::server {
@@ -73,7 +73,7 @@ class RunState {
 
   // --- for a track phase with a secure sum ---
   // Starts an empty sum.
-  void open_secure(std::vector<Range> cells, std::size_t evaluation_sums);
+  void open_secure(std::vector<Range> cells, std::size_t task_sums);
   Result<void> fold_masked(ClientId client, const run::SecureSum::Masked& update);
   struct Summed {
     double train_loss = 0;
@@ -108,6 +108,8 @@ class RunState {
     std::shared_ptr<protocol::StoredObject> model;
     std::vector<ClientId> contributors;
   };
+  // False of a step of statistics, the last closed phase, that has no result.
+  bool sums_made(const RunEngine::CloseRound& turn) const { return sums_.made(turn); }
   // Applies the aggregate to the track's model, or adopts the clients' model, and clears the aggregate.
   // Evaluates the model if due. kRefused if that would exceed the run's privacy budget.
   Result<void> close(const RunEngine::CloseRound& turn, const MadeByClients* made = nullptr);
@@ -141,7 +143,7 @@ class RunState {
         parallel_(&parallel),
         participation_(config.task.data.partition.clients),
         ledger_(config.privacy),
-        evaluation_(learn::sums_shape(model)) {}
+        sums_(learn::sums_shape(model)) {}
   Result<void> close_model(const RunEngine::CloseRound& turn, run::TrackModel& model);
   // Adds the clients of a closed track phase to the round's metrics.
   void count_clients(const RunEngine::CloseRound& turn);
@@ -176,7 +178,7 @@ class RunState {
   std::vector<ClientId> masked_;  // clients whose updates are in secure_
   Participation participation_;
   run::PrivacyLedger ledger_;
-  EvaluationResults evaluation_;
+  SumResults sums_;
   std::optional<TaskId> charged_;  // last phase charged to the privacy budget
   std::optional<Secret> noise_key_;
   std::vector<protocol::ObjectId> memories_;  // objects that the last save() created

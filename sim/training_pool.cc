@@ -77,7 +77,7 @@ TrainingPool::Work TrainingPool::begin(ClientId client) {
   Work work{client, std::move(node.mapped()), {}, {}, {}};
   work.outcome.task = work.job.task;
   work.outcome.coverage = work.job.coverage;
-  if (workers_.front().remembers() && !work.job.task.evaluation) {
+  if (workers_.front().remembers() && work.job.task.kind == TaskKind::kTraining) {
     auto memory = memories_[{client, work.job.task.track}].load(work.job.last_round);
     FEDGE_CHECK(memory && *memory, "a simulated client has lost its memory");
     work.memory = std::move(**memory);
@@ -95,15 +95,20 @@ void TrainingPool::carry_out(Work& work, client::LocalWork& worker) const {
                           .max_steps = work.job.max_steps,
                           .flip_labels = work.job.flip_labels,
                           .stop = {},
-                          .finish = {}};
+                          .finish = {},
+                          .kind = work.job.task.kind};
+  if (const auto& given = work.job.global.statistics) {
+    order.edges = given->edges;
+    order.normalisation = &given->normalisation;
+  }
   Secret noise;
   if (noise_seed_) {
     noise = client_noise_root(*noise_seed_, work.client);
     order.noise.emplace(run::PrivateSum::Noise{&noise, work.job.task});
   }
   const auto model = work.job.global.model->values();
-  auto done = work.job.task.evaluation ? worker.evaluate(order, model)
-                                       : worker.run(order, model, work.memory, spare_->take());
+  auto done = order.kind == TaskKind::kTraining ? worker.run(order, model, work.memory, spare_->take())
+                                                : worker.answer(order, model);
   if (!done) {
     work.outcome.failure = done.error();
     return;
@@ -111,7 +116,7 @@ void TrainingPool::carry_out(Work& work, client::LocalWork& worker) const {
   work.outcome.training = done->training;
   work.outcome.norm = done->norm;
   work.outcome.fault = done->fault;
-  work.outcome.evaluation = std::move(done->evaluation);
+  work.outcome.sums = std::move(done->sums);
   work.outcome.shape = done->shape(layout_, work.job.coverage, chunk_size_);
   auto kept = keep(std::move(done->values), work.outcome.shape);
   if (!kept) {
@@ -163,7 +168,7 @@ Result<void> TrainingPool::compute_group(ClientId needed) {
   });
   for (Work& work : group) {
     if (work.fault) return *work.fault;
-    if (workers_.front().remembers() && !work.outcome.failure && !work.job.task.evaluation) {
+    if (workers_.front().remembers() && !work.outcome.failure && work.job.task.kind == TaskKind::kTraining) {
       const auto saved = memories_[{work.client, work.job.task.track}].save(std::move(work.memory));
       FEDGE_CHECK(saved.has_value(), "memory in memory");
     }

@@ -49,7 +49,7 @@ struct TrainedUpdate {
   std::shared_ptr<const aggregation::UpdateValues> values;  // in memory unless spooled
   std::optional<Error> failure;                             // if set, only the task is valid
   std::optional<Error> fault = {};                          // why the values are zeros that do not count
-  std::vector<std::int64_t> evaluation = {};                // of an evaluation: learn::EvaluationSums
+  std::vector<std::int64_t> sums = {};                      // of an evaluation or of statistics
 };
 
 // The updates that virtual clients have computed.
@@ -65,10 +65,17 @@ class VirtualUpdates {
   virtual void forget(TrackId track) = 0;
 };
 
+// What a run with statistics tells its clients in a task.
+struct StatisticsGiven {
+  std::vector<float> edges;
+  learn::Normalisation normalisation;
+};
+
 // The state from which clients train.
 struct GlobalState {
   std::shared_ptr<const ParameterVector> model;
-  std::shared_ptr<const ParameterVector> control;  // null without SCAFFOLD
+  std::shared_ptr<const ParameterVector> control;       // null without SCAFFOLD
+  std::shared_ptr<const StatisticsGiven> statistics{};  // null if the run has none
 };
 
 // One client's task.

@@ -1,6 +1,7 @@
 #include "apps/commands/run_commands.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <utility>
@@ -161,6 +162,56 @@ Result<std::string> log_run(const RunOptions& options) {
   return list.table();
 }
 
+// Five significant digits.
+std::string rounded(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", value);
+  return text;
+}
+
+std::string rounded(const std::optional<learn::Estimate>& estimate) {
+  return estimate ? rounded(estimate->value) : "";
+}
+
+std::string table_of(const learn::DataStatistics& statistics) {
+  Listing columns({"column", "values", "missing", "mean", "deviation", "minimum", "25 %", "median", "75 %",
+                   "maximum", "within"});
+  for (const learn::ColumnStatistics& one : statistics.columns) {
+    double error = 0;
+    for (const auto& estimate :
+         {one.minimum, one.lower_quartile, one.median, one.upper_quartile, one.maximum})
+      if (estimate) error = std::max(error, estimate->error);
+    columns.add({one.name, static_cast<std::int64_t>(one.count), static_cast<std::int64_t>(one.missing),
+                 one.count > 0 ? rounded(one.mean) : "", one.count > 0 ? rounded(one.deviation) : "",
+                 rounded(one.minimum), rounded(one.lower_quartile), rounded(one.median),
+                 rounded(one.upper_quartile), rounded(one.maximum), one.count > 0 ? rounded(error) : ""});
+  }
+  std::string text = std::to_string(statistics.samples) + " training samples of " +
+                     std::to_string(statistics.clients) + " clients\n\n" + columns.table();
+  if (statistics.labels.empty()) return text;
+  Listing labels({"class", "samples"});
+  for (const auto& label : statistics.labels)
+    labels.add({label.name, static_cast<std::int64_t>(label.count)});
+  return text + "\n" + labels.table();
+}
+
+// JSON output is the object in the first line of metrics.jsonl.
+Result<std::string> show_statistics(const RunOptions& options) {
+  FEDGE_TRY(store, open_store(options));
+  FEDGE_TRY(run, find_run(*store, options));
+  FEDGE_TRY(lines, store->metrics(run.number));
+  for (const std::string& line : lines) {
+    FEDGE_TRY(round, server::parse_metrics(line, where(options)));
+    if (!round.statistics) continue;
+    return options.format == "json" ? server::to_json(*round.statistics) + "\n" : table_of(*round.statistics);
+  }
+  return Error{
+      ErrorCode::kNotFound,
+      where(options) +
+          "there are no statistics of the clients' data; a run with data.normalise = \"federated\" has "
+          "them after its first round"};
+}
+
 // Records the change in the audit log before it takes effect. A submitted run has an id but no number yet.
 Result<std::uint64_t> note(const RunOptions& options, const char* action, const server::RunRecord& run) {
   std::vector<std::pair<std::string, std::string>> details = {{"run_id", server::text_of(run.id)}};
@@ -238,13 +289,14 @@ RunCommands::RunCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
   auto* list = impl_->add(run, "ls", list_runs);
   auto* show = impl_->add(run, "show", show_run);
   auto* log = impl_->add(run, "log", log_run);
+  auto* stats = impl_->add(run, "stats", show_statistics);
   auto* pause = impl_->add(run, "pause", pause_run);
   auto* resume = impl_->add(run, "resume", resume_run);
   auto* stop = impl_->add(run, "stop", stop_run);
   for (CLI::App* command : {pause, stop})
     command->add_option("--reason", options.reason, "Reason, shown by 'fedge run ls' and in the audit log");
-  for (CLI::App* command : {submit, list, show, log, pause, resume, stop}) impl_->add_format(command);
-  for (CLI::App* command : {show, log, pause, resume, stop})
+  for (CLI::App* command : {submit, list, show, log, stats, pause, resume, stop}) impl_->add_format(command);
+  for (CLI::App* command : {show, log, stats, pause, resume, stop})
     command->add_option("NUMBER", options.number, "The run's number, as listed by 'fedge run ls'")
         ->required();
 }

@@ -51,6 +51,7 @@ void TaskWorker::prepare(const protocol::RunDescription& description) {
                                           .data_directories = options.data_directories,
                                           .in_directory = in_directory,
                                           .evaluates = options.evaluates,
+                                          .counts = options.counts,
                                           .only_secure = options.secure.required,
                                           .max_epsilon = options.max_epsilon,
                                           .max_delta = options.max_delta,
@@ -146,7 +147,7 @@ void TaskWorker::fetch(const ClientEngine::FetchModel& fetch) {
   in_hand_.emplace(InHand{fetch.run});
   context_.worker.post([weak = context_.weak(this), fetch, stop = in_hand_->stop.get_token(),
                         run = context_.runs[fetch.run].prepared,
-                        trained = fetch.task.evaluation
+                        trained = fetch.task.kind != TaskKind::kTraining
                                       ? std::nullopt
                                       : std::optional(context_.engine->task(fetch.run)->coverage),
                         present = context_.runs[fetch.run].exchanged] {
@@ -242,7 +243,7 @@ void TaskWorker::train(const ClientEngine::Train& train) {
     auto result =
         std::make_shared<Result<WorkResult>>(self->maker_.train(*run, std::exchange(download, {}), order));
     if (run->masking) {
-      const Digest update = *result ? digest_of(**result) : Digest();
+      const Digest update = *result ? digest_of(order.request.kind, **result) : Digest();
       protocol::post(self->context_.io, [self, order, result, update] {
         if (!order.stop.stop_requested()) self->trained_unmasked(order, std::move(*result), update);
       });
@@ -256,10 +257,10 @@ void TaskWorker::train(const ClientEngine::Train& train) {
   });
 }
 
-// Returns the digest of what the task contributes to a sum: its values, or an evaluation's sums.
-Digest TaskWorker::digest_of(const WorkResult& result) {
-  return result.evaluation.empty() ? SummedUpdates::update_of(result.values.span())
-                                   : SummedUpdates::evaluation_of(result.evaluation);
+// Returns the digest of what the task contributes to a sum: its values, or its sums.
+Digest TaskWorker::digest_of(TaskKind kind, const WorkResult& result) {
+  return result.sums.empty() ? SummedUpdates::update_of(result.values.span())
+                             : SummedUpdates::sums_of(kind, result.sums);
 }
 
 void TaskWorker::trained_unmasked(const UpdateMaker::Order& order, Result<WorkResult> result,
@@ -296,7 +297,8 @@ void TaskWorker::trained(const UpdateMaker::Order& order, const Result<TaskFiles
   DeviceRun& run = context_.runs[task.run];
   run.update = update->payload;
   const auto& offer = update->pending.offer;
-  if (!task.evaluate) run.utility = static_cast<double>(offer.samples.value()) * offer.loss_rms;
+  if (task.kind == TaskKind::kTraining)
+    run.utility = static_cast<double>(offer.samples.value()) * offer.loss_rms;
   context_.step(ClientEngine::Trained{task.run, task.task(), offer});
 }
 

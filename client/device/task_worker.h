@@ -56,7 +56,7 @@ class TaskWorker final : public Work {
   void exchange_model(RunId run, std::function<void(const Result<void>&)> done);
   // Partial work: asks the training to end in time.
   void limit_training(const ClientEngine::Train& train, std::stop_source enough);
-  static Digest digest_of(const WorkResult& result);
+  static Digest digest_of(TaskKind kind, const WorkResult& result);
   void trained_unmasked(const UpdateMaker::Order& order, Result<WorkResult> result, const Digest& update);
   void trained(const UpdateMaker::Order& order, const Result<TaskFiles::Update>& update);
   void report_fault(const PreparedRun& run, const protocol::TrainRequest& request, const Error& fault);

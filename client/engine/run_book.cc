@@ -13,12 +13,16 @@ Result<void> ClientRun::check(const protocol::TrainRequest& request) const {
   if (masked && request.secure_attempt == 0)
     return Error{ErrorCode::kRefused,
                  "the run was announced with masked updates, but this task asks for an unmasked update"};
-  if (request.evaluate && evaluates.value() == 0)
+  const bool trains = request.kind == TaskKind::kTraining;
+  if (request.kind == TaskKind::kEvaluation && evaluates.value() == 0)
     return Error{ErrorCode::kRefused, "this client evaluates no models in this run"};
-  if (request.evaluate && request.coverage.count() != 1)
-    return invalid("an evaluation covers " + std::to_string(request.coverage.count()) +
+  if (!trains && request.coverage.count() != 1)
+    return invalid("a task of evaluation or statistics covers " + std::to_string(request.coverage.count()) +
                    " parameters, but its update consists of one");
-  if (!request.evaluate && samples.value() == 0)
+  if (request.kind == TaskKind::kStatistics && request.round.value() > kMostStatistics)
+    return Error{ErrorCode::kRefused,
+                 "a client counts its data at most " + std::to_string(kMostStatistics) + " times in a run"};
+  if (request.kind != TaskKind::kEvaluation && samples.value() == 0)
     return Error{ErrorCode::kRefused, "this client has no training samples in this run"};
   if (!masked && request.secure_attempt > 0)
     return Error{ErrorCode::kRefused,

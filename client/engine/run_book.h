@@ -18,6 +18,9 @@ namespace fedge::client {
 
 // The most runs that a client takes part in at the same time; it refuses further ones.
 inline constexpr std::size_t kMaxRuns = 16;
+// The most times that a client counts its data in a run: each difference of two sums over the same data may
+// tell something about the clients that are in only one of them.
+inline constexpr std::uint32_t kMostStatistics = 6;
 
 struct ClientRun {
   // State of its task. kPreparing: waits for the run's data; kWaiting: waits for other runs' tasks.

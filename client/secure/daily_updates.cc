@@ -43,8 +43,11 @@ Result<DailyUpdates> DailyUpdates::read(const std::filesystem::path& state_direc
   return daily;
 }
 
+// Before the digests, so that tasks of different kinds are different work.
+constexpr std::array<const char*, 3> kKinds = {"", "evaluation ", "statistics "};
+
 Digest DailyUpdates::work_of(const Digest& terms, const protocol::TrainRequest& request) {
-  std::string text = (request.evaluate ? "evaluation " : "") + to_hex(terms) + " " +
+  std::string text = std::string(kKinds.at(static_cast<std::size_t>(request.kind))) + to_hex(terms) + " " +
                      std::to_string(request.run.value()) + " " + std::to_string(request.round.value()) + " " +
                      std::to_string(request.track.value()) + " " + to_hex(request.model.id()) + " " +
                      (request.control ? to_hex(request.control->id()) : std::string("-")) + " " +

@@ -60,7 +60,7 @@ void Sessions::begin(RunId id, Run& run, const protocol::TrainRequest& task, con
   privacy::MemberTerms insisted{.session = session_of(task),
                                 .self = self_,
                                 .model = task.model.id(),
-                                .terms = task.evaluate ? privacy::evaluation_terms(terms.terms) : terms.terms,
+                                .terms = privacy::terms_of(task.kind, terms.terms),
                                 .parameters = terms.parameters,
                                 .trained = task.coverage,
                                 .rules = terms.rules,
@@ -76,7 +76,7 @@ void Sessions::begin(RunId id, Run& run, const protocol::TrainRequest& task, con
       .run = id,
       .task = SummedUpdates::recorded(task.task()),
       .origin = SummedUpdates::origin_of(
-          {context.ports.coordinator.key(), task.model.id(), terms.terms, terms.seed, task.evaluate})};
+          {context.ports.coordinator.key(), task.model.id(), terms.terms, terms.seed, task.kind})};
   if (const auto admitted = admit(terms, sum, context); !admitted)
     return stop(id, run, admitted.error(), context);
   run.member->sum = sum;

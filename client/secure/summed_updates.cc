@@ -38,8 +38,10 @@ bool is_whole(std::span<const std::byte> record) {
   return std::memcmp(digest.data(), record.data() + kCheckAt, kSumRecord - kCheckAt) == 0;
 }
 
-// Marks the track of an evaluation in a record. No run has that many tracks.
-constexpr std::uint32_t kEvaluationTrack = std::uint32_t{1} << 31;
+// Marks the track in a record, by the kind of the task. No run has that many tracks.
+constexpr std::array<std::uint32_t, 3> kTracks = {0, std::uint32_t{1} << 31, std::uint32_t{1} << 30};
+constexpr std::array<const char*, 3> kKinds = {"round ", "the evaluation in round ",
+                                               "the statistics in attempt "};
 
 std::array<std::byte, 16> tag_of(const Digest& digest) {
   std::array<std::byte, 16> tag{};
@@ -48,8 +50,9 @@ std::array<std::byte, 16> tag_of(const Digest& digest) {
 }
 
 std::string name_of(RunId run, TaskId task) {
-  const std::uint32_t track = task.track.value() & ~kEvaluationTrack;
-  return std::string(track != task.track.value() ? "the evaluation in round " : "round ") +
+  const std::uint32_t track = task.track.value() & ~(kTracks[1] | kTracks[2]);
+  const auto kind = std::ranges::find(kTracks, task.track.value() & (kTracks[1] | kTracks[2]));
+  return std::string(kKinds.at(static_cast<std::size_t>(kind - kTracks.begin()) % kKinds.size())) +
          std::to_string(task.round.value()) + (track == 0 ? "" : " on track " + std::to_string(track)) +
          " of run " + std::to_string(run.value());
 }
@@ -64,14 +67,13 @@ Digest SummedUpdates::origin_of(const Origin& origin) {
   std::array<std::byte, 8> seed{};
   put_number(std::span<std::byte>(seed), origin.seed);
   hash.add(seed);
-  constexpr std::array<std::byte, 1> kEvaluation{std::byte{1}};
-  if (origin.evaluation) hash.add(kEvaluation);
+  const std::array<std::byte, 1> kind{static_cast<std::byte>(origin.kind)};
+  if (origin.kind != TaskKind::kTraining) hash.add(kind);
   return hash.finish();
 }
 
 TaskId SummedUpdates::recorded(TaskId task) {
-  if (!task.evaluation) return task;
-  return {task.round, TrackId(task.track.value() | kEvaluationTrack)};
+  return {task.round, TrackId(task.track.value() | kTracks.at(static_cast<std::size_t>(task.kind)))};
 }
 
 Digest SummedUpdates::update_of(std::span<const float> values) {
@@ -79,8 +81,9 @@ Digest SummedUpdates::update_of(std::span<const float> values) {
   return zeros ? Digest() : sha256(std::as_bytes(values));
 }
 
-Digest SummedUpdates::evaluation_of(std::span<const std::int64_t> sums) {
-  const bool zeros = std::ranges::all_of(sums, [](std::int64_t sum) { return sum == 0; });
+Digest SummedUpdates::sums_of(TaskKind kind, std::span<const std::int64_t> sums) {
+  const bool zeros =
+      kind == TaskKind::kStatistics || std::ranges::all_of(sums, [](std::int64_t sum) { return sum == 0; });
   return zeros ? Digest() : sha256(std::as_bytes(sums));
 }
 

@@ -35,17 +35,18 @@ class SummedUpdates {
     const Digest& model;
     const Digest& terms;
     std::uint64_t seed = 0;
-    bool evaluation = false;  // the model is evaluated, not trained
+    TaskKind kind = TaskKind::kTraining;
   };
-  // The task as a record names it: an evaluation has a track of its own, so that it is not taken for the
-  // training of the same round.
+  // The task as a record names it: evaluations and statistics have tracks of their own, so that they are not
+  // taken for the training of the same round.
   static TaskId recorded(TaskId task);
   static Digest origin_of(const Origin& origin);
   // Hashes an update before noise and masks. An update of zeros has no hash and may be in several sums: it
   // changes none, and a refusal would reveal that it is zero.
   static Digest update_of(std::span<const float> values);
-  // The same of an evaluation's sums.
-  static Digest evaluation_of(std::span<const std::int64_t> sums);
+  // The same of the sums of an evaluation. Statistics have no hash: the same data gives the same sums in
+  // every run.
+  static Digest sums_of(TaskKind kind, std::span<const std::int64_t> sums);
 
   // Empty if there is no file. kCorrupt, with the file's name, if it is damaged.
   static Result<SummedUpdates> read(const std::filesystem::path& state_directory);

@@ -69,6 +69,7 @@ class ArrayLoader {
                  .labels = std::move(labels_)};
     std::ranges::copy(features_, data.floats.data());
     data.class_names = schema_.class_names;
+    data.columns = schema_.columns();
     return data;
   }
 
@@ -164,17 +165,25 @@ class ArraySource final : public DataSource {
  public:
   explicit ArraySource(ArraySchema schema) : schema_(std::move(schema)) {}
 
-  Result<DatasetInfo> describe(const DataSpec&) const override {
-    return DatasetInfo{schema_.shape, schema_.classes, schema_.classes, schema_.class_names};
+  Result<DatasetInfo> describe(const DataSpec& spec) const override {
+    return DatasetInfo{schema_.shape, schema_.classes, schema_.classes, schema_.class_names,
+                       schema_of(spec).columns()};
   }
   Result<Dataset> load(const DataSpec& spec, Split split) const override {
     static constexpr std::array<std::string_view, 2> kEndings = {".npz", ".npy"};
+    const ArraySchema schema = schema_of(spec);
     return load_split(spec, split, kEndings, [&](std::span<const std::filesystem::path> files) {
-      return read_arrays(schema_, files);
+      return read_arrays(schema, files);
     });
   }
 
  private:
+  ArraySchema schema_of(const DataSpec& spec) const {
+    ArraySchema schema = schema_;
+    schema.raw = spec.federated_normalisation;
+    return schema;
+  }
+
   ArraySchema schema_;
 };
 
@@ -251,6 +260,17 @@ ArraySchema read_array_schema(config::Reader& section) {
                                    "for all. Empty: no division.");
   read_labels_of(section, schema);
   return schema;
+}
+
+FeatureColumns ArraySchema::columns() const {
+  if (!raw) return {};
+  const bool one_axis = shape.height == 1 && shape.channels == 1;
+  FeatureColumns columns{.period = one_axis ? shape.width : shape.channels};
+  for (std::size_t c = 0; c < columns.period; ++c) {
+    columns.at.push_back(c);
+    columns.names.push_back((one_axis ? "feature " : "channel ") + std::to_string(c));
+  }
+  return columns;
 }
 
 Result<Dataset> read_arrays(const ArraySchema& schema, std::span<const std::filesystem::path> files) {

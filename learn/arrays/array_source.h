@@ -29,6 +29,10 @@ struct ArraySchema {
   std::vector<double> deviation;
   std::size_t classes = 0;
   std::vector<std::string> class_names;  // may be empty
+  bool raw = false;                      // the values are normalised when they are used
+
+  // Empty unless raw: the channels, or with a single axis the features.
+  FeatureColumns columns() const;
 };
 
 // Reads the options of [data] for arrays.

@@ -14,7 +14,8 @@ BatchBuffer::BatchBuffer(std::size_t width, bool text, std::size_t max_samples)
       tokens_(text_ ? max_samples * width_ : 0),
       targets_(tokens_.size()) {}
 
-Batch BatchBuffer::read(const Dataset& data, std::span<const std::uint32_t> samples, bool flip) {
+Batch BatchBuffer::read(const Dataset& data, std::span<const std::uint32_t> samples, bool flip,
+                        const Normalisation* by) {
   FEDGE_CHECK(samples.size() <= labels_.size() && data.shape.size() == width_ && data.shape.tokens == text_,
               "a batch that the buffer was made for");
   if (text_) return read_text(data, samples, flip);
@@ -23,6 +24,9 @@ Batch BatchBuffer::read(const Dataset& data, std::span<const std::uint32_t> samp
     const Label label = data.labels[samples[i]];
     labels_[i] = flip ? static_cast<Label>(data.classes - 1 - label) : label;
   }
+  const bool own = by == nullptr || by->empty();
+  if (!data.columns.empty())
+    normalise(data.columns, own ? data.normalisation : *by, inputs_.span().first(samples.size() * width_));
   return {.inputs = inputs_.span().first(samples.size() * width_),
           .labels = std::span(labels_).first(samples.size())};
 }

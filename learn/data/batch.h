@@ -28,9 +28,11 @@ class BatchBuffer {
   // `width`: size of a sample, in floats or tokens.
   BatchBuffer(std::size_t width, bool text, std::size_t max_samples);
 
-  // Reads at most max_samples. The result is valid until the next call. `flip` replaces every label by
-  // classes - 1 - label, and every target likewise.
-  Batch read(const Dataset& data, std::span<const std::uint32_t> samples, bool flip = false);
+  // Reads at most max_samples and normalises their columns by `by`; if it is null or empty, as the data says.
+  // The result is valid until the next call. `flip` replaces every label by classes - 1 - label, and every
+  // target likewise.
+  Batch read(const Dataset& data, std::span<const std::uint32_t> samples, bool flip = false,
+             const Normalisation* by = nullptr);
 
  private:
   Batch read_text(const Dataset& data, std::span<const std::uint32_t> samples, bool flip);

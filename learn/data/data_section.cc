@@ -18,6 +18,7 @@ constexpr const char* kSeedDoc = "Seed of the draws that decide who has which sa
 const std::vector<std::string> kPartitionNames = {"iid",    "dirichlet",   "pathological", "shards", "linear",
                                                   "square", "exponential", "natural",      "own"};
 const std::vector<std::string> kTokenizerNames = {"bytes", "ascii", "bpe"};
+const std::vector<std::string> kNormaliseNames = {"constants", "federated"};
 const std::vector<std::string> kSplitNames = {"share", "time", "file"};
 
 PartitionSpec read_partition(config::Reader& reader) {
@@ -174,6 +175,17 @@ DataSpec read_data(config::Reader& reader) {
       "Fraction of the training samples, of each label or group, that no client gets and that replace the "
       "test samples in every evaluation. Use it to choose settings, such as the learning rate, without the "
       "test samples. 0: the test samples are used.");
+  spec.federated_normalisation =
+      reader.choice(
+          "normalise", kNormaliseNames, 0,
+          "data sets in files of the user: how numbers are normalised.\nconstants: by mean and "
+          "deviation, if they are given.\nfederated: each column by its mean and standard deviation "
+          "over the training samples of all clients. Before the first round the clients count their "
+          "values, and only sums leave them; a missing number becomes the mean.") == 1;
+  if (spec.federated_normalisation)
+    for (const char* key : {"mean", "deviation"})
+      if (reader.has(key))
+        reader.fail(key, "has no effect with normalise = \"federated\"", {"data.normalise"});
   config::Reader tokenizer = reader.section("tokenizer");
   spec.tokenizer = read_tokenizer(tokenizer, is_text(spec));
   reader.adopt(tokenizer);
@@ -186,6 +198,11 @@ DataSpec read_data(config::Reader& reader) {
   require_beside(reader, "split", in_own_files(spec),
                  "has no effect on a data set with test samples of its own", "data.dataset");
   read_dataset_options(reader, spec);
+  require_beside(reader, "normalise", in_own_files(spec),
+                 "has no effect on a data set that is not files of the user", "data.dataset");
+  if (spec.federated_normalisation && !is_own(spec))
+    reader.fail("normalise", "is for clients with data of their own; set data.partition.kind = \"own\"",
+                {"data.partition.kind"});
   if (is_own(spec) && in_own_files(spec) && spec.name.empty())
     reader.fail(
         "name",

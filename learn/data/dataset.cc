@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "learn/data/sample_check.h"
 #include "learn/data/selection.h"
 #include "learn/data/validation.h"
+#include "learn/statistics/federated_statistics.h"
 #include "learn/text/text_data.h"
 
 namespace fedge::learn {
@@ -22,9 +24,20 @@ Result<std::shared_ptr<const Dataset>> shared(Result<Dataset> data) {
   return std::make_shared<const Dataset>(std::move(*data));
 }
 
-// The samples of all clients with own data.
+// The samples of all clients with own data, normalised.
 Result<std::shared_ptr<const Dataset>> load_pooled(const DataSpec& spec, Purpose purpose, const Rng& rng) {
   FEDGE_TRY(own, load_all_own(spec, purpose, rng));
+  if (spec.federated_normalisation) {
+    std::optional<OwnedSamples> other;
+    if (purpose != Purpose::kTraining) {
+      FEDGE_TRY(training, load_all_own(spec, Purpose::kTraining, rng));
+      other.emplace(std::move(training));
+    }
+    const OwnedSamples& training = other ? *other : own;
+    FEDGE_TRY(info, describe(spec));
+    FEDGE_TRY(statistics, statistics_of(info, training.data, training.partition.all()));
+    own.data.normalisation = statistics.normalisation();
+  }
   if (own.partition.samples() == own.data.size()) return std::make_shared<const Dataset>(std::move(own.data));
   std::vector<std::uint32_t> all;
   for (std::size_t client = 0; client < own.partition.clients(); ++client)

@@ -17,6 +17,7 @@
 #include "core/rng.h"
 #include "learn/data/label.h"
 #include "learn/spec.h"
+#include "learn/statistics/columns.h"
 #include "learn/token.h"
 
 namespace fedge::learn {
@@ -60,11 +61,13 @@ struct Dataset {
   ByteInputs packed{};          // used if `floats` is empty
   TextInputs text{};            // used for texts
   std::vector<std::string> class_names{};  // for display, one for each class; may be empty
+  FeatureColumns columns{};                // that are normalised when they are read; may be empty
+  Normalisation normalisation{};           // of the columns, unless a task has another
 
   std::size_t size() const { return labels.size(); }
   // Number of outputs of a model of this data: classes, or tokens.
   std::size_t outputs() const { return shape.tokens ? text.vocabulary : classes; }
-  // Copies the inputs of samples first, first + 1, ... until `out` is full.
+  // Copies the inputs of samples first, first + 1, ... until `out` is full, without normalising them.
   void read_inputs(std::size_t first, std::span<float> out) const;
 };
 
@@ -74,6 +77,7 @@ struct DatasetInfo {
   std::size_t classes = 0;               // 0 for texts: the number of groups depends on the files
   std::size_t outputs = 0;               // number of outputs of a model: classes, or tokens
   std::vector<std::string> class_names;  // for display, one for each class; may be empty
+  FeatureColumns columns{};              // of a Dataset
 };
 
 enum class Split { kTrain, kTest };

@@ -38,6 +38,7 @@ class Partition {
       : samples_(std::move(samples)), starts_(std::move(starts)) {}
   std::size_t clients() const { return starts_.size() - 1; }
   std::size_t samples() const { return samples_.size(); }  // of all clients
+  std::span<const std::uint32_t> all() const { return samples_; }
   std::span<const std::uint32_t> of(std::size_t client) const {
     return std::span(samples_).subspan(starts_[client], starts_[client + 1] - starts_[client]);
   }

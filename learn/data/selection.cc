@@ -42,6 +42,8 @@ Dataset select_samples(const Dataset& data, std::span<const std::uint32_t> sampl
   const bool bytes = !data.packed.bytes.empty();
   Dataset part{.shape = data.shape, .classes = data.classes, .floats = {}, .labels = {}};
   part.class_names = data.class_names;
+  part.columns = data.columns;
+  part.normalisation = data.normalisation;
   if (bytes) part.packed = {std::vector<std::uint8_t>(samples.size() * size), data.packed.value};
   if (!bytes) part.floats = AlignedBuffer<float>(samples.size() * size);
   for (const std::uint32_t sample : samples) {
@@ -67,6 +69,8 @@ Result<Dataset> join_samples(std::vector<Dataset> parts) {
   if (first.shape.tokens) return join_texts(std::move(parts));
   Dataset all{.shape = first.shape, .classes = first.classes, .floats = {}, .labels = {}};
   all.class_names = first.class_names;
+  all.columns = first.columns;
+  all.normalisation = first.normalisation;
   all.labels.reserve(samples);
   const std::size_t size = first.shape.size();
   if (bytes) all.packed.value = first.packed.value;

@@ -78,6 +78,7 @@ struct Space {
   AlignedBuffer<float> logits;
   std::unique_ptr<Workspace> workspace;
   EvaluationSums sums;
+  const Normalisation* normalisation = nullptr;  // null: none
 };
 
 // At most block_size() samples.
@@ -85,7 +86,7 @@ BlockSums evaluate_block(const Model& model, std::span<const float> parameters, 
                          std::span<const std::uint32_t> samples, Space& space) {
   const std::size_t count = samples.size();
   const std::size_t outputs = model.outputs_per_sample();
-  const Batch batch = space.batch.read(data, samples);
+  const Batch batch = space.batch.read(data, samples, /*flip=*/false, space.normalisation);
   const auto logits = space.logits.span().first(count * outputs * model.classes());
   model.forward(parameters, batch, logits, *space.workspace);
   BlockSums sums;
@@ -198,8 +199,9 @@ Result<Evaluation> evaluate(const Model& model, std::span<const float> parameter
 
 Result<EvaluationSums> evaluate_samples(const Model& model, std::span<const float> parameters,
                                         const Dataset& data, std::span<const std::uint32_t> samples,
-                                        const std::stop_token& stop) {
+                                        const std::stop_token& stop, const Normalisation* normalisation) {
   Space space(model, data, SIZE_MAX);
+  space.normalisation = normalisation;
   FEDGE_TRY_VOID(config::failure_as_error([&]() -> Result<void> {
     for (std::size_t done = 0; done < samples.size(); done += block_size(model)) {
       if (stop.stop_requested()) return Error{ErrorCode::kStale, "the evaluation was cancelled"};

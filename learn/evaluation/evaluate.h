@@ -38,10 +38,11 @@ EvaluationSums::Shape sums_shape(const Model& model);
 Result<Evaluation> evaluate(const Model& model, std::span<const float> parameters, const Dataset& data,
                             Parallel& parallel, std::size_t ranks = SIZE_MAX);
 
-// The sums of one client with these samples of `data`, in one thread. kInvalid as for evaluate(); kStale if
-// it was stopped.
+// The sums of one client with these samples of `data`, in one thread. `normalisation` is that of the data's
+// columns; null: none. kInvalid as for evaluate(); kStale if it was stopped.
 Result<EvaluationSums> evaluate_samples(const Model& model, std::span<const float> parameters,
                                         const Dataset& data, std::span<const std::uint32_t> samples,
-                                        const std::stop_token& stop = {});
+                                        const std::stop_token& stop = {},
+                                        const Normalisation* normalisation = nullptr);
 
 }  // namespace fedge::learn

@@ -109,6 +109,16 @@ std::vector<std::string> TableSchema::class_names() const {
   return names;
 }
 
+FeatureColumns TableSchema::columns() const {
+  if (!raw) return {};
+  FeatureColumns columns{.period = features()};
+  for (std::size_t i = 0; i < numeric.size(); ++i) {
+    columns.at.push_back(i * (missing_flags ? 2 : 1));
+    columns.names.push_back(numeric[i]);
+  }
+  return columns;
+}
+
 TableSchema read_table_schema(config::Reader& section) {
   TableSchema schema;
   schema.separator =

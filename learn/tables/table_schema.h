@@ -40,11 +40,14 @@ struct TableSchema {
   std::string group;  // column whose value is the same in all rows of a sample; empty: none
   // The target's values of each class; a class may have several.
   std::vector<std::vector<std::string>> classes;
+  // Numbers stay as they are, and a missing one becomes NaN: they are normalised when they are used.
+  bool raw = false;
 
   // Features of one row.
   std::size_t features() const;
   InputShape shape() const { return {window, features(), 1}; }
   std::vector<std::string> class_names() const;
+  FeatureColumns columns() const;  // empty unless raw
 };
 
 // Reads the keys of a table from [data]; errors stay in `section`.

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,7 @@
 namespace fedge::learn {
 namespace {
 
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kShownBytes = 40;    // of a field, in messages
 constexpr std::size_t kShownColumns = 20;  // of a header, in messages
 // Features of all samples together: 4 GiB. A schema with a window or many values needs far more than its
@@ -120,6 +122,7 @@ class TableLoader {
                  .labels = std::move(labels_)};
     std::ranges::copy(features_, data.floats.data());
     data.class_names = schema_.class_names();
+    data.columns = schema_.columns();
     return data;
   }
 
@@ -171,7 +174,7 @@ class TableLoader {
       const std::string_view field = fields[columns.numeric[i]];
       const auto number = number_in(field);
       const bool missing = missing_.find(field, number).has_value();
-      std::optional<double> value = missing ? 0.0 : number;
+      std::optional<double> value = missing ? (schema_.raw ? kNotANumber : 0.0) : number;
       if (!value)
         return wrong(reader, schema_.numeric[i],
                      shown(field) +
@@ -181,7 +184,7 @@ class TableLoader {
       if (!missing && !schema_.mean.empty()) *value -= schema_.mean[i];
       if (!missing && !schema_.deviation.empty()) *value /= schema_.deviation[i];
       const auto feature = static_cast<float>(*value);
-      if (!std::isfinite(feature))
+      if (!missing && !std::isfinite(feature))
         return wrong(reader, schema_.numeric[i], shown(field) + " is too large for a 32-bit float");
       features_.push_back(feature);
       if (schema_.missing_flags) features_.push_back(missing ? 1.0F : 0.0F);
@@ -252,17 +255,24 @@ class CsvSource final : public DataSource {
  public:
   explicit CsvSource(TableSchema schema) : schema_(std::move(schema)) {}
 
-  Result<DatasetInfo> describe(const DataSpec&) const override {
-    return DatasetInfo{schema_.shape(), schema_.classes.size(), schema_.classes.size(),
-                       schema_.class_names()};
+  Result<DatasetInfo> describe(const DataSpec& spec) const override {
+    return DatasetInfo{schema_.shape(), schema_.classes.size(), schema_.classes.size(), schema_.class_names(),
+                       schema_of(spec).columns()};
   }
   Result<Dataset> load(const DataSpec& spec, Split split) const override {
+    const TableSchema schema = schema_of(spec);
     return load_split(spec, split, kEndings, [&](std::span<const std::filesystem::path> files) {
-      return read_table(schema_, files);
+      return read_table(schema, files);
     });
   }
 
  private:
+  TableSchema schema_of(const DataSpec& spec) const {
+    TableSchema schema = schema_;
+    schema.raw = spec.federated_normalisation;
+    return schema;
+  }
+
   static constexpr std::array<std::string_view, 2> kEndings = {".csv", ".csv.gz"};
   TableSchema schema_;
 };

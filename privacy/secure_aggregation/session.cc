@@ -95,8 +95,10 @@ GraphParameters choose_graph(const SecureRules& rules, std::uint32_t members) {
   return complete_graph(members);
 }
 
-Digest evaluation_terms(const Digest& terms) {
-  Text text("fedge secure aggregation 1: evaluation");
+Digest terms_of(TaskKind kind, const Digest& terms) {
+  if (kind == TaskKind::kTraining) return terms;
+  Text text(kind == TaskKind::kEvaluation ? "fedge secure aggregation 1: evaluation"
+                                          : "fedge secure aggregation 1: statistics");
   return sha256(text.add(terms).bytes());
 }
 

@@ -35,9 +35,9 @@ GraphParameters choose_graph(const SecureRules& rules, std::uint32_t members);
 
 // Hash of everything that masks and signatures are bound to. Members with different models or terms get
 // different hashes, so that their masks do not cancel (Pasquini et al., CCS 2022).
-// The terms of a session that sums evaluations. A member that trains and one that evaluates thus never sign
+// The terms of a session for tasks of this kind. A member that trains and one that evaluates thus never sign
 // the same session: the zeros of evaluators would leave a single update as the sum.
-Digest evaluation_terms(const Digest& terms);
+Digest terms_of(TaskKind kind, const Digest& terms);
 Digest context_of(const protocol::SecureSession& session, const Digest& model, const Digest& terms);
 
 Signature sign_keys(const SecretKey& identity, const Digest& context, ClientId client,

@@ -24,13 +24,14 @@ inline constexpr auto kFieldCounts<v1::Welcome> =
 
 template <>
 inline constexpr auto kFieldCounts<v1::TrainRequest> = std::array{
-    FieldCount{v1::TrainRequest::kLiveTracksFieldNumber, kMaxLiveTracks, "live_tracks", Packing::kVarints}};
+    FieldCount{v1::TrainRequest::kLiveTracksFieldNumber, kMaxLiveTracks, "live_tracks", Packing::kVarints},
+    FieldCount{v1::TrainRequest::kStatisticsFieldNumber, kMaxTaskSums, "statistics", Packing::kFixed32}};
 
 template <>
-inline constexpr auto kFieldCounts<v1::UpdateOffer> = std::array{
-    FieldCount{v1::UpdateOffer::kMaskedScalarsFieldNumber, kMaxSecureScalars, "masked_scalars",
-               Packing::kFixed64},
-    FieldCount{v1::UpdateOffer::kEvaluationFieldNumber, kMaxEvaluation, "evaluation", Packing::kVarints}};
+inline constexpr auto kFieldCounts<v1::UpdateOffer> =
+    std::array{FieldCount{v1::UpdateOffer::kMaskedScalarsFieldNumber, kMaxSecureScalars, "masked_scalars",
+                          Packing::kFixed64},
+               FieldCount{v1::UpdateOffer::kSumsFieldNumber, kMaxTaskSums, "sums", Packing::kVarints}};
 
 template <>
 inline constexpr auto kFieldCounts<v1::SwarmMembers> =

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <span>
 
 #include "core/text.h"
 #include "protocol/detail/field_reader.h"
@@ -14,6 +15,22 @@ namespace fedge::protocol {
 namespace {
 
 bool is_size(double value) { return std::isfinite(value) && value >= 0; }
+
+template <class Wire>
+TaskKind kind_in(const Wire& wire, FieldReader& reader) {
+  reader.require(v1::TaskKind_IsValid(wire.kind()), "kind is unknown");
+  return static_cast<TaskKind>(wire.kind());
+}
+
+void check_statistics(const TrainRequest& message, FieldReader& reader) {
+  const std::span<const float> all = message.statistics;
+  reader.require(std::ranges::all_of(all, [](float value) { return std::isfinite(value); }),
+                 "a number of statistics is not finite");
+  if (message.kind == TaskKind::kStatistics) return reader.require(!all.empty(), "statistics has no edges");
+  reader.require(all.size() % 2 == 0, "statistics does not have a deviation for each mean");
+  reader.require(std::ranges::all_of(all.subspan(all.size() / 2), [](float value) { return value > 0; }),
+                 "a deviation of statistics is not above 0");
+}
 
 }  // namespace
 
@@ -30,7 +47,8 @@ v1::TrainRequest message_to_wire(const TrainRequest& message) {
   wire.set_again(message.again);
   wire.set_swarm(message.swarm);
   wire.set_secure_attempt(message.secure_attempt);
-  wire.set_evaluate(message.evaluate);
+  wire.set_kind(static_cast<v1::TaskKind>(message.kind));
+  wire.mutable_statistics()->Add(message.statistics.begin(), message.statistics.end());
   return wire;
 }
 
@@ -44,14 +62,14 @@ v1::UpdateOffer message_to_wire(const UpdateOffer& message) {
   wire.set_loss_rms(message.loss_rms);
   wire.set_wanted_share(message.wanted_share);
   for (const std::uint64_t scalar : message.masked_scalars) wire.add_masked_scalars(scalar);
-  wire.set_evaluate(message.evaluate);
-  for (const std::int64_t sum : message.evaluation) wire.add_evaluation(sum);
+  wire.set_kind(static_cast<v1::TaskKind>(message.kind));
+  for (const std::int64_t sum : message.sums) wire.add_sums(sum);
   return wire;
 }
 
 v1::TaskFailed message_to_wire(const TaskFailed& message) {
   auto wire = begun<v1::TaskFailed>(message.run, message.task());
-  wire.set_evaluate(message.evaluate);
+  wire.set_kind(static_cast<v1::TaskKind>(message.kind));
   wire.set_code(to_wire(message.code));
   wire.set_reason(clean_text(message.reason, kMaxText));
   return wire;
@@ -59,7 +77,7 @@ v1::TaskFailed message_to_wire(const TaskFailed& message) {
 
 v1::UpdateVerdict message_to_wire(const UpdateVerdict& message) {
   auto wire = begun<v1::UpdateVerdict>(message.run, message.task());
-  wire.set_evaluate(message.evaluate);
+  wire.set_kind(static_cast<v1::TaskKind>(message.kind));
   wire.set_accepted(message.accepted);
   if (message.accepted) return wire;
   wire.set_code(to_wire(message.code));
@@ -69,7 +87,7 @@ v1::UpdateVerdict message_to_wire(const UpdateVerdict& message) {
 
 v1::CancelTask message_to_wire(const CancelTask& message) {
   auto wire = begun<v1::CancelTask>(message.run, message.task());
-  wire.set_evaluate(message.evaluate);
+  wire.set_kind(static_cast<v1::TaskKind>(message.kind));
   wire.set_reason(clean_text(message.reason, kMaxText));
   return wire;
 }
@@ -96,7 +114,9 @@ Result<Message> message_from_wire(const v1::TrainRequest& wire) {
   message.again = wire.again();
   message.swarm = wire.swarm();
   message.secure_attempt = wire.secure_attempt();
-  message.evaluate = wire.evaluate();
+  message.kind = kind_in(wire, reader);
+  message.statistics.assign(wire.statistics().begin(), wire.statistics().end());
+  check_statistics(message, reader);
   if (wire.has_control()) message.control = reader.take(from_wire(wire.control()), "control");
   reader.require(
       message.model.is_plain_float32() && (!message.control || message.control->is_plain_float32()),
@@ -124,31 +144,31 @@ Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
                   .norm = wire.norm(),
                   .loss_rms = wire.loss_rms(),
                   .track = TrackId(wire.track()),
-                  .evaluate = wire.evaluate(),
+                  .kind = kind_in(wire, reader),
                   .wanted_share = wire.wanted_share(),
                   .masked_scalars = {wire.masked_scalars().begin(), wire.masked_scalars().end()},
-                  .evaluation = {wire.evaluation().begin(), wire.evaluation().end()}});
+                  .sums = {wire.sums().begin(), wire.sums().end()}});
 }
 
 Result<Message> message_from_wire(const v1::TaskFailed& wire) {
   FieldReader reader;
   return reader.finish(TaskFailed{RunId(wire.run()), RoundNumber(wire.round()), from_wire(wire.code()),
                                   reader.text(wire.reason(), "reason"), TrackId(wire.track()),
-                                  wire.evaluate()});
+                                  kind_in(wire, reader)});
 }
 
 Result<Message> message_from_wire(const v1::UpdateVerdict& wire) {
   FieldReader reader;
   return reader.finish(UpdateVerdict{RunId(wire.run()), RoundNumber(wire.round()), wire.accepted(),
                                      from_wire(wire.code()), reader.text(wire.reason(), "reason"),
-                                     TrackId(wire.track()), wire.evaluate()});
+                                     TrackId(wire.track()), kind_in(wire, reader)});
 }
 
 Result<Message> message_from_wire(const v1::CancelTask& wire) {
   FieldReader reader;
   return reader.finish(CancelTask{RunId(wire.run()), RoundNumber(wire.round()),
                                   reader.text(wire.reason(), "reason"), TrackId(wire.track()),
-                                  wire.evaluate()});
+                                  kind_in(wire, reader)});
 }
 
 }  // namespace fedge::protocol

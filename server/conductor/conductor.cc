@@ -15,6 +15,11 @@ std::unique_ptr<Route> make_route(const RouteParts& parts, bool folds_all) {
   return parts.config.secure.on ? make_secure_route(parts) : make_direct_route(parts);
 }
 
+Event not_made_event(TaskKind kind) {
+  if (kind == TaskKind::kTraining) return {Severity::kWarning, "round.not_aggregated", {}};
+  return {Severity::kWarning, kind == TaskKind::kEvaluation ? "evaluation.failed" : "statistics.failed", {}};
+}
+
 // `swarm`: clients exchange the model's chunks.
 protocol::TrainRequest train_request(RunId run, const RunEngine::Assign& work, const TrackView& track,
                                      bool swarm) {
@@ -30,8 +35,10 @@ protocol::TrainRequest train_request(RunId run, const RunEngine::Assign& work, c
           .live_tracks = track.live_tracks,
           .again = work.again,
           .swarm = swarm,
-          .evaluate = work.task.evaluation,
-          .secure_attempt = work.secure_attempt};
+          .kind = work.task.kind,
+          .secure_attempt = work.secure_attempt,
+          .statistics =
+              work.task.kind == TaskKind::kStatistics ? track.edges : learn::numbers_of(track.normalisation)};
 }
 
 }  // namespace
@@ -156,7 +163,7 @@ void Conductor::aggregated(const RunEngine::CloseRound& turn, const std::optiona
                            Time now) {
   now_ = now;
   if (not_made && !over_)
-    report(Event{Severity::kWarning, turn.evaluation ? "evaluation.failed" : "round.not_aggregated", {}}
+    report(not_made_event(turn.kind)
                .with("round", std::int64_t{turn.round.value()})
                .with("reason", not_made->message));
 }
@@ -167,7 +174,7 @@ void Conductor::closed(const RunEngine::CloseRound& turn, bool aggregated, Time 
   now_ = now;
   if (!ending_) {
     route_->committed(aggregated);
-    submit(RunEngine::Committed{turn.round, turn.track, turn.evaluation});
+    submit(RunEngine::Committed{turn.round, turn.track, turn.kind, aggregated});
   }
   pump();
 }

@@ -115,7 +115,7 @@ class Aggregate {
   virtual void folded_by_clients(const RunEngine::Fold& fold) = 0;
   virtual void count(const RunEngine::Count& zeros) = 0;
   // Starts a sum of masked updates over these cells, and of as many sums of evaluations.
-  virtual void open_sum(std::vector<Range> cells, std::size_t evaluation_sums) = 0;
+  virtual void open_sum(std::vector<Range> cells, std::size_t task_sums) = 0;
   virtual void fold_masked(const RunEngine::Fold& fold, std::vector<std::uint64_t> scalars) = 0;
   // Removes the masks. Answers by Conductor::summed() when the sum is durable.
   virtual void sum_up(TaskId task, privacy::Unmasking unmasking) = 0;

@@ -155,7 +155,7 @@ void SecureRoute::carry_out(std::vector<SecureRound::Effect>& effects) {
     std::visit(Overloaded{[&](const SecureRound::Send& send) { parts_.host.say(send.client, send.message); },
                           [&](const SecureRound::Tell& tell) { parts_.host.submit(tell.input); },
                           [&](SecureRound::Open& open) {
-                            parts_.ports.aggregate->open_sum(std::move(open.cells), open.evaluation_sums);
+                            parts_.ports.aggregate->open_sum(std::move(open.cells), open.task_sums);
                           },
                           [&](SecureRound::Closed& result) { closed(std::move(result)); },
                           [&](const Event& event) { parts_.host.report(event); }},

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/ids.h"
+#include "learn/statistics/columns.h"
 #include "protocol/chunks/manifest.h"
 
 namespace fedge::server {
@@ -13,6 +14,10 @@ struct TrackView {
   const protocol::Manifest* model = nullptr;
   const protocol::Manifest* control = nullptr;  // null without SCAFFOLD
   std::vector<TrackId> live_tracks;             // whose state clients should keep
+  // Of the run's statistics: the bins of the next step, empty if there is none, and once they are known what
+  // the data is normalised by.
+  std::vector<float> edges = {};
+  learn::Normalisation normalisation = {};
 };
 
 }  // namespace fedge::server

@@ -86,7 +86,7 @@ void RunHost::start() {
   if (policy_change_) submit(RunEngine::PolicyChanged{std::move(*policy_change_)});
   if (!goes_on()) return;
   for (const auto& close : parts_.recovered.closed)
-    submit(RunEngine::Committed{close.round, close.track, close.evaluation});
+    submit(RunEngine::Committed{close.round, close.track, close.kind, parts_.state->sums_made(close)});
   if (!goes_on()) return;
   look_around();
   for (const auto& [client, link] : house_.peers.links()) joined(client);

@@ -11,7 +11,7 @@ namespace fedge::server {
 namespace {
 
 protocol::UpdateVerdict refusal(RunId run, TaskId task, const Error& error) {
-  return {run, task.round, false, error.code, error.message, task.track, task.evaluation};
+  return {run, task.round, false, error.code, error.message, task.track, task.kind};
 }
 
 Participations::Bounds bounds_of(const RoundRules& rules, const TrackBook& tracks) {
@@ -22,21 +22,23 @@ Participations::Bounds bounds_of(const RoundRules& rules, const TrackBook& track
 }  // namespace
 
 RoundEngine::RoundEngine(const RoundRules& rules, TrackBook tracks)
-    : rules_(rules), tracks_(std::move(tracks)), participations_(bounds_of(rules, tracks_)) {}
+    : rules_(rules), tracks_(std::move(tracks)), participations_(bounds_of(rules, tracks_)) {
+  if (rules_.statistics) kind_ = TaskKind::kStatistics;
+}
 
 void RoundEngine::step(const Input& input, const StepContext& context, std::vector<Effect>& effects) {
   std::visit([&](const auto& specific) { on(specific, context, effects); }, input);
 }
 
 std::optional<Time> RoundEngine::next_deadline() const {
-  if (phase_ == Phase::kEvaluating) return evaluation_->deadline();
+  if (phase_ == Phase::kSumming) return sums_->deadline();
   if (phase_ == Phase::kCollecting) return return_by_ ? std::min(deadline_, *return_by_) : deadline_;
   return phase_ == Phase::kWaiting ? return_by_ : std::nullopt;
 }
 
 void RoundEngine::on(const Expired&, const StepContext& context, std::vector<Effect>& effects) {
   if (return_by_ && context.now >= *return_by_) give_up_waiting(context, effects);
-  if (phase_ == Phase::kEvaluating) return evaluation_->expired(context.now, effects), close_evaluation();
+  if (phase_ == Phase::kSumming) return sums_->expired(context.now, effects), close_sums();
   if (phase_ != Phase::kCollecting || context.now < deadline_) return;
   if (!drawn_ && tasks_.count(TaskState::kOffered) > 0) return draw_uploads(context, effects);
   for (const auto& [client, task] : tasks_)
@@ -54,7 +56,7 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
                                 .evaluates = arrived.evaluates});
   returning_.erase(arrived.client);
   if (returning_.empty()) return_by_.reset();
-  if (phase_ == Phase::kEvaluating) return evaluation_->arrived(arrived.client, context.now, effects);
+  if (phase_ == Phase::kSumming) return sums_->arrived(arrived.client, context.now, effects);
   RoundTask* task = tasks_.find(arrived.client);
   const bool open = phase_ == Phase::kCollecting && tracks_.is_member(turn_, arrived.client);
   if (open && task != nullptr && task->state == TaskState::kLost) {
@@ -76,9 +78,9 @@ void RoundEngine::on(const ClientLeft& left, const StepContext& context, std::ve
   const bool last = left.for_good && returning_.erase(left.client) > 0 && returning_.empty();
   if (last) return_by_.reset();
   if (last) start_round_if_possible(context, effects);
-  if (phase_ == Phase::kEvaluating) {
-    evaluation_->left(left.client, left.for_good, effects);
-    return close_evaluation();
+  if (phase_ == Phase::kSumming) {
+    sums_->left(left.client, left.for_good, effects);
+    return close_sums();
   }
   const RoundTask* task = active_task(left.client, current(), left.for_good);
   if (task == nullptr || task->state == TaskState::kDone) return;
@@ -89,7 +91,7 @@ void RoundEngine::on(const ClientLeft& left, const StepContext& context, std::ve
 std::optional<Error> RoundEngine::objection(ClientId client, const protocol::UpdateOffer& offer) const {
   if (offer.run != rules_.run) return Error{ErrorCode::kStale, "this update belongs to another run"};
   const std::string round = std::to_string(offer.round.value());
-  if (offer.evaluate)
+  if (offer.kind != TaskKind::kTraining)
     return Error{ErrorCode::kStale, "the models of round " + round + " are not being evaluated at present"};
   if (offer.task() != current() && offer.round == round_ && phase_ == Phase::kCollecting)
     return Error{ErrorCode::kStale, "round " + round + " is not training track " +
@@ -104,8 +106,8 @@ std::optional<Error> RoundEngine::objection(ClientId client, const protocol::Upd
 }
 
 void RoundEngine::on(const Offered& offered, const StepContext& context, std::vector<Effect>& effects) {
-  if (offered.offer.run == rules_.run && evaluates(offered.offer.task()))
-    return evaluation_->offered(offered.client, offered.offer, effects), close_evaluation();
+  if (offered.offer.run == rules_.run && sums(offered.offer.task()))
+    return sums_->offered(offered.client, offered.offer, effects), close_sums();
   if (const auto error = objection(offered.client, offered.offer)) {
     effects.push_back(Send{offered.client, refusal(offered.offer.run, offered.offer.task(), *error)});
     effects.push_back(event(Severity::kWarning, "update.refused", offered.offer.round)
@@ -143,7 +145,7 @@ RoundTask* RoundEngine::active_task(ClientId client, TaskId task, bool or_lost) 
 }
 
 void RoundEngine::on(const Stored& stored, const StepContext& context, std::vector<Effect>& effects) {
-  if (evaluates(stored.task)) return evaluation_->stored(stored.client, effects), close_evaluation();
+  if (sums(stored.task)) return sums_->stored(stored.client, effects), close_sums();
   RoundTask* task = active_task(stored.client, stored.task);
   if (task == nullptr || task->state != TaskState::kFetching) {
     effects.push_back(Discard{stored.client, stored.task});
@@ -169,8 +171,7 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
 }
 
 void RoundEngine::on(const Damaged& damaged, const StepContext& context, std::vector<Effect>& effects) {
-  if (evaluates(damaged.task))
-    return evaluation_->damaged(damaged.client, damaged.error, effects), close_evaluation();
+  if (sums(damaged.task)) return sums_->damaged(damaged.client, damaged.error, effects), close_sums();
   RoundTask* task = active_task(damaged.client, damaged.task);
   if (task == nullptr || task->state != TaskState::kFetching) return;
   effects.push_back(Send{damaged.client, refusal(rules_.run, damaged.task, damaged.error)});
@@ -182,8 +183,8 @@ void RoundEngine::on(const Damaged& damaged, const StepContext& context, std::ve
 }
 
 void RoundEngine::on(const Failed& failed, const StepContext& context, std::vector<Effect>& effects) {
-  if (failed.failure.run == rules_.run && evaluates(failed.failure.task()))
-    return evaluation_->failed(failed.client, failed.failure.reason, effects), close_evaluation();
+  if (failed.failure.run == rules_.run && sums(failed.failure.task()))
+    return sums_->failed(failed.client, failed.failure.reason, effects), close_sums();
   // In a secure sum, a disconnected client may also be excluded from its session.
   RoundTask* task = active_task(failed.client, failed.failure.task(), rules_.masked.has_value());
   if (failed.failure.run != rules_.run || task == nullptr ||
@@ -194,7 +195,7 @@ void RoundEngine::on(const Failed& failed, const StepContext& context, std::vect
 
 void RoundEngine::on(const Committed& committed, const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ != Phase::kClosing || committed.task() != current()) return;
-  go_on(context, effects);
+  go_on(committed.made, context, effects);
 }
 
 void RoundEngine::on(const PolicyChanged& changed, const StepContext& context, std::vector<Effect>& effects) {
@@ -206,7 +207,7 @@ void RoundEngine::on(const PolicyChanged& changed, const StepContext& context, s
 
 void RoundEngine::on(const Stop& stop, const StepContext&, std::vector<Effect>& effects) {
   if (phase_ == Phase::kFinished) return;
-  if (phase_ == Phase::kEvaluating) evaluation_->stop(effects);
+  if (phase_ == Phase::kSumming) sums_->stop(effects);
   if (phase_ == Phase::kCollecting)
     for (const auto& [client, task] : tasks_)
       if (task.state == TaskState::kAssigned || task.state == TaskState::kFetching || task.partial)
@@ -221,10 +222,10 @@ void RoundEngine::on(const Restarted&, const StepContext& context, std::vector<E
   present_.each([&](ClientId client, const Roster::Entry&) { returning_.insert(client); });
   present_.clear();
   return_by_ = context.now + rules_.return_within;
-  if (phase_ == Phase::kEvaluating) {
+  if (phase_ == Phase::kSumming) {
     // Cheaper to repeat than to continue.
-    evaluation_->abandon(effects);
-    evaluation_.reset();
+    sums_->abandon(effects);
+    sums_.reset();
     phase_ = Phase::kWaiting;
     anew_ = true;
   }

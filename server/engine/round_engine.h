@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "server/engine/evaluation/evaluation_phase.h"
 #include "server/engine/participations.h"
 #include "server/engine/phase_tasks.h"
 #include "server/engine/roster.h"
 #include "server/engine/run_engine.h"
+#include "server/engine/sums/sums_phase.h"
 
 namespace fedge::server {
 
@@ -34,7 +34,7 @@ class RoundEngine final : public RunEngine {
   std::optional<Waiting> waiting() const override;
 
  private:
-  enum class Phase { kWaiting, kCollecting, kEvaluating, kClosing, kFinished };
+  enum class Phase { kWaiting, kCollecting, kSumming, kClosing, kFinished };
   void on(const Expired&, const StepContext&, std::vector<Effect>&);
   void on(const ClientArrived&, const StepContext&, std::vector<Effect>&);
   void on(const ClientLeft&, const StepContext&, std::vector<Effect>&);
@@ -57,21 +57,22 @@ class RoundEngine final : public RunEngine {
   bool budget_spent() const;
   // Starts the phase of the next track.
   void begin_turn(const StepContext& context, std::vector<Effect>& effects);
-  // Whether clients are working on this evaluation.
-  bool evaluates(TaskId task) const { return phase_ == Phase::kEvaluating && task == current(); }
+  // Whether clients are working on this evaluation or these statistics.
+  bool sums(TaskId task) const { return phase_ == Phase::kSumming && task == current(); }
   // Whether clients evaluate the models of the current round.
   bool evaluation_due() const {
     return rules_.evaluation &&
            (round_.value() % rules_.evaluation->every == 0 || round_.value() >= rules_.rounds);
   }
-  // Starts the evaluation of the next track's model.
-  void begin_evaluation(const StepContext& context, std::vector<Effect>& effects);
-  // Starts it once no client is awaited after a restart.
+  // Starts the evaluation of the next track's model, or the next step of the statistics, perhaps once more.
+  void begin_sums(const StepContext& context, std::vector<Effect>& effects);
+  // Starts an evaluation once no client is awaited after a restart.
   void evaluate_once_back(const StepContext& context, std::vector<Effect>& effects);
-  // Called after each input of the evaluation.
-  void close_evaluation();
-  // Starts the phase that follows the committed one, or ends the round.
-  void go_on(const StepContext& context, std::vector<Effect>& effects);
+  // Called after each input of the phase that collects sums.
+  void close_sums();
+  // Starts the phase that follows the committed one, or ends the round. `made`: a step of the statistics has
+  // a result.
+  void go_on(bool made, const StepContext& context, std::vector<Effect>& effects);
   // Starts a secure sum among the clients that have a task.
   void begin_secure(std::vector<Effect>& effects);
   // Creates the client's task, with its part of the model.
@@ -113,8 +114,11 @@ class RoundEngine final : public RunEngine {
   Track& track() { return tracks_.turn(turn_); }
   const Track& track() const { return tracks_.turn(turn_); }
   const aggregation::SamplerTraits& traits() const { return track().traits; }
-  // The current phase: round, track and whether its model is evaluated.
-  TaskId current() const { return {round_, track().id, evaluates_}; }
+  // The task of the current phase.
+  TaskId current() const {
+    if (kind_ == TaskKind::kStatistics) return {RoundNumber(counted_), TrackId(), kind_};
+    return {round_, track().id, kind_};
+  }
   // Returns an event of the current phase, with its track if there are several.
   Event turn_event(Severity severity, const char* name) const;
   void count_as_zeros(ClientId client, const RoundTask& task, std::vector<Effect>& effects);
@@ -126,9 +130,13 @@ class RoundEngine final : public RunEngine {
 
   RoundRules rules_;
   TrackBook tracks_;
-  std::size_t turn_ = 0;                       // index of the current track phase
-  bool evaluates_ = false;                     // the round's training is over: its models are evaluated
-  std::optional<EvaluationPhase> evaluation_;  // while kEvaluating
+  std::size_t turn_ = 0;                 // index of the current track phase
+  TaskKind kind_ = TaskKind::kTraining;  // of the current phase
+  std::optional<SumsPhase> sums_;        // while kSumming
+  // Statistics: steps with a result, attempts, and attempts without a result.
+  std::size_t steps_ = 0;
+  std::uint32_t counted_ = 0;
+  std::size_t failures_ = 0;
   Phase phase_ = Phase::kWaiting;
   RoundNumber round_;       // the round in progress, or the last one
   Time deadline_;           // of the round in progress

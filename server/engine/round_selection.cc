@@ -56,9 +56,11 @@ std::optional<RunEngine::Waiting> RoundEngine::waiting() const {
 
 void RoundEngine::start_round_if_possible(const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ != Phase::kWaiting || awaits_return()) return;
-  if (!(anew_ && evaluates_) && waiting()) return;  // an evaluation needs no minimum of clients
-  if (std::exchange(anew_, false))
-    return evaluates_ ? begin_evaluation(context, effects) : begin_turn(context, effects);
+  const bool evaluates = kind_ == TaskKind::kEvaluation;
+  if (!(anew_ && evaluates) && waiting()) return;  // an evaluation needs no minimum of clients
+  const bool anew = std::exchange(anew_, false);
+  if (kind_ == TaskKind::kStatistics) return begin_sums(context, effects);
+  if (anew) return evaluates ? begin_sums(context, effects) : begin_turn(context, effects);
   const TrackBook::Changes changes = tracks_.begin_round(next(round_));
   if (budget_spent()) return finish("the privacy budget is spent", effects);  // new tracks may exceed it
   round_ = next(round_);
@@ -83,7 +85,8 @@ void RoundEngine::start_round_if_possible(const StepContext& context, std::vecto
   }
   if (changes.joined) tell_records();
   turn_ = 0;
-  attempt_ = 0;
+  // The statistics have numbers of rounds of their own: no two sessions have the same round and attempt.
+  if (!rules_.statistics) attempt_ = 0;
   begin_turn(context, effects);
 }
 

@@ -21,7 +21,7 @@
 #include "core/result.h"
 #include "protocol/codecs/payload_codec.h"
 #include "protocol/messages.h"
-#include "server/engine/evaluation/evaluation_rules.h"
+#include "server/engine/sums/sums_rules.h"
 #include "server/engine/track_book.h"
 
 namespace fedge::server {
@@ -58,6 +58,7 @@ struct RoundRules {
   // the draws then follow from the run's seed.
   std::shared_ptr<const Secret> secret_draws = {};
   std::optional<EvaluationRules> evaluation = {};  // empty: clients evaluate no models
+  std::optional<StatisticsRules> statistics = {};  // empty: clients do not count their values
 };
 
 // Returns the client's record without labels that the run's data does not have.
@@ -109,8 +110,9 @@ class RunEngine {
   struct Committed {
     RoundNumber round;
     TrackId track;
-    bool evaluation = false;
-    TaskId task() const { return {round, track, evaluation}; }
+    TaskKind kind = TaskKind::kTraining;
+    bool made = true;  // statistics: the step has a result
+    TaskId task() const { return {round, track, kind}; }
   };
   // The policy of disagreements from the next round on.
   struct PolicyChanged {
@@ -145,9 +147,9 @@ class RunEngine {
       Coverage coverage;  // parameters that it trains
     };
     TaskId task;
-    std::uint32_t attempt = 1;        // number of the attempt at this phase
-    std::vector<Member> members;      // ascending
-    std::size_t evaluation_sums = 0;  // of an evaluation: the members' sums, which are masked with the rest
+    std::uint32_t attempt = 1;    // number of the attempt at this phase
+    std::vector<Member> members;  // ascending
+    std::size_t task_sums = 0;    // of evaluations and statistics; they are masked with the rest
   };
   // Send a TrainRequest for the track's model with these ranges.
   struct Assign {
@@ -193,8 +195,8 @@ class RunEngine {
   struct GiveUp {
     ClientId client;
   };
-  // Apply the aggregate to the track's model, evaluate, store; answer with Committed. Or, with `evaluation`,
-  // add the clients' evaluations to the metrics; the model stays.
+  // Apply the aggregate to the track's model, evaluate, store; answer with Committed. Of evaluations and
+  // statistics, take up the clients' sums; the model stays.
   struct CloseRound {
     RoundNumber round;
     std::size_t selected;
@@ -211,10 +213,10 @@ class RunEngine {
     // tracks.
     std::vector<ClientId> selected_clients = {};
     std::vector<ClientId> completed_clients = {};
-    bool evaluation = false;
-    std::vector<ClientSums> evaluations = {};  // empty if they are masked
+    TaskKind kind = TaskKind::kTraining;
+    std::vector<ClientSums> sums = {};  // of evaluations or statistics; empty if they are masked
 
-    TaskId task() const { return {round, track, evaluation}; }
+    TaskId task() const { return {round, track, kind}; }
   };
   struct Finished {
     std::string reason;

@@ -23,17 +23,15 @@ SecureRound::SecureRound(const Setup& setup, const RunEngine::BeginSecure& begin
       members.push_back({member.client, identity->second, member.coverage});
   }
   if (members.empty()) return;
-  session_.emplace(
-      privacy::SecureServer::Terms{
-          .session = {.run = setup_.run,
-                      .round = begin_.task.round,
-                      .track = begin_.task.track,
-                      .attempt = begin_.attempt},
-          .model = model,
-          .terms = begin_.task.evaluation ? privacy::evaluation_terms(setup_.terms) : setup_.terms,
-          .rules = setup_.masking.rules,
-          .patience = setup_.patience},
-      std::move(members), now);
+  session_.emplace(privacy::SecureServer::Terms{.session = {.run = setup_.run,
+                                                            .round = begin_.task.round,
+                                                            .track = begin_.task.track,
+                                                            .attempt = begin_.attempt},
+                                                .model = model,
+                                                .terms = privacy::terms_of(begin_.task.kind, setup_.terms),
+                                                .rules = setup_.masking.rules,
+                                                .patience = setup_.patience},
+                   std::move(members), now);
 }
 
 void SecureRound::begin(std::vector<Effect>& effects) {
@@ -99,10 +97,10 @@ void SecureRound::leave_out(ClientId client, const std::string& reason, std::vec
                         .with("client", number(client))
                         .with("reason", reason));
   effects.push_back(Send{client, protocol::CancelTask{setup_.run, begin_.task.round, reason,
-                                                      begin_.task.track, begin_.task.evaluation}});
-  effects.push_back(Tell{
-      RunEngine::Failed{client, protocol::TaskFailed{setup_.run, begin_.task.round, ErrorCode::kRefused,
-                                                     reason, begin_.task.track, begin_.task.evaluation}}});
+                                                      begin_.task.track, begin_.task.kind}});
+  effects.push_back(
+      Tell{RunEngine::Failed{client, protocol::TaskFailed{setup_.run, begin_.task.round, ErrorCode::kRefused,
+                                                          reason, begin_.task.track, begin_.task.kind}}});
 }
 
 void SecureRound::end(Error error, std::vector<Effect>& effects) {
@@ -132,14 +130,14 @@ void SecureRound::carry_on(std::vector<privacy::SecureServer::Effect>& session,
                                     .with("neighbours", std::int64_t{session_->graph().degree})
                                     .with("threshold", std::int64_t{session_->graph().threshold})
                                     .with("parameters_left_out", number(session_->left_out())));
-              if (session_->left_out() > 0 && !begin_.task.evaluation)
+              if (session_->left_out() > 0 && begin_.task.kind == TaskKind::kTraining)
                 effects.push_back(
                     about_sum(Severity::kWarning, "secure.parameters_left_out")
                         .with("parameters", number(session_->left_out()))
                         .with("reason",
                               std::string("too few clients of the round train these parameters "
                                           "(secure_aggregation.min_clients), so they keep their values")));
-              effects.push_back(Open{session_->cells(), begin_.evaluation_sums});
+              effects.push_back(Open{session_->cells(), begin_.task_sums});
             },
             [&](const Session::Unmaskable&) {
               effects.push_back(Closed{session_->take_unmasking(), {}});
@@ -155,7 +153,7 @@ std::optional<Error> SecureRound::offered(ClientId client, const protocol::Updat
   if (offer.update.coverage != *masked)
     return invalid("the masked update covers " + std::to_string(offer.update.coverage.count()) +
                    " parameters, but the session covers " + std::to_string(masked->count()));
-  const std::size_t scalars = session_->cells().size() + run::kSecureFigures + begin_.evaluation_sums;
+  const std::size_t scalars = session_->cells().size() + run::kSecureFigures + begin_.task_sums;
   if (offer.masked_scalars.size() != scalars)
     return invalid("the masked update has " + std::to_string(offer.masked_scalars.size()) +
                    " scalars, but the session has " + std::to_string(scalars));

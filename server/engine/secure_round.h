@@ -39,7 +39,7 @@ class SecureRound {
   // Start a sum over these cells.
   struct Open {
     std::vector<Range> cells;
-    std::size_t evaluation_sums = 0;
+    std::size_t task_sums = 0;
   };
   // Result of close(): the masks to subtract, or the reason there is no sum.
   struct Closed {

@@ -6,6 +6,8 @@
 
 #include "core/detail/json.h"
 #include "core/platform/files.h"
+#include "server/report/detail/data_statistics.h"
+#include "server/report/detail/fields.h"
 
 namespace fedge::server {
 namespace {
@@ -13,76 +15,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30;
-constexpr std::size_t kMaxListed = 1'000'000;
-
-ordered_json json_number(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
-}
-
-// Reads the keys of one object and remembers the first that is missing or has a wrong type.
-class Fields {
- public:
-  explicit Fields(const ordered_json& object) : object_(object) {}
-
-  std::uint64_t count(const char* key) {
-    const auto* value = find(key);
-    if (value == nullptr) return 0;
-    if (!value->is_number_unsigned()) return fail(key, "an integer of at least 0"), 0;
-    return value->get<std::uint64_t>();
-  }
-  double real(const char* key) {
-    const auto* value = find(key);
-    return value == nullptr ? kNotMeasured : as_real(key, *value);
-  }
-  std::string text(const char* key) {
-    const auto* value = find(key);
-    if (value == nullptr) return {};
-    if (!value->is_string()) return fail(key, "a string"), "";
-    return value->get<std::string>();
-  }
-  std::vector<double> reals(const char* key) {
-    const auto* value = find(key);
-    if (value == nullptr || value->is_null()) return {};
-    if (!value->is_array() || value->size() > kMaxListed)
-      return fail(key, "a list of numbers"), std::vector<double>();
-    std::vector<double> out;
-    for (const auto& item : *value) out.push_back(as_real(key, item));
-    return out;
-  }
-  std::vector<std::string> texts(const char* key) {
-    const auto* value = find(key);
-    std::vector<std::string> out;
-    if (value == nullptr) return out;
-    bool fits = value->is_array() && value->size() <= kMaxListed;
-    for (const auto& item : fits ? *value : ordered_json::array()) {
-      fits = fits && item.is_string();
-      if (fits) out.push_back(item.get<std::string>());
-    }
-    if (!fits) fail(key, "a list of strings");
-    return out;
-  }
-  bool has(const char* key) const { return object_.contains(key); }
-  const std::string& problem() const { return problem_; }
-
- private:
-  const ordered_json* find(const char* key) {
-    const auto it = object_.find(key);
-    if (it != object_.end()) return &*it;
-    if (problem_.empty()) problem_ = std::string(key) + " is missing";
-    return nullptr;
-  }
-  double as_real(const char* key, const ordered_json& value) {
-    if (value.is_null()) return kNotMeasured;
-    if (!value.is_number()) return fail(key, "a number or null"), kNotMeasured;
-    return value.get<double>();
-  }
-  void fail(const char* key, const char* expected) {
-    if (problem_.empty()) problem_ = std::string(key) + " is not " + expected;
-  }
-
-  const ordered_json& object_;
-  std::string problem_;
-};
 
 ordered_json to_object(const ClientEvaluation& evaluation) {
   ordered_json object;
@@ -152,7 +84,7 @@ TrackMetrics read_track(Fields& fields) {
 }
 
 Result<void> read_ranks(const ordered_json& ranks, RoundMetrics& metrics) {
-  if (!ranks.is_array() || ranks.size() > kMaxListed) return invalid("ranks is not a list");
+  if (!ranks.is_array() || ranks.size() > Fields::kMostListed) return invalid("ranks is not a list");
   for (const ordered_json& rank : ranks) {
     if (!rank.is_object()) return invalid("ranks is not a list of objects");
     Fields fields(rank);
@@ -192,10 +124,14 @@ Result<void> read_newer(const ordered_json& object, Fields& fields, RoundMetrics
   }
   if (fields.has("parameters_left_out")) metrics.parameters_left_out = fields.real("parameters_left_out");
   FEDGE_TRY_VOID(read_evaluation(object, metrics.evaluation));
+  if (fields.has("statistics")) {
+    FEDGE_TRY(statistics, read_statistics(object.at("statistics")));
+    metrics.statistics = std::move(statistics);
+  }
   if (fields.has("ranks")) FEDGE_TRY_VOID(read_ranks(object.at("ranks"), metrics));
   if (!fields.has("tracks")) return {};
   const ordered_json& tracks = object.at("tracks");
-  if (!tracks.is_array() || tracks.size() > kMaxListed) return invalid("tracks is not a list");
+  if (!tracks.is_array() || tracks.size() > Fields::kMostListed) return invalid("tracks is not a list");
   for (const ordered_json& track : tracks) {
     if (!track.is_object()) return invalid("tracks is not a list of objects");
     Fields inner(track);
@@ -245,8 +181,11 @@ std::string to_json(const RoundMetrics& metrics) {
                              {"bits_per_byte", json_number(rank.bits_per_byte)}});
   if (metrics.evaluation) line["evaluation"] = to_object(*metrics.evaluation);
   for (const TrackMetrics& track : metrics.tracks) line["tracks"].push_back(to_object(track));
+  if (metrics.statistics) line["statistics"] = to_object(*metrics.statistics);
   return json_text(line);
 }
+
+std::string to_json(const learn::DataStatistics& statistics) { return json_text(to_object(statistics)); }
 
 Result<RoundMetrics> parse_metrics(std::string_view line, const std::string& where) {
   constexpr int kLevels = 4;  // of a track's list of names

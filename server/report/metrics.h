@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "learn/statistics/federated_statistics.h"
 #include "server/engine/track_description.h"
 #include "server/report/client_evaluation.h"
 #include "server/report/page/label_figures.h"
@@ -74,6 +75,8 @@ struct RoundMetrics {
   ParticipationFigures participation;               // since the start of the run
   std::vector<TrackMetrics> tracks;                 // empty in a run without tracks
   std::optional<ClientEvaluation> evaluation = {};  // by clients, of the model this round ended with
+  // Of the clients' data, in the first round of a run that normalises by them.
+  std::optional<learn::DataStatistics> statistics = {};
 };
 
 // The trainings that the server assigned in this round, and the updates that it accepted. With tracks, a
@@ -94,6 +97,8 @@ std::uint64_t most_left_out(std::span<const RoundMetrics> rounds);
 
 // One line of metrics.jsonl, without the line feed. Doubles read back exactly.
 std::string to_json(const RoundMetrics& metrics);
+// The statistics as in such a line.
+std::string to_json(const learn::DataStatistics& statistics);
 // Parses such a line. Unknown keys are ignored. kCorrupt if the line is not a round's object; the message
 // begins with `where`.
 Result<RoundMetrics> parse_metrics(std::string_view line, const std::string& where);

@@ -1,5 +1,6 @@
 #include "server/store/input_codec.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -16,10 +17,10 @@ using Record = journal::v1::Record;
 void put(journal::v1::Task& out, TaskId task) {
   out.set_round(task.round.value());
   out.set_track(task.track.value());
-  out.set_evaluation(task.evaluation);
+  out.set_kind(static_cast<std::uint32_t>(task.kind));
 }
 TaskId task_of(const journal::v1::Task& task) {
-  return {RoundNumber(task.round()), TrackId(task.track()), task.evaluation()};
+  return {RoundNumber(task.round()), TrackId(task.track()), static_cast<TaskKind>(std::min(task.kind(), 2U))};
 }
 
 void put(Record& out, const Expired&) { out.mutable_expired(); }
@@ -61,7 +62,8 @@ void put(Record& out, const RunEngine::Failed& failed) {
   out.mutable_failed()->set_message(protocol::encode(failed.failure));
 }
 void put(Record& out, const RunEngine::Committed& committed) {
-  put(*out.mutable_committed(), {committed.round, committed.track, committed.evaluation});
+  put(*out.mutable_committed(), {committed.round, committed.track, committed.kind});
+  out.mutable_committed()->set_not_made(!committed.made);
 }
 void put(Record& out, const RunEngine::PolicyChanged& changed) {
   out.set_policy_changed(aggregation::to_toml(changed.policy));
@@ -119,7 +121,7 @@ Result<RunEngine::Input> input_of(const Record& record) {
     }
     case Record::kCommitted:
       return Input(RunEngine::Committed{task_of(record.committed()).round, task_of(record.committed()).track,
-                                        task_of(record.committed()).evaluation});
+                                        task_of(record.committed()).kind, !record.committed().not_made()});
     case Record::kPolicyChanged: {
       FEDGE_TRY(document, config::parse_toml(record.policy_changed(), "policy"));
       FEDGE_TRY(policy, aggregation::read_policy(document));

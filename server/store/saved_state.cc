@@ -60,6 +60,11 @@ std::string encode_state(const SavedState& state) {
     charge->set_chance(chance);
     charge->set_releases(releases);
   }
+  if (state.statistics) {
+    auto* made = out.mutable_statistics();
+    made->mutable_edges()->Add(state.statistics->edges.begin(), state.statistics->edges.end());
+    made->mutable_sums()->Add(state.statistics->sums.begin(), state.statistics->sums.end());
+  }
   return out.SerializeAsString();
 }
 
@@ -86,6 +91,9 @@ Result<SavedState> decode_state(std::string_view bytes) {
   }
   for (const auto& charge : in.charges()) state.charges[charge.chance()] = charge.releases();
   state.participation.assign(in.participation().begin(), in.participation().end());
+  if (in.has_statistics())
+    state.statistics = SavedStatistics{{in.statistics().edges().begin(), in.statistics().edges().end()},
+                                       {in.statistics().sums().begin(), in.statistics().sums().end()}};
   return state;
 }
 

@@ -26,10 +26,16 @@ struct SavedTrack {
   std::optional<protocol::Manifest> memory;
 };
 
+struct SavedStatistics {
+  std::vector<float> edges;
+  std::vector<std::int64_t> sums;
+};
+
 struct SavedState {
-  std::vector<SavedTrack> tracks;            // ascending
-  std::vector<std::uint32_t> participation;  // by client
-  std::map<double, std::uint64_t> charges;   // to the privacy budget (run/privacy/privacy_ledger.h)
+  std::vector<SavedTrack> tracks;               // ascending
+  std::vector<std::uint32_t> participation;     // by client
+  std::map<double, std::uint64_t> charges;      // to the privacy budget (run/privacy/privacy_ledger.h)
+  std::optional<SavedStatistics> statistics{};  // in runs that have them: of the clients' data
 };
 
 std::string encode_state(const SavedState& state);

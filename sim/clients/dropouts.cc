@@ -1,8 +1,15 @@
 #include "sim/clients/dropouts.h"
 
+#include <array>
+
 #include <variant>
 
 namespace fedge::sim {
+namespace {
+
+constexpr std::array<const char*, 3> kDraws = {"dropout", "evaluation-dropout", "statistics-dropout"};
+
+}  // namespace
 
 void Dropouts::plan(const server::RunEngine::Assign& work, Bytes model) {
   const Devices& devices = surroundings_.devices;
@@ -14,7 +21,7 @@ void Dropouts::plan(const server::RunEngine::Assign& work, Bytes model) {
   client.task = work.task;
   client.over = false;
   Rng draws = surroundings_.world.root()
-                  .fork(work.task.evaluation ? "evaluation-dropout" : "dropout", work.task.round.value(),
+                  .fork(kDraws.at(static_cast<std::size_t>(work.task.kind)), work.task.round.value(),
                         work.client.value())
                   .fork("session", client.times, work.task.track.value());
   if (draws.uniform() >= surroundings_.probability) return;

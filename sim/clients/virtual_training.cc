@@ -13,11 +13,11 @@ void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
   offer.norm = update.norm;
   offer.loss_rms = update.training.rms_loss;
   offer.wanted_share = update.training.wanted_share;
-  offer.evaluation = update.evaluation;
+  offer.sums = update.sums;
 }
 
 Result<Digest> digest_of(const TrainedUpdate& update) {
-  if (!update.evaluation.empty()) return client::SummedUpdates::evaluation_of(update.evaluation);
+  if (!update.sums.empty()) return client::SummedUpdates::sums_of(update.task.kind, update.sums);
   if (const auto values = update.values->in_memory(); !values.empty())
     return client::SummedUpdates::update_of(values);
   AlignedBuffer<float> values(update.coverage.count());
@@ -32,8 +32,8 @@ void VirtualTraining::assign(const server::RunEngine::Assign& work, const std::o
   OnDevice& device = at(work.client);
   std::erase_if(device.models, [&](const auto& entry) { return in_hand != entry.first; });
   device.models[work.task] = global;
-  if (!work.task.evaluation) device.data_share = work.data_share;
-  if (work.task.evaluation) return;
+  if (work.task.kind == TaskKind::kTraining) device.data_share = work.data_share;
+  if (work.task.kind != TaskKind::kTraining) return;
   surroundings_.adversary.assigned(work.client, {.task = work.task,
                                                  .data_share = work.data_share,
                                                  .coverage = work.coverage,
@@ -52,8 +52,12 @@ void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& 
   const auto ends = client::training_ends(spec, start.asked, start.time_left);
   const Device& device = surroundings_.devices.of(client);
   const Device::Training training =
-      start.task.evaluation ? Device::Training{device.evaluation_time(task.evaluation_samples(client)), 0}
-                            : device.training(samples, spec, ends ? *ends - now : Duration::max());
+      start.task.kind == TaskKind::kEvaluation
+          ? Device::Training{device.evaluation_time(task.evaluation_samples(client)), 0}
+      : start.task.kind == TaskKind::kStatistics
+          ? Device::Training{device.evaluation_time(samples), 0}
+
+          : device.training(samples, spec, ends ? *ends - now : Duration::max());
   const Time finish = now + training.time;
   at(client).ends = finish;
   surroundings_.pool.enqueue(client, {.task = start.task,
@@ -75,12 +79,11 @@ void VirtualTraining::finished(ClientId client, RunId run, TaskId task) {
   if (!update) return surroundings_.world.fail(update.error());
   if ((*update)->failure)
     return surroundings_.step(client, client::ClientEngine::TrainingFailed{run, task, *(*update)->failure});
-  if (surroundings_.adversary.hostile(client) && !task.evaluation)
+  if (surroundings_.adversary.hostile(client) && task.kind == TaskKind::kTraining)
     if (const auto corrupted = surroundings_.adversary.corrupt(client, task); !corrupted)
       return surroundings_.world.fail(corrupted.error());
   // No bytes are transferred, so chunks are not hashed.
-  Trained trained{
-      run, task, {.run = run, .round = task.round, .track = task.track, .evaluate = task.evaluation}};
+  Trained trained{run, task, {.run = run, .round = task.round, .track = task.track, .kind = task.kind}};
   describe(**update, trained.offer);
   if (surroundings_.exchange != nullptr) surroundings_.exchange->name(client, trained.offer);
   if (surroundings_.secrets == nullptr) return kept(client, trained);
@@ -99,7 +102,7 @@ void VirtualTraining::mask(ClientId client, TaskId task, privacy::Masking maskin
 
 void VirtualTraining::kept(ClientId client, const Trained& trained) {
   surroundings_.on_kept(client, trained.task);
-  if (!trained.task.evaluation)
+  if (trained.task.kind == TaskKind::kTraining)
     at(client).utility = static_cast<double>(trained.offer.samples.value()) * trained.offer.loss_rms;
   surroundings_.step(client, trained);
 }

@@ -35,6 +35,10 @@ Result<GlobalState> VirtualAggregate::global(TrackId track) {
     global_.control = std::make_shared<const ParameterVector>(std::move(control));
   }
   global_.model = std::make_shared<const ParameterVector>(std::move(model));
+  server::TrackView view = surroundings_.state.view(track);
+  if (!view.edges.empty() || !view.normalisation.empty())
+    global_.statistics = std::make_shared<const StatisticsGiven>(
+        StatisticsGiven{std::move(view.edges), std::move(view.normalisation)});
   return global_;
 }
 
@@ -107,7 +111,7 @@ void VirtualAggregate::fold_masked(const server::RunEngine::Fold& accepted, std:
        .loss = update.training.mean_loss,
        .rounding = Rng(config.seed).fork("rounding", accepted.task.round.value(), accepted.client.value()),
        .noise = run::PrivateSum::Noise{&noise, accepted.task},
-       .evaluation = update.evaluation},
+       .task_sums = update.sums},
       config.secure.masking, surroundings_.masking(accepted.client), surroundings_.parallel);
   if (!masked) return surroundings_.on_failure(masked.error());
   if (update.fault)
@@ -143,9 +147,12 @@ void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const se
   const run::TrackModel& track = surroundings_.state.track(turn.track);
   if (const auto* by_clients = std::get_if<server::MadeByClients>(&made))
     surroundings_.on_adopted(*by_clients, track.object()->manifest().id());
-  const auto not_made = reason != nullptr ? std::optional(reason->reason)
-                        : turn.evaluation ? std::nullopt
-                                          : track.not_aggregated();
+  const auto not_made =
+      reason != nullptr                  ? std::optional(reason->reason)
+      : turn.kind == TaskKind::kTraining ? track.not_aggregated()
+      : surroundings_.state.sums_made(turn)
+          ? std::nullopt
+          : std::optional(Error{ErrorCode::kUnavailable, "no client has sent sums that can be added"});
   conductor_->aggregated(turn, not_made, surroundings_.now());
   if (turn.ends_round) surroundings_.on_round(surroundings_.state.end_round(surroundings_.circumstances()));
   conductor_->closed(turn, !not_made, surroundings_.now());

@@ -54,8 +54,8 @@ class VirtualAggregate final : public server::Aggregate {
   void fold(const server::RunEngine::Fold& fold) override;
   void folded_by_clients(const server::RunEngine::Fold& fold) override;
   void count(const server::RunEngine::Count& zeros) override;
-  void open_sum(std::vector<Range> cells, std::size_t evaluation_sums) override {
-    surroundings_.state.open_secure(std::move(cells), evaluation_sums);
+  void open_sum(std::vector<Range> cells, std::size_t task_sums) override {
+    surroundings_.state.open_secure(std::move(cells), task_sums);
   }
   void fold_masked(const server::RunEngine::Fold& fold, std::vector<std::uint64_t> scalars) override;
   void sum_up(TaskId task, privacy::Unmasking unmasking) override;

@@ -62,8 +62,8 @@ void VirtualSecrets::mask(ClientId client, privacy::Masking masking, protocol::U
   offer.samples = SampleCount(1);
   offer.steps = 1;
   offer.train_loss = offer.norm = offer.loss_rms = offer.wanted_share = 0;
-  offer.masked_scalars.resize(masking.cells().size() + run::kSecureFigures + offer.evaluation.size());
-  offer.evaluation.clear();
+  offer.masked_scalars.resize(masking.cells().size() + run::kSecureFigures + offer.sums.size());
+  offer.sums.clear();
   clients_[client].masking = std::make_unique<const privacy::Masking>(std::move(masking));
 }
 

@@ -14,7 +14,7 @@ void VirtualDownloads::fetch(ClientId client, const client::ClientEngine::FetchM
   };
   DeviceFiles::Needed needed{
       .model = shared(last_model_, fetch.model), .chunks = {}, .frozen = surroundings_.task.frozen()};
-  if (needed.frozen && !fetch.task.evaluation)
+  if (needed.frozen && fetch.task.kind == TaskKind::kTraining)
     needed.chunks = protocol::chunks_of(fetch.model, surroundings_.task.needed(coverage));
   if (fetch.control) needed.control = shared(last_control_, *fetch.control);
   files->begin(needed);
@@ -102,7 +102,7 @@ void VirtualDownloads::take_back(ClientId client, TaskId task) {
 // A model that was evaluated is trained next.
 void VirtualDownloads::update_kept(ClientId client, TaskId task) {
   auto& files = at(client).files;
-  if (!files->update_kept(surroundings_.swarm != nullptr || task.evaluation)) files.reset();
+  if (!files->update_kept(surroundings_.swarm != nullptr || task.kind != TaskKind::kTraining)) files.reset();
 }
 
 void VirtualDownloads::restarted(ClientId client) {

@@ -93,6 +93,15 @@ std::vector<CommandDoc> run_docs() {
         {"Print the lines of metrics.jsonl", "fedge run log 1 --data-dir /var/lib/fedge --format json"}},
        {"The column 'since start' is the time from the start of the run to the end of the round. It does not "
         "count the time while the run was paused or its coordinator was stopped."}},
+      {"run stats",
+       "",
+       "Show the statistics of the clients' data by which a run normalises",
+       {{"Show the statistics of run 1", "fedge run stats 1 --data-dir /var/lib/fedge"},
+        {"Print them as JSON", "fedge run stats 1 --data-dir /var/lib/fedge --format json"}},
+       {"A run with data.normalise = \"federated\" has statistics after its first round. They are about the "
+        "training samples of all clients that took part. Extremes and quartiles come from histograms: each "
+        "is "
+        "right within the number in the last column, or less."}},
       {"run pause",
        "",
        "Pause a run: its clients receive no further tasks until the run is resumed",

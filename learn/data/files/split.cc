@@ -63,12 +63,16 @@ std::vector<std::uint32_t> test_samples(const SplitSpec& split, std::span<const 
   return last;
 }
 
+Result<void> check_place(const DataSpec& spec) {
+  if (!spec.directory.empty()) return {};
+  return Error{ErrorCode::kNotFound, "data.dataset: where the data set \"" + data_name(spec) +
+                                         "\" is on this machine is unknown; give its path: --data " +
+                                         data_name(spec) + "=PATH"};
+}
+
 Result<Dataset> load_split(const DataSpec& spec, Split split, std::span<const std::string_view> endings,
                            const ReadFiles& read) {
-  if (spec.directory.empty())
-    return Error{ErrorCode::kNotFound, "data.dataset: where the data set \"" + data_name(spec) +
-                                           "\" is on this machine is unknown; give its path: --data " +
-                                           data_name(spec) + "=PATH"};
+  FEDGE_TRY_VOID(check_place(spec));
   const bool by_file = spec.split.kind == SplitKind::kFile;
   FEDGE_TRY(files, by_file ? files_of(spec.directory, split, endings) : files_at(spec.directory, endings));
   FEDGE_TRY(data, read(files));

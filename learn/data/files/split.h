@@ -17,6 +17,9 @@
 
 namespace fedge::learn {
 
+// kNotFound if the place of the data is unknown.
+Result<void> check_place(const DataSpec& spec);
+
 // Returns round(share * count) random samples of each label, ascending; samples of label k are drawn from
 // rng.fork(purpose, k). Labels must be below `classes`.
 std::vector<std::uint32_t> share_of_labels(std::span<const Label> labels, std::size_t classes, double share,

@@ -55,10 +55,10 @@ void RunAggregate::fail_unless(const Result<void>& folded) {
   if (!folded) surroundings_.on_failure(folded.error());
 }
 
-void RunAggregate::open_sum(std::vector<Range> cells, std::size_t evaluation_sums) {
+void RunAggregate::open_sum(std::vector<Range> cells, std::size_t task_sums) {
   on_worker<void>(
-      [this, cells = std::move(cells), evaluation_sums]() -> Result<void> {
-        state().open_secure(cells, evaluation_sums);
+      [this, cells = std::move(cells), task_sums]() -> Result<void> {
+        state().open_secure(cells, task_sums);
         return {};
       },
       [](const Result<void>&) {});
@@ -127,8 +127,10 @@ Result<void> RunAggregate::close_on_disk(Closing& closing) {
     }
     if (!outcome) return outcome;
     closing.closed = true;
-    if (!closing.not_made && !closing.turn.evaluation)
+    if (!closing.not_made && closing.turn.kind == TaskKind::kTraining)
       closing.not_made = state().track(closing.turn.track).not_aggregated();
+    if (!closing.not_made && !state().sums_made(closing.turn))
+      closing.not_made = Error{ErrorCode::kUnavailable, "no client has sent sums that can be added"};
     const double elapsed = to_seconds(surroundings_.now());
     if (closing.turn.ends_round)
       closing.metrics = state().end_round({closing.traffic.received, closing.traffic.sent, elapsed, elapsed});

@@ -49,7 +49,7 @@ class RunAggregate final : public Aggregate {
   void fold(const RunEngine::Fold& fold) override;
   void folded_by_clients(const RunEngine::Fold&) override {}
   void count(const RunEngine::Count& zeros) override;
-  void open_sum(std::vector<Range> cells, std::size_t evaluation_sums) override;
+  void open_sum(std::vector<Range> cells, std::size_t task_sums) override;
   void fold_masked(const RunEngine::Fold& fold, std::vector<std::uint64_t> scalars) override;
   void sum_up(TaskId task, privacy::Unmasking unmasking) override;
   void close(const RunEngine::CloseRound& turn, const Made& made) override;

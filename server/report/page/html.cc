@@ -7,6 +7,7 @@
 #include "core/crypto/sha256.h"
 #include "server/report/console.h"
 #include "server/report/page/chart.h"
+#include "server/report/page/data_section.h"
 #include "server/report/page/evaluation_section.h"
 #include "server/report/page/page_assets.h"
 #include "server/report/page/rank_section.h"
@@ -349,7 +350,7 @@ std::string report_html(const ReportInfo& info, std::span<const RoundMetrics> ro
     page += rounds_of_plan(info, rounds);
     page += tiles(info, rounds) + learning_section(info, rounds, columns) + evaluation_section(rounds) +
             class_section(info, rounds, columns) + rank_section(rounds) + track_section(rounds) +
-            participation_section(rounds, columns) + privacy_section(rounds, columns) +
+            data_section(rounds) + participation_section(rounds, columns) + privacy_section(rounds, columns) +
             traffic_section(columns) + time_section(columns) + table(info, rounds);
   }
   if (!info.run_file.empty()) {

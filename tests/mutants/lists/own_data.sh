@@ -33,8 +33,8 @@ caught_by unit_client 'evaluation: a device evaluates nothing'
 
 mutant evaluation-whole-model 'an evaluation may cover the whole model'
 file client/engine/run_book.cc
-old '  if (request.evaluate && request.coverage.count() != 1)'
-new '  if (request.evaluate && request.coverage.count() == 0)'
+old '  if (!trains && request.coverage.count() != 1)'
+new '  if (!trains && request.coverage.count() == 0)'
 caught_by unit_client 'evaluation: a client refuses one'
 
 mutant evaluation-same-terms 'a session of evaluations has the terms of one of updates'
@@ -62,7 +62,7 @@ new '  std::size_t available = present_.size();'
 caught_by unit_server 'evaluation: a client that only'
 
 mutant evaluation-lost-at-restart 'a restart before the model is stored loses the evaluation'
-file server/engine/evaluation/round_evaluation.cc
+file server/engine/sums/round_sums.cc
 old '  anew_ = true;'
 new '  anew_ = true, return_by_.reset(), returning_.clear();'
 caught_by unit_server 'evaluation: a restart before'
@@ -96,3 +96,57 @@ file learn/arrays/array_source.cc
 old '    return !name.empty() && name.find_first_not_of(kArrayCharacters) == std::string::npos;'
 new '    return !name.empty();'
 caught_by unit_learn 'arrays: a run cannot make'
+
+mutant statistics-beside-noise 'a device sends statistics in runs whose updates have noise'
+file client/prepared_run.cc
+old '  const bool counts = side.counts && !noised;'
+new '  const bool counts = side.counts && (noised || !noised);'
+caught_by unit_client 'statistics: none leave a device'
+
+mutant statistics-unlimited 'a client counts its data as often as it is asked'
+file client/engine/run_book.cc
+old '  if (request.kind == TaskKind::kStatistics && request.round.value() > kMostStatistics)'
+new '  if (request.kind == TaskKind::kStatistics && request.round.value() > 1000 * kMostStatistics)'
+caught_by unit_client 'statistics: a client counts its data at most'
+
+mutant statistics-same-terms 'a session of statistics has the terms of one of evaluations'
+file privacy/secure_aggregation/session.cc
+old '                                          : "fedge secure aggregation 1: statistics");'
+new '                                          : "fedge secure aggregation 1: evaluation");'
+caught_by unit_client 'statistics: a client masks each attempt once'
+
+mutant statistics-any-samples 'a client counts as many samples as it likes'
+file learn/statistics/federated_statistics.cc
+old '  if (static_cast<std::uint64_t>(samples) > most)'
+new '  if (static_cast<std::uint64_t>(samples) > most + 1000)'
+caught_by unit_learn 'statistics: sums that no samples have'
+
+mutant statistics-open-bins 'values beyond the last edge are in no bin of their column'
+file learn/statistics/bins.cc
+old '  const auto after = std::upper_bound(edges.begin() + 1, edges.end() - 1, value);'
+new '  const auto after = std::upper_bound(edges.begin() + 1, edges.end(), value);'
+caught_by unit_learn 'bins:'
+
+mutant statistics-half-error 'the stated error of a quantile is half of what it may be'
+file learn/statistics/bins.cc
+old '  return {low + width * share, width * std::max(share, 1 - share)};'
+new '  return {low + width * share, width * std::max(share, 1 - share) / 2};'
+caught_by unit_learn 'bins: quantiles are within'
+
+mutant statistics-unnormalised 'a device trains without the normalisation that the run requires'
+file learn/task.cc
+old '  if (given == expected) return {};'
+new '  if (given <= expected) return {};'
+caught_by unit_client 'statistics: a device trains only with'
+
+mutant statistics-forgotten 'a restarted coordinator has lost the statistics'
+file server/sum_results.cc
+old '  return statistics_->restore(std::move(saved->edges), std::move(saved->sums));'
+new '  return Result<void>();'
+caught_by integration_programs 'own statistics: a coordinator that is killed'
+
+mutant statistics-same-session 'the sessions of statistics and of training may have the same round and attempt'
+file server/engine/round_selection.cc
+old '  if (!rules_.statistics) attempt_ = 0;'
+new '  attempt_ = 0;'
+caught_by unit_server 'statistics phase: with secure sums'

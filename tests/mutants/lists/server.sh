@@ -157,7 +157,7 @@ caught_by unit_server 'labels that the run'
 
 mutant left-out-unsaid 'nobody is warned of parameters that are in no sum'
 file server/engine/secure_round.cc
-old '              if (session_->left_out() > 0 && !begin_.task.evaluation)'
+old '              if (session_->left_out() > 0 && begin_.task.kind == TaskKind::kTraining)'
 new '              if (session_->left_out() > session_->cells().size() * 1000000)'
 caught_by unit_sim 'too few train'
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <set>
@@ -51,7 +52,7 @@ TEST_CASE("codec: every message survives the wire in every field") {
 TEST_CASE("codec: the frames of all messages keep their bytes from version to version") {
   std::string frames;
   for (const Message& message : example_messages()) frames += encode_frame(message);
-  CHECK(to_hex(sha256(frames)) == "dfbcada97775504ec39ad7d0bd2e5fb9c760310353ea82cbdf912c80f9b3259a");
+  CHECK(to_hex(sha256(frames)) == "c8d9f89d26ee0da63306e0c80b1bb6c1c72bcaeb7a4c7b560ec1d0199160eb98");
 }
 
 TEST_CASE("codec: a message about a run names it, also one about a session of the run") {
@@ -295,6 +296,25 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
   CHECK(tracks(most) == "train_request: live_tracks: the number of elements is above 16384");
   CHECK(tracks({TrackId(1), TrackId(1)}) == bound);
   CHECK(tracks({TrackId(2), TrackId(1)}) == bound);
+  const auto statistics = [](TaskKind kind, const std::vector<float>& numbers) {
+    return refusal(changed(train_request(), [&](TrainRequest& m) {
+      m.kind = kind;
+      m.statistics = numbers;
+    }));
+  };
+  CHECK(statistics(TaskKind::kTraining, {}) == "accepted");
+  CHECK(statistics(TaskKind::kEvaluation, {5, -5, 2, 0.5F}) == "accepted");
+  CHECK(statistics(TaskKind::kStatistics, std::vector<float>(kMaxTaskSums)) == "accepted");
+  CHECK(statistics(TaskKind::kStatistics, std::vector<float>(kMaxTaskSums + 1)) ==
+        "train_request: statistics: the number of elements is above 8000");
+  CHECK(statistics(TaskKind::kStatistics, {}) == "train_request: statistics has no edges");
+  CHECK(statistics(TaskKind::kStatistics, {0, INFINITY}) ==
+        "train_request: a number of statistics is not finite");
+  CHECK(statistics(TaskKind::kTraining, {NAN, 1}) == "train_request: a number of statistics is not finite");
+  CHECK(statistics(TaskKind::kTraining, {1, 2, 3}) ==
+        "train_request: statistics does not have a deviation for each mean");
+  CHECK(statistics(TaskKind::kTraining, {1, 0}) == "train_request: a deviation of statistics is not above 0");
+  CHECK(statistics(static_cast<TaskKind>(3), {}) == "train_request: kind is unknown");
   const auto capability = [](double value) {
     return refusal(RunAnswer{RunId(1), true, SampleCount(1), {}, {}, value});
   };

@@ -22,6 +22,9 @@ std::string refusal(const std::string& text) {
 
 using fedge::test::contains;
 
+const std::string kClientNoise =
+    "[differential_privacy]\nkind = \"local\"\nnoise_multiplier = 8.0\nclipping_norm = 1.0\n";
+
 }  // namespace
 
 TEST_CASE("recipe: what a strategy implies for clients stands in the text that they are sent") {
@@ -192,6 +195,30 @@ TEST_CASE("recipe: a sampler that goes by who is there is refused where a barrie
   CHECK(contains(run("aw_psp", "pssp"),
                  "kind = \"aw_psp\" would count a client that waits at strategy.schedule.barrier"));
   CHECK(contains(run("availability", "bsp"), "kind = \"availability\" would count a client that waits"));
+}
+
+TEST_CASE(
+    "recipe: statistics of the clients' data are refused where they cannot be, or would not be protected") {
+  const auto own = [](const std::string& data, const std::string& more = "") {
+    return refusal(
+        "[data]\ndataset = \"csv\"\nname = \"mine\"\nnumeric = [\"x\"]\ntarget = \"y\"\nclasses = [\"0\", "
+        "\"1\"]\n"
+        "partition = { kind = \"own\", clients = 4 }\n" +
+        data + "[sampling]\nclients_per_round = 4\n[model]\nkind = \"softmax\"\n" + more);
+  };
+  const std::string federated = "normalise = \"federated\"\n";
+  CHECK(own(federated) == "accepted");
+  CHECK(own(federated, "[secure_aggregation]\nkind = \"exact\"\n") == "accepted");
+  CHECK(contains(own(federated + "mean = [1]\n"), "has no effect with normalise = \"federated\""));
+  CHECK(contains(own(federated, "[strategy]\nkind = \"fedbuff\"\n"), "because it has no rounds"));
+  CHECK(contains(own(federated, "[dissemination]\nkind = \"serverless\"\n"),
+                 "exchange models without the coordinator"));
+  CHECK(contains(own(federated, kClientNoise), "the guarantee of differential_privacy would not cover"));
+  CHECK(contains(
+      own(federated,
+          "[tracks]\ndisagreement = [{ kind = \"inbound\", clients = [\"1\"], against = [\"2\"] }]\n"),
+      "would share the statistics"));
+  CHECK(contains(refusal("[data]\nnormalise = \"federated\"\n"), "not files of the user"));
 }
 
 TEST_CASE("recipe: damping is refused where a round's weights are corrected, replaced or unknown") {

@@ -51,7 +51,8 @@ std::vector<RunEngine::Input> every_input() {
       RunEngine::PolicyChanged{policy},
       RunEngine::Stop{"enough"},
       RunEngine::Restarted{},
-      RunEngine::ClientLeft{ClientId(4), /*for_good=*/true}};
+      RunEngine::ClientLeft{ClientId(4), /*for_good=*/true},
+      RunEngine::Committed{RoundNumber(2), TrackId(), TaskKind::kStatistics, /*made=*/false}};
 }
 
 }  // namespace
@@ -95,6 +96,10 @@ TEST_CASE("N5, journal records: numbers keep every bit") {
   CHECK(std::get<RunEngine::Described>(again(3)).record == std::get<RunEngine::Described>(inputs[3]).record);
   CHECK(std::get<RunEngine::PolicyChanged>(again(9)).policy ==
         std::get<RunEngine::PolicyChanged>(inputs[9]).policy);
+  const auto committed = std::get<RunEngine::Committed>(again(inputs.size() - 1));
+  CHECK(committed.task() == TaskId{RoundNumber(2), TrackId(), TaskKind::kStatistics});
+  CHECK_FALSE(committed.made);
+  CHECK(std::get<RunEngine::Committed>(again(8)).made);
   CHECK(std::get<RunEngine::Damaged>(again(6)).error.message == "a \"reason\"\n");
   CHECK(std::get<LostUpdate>(*decode_record(encode_record(LostUpdate{1ULL << 40}))).sequence == 1ULL << 40);
 }

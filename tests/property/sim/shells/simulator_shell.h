@@ -198,8 +198,8 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
     aggregate_->folded_by_clients(accepted);
   }
   void count(const RunEngine::Count& zeros) override { aggregate_->count(zeros); }
-  void open_sum(std::vector<Range> cells, std::size_t evaluation_sums) override {
-    aggregate_->open_sum(std::move(cells), evaluation_sums);
+  void open_sum(std::vector<Range> cells, std::size_t task_sums) override {
+    aggregate_->open_sum(std::move(cells), task_sums);
   }
   void fold_masked(const RunEngine::Fold& accepted, std::vector<std::uint64_t> scalars) override {
     aggregate_->fold_masked(accepted, std::move(scalars));

@@ -92,8 +92,10 @@ TEST_CASE("evaluation: a task evaluates the model on the device's own test sampl
   ParameterVector model(layout);
   for (std::size_t i = 0; i < model.values().size(); ++i)
     model.values()[i] = 0.1F * static_cast<float>(i + 1);
-  protocol::TrainRequest request{
-      .run = RunId(1), .round = RoundNumber(1), .coverage = Coverage::of({{0, 1}}), .evaluate = true};
+  protocol::TrainRequest request{.run = RunId(1),
+                                 .round = RoundNumber(1),
+                                 .coverage = Coverage::of({{0, 1}}),
+                                 .kind = TaskKind::kEvaluation};
   request.model.chunk_size = 4096;
   auto result = work_on(run, {ClientId(2), request, model});
   REQUIRE_MESSAGE(result, result.error().message);
@@ -101,13 +103,13 @@ TEST_CASE("evaluation: a task evaluates the model on the device's own test sampl
   CHECK(result->values.span()[0] == 0);
   const auto expected = run.task->evaluate(ClientId(2), model.values());
   REQUIRE(expected);
-  CHECK(std::ranges::equal(result->evaluation, expected->values()));
+  CHECK(std::ranges::equal(result->sums, expected->values()));
   CHECK(expected->samples() == 10);
-  const std::vector<std::int64_t> evaluation = result->evaluation;
+  const std::vector<std::int64_t> evaluation = result->sums;
   const auto offered = OutgoingUpdate::in_the_clear(std::move(*result), std::nullopt);
   REQUIRE(offered);
-  CHECK(offered->offer(request).evaluate);
-  CHECK(offered->offer(request).evaluation == evaluation);
+  CHECK(offered->offer(request).kind == TaskKind::kEvaluation);
+  CHECK(offered->offer(request).sums == evaluation);
   CHECK(offered->offer(request).samples == SampleCount(1));
 }
 
@@ -155,11 +157,11 @@ TEST_CASE(
   const auto asked = [&](bool evaluate, std::uint32_t attempt) {
     protocol::TrainRequest request{.run = fedge::test::kRun, .round = RoundNumber(1)};
     request.coverage = Coverage::of({{3, 4}});
-    request.evaluate = evaluate;
+    request.kind = evaluate ? TaskKind::kEvaluation : TaskKind::kTraining;
     request.secure_attempt = attempt;
     h.feed(ClientEngine::Received{request});
     const auto* failed = h.sent<protocol::TaskFailed>();
-    if (failed != nullptr) CHECK(failed->evaluate == evaluate);
+    if (failed != nullptr) CHECK((failed->kind == TaskKind::kEvaluation) == evaluate);
     return failed != nullptr ? failed->reason : std::string();
   };
   SUBCASE("nothing announced") {
@@ -184,11 +186,11 @@ TEST_CASE(
     h.feed(ClientEngine::RunPrepared{.run = fedge::test::kRun, .evaluates = SampleCount(3)});
     protocol::TrainRequest request{
         .run = fedge::test::kRun, .round = RoundNumber(1), .coverage = Coverage::all(9)};
-    request.evaluate = true;
+    request.kind = TaskKind::kEvaluation;
     h.feed(ClientEngine::Received{request});
     REQUIRE(h.sent<protocol::TaskFailed>() != nullptr);
     CHECK(h.sent<protocol::TaskFailed>()->reason ==
-          "an evaluation covers 9 parameters, but its update consists of one");
+          "a task of evaluation or statistics covers 9 parameters, but its update consists of one");
   }
 }
 
@@ -196,8 +198,8 @@ TEST_CASE("evaluation: a session that sums evaluations has other terms than one 
   // Members that train and members that evaluate, mixed by a coordinator, refuse each other's signatures.
   const Digest terms{7}, model{8};
   const protocol::SecureSession session{RunId(1), RoundNumber(2), TrackId(), 1};
-  CHECK(privacy::evaluation_terms(terms) != terms);
-  CHECK(privacy::context_of(session, model, privacy::evaluation_terms(terms)) !=
+  CHECK(privacy::terms_of(TaskKind::kEvaluation, terms) != terms);
+  CHECK(privacy::context_of(session, model, privacy::terms_of(TaskKind::kEvaluation, terms)) !=
         privacy::context_of(session, model, terms));
 }
 
@@ -205,23 +207,23 @@ TEST_CASE("evaluation: a client masks it, once for each model, beside the traini
   auto summed = SummedUpdates::in_memory();
   const PublicKey coordinator{{1}};
   const Digest model{2}, terms{3};
-  const auto sum_of = [&](bool evaluation, std::uint32_t round, std::uint64_t run, const Digest& of,
+  const auto sum_of = [&](TaskKind kind, std::uint32_t round, std::uint64_t run, const Digest& of,
                           const Digest& update) {
     return SummedUpdates::Sum{.run = RunId(run),
-                              .task = SummedUpdates::recorded({RoundNumber(round), TrackId(), evaluation}),
-                              .origin = SummedUpdates::origin_of({coordinator, of, terms, 7, evaluation}),
+                              .task = SummedUpdates::recorded({RoundNumber(round), TrackId(), kind}),
+                              .origin = SummedUpdates::origin_of({coordinator, of, terms, 7, kind}),
                               .update = update};
   };
   const auto admitted = [&](const SummedUpdates::Sum& sum) {
     return summed.admit_task(sum.run, sum.task) && summed.admit_origin(sum) &&
            summed.admit_update(sum.update);
   };
-  const Digest first = SummedUpdates::evaluation_of(std::vector<std::int64_t>{1, 5, 5});
-  const Digest second = SummedUpdates::evaluation_of(std::vector<std::int64_t>{1, 5, 4});
+  const Digest first = SummedUpdates::sums_of(TaskKind::kEvaluation, std::vector<std::int64_t>{1, 5, 5});
+  const Digest second = SummedUpdates::sums_of(TaskKind::kEvaluation, std::vector<std::int64_t>{1, 5, 4});
   CHECK(first != second);
-  CHECK(SummedUpdates::evaluation_of(std::vector<std::int64_t>{0, 0}) == Digest());
-  const auto training = sum_of(false, 1, 1, Digest{9}, Digest{50});
-  const auto evaluation = sum_of(true, 1, 1, model, first);
+  CHECK(SummedUpdates::sums_of(TaskKind::kEvaluation, std::vector<std::int64_t>{0, 0}) == Digest());
+  const auto training = sum_of(TaskKind::kTraining, 1, 1, Digest{9}, Digest{50});
+  const auto evaluation = sum_of(TaskKind::kEvaluation, 1, 1, model, first);
   REQUIRE(admitted(training));
   REQUIRE(summed.add(training));
   // The masks of the round's training are gone; those of its evaluation are others.
@@ -231,15 +233,15 @@ TEST_CASE("evaluation: a client masks it, once for each model, beside the traini
   CHECK_FALSE(summed.admit_task(RunId(1), evaluation.task));
   CHECK(contains(summed.admit_task(RunId(1), evaluation.task).error().message,
                  "the evaluation in round 1 of run 1"));
-  CHECK_FALSE(summed.admit_origin(sum_of(true, 1, 2, model, first)));
-  CHECK_FALSE(admitted(sum_of(true, 2, 1, model, first)));
+  CHECK_FALSE(summed.admit_origin(sum_of(TaskKind::kEvaluation, 1, 2, model, first)));
+  CHECK_FALSE(admitted(sum_of(TaskKind::kEvaluation, 2, 1, model, first)));
   // The model is trained in the next round, and the next one is evaluated.
-  CHECK(admitted(sum_of(false, 2, 1, model, Digest{51})));
-  CHECK(admitted(sum_of(true, 2, 1, Digest{4}, second)));
+  CHECK(admitted(sum_of(TaskKind::kTraining, 2, 1, model, Digest{51})));
+  CHECK(admitted(sum_of(TaskKind::kEvaluation, 2, 1, Digest{4}, second)));
 
   const protocol::TrainRequest train{.run = RunId(1), .round = RoundNumber(1)};
   protocol::TrainRequest evaluate = train;
-  evaluate.evaluate = true;
+  evaluate.kind = TaskKind::kEvaluation;
   CHECK(DailyUpdates::work_of(terms, train) != DailyUpdates::work_of(terms, evaluate));
 }
 

@@ -25,9 +25,14 @@ std::vector<std::int64_t> sums(std::size_t samples, std::size_t right) {
   return {made.values().begin(), made.values().end()};
 }
 
+Result<void> check(std::span<const std::int64_t> values, std::uint64_t most) {
+  FEDGE_TRY(made, EvaluationSums::from(kShape, values, most));
+  return made.clients() > 1 ? invalid("the evaluation is of several clients") : Result<void>();
+}
+
 struct Rounds : Harness {
   Rounds() {
-    rules.evaluation = EvaluationRules{.every = 1, .coverage = Coverage::of({{0, 1}}), .shape = kShape};
+    rules.evaluation = EvaluationRules{.every = 1, .sums = {Coverage::of({{0, 1}}), kShape.size(), check}};
     rules.first_round_clients = 1;
   }
   void come(std::uint32_t client, std::uint64_t trains, std::uint64_t evaluates) {
@@ -47,7 +52,7 @@ struct Rounds : Harness {
     }
     const auto closed = one<RunEngine::CloseRound>();
     REQUIRE(closed);
-    CHECK_FALSE(closed->evaluation);
+    CHECK(closed->kind == TaskKind::kTraining);
     feed(RunEngine::Committed{closed->round, closed->track});
   }
   void evaluated(std::uint32_t client, std::vector<std::int64_t> values, std::uint32_t round = 1) {
@@ -56,13 +61,13 @@ struct Rounds : Harness {
                              .round = RoundNumber(round),
                              .samples = SampleCount(1),
                              .steps = 1,
-                             .evaluate = true,
-                             .evaluation = std::move(values)}});
+                             .kind = TaskKind::kEvaluation,
+                             .sums = std::move(values)}});
   }
   std::vector<std::uint32_t> asked() const {
     std::vector<std::uint32_t> clients;
     for (const auto& work : all<RunEngine::Assign>())
-      if (work.task.evaluation) clients.push_back(work.client.value());
+      if (work.task.kind == TaskKind::kEvaluation) clients.push_back(work.client.value());
     return clients;
   }
   RunEngine::CloseRound closed() const {
@@ -93,7 +98,7 @@ TEST_CASE("evaluation: after each round's training, all clients with samples for
     rounds.train();
     CHECK(rounds.asked() == std::vector<std::uint32_t>{0, 2, 3});
     for (const auto& work : rounds.all<RunEngine::Assign>()) {
-      CHECK(work.task == TaskId{RoundNumber(round), TrackId(), true});
+      CHECK(work.task == TaskId{RoundNumber(round), TrackId(), TaskKind::kEvaluation});
       CHECK(work.coverage == Coverage::of({{0, 1}}));
       CHECK(work.secure_attempt == 0);
     }
@@ -101,21 +106,21 @@ TEST_CASE("evaluation: after each round's training, all clients with samples for
     const auto verdict = rounds.sent_to<protocol::UpdateVerdict>(0);
     REQUIRE(verdict);
     CHECK(verdict->accepted);
-    CHECK(verdict->evaluate);
+    CHECK(verdict->kind == TaskKind::kEvaluation);
     rounds.evaluated(3, sums(6, 6), round);
     CHECK(rounds.all<RunEngine::CloseRound>().empty());
     rounds.evaluated(2, sums(7, 0), round);
     const RunEngine::CloseRound closed = rounds.closed();
-    CHECK(closed.evaluation);
+    CHECK(closed.kind == TaskKind::kEvaluation);
     CHECK(closed.ends_round);
     CHECK(closed.selected == 3);
     CHECK(closed.completed == 3);
-    REQUIRE(closed.evaluations.size() == 3);
-    CHECK(closed.evaluations[1].client == ClientId(2));
-    CHECK(closed.evaluations[1].sums == sums(7, 0));
+    REQUIRE(closed.sums.size() == 3);
+    CHECK(closed.sums[1].client == ClientId(2));
+    CHECK(closed.sums[1].sums == sums(7, 0));
     rounds.feed(RunEngine::Committed{RoundNumber(round), TrackId()});  // of the training: too late
     CHECK(rounds.effects.empty());
-    rounds.feed(RunEngine::Committed{RoundNumber(round), TrackId(), /*evaluation=*/true});
+    rounds.feed(RunEngine::Committed{RoundNumber(round), TrackId(), TaskKind::kEvaluation});
     CHECK(rounds.one<RunEngine::Finished>().has_value() == (round == 2));
   }
 }
@@ -131,8 +136,8 @@ TEST_CASE("evaluation: who declines, lies or vanishes is left out, and the other
   many[0] = 5;  // clients
   rounds.evaluated(7, many);
   CHECK(contains(rounds.sent_to<protocol::UpdateVerdict>(7)->reason, "of several clients"));
-  rounds.feed(
-      RunEngine::Failed{ClientId(0), {kRun, RoundNumber(1), ErrorCode::kRefused, "no", TrackId(), true}});
+  rounds.feed(RunEngine::Failed{
+      ClientId(0), {kRun, RoundNumber(1), ErrorCode::kRefused, "no", TrackId(), TaskKind::kEvaluation}});
   const auto dropped = rounds.event("evaluation.client_dropped");
   REQUIRE(dropped);
   CHECK(std::get<std::string>(dropped->fields.back().second) == "no");
@@ -157,9 +162,9 @@ TEST_CASE("evaluation: who declines, lies or vanishes is left out, and the other
   const RunEngine::CloseRound closed = rounds.closed();
   CHECK(closed.selected == 8);
   CHECK(closed.completed == 1);
-  REQUIRE(closed.evaluations.size() == 1);
-  CHECK(closed.evaluations[0].client == ClientId(6));
-  rounds.feed(RunEngine::Committed{RoundNumber(1), TrackId(), true});
+  REQUIRE(closed.sums.size() == 1);
+  CHECK(closed.sums[0].client == ClientId(6));
+  rounds.feed(RunEngine::Committed{RoundNumber(1), TrackId(), TaskKind::kEvaluation});
   CHECK(rounds.event("round.started"));  // the run goes on
 }
 
@@ -182,7 +187,7 @@ TEST_CASE(
   rounds.now += seconds(40);
   rounds.feed(Expired{});
   CHECK(rounds.closed().completed == 1);
-  CHECK(rounds.sent_to<protocol::CancelTask>(1)->evaluate);
+  CHECK(rounds.sent_to<protocol::CancelTask>(1)->kind == TaskKind::kEvaluation);
   // Afterwards nothing about it is accepted.
   rounds.evaluated(1, sums(5, 5));
   CHECK(rounds.sent_to<protocol::UpdateVerdict>(1)->code == ErrorCode::kStale);
@@ -208,7 +213,7 @@ TEST_CASE("evaluation: only every k-th round and the last one, by a limited numb
     CHECK(std::ranges::is_sorted(asked));
     cohorts.insert(asked);
     for (const std::uint32_t client : asked) rounds.evaluated(client, sums(5, 5), round);
-    rounds.feed(RunEngine::Committed{RoundNumber(round), TrackId(), true});
+    rounds.feed(RunEngine::Committed{RoundNumber(round), TrackId(), TaskKind::kEvaluation});
   }
   CHECK(cohorts.size() > 1);
   CHECK(rounds.one<RunEngine::Finished>());
@@ -232,7 +237,7 @@ TEST_CASE("evaluation: after a restart of the coordinator it is repeated, and a 
   CHECK(rounds.all<RunEngine::CloseRound>().empty());
   rounds.feed(RunEngine::Stop{"enough"});
   CHECK(rounds.closed().ends_round);  // the round's training counts
-  CHECK(rounds.closed().evaluations.size() == 1);
+  CHECK(rounds.closed().sums.size() == 1);
   CHECK(rounds.one<RunEngine::Finished>());
 }
 
@@ -283,7 +288,7 @@ TEST_CASE("evaluation: with nobody to ask, the round ends without one") {
   rounds.come(0, 10, 0);
   rounds.train();
   CHECK(rounds.asked().empty());
-  CHECK(rounds.closed().evaluation);
+  CHECK(rounds.closed().kind == TaskKind::kEvaluation);
   CHECK(rounds.closed().selected == 0);
   CHECK(rounds.closed().ends_round);
 }
@@ -298,13 +303,14 @@ TEST_CASE("evaluation: with secure sums its updates are masked, and an attempt h
   const auto training = rounds.one<RunEngine::BeginSecure>();
   REQUIRE(training);
   CHECK(training->attempt == 1);
-  CHECK(training->evaluation_sums == 0);
+  CHECK(training->task_sums == 0);
   const auto masked = [&](std::uint32_t client, TaskId task) {
     protocol::UpdateOffer offer{
-        .run = kRun, .round = task.round, .samples = SampleCount(1), .steps = 1, .evaluate = task.evaluation};
+        .run = kRun, .round = task.round, .samples = SampleCount(1), .steps = 1, .kind = task.kind};
     offer.update.layout = kLayout;
     offer.update.codec = protocol::Codec::kMasked64;
-    offer.update.coverage = task.evaluation ? Coverage::of({{0, 1}}) : Coverage::all(kParameters);
+    offer.update.coverage =
+        task.kind == TaskKind::kEvaluation ? Coverage::of({{0, 1}}) : Coverage::all(kParameters);
     rounds.feed(RunEngine::Offered{ClientId(client), offer});
     CHECK(rounds.one<RunEngine::Fetch>());
     rounds.feed(RunEngine::Stored{ClientId(client), task});
@@ -316,15 +322,15 @@ TEST_CASE("evaluation: with secure sums its updates are masked, and an attempt h
   const auto evaluation = rounds.one<RunEngine::BeginSecure>();
   REQUIRE(evaluation);
   CHECK(evaluation->attempt == 2);
-  CHECK(evaluation->evaluation_sums == kShape.size());
+  CHECK(evaluation->task_sums == kShape.size());
   CHECK(evaluation->members.size() == 2);
   // Sums in the clear do not count.
   rounds.evaluated(0, sums(5, 5));
   CHECK(rounds.sent_to<protocol::UpdateVerdict>(0)->code == ErrorCode::kInvalid);
-  masked(1, {RoundNumber(1), TrackId(), true});
+  masked(1, {RoundNumber(1), TrackId(), TaskKind::kEvaluation});
   const RunEngine::CloseRound closed = rounds.closed();
   CHECK(closed.completed == 1);
-  CHECK(closed.evaluations.empty());
+  CHECK(closed.sums.empty());
 }
 
 }  // namespace fedge::server

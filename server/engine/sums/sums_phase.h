@@ -1,7 +1,8 @@
-// EvaluationPhase: clients evaluate the model of one track after a round's training. Each sends integer sums
-// (learn/evaluation/sums.h), in the clear or masked. The phase ends when every client has answered, declined
-// or left for good, or at the deadline; nobody replaces a client. Pure; RoundEngine gives it the inputs about
-// its task. Memory: the sums of each client, at most 64 KB.
+// SumsPhase: clients answer a task with integer sums over their own samples, in the clear or masked: they
+// evaluate the model of one track after a round's training, or count their values before the first round. The
+// phase ends when every client has answered, declined or left for good, or at the deadline; nobody replaces a
+// client. Pure; RoundEngine gives it the inputs about its task. Memory: the sums of each client, at most 64
+// KB.
 #pragma once
 
 #include <array>
@@ -17,24 +18,24 @@
 
 namespace fedge::server {
 
-class EvaluationPhase {
+class SumsPhase {
  public:
   using Effects = std::vector<RunEngine::Effect>;
   struct Setup {
-    const RoundRules* rules;  // rules.evaluation is set; outlives the phase
+    const RoundRules* rules;  // these two outlive the phase
+    const SumsRules* sums;
     TaskId task;
     std::uint32_t attempt = 0;  // of the secure sum; 0: the sums are not masked
     bool ends_round = false;
     std::shared_ptr<const TrackDescription> description;
   };
-  // Evaluators are connected clients, ascending; `samples`: the largest number of samples that each may
-  // claim.
-  struct Evaluator {
+  // Connected clients, ascending; `samples`: the largest number of samples that each may claim.
+  struct Member {
     ClientId client;
     SampleCount samples;
     RoundNumber last_round;  // of this track with an accepted update
   };
-  EvaluationPhase(Setup setup, std::span<const Evaluator> evaluators, Time now, Effects& effects);
+  SumsPhase(Setup setup, std::span<const Member> members, Time now, Effects& effects);
 
   // Inputs about clients. An update that is not of this phase is refused by RoundEngine.
   void arrived(ClientId client, Time now, Effects& effects);
@@ -72,6 +73,7 @@ class EvaluationPhase {
   void close_if_complete(Effects& effects);
   void close(const std::string& reason, Effects& effects);
   Event about(Severity severity, const char* name) const;
+  bool evaluates() const { return setup_.task.kind == TaskKind::kEvaluation; }
 
   Setup setup_;
   Time deadline_;

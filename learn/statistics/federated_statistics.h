@@ -1,0 +1,134 @@
+// FederatedStatistics: the mean, deviation, extremes and quantiles of each numeric column over the training
+// samples of all clients, and their labels, from integers that add up (compare EvaluationSums). The clients
+// count three times: each time the bins are narrower, and after the last the statistics are known. They do
+// not depend on the order of the clients, or on which client has which samples.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "learn/data/dataset.h"
+#include "learn/statistics/bins.h"
+#include "learn/statistics/columns.h"
+
+namespace fedge::learn {
+
+// What is counted, and where in the sums.
+struct StatisticsShape {
+  static constexpr std::size_t kSteps = 3;
+  static constexpr std::size_t kMostSums = 8000;
+  static constexpr std::size_t kMostBins = 256;
+  static constexpr std::size_t kLeastBins = 16;
+  static constexpr std::size_t kMostLabels = 2000;  // with more classes, labels are not counted
+  // A sum of values counts in units of 2^-15 of the distance between the outermost edges.
+  static constexpr std::int64_t kUnits = std::int64_t{1} << 15;
+  static constexpr std::size_t kClients = 0;
+  static constexpr std::size_t kSamples = 1;
+  static constexpr std::size_t kLabels = 2;
+  static constexpr std::size_t kMissing = 0;  // of the sums of a column
+  static constexpr std::size_t kSum = 1;
+  static constexpr std::size_t kSquares = 2;
+  static constexpr std::size_t kBins = 3;
+
+  std::size_t columns = 0;
+  std::size_t labels = 0;  // classes that are counted
+  std::size_t rows = 1;    // values of each column in a sample
+  std::size_t bins = 0;    // of each column, even; 0: there are too many columns
+
+  static StatisticsShape of(const DatasetInfo& info);
+  // The largest number of columns with these classes.
+  static std::size_t most_columns(std::size_t classes);
+  std::size_t size() const { return kLabels + labels + columns * (kBins + bins); }
+  std::size_t column(std::size_t c) const { return kLabels + labels + c * (kBins + bins); }
+  bool operator==(const StatisticsShape&) const = default;
+};
+
+// What a client counts: the sums of these samples. `edges` has bins + 1 edges of each column. kInvalid if
+// they are not ascending, or not as many.
+Result<std::vector<std::int64_t>> count_values(const StatisticsShape& shape, const Dataset& data,
+                                               std::span<const std::uint32_t> samples,
+                                               std::span<const float> edges);
+
+// kInvalid if no samples can have these sums: another number of sums, a negative one, or sums that contradict
+// each other. `most`: the largest possible number of samples.
+Result<void> check_counts(const StatisticsShape& shape, std::span<const std::int64_t> sums,
+                          std::uint64_t most);
+
+// Adds the sums of others; one too large for its integer stays at the largest.
+void add_counts(std::span<std::int64_t> total, std::span<const std::int64_t> more);
+
+// Of one column, over all clients.
+struct ColumnStatistics {
+  std::string name;
+  std::uint64_t count = 0;  // values that are not missing
+  std::uint64_t missing = 0;
+  // Of the values; the mean is right within mean_error, apart from the error of floating point.
+  double mean = 0;
+  double mean_error = 0;
+  double deviation = 0;
+  // The outermost edges of the bins with values, and quantiles. Absent if there are no values.
+  std::optional<Estimate> minimum;
+  std::optional<Estimate> lower_quartile;
+  std::optional<Estimate> median;
+  std::optional<Estimate> upper_quartile;
+  std::optional<Estimate> maximum;
+};
+
+struct DataStatistics {
+  struct LabelCount {
+    std::string name;  // the class's, or its number
+    std::uint64_t count = 0;
+  };
+  std::uint64_t clients = 0;
+  std::uint64_t samples = 0;
+  std::vector<LabelCount> labels{};  // empty if they are not counted
+  std::vector<ColumnStatistics> columns{};
+};
+
+class FederatedStatistics {
+ public:
+  // `columns` are those of the data set; kInvalid if there are too many.
+  static Result<FederatedStatistics> create(const DatasetInfo& info);
+
+  const StatisticsShape& shape() const { return shape_; }
+  // Steps that are done.
+  std::size_t steps() const { return steps_; }
+  bool complete() const { return steps_ == StatisticsShape::kSteps; }
+  // The edges of the next step, or after the last step of that one; of one column after the other.
+  const std::vector<float>& edges() const { return edges_; }
+  // Ends a step with the sums of all clients, which check_counts() has accepted.
+  void take(std::span<const std::int64_t> sums);
+  // Of the last step. Empty before.
+  const std::vector<std::int64_t>& sums() const { return sums_; }
+  // Takes up a completed state. kCorrupt if it does not fit.
+  Result<void> restore(std::vector<float> edges, std::vector<std::int64_t> sums);
+
+  // These two need complete().
+  DataStatistics result() const;
+  // A column of equal values has the deviation 1, and one without values also the mean 0.
+  Normalisation normalisation() const;
+
+ private:
+  FederatedStatistics(const StatisticsShape& shape, const DatasetInfo& info);
+  ColumnStatistics column(std::size_t c) const;
+  std::span<const float> edges_of(std::size_t c) const;
+  std::span<const std::int64_t> counts_of(std::size_t c) const;
+
+  StatisticsShape shape_;
+  std::vector<std::string> names_;
+  std::vector<std::string> class_names_;
+  std::size_t steps_ = 0;
+  std::vector<float> edges_;
+  std::vector<std::int64_t> sums_;
+};
+
+// The statistics of samples that are all here; the same as those of clients who have them.
+Result<FederatedStatistics> statistics_of(const DatasetInfo& info, const Dataset& data,
+                                          std::span<const std::uint32_t> samples);
+
+}  // namespace fedge::learn

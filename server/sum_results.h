@@ -1,0 +1,56 @@
+// SumResults: what clients tell by sums over their own samples: their evaluations of the round's models, and
+// the statistics of their data by which a run normalises. In a run with secure aggregation only totals are
+// known. Externally synchronised.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/result.h"
+#include "learn/evaluation/sums.h"
+#include "learn/statistics/federated_statistics.h"
+#include "run/run_config.h"
+#include "server/conductor/track_view.h"
+#include "server/engine/run_engine.h"
+#include "server/report/metrics.h"
+#include "server/store/saved_state.h"
+
+namespace fedge::server {
+
+class SumResults {
+ public:
+  explicit SumResults(const learn::EvaluationSums::Shape& shape) : shape_(shape) {}
+
+  // Prepares for the statistics of a run that normalises by them. kInvalid if its data does not allow them.
+  Result<void> prepare(const learn::DataSpec& data);
+  // Adds what the run asks of its clients; their update is a zero at this parameter.
+  void add_rules(const run::RunConfig& config, std::size_t parameter, RoundRules& rules) const;
+  // Adds what clients are told of the statistics.
+  void add_view(TrackView& view) const;
+
+  // Takes the total of masked sums, for the next close(). kInvalid if no clients can have these sums
+  // together.
+  Result<void> take_masked(TaskKind kind, std::span<const std::int64_t> total);
+  // Writes the results of the phase into the metrics of the round and, with tracks, of the track. The round
+  // has those of its first track.
+  void close(const RunEngine::CloseRound& turn, RoundMetrics& metrics);
+  // False of a step of statistics, the last closed phase, that has no result.
+  bool made(const RunEngine::CloseRound& turn) const { return turn.kind != TaskKind::kStatistics || made_; }
+
+  std::optional<SavedStatistics> save() const;
+  // kCorrupt if the run's statistics are missing or of other data.
+  Result<void> restore(std::optional<SavedStatistics> saved);
+
+ private:
+  void close_evaluation(const RunEngine::CloseRound& turn, RoundMetrics& metrics);
+  void close_statistics(const RunEngine::CloseRound& turn, RoundMetrics& metrics);
+
+  learn::EvaluationSums::Shape shape_;
+  std::optional<learn::FederatedStatistics> statistics_;  // empty if the run has none
+  std::optional<std::vector<std::int64_t>> masked_;       // a total, until close()
+  bool made_ = true;                                      // the last step of statistics has a result
+};
+
+}  // namespace fedge::server

@@ -1,0 +1,119 @@
+// Four sites whose numbers are normalised by statistics over all of them, which no site shows to anybody.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/integration/operation/sites.h"
+
+using namespace fedge;
+using test::check_same;
+using test::contains;
+using test::kCanary;
+using test::Sites;
+
+namespace {
+
+std::string federated() {
+  std::string text = test::kRunFile;
+  const std::string constants = "mean = [50, 130]\ndeviation = [10, 20]\n";
+  REQUIRE(contains(text, constants));
+  return text.replace(text.find(constants), constants.size(), "normalise = \"federated\"\n");
+}
+
+void check_statistics(const server::RoundMetrics& one, const server::RoundMetrics& other) {
+  REQUIRE(one.statistics);
+  REQUIRE(other.statistics);
+  CHECK(server::to_json(*one.statistics) == server::to_json(*other.statistics));
+}
+
+std::string statistics_of_run(const Sites& sites, const std::string& more = "") {
+  const auto shown = test::run("fedge run stats 1 --data-dir " + sites.path("coordinator").string() + more);
+  CHECK_MESSAGE(shown.code == 0, shown.output);
+  return shown.output;
+}
+
+}  // namespace
+
+TEST_CASE("own statistics: four processes, the simulator and secure sums agree about them and the model") {
+  Sites sites(federated());
+  std::vector<std::string> settings;
+  SUBCASE("in the clear") {}
+  SUBCASE("under secure sums") { settings = {"secure_aggregation={kind=\"exact\"}"}; }
+  const auto simulated = sites.simulated(settings);
+  sites.start_coordinator(settings);
+  for (int i = 0; i < 4; ++i) sites.add_client(i);
+  const auto real = sites.finished();
+  REQUIRE(real.size() == 3);
+  REQUIRE(simulated.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) check_same(simulated[i], real[i]);
+  check_statistics(simulated[0], real[0]);
+  CHECK_FALSE(real[1].statistics);
+  if (!settings.empty()) CHECK(sites.simulated({}).back().model_hash == real.back().model_hash);
+  CHECK_FALSE(sites.coordinator_knows(kCanary));
+
+  const learn::DataStatistics& all = *real[0].statistics;
+  CHECK(all.clients == 4);
+  CHECK(all.samples == 113);  // of 152 rows, without a quarter of each class
+  REQUIRE(all.columns.size() == 2);
+  CHECK(all.columns[0].name == "age");
+  CHECK(all.columns[0].missing == 0);
+  CHECK(all.columns[0].mean > 55);
+  CHECK(all.columns[0].mean < 65);
+  CHECK(all.columns[1].missing > 0);
+  CHECK(all.columns[1].missing + all.columns[1].count == all.samples);
+  const std::string table = statistics_of_run(sites);
+  CHECK(contains(table, "113 training samples of 4 clients"));
+  CHECK(contains(table, "pressure"));
+  CHECK(statistics_of_run(sites, " --format json") == server::to_json(all) + "\n");
+}
+
+TEST_CASE("own statistics: a site that sends none trains, normalised by those of the others") {
+  Sites sites(federated());
+  sites.start_coordinator({});
+  for (int i = 0; i < 4; ++i)
+    sites.add_client(i, i == 2 ? std::vector<std::string>{"--no-statistics"} : std::vector<std::string>());
+  const auto rounds = sites.finished();
+  REQUIRE(rounds.size() == 3);
+  REQUIRE(rounds[0].statistics);
+  CHECK(rounds[0].statistics->clients == 3);
+  for (const auto& round : rounds) CHECK(round.clients_completed == 4);
+  CHECK(contains(sites.coordinator->log(), "this client sends no statistics of its data"));
+}
+
+TEST_CASE("own statistics: without a single site that sends them, the run ends and says why") {
+  Sites sites(federated());
+  sites.start_coordinator({"run.wait_for_clients=2", "sampling.clients_per_round=2"});
+  for (int i = 0; i < 2; ++i) sites.add_client(i, {"--no-statistics"});
+  for (const auto& client : sites.clients) (void)client->wait();
+  (void)sites.coordinator->wait();
+  CHECK(contains(sites.coordinator->log(), "no client has sent statistics of its data"));
+  CHECK(contains(sites.coordinator->log(), "statistics.failed"));
+}
+
+TEST_CASE("own statistics: a coordinator that is killed afterwards normalises by the same ones") {
+  Sites sites(federated());
+  const std::vector<std::string> settings = {"run.rounds=40"};
+  std::vector<std::string> more;
+  SUBCASE("in the clear") {}
+  SUBCASE("under secure sums") { more = {"secure_aggregation={kind=\"exact\"}"}; }
+  std::vector<std::string> all = settings;
+  all.insert(all.end(), more.begin(), more.end());
+  const auto simulated = sites.simulated(all);
+  std::string last;
+  SUBCASE("in the first round") { last = "statistics.closed"; }
+  SUBCASE("after a checkpoint") { last = "evaluation.closed round=2"; }
+  sites.start_coordinator(all);
+  const std::string address = sites.coordinator->address();
+  for (int i = 0; i < 4; ++i) sites.add_client(i);
+  REQUIRE_MESSAGE(sites.coordinator->wait_for(last), sites.coordinator->log());
+  sites.coordinator->kill();
+  sites.coordinator.reset();
+  sites.start_coordinator(all, address);
+  const auto rounds = sites.finished();
+  REQUIRE(rounds.size() == 40);
+  check_statistics(simulated[0], rounds[0]);
+  CHECK(rounds.back().model_hash == simulated.back().model_hash);
+}
