@@ -14,6 +14,8 @@ find_package(Eigen3 3.4 REQUIRED NO_MODULE)  # Eigen3::Eigen, headers only
 find_package(zstd REQUIRED)                 # zstd::libzstd_shared
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)  # its CMake file needs programs of other packages
+pkg_check_modules(png REQUIRED IMPORTED_TARGET libpng)
+pkg_check_modules(turbojpeg REQUIRED IMPORTED_TARGET libturbojpeg)
 pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
 if(FEDGE_WITH_OPENDHT)
   # find_package(opendht) is broken in Debian 12: its file refers to a target that it does not define.

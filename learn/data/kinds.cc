@@ -11,6 +11,7 @@
 #include "learn/arrays/array_source.h"
 #include "learn/data/fashion_mnist.h"
 #include "learn/data/sample_check.h"
+#include "learn/images/image_source.h"
 #include "learn/tables/table_source.h"
 #include "learn/text/text_data.h"
 
@@ -35,6 +36,11 @@ std::vector<DatasetKind>& dataset_table() {
       DatasetKind{"text", "", "text files of each device", kText, read_corpus},
       DatasetKind{"csv", "", "tables: CSV files with a header", {.files = true}, read_csv_source},
       DatasetKind{"arrays", "", "NumPy files of inputs and labels", {.files = true}, read_array_source},
+      DatasetKind{"images",
+                  "",
+                  "PNG and JPEG files in a directory for each class",
+                  {.files = true},
+                  read_image_source},
   };
   return kinds;
 }

@@ -14,6 +14,8 @@
 #include "core/check.h"
 #include "learn/arrays/npy.h"
 #include "learn/evaluation/sums.h"
+#include "learn/images/image_file.h"
+#include "learn/statistics/federated_statistics.h"
 #include "learn/tables/csv_reader.h"
 #include "learn/tables/table_source.h"
 
@@ -106,6 +108,46 @@ inline bool accept_npy(std::span<const std::byte> bytes) {
     for (const double value : values) FEDGE_CHECK(value == std::floor(value), "an integer");
   return true;
 }
+// An image that is decoded has the size that was known before. Small ones are also scaled.
+inline void feed_image(std::span<const std::byte> bytes) {
+  const auto size = learn::image_size(bytes, "f");
+  FEDGE_CHECK(size || size.error().message.size() < 500, "an error repeats the whole input");
+  constexpr std::size_t kDecoded = 1 << 16;
+  if (size && size->height > kDecoded / size->width) return;
+  for (const std::size_t channels : {1U, 3U}) {
+    const auto image = learn::decode_image(bytes, "f", channels);
+    FEDGE_CHECK(size || !image, "an image without a size");
+    if (!image) continue;
+    FEDGE_CHECK(image->height == size->height && image->width == size->width, "the size changes");
+    FEDGE_CHECK(image->pixels.size() == size->height * size->width * channels, "a value for each channel");
+    FEDGE_CHECK(learn::resized(*image, 3, 7).pixels.size() == 21 * channels, "the new size");
+  }
+}
+
+// Sums that are accepted give statistics whose numbers are finite and in order. Returns whether they are.
+inline bool accept_statistics(std::span<const std::byte> bytes) {
+  learn::DatasetInfo info{.shape = {1, 1, 1}, .classes = 2, .outputs = 2, .class_names = {}};
+  info.columns = {.period = 1, .at = {0}, .names = {"x"}};
+  auto statistics = learn::FederatedStatistics::create(info);
+  FEDGE_CHECK(statistics, "statistics of a column");
+  std::vector<std::int64_t> sums(bytes.size() / sizeof(std::int64_t));
+  std::memcpy(sums.data(), bytes.data(), sums.size() * sizeof(std::int64_t));
+  if (!learn::check_counts(statistics->shape(), sums, 1000)) return false;
+  while (!statistics->complete()) statistics->take(sums);
+  for (const learn::ColumnStatistics& column : statistics->result().columns) {
+    FEDGE_CHECK(std::isfinite(column.mean) && std::isfinite(column.deviation), "a mean that is finite");
+    if (column.count == 0) continue;
+    FEDGE_CHECK(column.minimum->value <= column.median->value + column.median->error,
+                "the order of quantiles");
+    FEDGE_CHECK(column.median->value - column.median->error <= column.maximum->value,
+                "the order of quantiles");
+  }
+  const learn::Normalisation by = statistics->normalisation();
+  for (const float deviation : by.deviation) FEDGE_CHECK(deviation > 0, "a deviation above 0");
+  return true;
+}
+inline void feed_statistics(std::span<const std::byte> bytes) { accept_statistics(bytes); }
+
 inline void feed_npy(std::span<const std::byte> bytes) { accept_npy(bytes); }
 
 // Sums that are accepted have metrics within their bounds, alone and doubled. Returns whether these are.

@@ -150,3 +150,21 @@ file server/engine/round_selection.cc
 old '  if (!rules_.statistics) attempt_ = 0;'
 new '  attempt_ = 0;'
 caught_by unit_server 'statistics phase: with secure sums'
+
+mutant images-partial 'what is missing of a truncated JPEG is filled with grey'
+file learn/images/image_file.cc
+old '                        image.channels == 1 ? TJPF_GRAY : TJPF_RGB, kFlags) != 0)'
+new '                        image.channels == 1 ? TJPF_GRAY : TJPF_RGB, kFlags) != 0 && image.width == 0)'
+caught_by unit_learn 'images: a file that is cut short'
+
+mutant images-any-size 'an image allocates as much as its header says'
+file learn/images/image_file.cc
+old '  if (height > kMaxImagePixels / width)'
+new '  if (height > 100000 * kMaxImagePixels / width)'
+caught_by unit_learn 'images: a size that is a lie'
+
+mutant images-one-mean 'all channels are normalised by the first mean'
+file learn/statistics/columns.cc
+old '      if (!by.empty()) value = (value - by.mean[c]) / by.deviation[c];'
+new '      if (!by.empty()) value = (value - by.mean[0]) / by.deviation[c];'
+caught_by unit_learn 'images: the directories are the classes'

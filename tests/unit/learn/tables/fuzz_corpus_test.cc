@@ -34,4 +34,21 @@ TEST_CASE("fuzz corpus: sums of an evaluation are refused, or their metrics are 
   }
 }
 
+TEST_CASE("fuzz corpus: images, whole and cut short, are refused or have the size that they state") {
+  CHECK(replay("image", feed_image) >= 25);
+}
+
+TEST_CASE("fuzz corpus: sums of statistics are refused, or their statistics are within their bounds") {
+  CHECK(replay("statistics", feed_statistics) >= 8);
+  for (const char* name :
+       {"good", "none", "negative", "other_samples", "large_sum", "many_clients", "missing"}) {
+    std::ifstream file(std::filesystem::path(FEDGE_SOURCE_DIR) / "tests/fuzz/corpus/statistics" / name,
+                       std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    CAPTURE(name);
+    CHECK(accept_statistics(std::as_bytes(std::span(text))) ==
+          (std::string(name) == "good" || std::string(name) == "none"));
+  }
+}
+
 }  // namespace fedge::fuzz

@@ -1,0 +1,215 @@
+#include "learn/images/image_source.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <numeric>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "core/platform/files.h"
+#include "learn/data/files/data_files.h"
+#include "learn/data/files/split.h"
+#include "learn/data/validation.h"
+#include "learn/images/image_file.h"
+
+namespace fedge::learn {
+namespace {
+
+constexpr std::array<std::string_view, 3> kImageEndings = {".png", ".jpg", ".jpeg"};
+
+bool is_image_name(const std::filesystem::path& path) {
+  std::string ending = path.extension().string();
+  std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return std::tolower(c); });
+  return std::ranges::find(kImageEndings, ending) != kImageEndings.end();
+}
+
+bool is_folder(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
+// Adds one image to the data.
+Result<void> add_image(const ImageSchema& schema, const LabelledFile& file, Dataset& data) {
+  const std::string name = file.path.string();
+  FEDGE_TRY(text, read_file(file.path, kMaxImageBytes));
+  const auto bytes = std::as_bytes(std::span(text));
+  const InputShape& shape = schema.shape;
+  FEDGE_TRY(size, image_size(bytes, name));
+  const bool fits = size.height == shape.height && size.width == shape.width;
+  if (!fits && !schema.resize)
+    return invalid(name + ": the image has " + std::to_string(size.height) + " x " +
+                   std::to_string(size.width) + " pixels (height x width), but the run's have " +
+                   std::to_string(shape.height) + " x " + std::to_string(shape.width) +
+                   "; data.resize = true scales images");
+  FEDGE_TRY(image, decode_image(bytes, name, shape.channels));
+  if (!fits) image = resized(image, shape.height, shape.width);
+  data.packed.bytes.insert(data.packed.bytes.end(), image.pixels.begin(), image.pixels.end());
+  data.labels.push_back(file.label);
+  return {};
+}
+
+// The directory of one split if it is divided by directories; empty if there is only the other: a device may
+// only train, or only evaluate.
+Result<std::filesystem::path> directory_of(const std::filesystem::path& path, Split split) {
+  FEDGE_TRY(entries, entries_of(path));
+  std::array<std::filesystem::path, 2> found;
+  constexpr std::array kWords = {"train", "test"};
+  for (const std::filesystem::path& entry : entries)
+    for (std::size_t i = 0; i < found.size(); ++i)
+      if (is_folder(entry) && entry.filename().string().starts_with(kWords.at(i))) found.at(i) = entry;
+  if (found[0].empty() && found[1].empty())
+    return Error{ErrorCode::kNotFound,
+                 path.string() +
+                     " has no directory whose name begins with \"train\" or \"test\", which "
+                     "data.split.kind = \"file\" needs"};
+  return split == Split::kTrain ? found[0] : found[1];
+}
+
+class ImageSource final : public DataSource {
+ public:
+  explicit ImageSource(ImageSchema schema) : schema_(std::move(schema)) {}
+
+  Result<DatasetInfo> describe(const DataSpec&) const override {
+    return DatasetInfo{schema_.shape, schema_.classes.size(), schema_.classes.size(), schema_.classes,
+                       schema_.columns()};
+  }
+  // Reads only the images of the split.
+  Result<Dataset> load(const DataSpec& spec, Split split) const override {
+    FEDGE_TRY_VOID(check_place(spec));
+    if (spec.split.kind == SplitKind::kTime)
+      return invalid("data.split.kind: images have no order of time; use \"share\" or \"file\"");
+    if (spec.split.kind == SplitKind::kFile) {
+      FEDGE_TRY(directory, directory_of(spec.directory, split));
+      if (directory.empty()) return read_images(schema_, {});
+      FEDGE_TRY(files, image_files(schema_, directory));
+      return read_images(schema_, files);
+    }
+    FEDGE_TRY(files, image_files(schema_, spec.directory));
+    std::vector<Label> labels;
+    for (const LabelledFile& file : files) labels.push_back(file.label);
+    auto chosen = test_samples(spec.split, labels, schema_.classes.size());
+    if (split == Split::kTrain) chosen = samples_without(chosen, files.size());
+    std::vector<LabelledFile> some;
+    for (const std::uint32_t i : chosen) some.push_back(files[i]);
+    return read_images(schema_, some);
+  }
+
+ private:
+  ImageSchema schema_;
+};
+
+InputShape read_image_shape(config::Reader& section) {
+  const auto sizes =
+      section.integers("shape", std::nullopt, {1, 100'000},
+                       "Shape of an image: [height, width, channels], with 1 channel for grey and 3 "
+                       "for colours. Images are converted to the channels.");
+  if (sizes.size() != 3 || (sizes[2] != 1 && sizes[2] != 3)) {
+    if (section.has("shape"))
+      section.fail("shape", "must have three numbers: height, width, and 1 or 3 channels");
+    return {1, 1, 1};
+  }
+  const InputShape shape{static_cast<std::size_t>(sizes[0]), static_cast<std::size_t>(sizes[1]),
+                         static_cast<std::size_t>(sizes[2])};
+  if (shape.size() > kMaxFeatures)
+    section.fail("shape", "a sample has more than " + std::to_string(kMaxFeatures) +
+                              " features, which is not supported");
+  return shape;
+}
+
+std::vector<float> read_per_channel(config::Reader& section, const char* key, std::size_t channels,
+                                    config::NumberBounds bounds, const char* doc) {
+  const std::vector<double> values = section.numbers(key, std::vector<double>{}, bounds, doc);
+  if (values.size() > 1 && values.size() != channels)
+    section.fail(key,
+                 "has " + std::to_string(values.size()) + " numbers, but an image has " +
+                     std::to_string(channels) + " channels; give one for all or one for each",
+                 {"data.shape"});
+  if (values.size() == 1) return std::vector<float>(channels, static_cast<float>(values[0]));
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+FeatureColumns ImageSchema::columns() const {
+  FeatureColumns columns{.period = shape.channels};
+  for (std::size_t c = 0; c < shape.channels; ++c) columns.at.push_back(c);
+  columns.names = shape.channels == 1 ? std::vector<std::string>{"grey"}
+                                      : std::vector<std::string>{"red", "green", "blue"};
+  return columns;
+}
+
+ImageSchema read_image_schema(config::Reader& section) {
+  ImageSchema schema;
+  schema.shape = read_image_shape(section);
+  schema.resize =
+      section.boolean("resize", false,
+                      "Whether images of other sizes are scaled to the shape, without keeping their "
+                      "proportions. Otherwise they are refused.");
+  const std::size_t channels = schema.shape.channels;
+  schema.by.mean =
+      read_per_channel(section, "mean", channels, {-1e6, 1e6},
+                       "What is subtracted from each value, which is between 0 and 255: a number for "
+                       "each channel, or one for all. Empty: 127.5.");
+  schema.by.deviation =
+      read_per_channel(section, "deviation", channels, {1e-6, 1e6},
+                       "By what the difference is divided: a number for each channel, or one for "
+                       "all. Empty: 127.5.");
+  if (schema.by.mean.empty()) schema.by.mean.assign(channels, 127.5F);
+  if (schema.by.deviation.empty()) schema.by.deviation.assign(channels, 127.5F);
+  schema.classes =
+      section.texts("classes", std::nullopt,
+                    "Names of the classes, which are the names of their directories, in the order of "
+                    "their labels: 0, 1, ...");
+  const std::set<std::string> distinct(schema.classes.begin(), schema.classes.end());
+  if (distinct.size() != schema.classes.size()) section.fail("classes", "contains a name twice");
+  if (section.has("classes") && (schema.classes.size() < 2 || schema.classes.size() > kMaxClasses))
+    section.fail("classes", "has " + std::to_string(schema.classes.size()) + " classes, expected 2 to " +
+                                std::to_string(kMaxClasses));
+  return schema;
+}
+
+Result<std::vector<LabelledFile>> image_files(const ImageSchema& schema,
+                                              const std::filesystem::path& directory) {
+  FEDGE_TRY(entries, entries_of(directory));
+  std::vector<LabelledFile> files;
+  std::vector<std::filesystem::path> places(schema.classes.size());
+  for (const std::filesystem::path& entry : entries) {
+    if (!is_folder(entry)) continue;
+    const auto found = std::ranges::find(schema.classes, entry.filename().string());
+    if (found == schema.classes.end())
+      return invalid(entry.string() + ": the directory's name is not one of data.classes");
+    places[static_cast<std::size_t>(found - schema.classes.begin())] = entry;
+  }
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    if (places[k].empty()) continue;
+    FEDGE_TRY(images, entries_of(places[k]));
+    for (std::filesystem::path& image : images)
+      if (is_image_name(image)) files.push_back({std::move(image), static_cast<Label>(k)});
+  }
+  if (!files.empty()) return files;
+  return Error{
+      ErrorCode::kNotFound,
+      directory.string() + " has no directory, named like a class, with a file *.png, *.jpg or *.jpeg"};
+}
+
+Result<Dataset> read_images(const ImageSchema& schema, std::span<const LabelledFile> files) {
+  Dataset data{.shape = schema.shape, .classes = schema.classes.size(), .floats = {}, .labels = {}};
+  data.class_names = schema.classes;
+  data.columns = schema.columns();
+  data.normalisation = schema.by;
+  std::iota(data.packed.value.begin(), data.packed.value.end(), 0.0F);
+  if (!files.empty() && files.size() > kMaxValues / schema.shape.size())
+    return invalid(files.front().path.string() + " and the other images have more than " +
+                   std::to_string(kMaxValues) + " features together, which is not supported");
+  data.packed.bytes.reserve(files.size() * schema.shape.size());
+  for (const LabelledFile& file : files) FEDGE_TRY_VOID(add_image(schema, file, data));
+  return data;
+}
+
+std::shared_ptr<const DataSource> read_image_source(config::Reader& section) {
+  return std::make_shared<ImageSource>(read_image_schema(section));
+}
+
+}  // namespace fedge::learn

@@ -1,0 +1,47 @@
+// Images as a data set: a directory with a directory of PNG and JPEG files for each class, named like the
+// class. The path is the device's choice (DataSpec::directory). With data.split.kind = "file", the
+// directories of the classes are in directories whose names begin with "train" and "test".
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/config/reader.h"
+#include "core/result.h"
+#include "learn/data/dataset.h"
+
+namespace fedge::learn {
+
+struct ImageSchema {
+  InputShape shape;                  // 1 or 3 channels
+  bool resize = false;               // images of other sizes are scaled; otherwise they are refused
+  Normalisation by;                  // one number for each channel, or empty
+  std::vector<std::string> classes;  // names of the directories
+
+  FeatureColumns columns() const;  // the channels
+};
+
+// Reads the options of [data] for images.
+ImageSchema read_image_schema(config::Reader& section);
+
+struct LabelledFile {
+  std::filesystem::path path;
+  Label label = 0;
+};
+// The images in the directories of the classes, by class and then by name; `directory` may have other files
+// beside them. kInvalid names a directory that is no class; kNotFound if there is no image.
+Result<std::vector<LabelledFile>> image_files(const ImageSchema& schema,
+                                              const std::filesystem::path& directory);
+
+// Reads these images, in their order. Errors name the file: those of decode_image(), and kInvalid for an
+// image of another size.
+Result<Dataset> read_images(const ImageSchema& schema, std::span<const LabelledFile> files);
+
+// The data set "images" (learn/data/kinds.h).
+std::shared_ptr<const DataSource> read_image_source(config::Reader& section);
+
+}  // namespace fedge::learn
