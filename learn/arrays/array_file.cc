@@ -2,10 +2,16 @@
 
 #include <zip.h>
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/platform/files.h"
+#include "learn/arrays/safetensors_array.h"
+#include "learn/data/idx.h"
 
 namespace fedge::learn {
 namespace {
@@ -18,7 +24,12 @@ Error damaged(const std::string& name, const std::string& reason) {
 
 }  // namespace
 
-// The bytes of an NPY file, from first to last.
+bool is_idx_name(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kEndings = {"-ubyte", "-ubyte.gz", ".idx", ".idx.gz"};
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+// The bytes of an NPY file, or the elements of another array, from first to last.
 class ArrayStream::Source {
  public:
   virtual ~Source() = default;
@@ -29,7 +40,8 @@ class ArrayStream::Source {
 
 class ArrayStream::FileSource final : public Source {
  public:
-  explicit FileSource(ReadOnlyFile file) : file_(std::move(file)) {}
+  explicit FileSource(ReadOnlyFile file, std::uint64_t offset = 0)
+      : file_(std::move(file)), offset_(offset) {}
   std::uint64_t size() const override { return file_.size(); }
   Result<void> read(std::span<std::byte> bytes, const std::string&) override {
     FEDGE_TRY_VOID(file_.read(offset_, bytes));
@@ -40,7 +52,31 @@ class ArrayStream::FileSource final : public Source {
 
  private:
   ReadOnlyFile file_;
-  std::uint64_t offset_ = 0;
+  std::uint64_t offset_;
+};
+
+// The elements of an IDX file, whose bytes it holds.
+class ArrayStream::IdxSource final : public Source {
+ public:
+  static Result<std::unique_ptr<IdxSource>> open(const std::filesystem::path& path) {
+    FEDGE_TRY(bytes, read_file(path, kMostIdxBytes));
+    auto source = std::make_unique<IdxSource>(std::move(bytes));
+    FEDGE_TRY(reader, IdxReader::open(std::as_bytes(std::span(source->bytes_)), path.string(), 0));
+    source->reader_.emplace(std::move(reader));
+    return source;
+  }
+  explicit IdxSource(std::string bytes) : bytes_(std::move(bytes)) {}
+  NpyHeader header() const { return {ElementType::kUint8, reader_->dimensions(), reader_->elements()}; }
+  std::uint64_t size() const override { return reader_->elements(); }
+  Result<void> read(std::span<std::byte> bytes, const std::string&) override {
+    return reader_->read({reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()});
+  }
+  Result<void> finish(const std::string&) override { return reader_->finish(); }
+
+ private:
+  static constexpr std::size_t kMostIdxBytes = std::size_t{4} << 30;
+  std::string bytes_;
+  std::optional<IdxReader> reader_;
 };
 
 // A member of a ZIP archive.
@@ -123,18 +159,35 @@ ArrayStream::ArrayStream(ArrayStream&&) noexcept = default;
 ArrayStream& ArrayStream::operator=(ArrayStream&&) noexcept = default;
 
 Result<ArrayStream> ArrayStream::open(const std::filesystem::path& path, const std::string& array) {
-  std::unique_ptr<Source> source;
-  std::string name = path.string();
+  const std::string name = path.string() + ": array \"" + array + "\"";
+  if (is_idx_name(path.filename().string())) {
+    FEDGE_TRY(source, IdxSource::open(path));
+    NpyHeader header = source->header();
+    ArrayStream stream(std::move(source), path.string());
+    stream.header_ = std::move(header);
+    return stream;
+  }
+  if (path.extension() == ".safetensors") {
+    FEDGE_TRY(file, ReadOnlyFile::open(path));
+    FEDGE_TRY(found, find_safetensors_array(file, array));
+    ArrayStream stream(std::make_unique<FileSource>(std::move(file), found.offset), name);
+    stream.header_ = std::move(found.header);
+    return stream;
+  }
   if (path.extension() == ".npz") {
     FEDGE_TRY(member, ArchiveSource::open(path, array));
-    source = std::move(member);
-    name += ": array \"" + array + "\"";
-  } else if (path.extension() == ".npy") {
-    FEDGE_TRY(file, ReadOnlyFile::open(path));
-    source = std::make_unique<FileSource>(std::move(file));
-  } else {
-    return Error{ErrorCode::kUnsupported, name + ": the name of a file of arrays ends with .npz or .npy"};
+    return open_npy(std::move(member), name);
   }
+  if (path.extension() == ".npy") {
+    FEDGE_TRY(file, ReadOnlyFile::open(path));
+    return open_npy(std::make_unique<FileSource>(std::move(file)), path.string());
+  }
+  return Error{
+      ErrorCode::kUnsupported,
+      path.string() + ": the name of a file of arrays ends with .npz, .npy, .safetensors, -ubyte or .idx"};
+}
+
+Result<ArrayStream> ArrayStream::open_npy(std::unique_ptr<Source> source, std::string name) {
   ArrayStream stream(std::move(source), std::move(name));
   std::vector<std::byte> start(kNpyPreamble);
   if (stream.source_->size() < start.size())

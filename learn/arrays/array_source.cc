@@ -149,8 +149,30 @@ class ArrayLoader {
   std::vector<Label> labels_;
 };
 
+// The IDX file of the labels that belongs to one of inputs: "train-labels-idx1-ubyte.gz" to
+// "train-images-idx3-ubyte.gz"; empty for a file of labels.
+Result<std::filesystem::path> idx_file_of_targets(const ArraySchema& schema,
+                                                  const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  const std::size_t at = name.find(schema.inputs);
+  if (at == std::string::npos) {
+    if (name.find(schema.targets) != std::string::npos) return std::filesystem::path();
+    return invalid(file.string() + ": its name must contain " + schema.inputs + " or " + schema.targets +
+                   " (data.inputs, data.targets)");
+  }
+  FEDGE_TRY(others, entries_of(file.has_parent_path() ? file.parent_path() : "."));
+  std::erase_if(others, [&](const std::filesystem::path& other) {
+    const std::string theirs = other.filename().string();
+    return !is_idx_name(theirs) || !theirs.starts_with(name.substr(0, at) + schema.targets);
+  });
+  if (others.size() == 1) return others.front();
+  return invalid(file.string() + ": there " + (others.empty() ? "is no file" : "are several files") +
+                 " of its labels, whose name begins with " + name.substr(0, at) + schema.targets);
+}
+
 // The file of the labels that belongs to a file of inputs; empty for a file of labels.
 Result<std::filesystem::path> file_of_targets(const ArraySchema& schema, const std::filesystem::path& file) {
+  if (is_idx_name(file.filename().string())) return idx_file_of_targets(schema, file);
   if (file.extension() != ".npy") return file;
   const std::string stem = file.stem().string();
   if (stem.ends_with(schema.inputs))
@@ -170,7 +192,8 @@ class ArraySource final : public DataSource {
                        schema_of(spec).columns()};
   }
   Result<Dataset> load(const DataSpec& spec, Split split) const override {
-    static constexpr std::array<std::string_view, 2> kEndings = {".npz", ".npy"};
+    static constexpr std::array<std::string_view, 7> kEndings = {
+        ".npz", ".npy", ".safetensors", "-ubyte", "-ubyte.gz", ".idx", ".idx.gz"};
     const ArraySchema schema = schema_of(spec);
     return load_split(spec, split, kEndings, [&](std::span<const std::filesystem::path> files) {
       return read_arrays(schema, files);

@@ -119,20 +119,23 @@ IdxReader& IdxReader::operator=(IdxReader&&) noexcept = default;
 
 Result<IdxReader> IdxReader::open(std::span<const std::byte> bytes, const std::string& name,
                                   std::size_t rank) {
-  FEDGE_CHECK(rank > 0 && rank < 256, "an IDX file has 1 to 255 dimensions");
+  FEDGE_CHECK(rank < 256, "an IDX file has 1 to 255 dimensions");
   IdxReader reader(std::make_unique<Source>(bytes), name);
-  std::vector<std::uint8_t> header(4 + 4 * rank);
+  std::vector<std::uint8_t> header(4);
   FEDGE_TRY(got, reader.source_->read(header, name));
   if (got < 4 || header[0] != 0 || header[1] != 0) return corrupt_idx(name, "is not an IDX file");
   if (header[2] != kUnsignedByte) {
     return corrupt_idx(name,
                        "has elements of type " + std::to_string(header[2]) + ", expected unsigned bytes (8)");
   }
-  if (header[3] != rank) {
-    return corrupt_idx(name,
-                       "has " + std::to_string(header[3]) + " dimensions, expected " + std::to_string(rank));
+  if (header[3] == 0 || (rank != 0 && header[3] != rank)) {
+    return corrupt_idx(name, "has " + std::to_string(header[3]) + " dimensions, expected " +
+                                 (rank != 0 ? std::to_string(rank) : "at least 1"));
   }
-  if (got < header.size()) return corrupt_idx(name, "is truncated: its header is incomplete");
+  rank = header[3];
+  header.resize(4 + 4 * rank);
+  FEDGE_TRY(more, reader.source_->read(std::span(header).subspan(4), name));
+  if (4 + more < header.size()) return corrupt_idx(name, "is truncated: its header is incomplete");
   reader.elements_ = 1;
   const std::size_t limit = reader.source_->capacity();
   for (std::size_t i = 0; i < rank; ++i) {

@@ -17,9 +17,10 @@ namespace fedge::learn {
 
 class IdxReader {
  public:
-  // Reads the header. `name` begins every message. kCorrupt for another element type than unsigned byte,
-  // another number of dimensions than `rank`, a dimension of 0, or more elements than the bytes can contain
-  // (deflate packs at most 1032 to 1). A caller may therefore allocate elements() before reading them.
+  // Reads the header. `rank`: the number of dimensions; 0: any. `name` begins every message. kCorrupt for
+  // another element type than unsigned byte, another number of dimensions, a dimension of 0, or more elements
+  // than the bytes can contain (deflate packs at most 1032 to 1). A caller may therefore allocate elements()
+  // before reading them.
   static Result<IdxReader> open(std::span<const std::byte> bytes, const std::string& name, std::size_t rank);
   ~IdxReader();
   IdxReader(IdxReader&&) noexcept;

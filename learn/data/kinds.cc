@@ -11,6 +11,7 @@
 #include "learn/arrays/array_source.h"
 #include "learn/data/fashion_mnist.h"
 #include "learn/data/sample_check.h"
+#include "learn/images/cifar.h"
 #include "learn/images/image_source.h"
 #include "learn/tables/table_source.h"
 #include "learn/text/text_data.h"
@@ -35,12 +36,24 @@ std::vector<DatasetKind>& dataset_table() {
       DatasetKind{"fortunes", "", "quotations, by topic", kText, read_corpus},
       DatasetKind{"text", "", "text files of each device", kText, read_corpus},
       DatasetKind{"csv", "", "tables: CSV files with a header", {.files = true}, read_csv_source},
-      DatasetKind{"arrays", "", "NumPy files of inputs and labels", {.files = true}, read_array_source},
+      DatasetKind{
+          "jsonl", "", "tables: JSON lines, an object for each row", {.files = true}, read_json_source},
+      DatasetKind{"arrays",
+                  "",
+                  "NumPy, safetensors or IDX files of inputs and labels",
+                  {.files = true},
+                  read_array_source},
       DatasetKind{"images",
                   "",
                   "PNG and JPEG files in a directory for each class",
                   {.files = true},
                   read_image_source},
+      DatasetKind{"cifar-10",
+                  "Krizhevsky 2009",
+                  "binary files of small images in 10 classes",
+                  {.files = true},
+                  read_cifar_10},
+      DatasetKind{"cifar-100", "Krizhevsky 2009", "the same in 100 classes", {.files = true}, read_cifar_100},
   };
   return kinds;
 }

@@ -73,7 +73,7 @@ class ImageSource final : public DataSource {
 
   Result<DatasetInfo> describe(const DataSpec&) const override {
     return DatasetInfo{schema_.shape, schema_.classes.size(), schema_.classes.size(), schema_.classes,
-                       schema_.columns()};
+                       colour_columns(schema_.shape.channels)};
   }
   // Reads only the images of the split.
   Result<Dataset> load(const DataSpec& spec, Split split) const override {
@@ -132,12 +132,27 @@ std::vector<float> read_per_channel(config::Reader& section, const char* key, st
 
 }  // namespace
 
-FeatureColumns ImageSchema::columns() const {
-  FeatureColumns columns{.period = shape.channels};
-  for (std::size_t c = 0; c < shape.channels; ++c) columns.at.push_back(c);
-  columns.names = shape.channels == 1 ? std::vector<std::string>{"grey"}
-                                      : std::vector<std::string>{"red", "green", "blue"};
+FeatureColumns colour_columns(std::size_t channels) {
+  FeatureColumns columns{.period = channels};
+  for (std::size_t c = 0; c < channels; ++c) columns.at.push_back(c);
+  columns.names =
+      channels == 1 ? std::vector<std::string>{"grey"} : std::vector<std::string>{"red", "green", "blue"};
   return columns;
+}
+
+Normalisation read_colour_normalisation(config::Reader& section, std::size_t channels) {
+  Normalisation by;
+  by.mean =
+      read_per_channel(section, "mean", channels, {-1e6, 1e6},
+                       "What is subtracted from each value, which is between 0 and 255: a number for each "
+                       "channel, or one for all. Empty: 127.5.");
+  by.deviation =
+      read_per_channel(section, "deviation", channels, {1e-6, 1e6},
+                       "By what the difference is divided: a number for each channel, or one for all. "
+                       "Empty: 127.5.");
+  if (by.mean.empty()) by.mean.assign(channels, 127.5F);
+  if (by.deviation.empty()) by.deviation.assign(channels, 127.5F);
+  return by;
 }
 
 ImageSchema read_image_schema(config::Reader& section) {
@@ -147,17 +162,7 @@ ImageSchema read_image_schema(config::Reader& section) {
       section.boolean("resize", false,
                       "Whether images of other sizes are scaled to the shape, without keeping their "
                       "proportions. Otherwise they are refused.");
-  const std::size_t channels = schema.shape.channels;
-  schema.by.mean =
-      read_per_channel(section, "mean", channels, {-1e6, 1e6},
-                       "What is subtracted from each value, which is between 0 and 255: a number for "
-                       "each channel, or one for all. Empty: 127.5.");
-  schema.by.deviation =
-      read_per_channel(section, "deviation", channels, {1e-6, 1e6},
-                       "By what the difference is divided: a number for each channel, or one for "
-                       "all. Empty: 127.5.");
-  if (schema.by.mean.empty()) schema.by.mean.assign(channels, 127.5F);
-  if (schema.by.deviation.empty()) schema.by.deviation.assign(channels, 127.5F);
+  schema.by = read_colour_normalisation(section, schema.shape.channels);
   schema.classes =
       section.texts("classes", std::nullopt,
                     "Names of the classes, which are the names of their directories, in the order of "
@@ -197,7 +202,7 @@ Result<std::vector<LabelledFile>> image_files(const ImageSchema& schema,
 Result<Dataset> read_images(const ImageSchema& schema, std::span<const LabelledFile> files) {
   Dataset data{.shape = schema.shape, .classes = schema.classes.size(), .floats = {}, .labels = {}};
   data.class_names = schema.classes;
-  data.columns = schema.columns();
+  data.columns = colour_columns(schema.shape.channels);
   data.normalisation = schema.by;
   std::iota(data.packed.value.begin(), data.packed.value.end(), 0.0F);
   if (!files.empty() && files.size() > kMaxValues / schema.shape.size())

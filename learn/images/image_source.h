@@ -21,9 +21,12 @@ struct ImageSchema {
   bool resize = false;               // images of other sizes are scaled; otherwise they are refused
   Normalisation by;                  // one number for each channel, or empty
   std::vector<std::string> classes;  // names of the directories
-
-  FeatureColumns columns() const;  // the channels
 };
+
+// The channels of images, 1 or 3.
+FeatureColumns colour_columns(std::size_t channels);
+// Reads their mean and deviation from [data].
+Normalisation read_colour_normalisation(config::Reader& section, std::size_t channels);
 
 // Reads the options of [data] for images.
 ImageSchema read_image_schema(config::Reader& section);

@@ -1,76 +1,22 @@
 #include "learn/tables/csv_reader.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <zlib.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
-
-#include "core/platform/files.h"
 
 namespace fedge::learn {
 namespace {
 
 constexpr std::size_t kFirstBuffer = std::size_t{256} << 10;
-constexpr unsigned kZlibBuffer = 128U << 10;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
 
-// The file's bytes, decompressed if it is a gzip file.
-class CsvReader::Source {
- public:
-  static Result<std::unique_ptr<Source>> open(const std::filesystem::path& path) {
-    // Not blocking: a pipe without a writer must not stop the program.
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return system_error("cannot open", path, errno);
-    struct stat status {};
-    if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
-      ::close(fd);
-      return invalid(path.string() + " is not a regular file");
-    }
-    const gzFile file = ::gzdopen(fd, "rb");
-    if (file == nullptr) {
-      ::close(fd);
-      return Error{ErrorCode::kResource, path.string() + ": no memory to read it"};
-    }
-    ::gzbuffer(file, kZlibBuffer);
-    return std::make_unique<Source>(path, file);
-  }
-  Source(std::filesystem::path path, gzFile file) : path_(std::move(path)), file_(file) {}
-  ~Source() { ::gzclose_r(file_); }
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  // Fills `out` unless the file ends before; returns the number of bytes.
-  Result<std::size_t> read(std::span<char> out) {
-    const int count = ::gzread(file_, out.data(), static_cast<unsigned>(out.size()));
-    int code = Z_OK;
-    const char* reason = ::gzerror(file_, &code);
-    // gzread() reports a truncated gzip file only as Z_BUF_ERROR, with what it could unpack.
-    if (count < 0 || code == Z_BUF_ERROR || code == Z_DATA_ERROR)
-      return Error{ErrorCode::kCorrupt, path_.string() + ": the file is damaged or truncated: " + reason};
-    return static_cast<std::size_t>(count);
-  }
-
- private:
-  std::filesystem::path path_;
-  gzFile file_;
-};
-
-CsvReader::CsvReader(std::unique_ptr<Source> source, char separator)
+CsvReader::CsvReader(TextFile source, char separator)
     : source_(std::move(source)), separator_(separator), buffer_(kFirstBuffer) {}
-CsvReader::~CsvReader() = default;
-CsvReader::CsvReader(CsvReader&&) noexcept = default;
-CsvReader& CsvReader::operator=(CsvReader&&) noexcept = default;
 
 Result<CsvReader> CsvReader::open(const std::filesystem::path& path, char separator) {
-  FEDGE_TRY(source, Source::open(path));
+  FEDGE_TRY(source, TextFile::open(path));
   CsvReader reader(std::move(source), separator);
   FEDGE_TRY_VOID(reader.read_more());
   const std::string_view start(reader.buffer_.data(), reader.end_);
@@ -78,7 +24,7 @@ Result<CsvReader> CsvReader::open(const std::filesystem::path& path, char separa
   return reader;
 }
 
-std::string CsvReader::place() const { return source_->path().string() + ":" + std::to_string(line_); }
+std::string CsvReader::place() const { return source_.path().string() + ":" + std::to_string(line_); }
 
 Error CsvReader::wrong(const std::string& what) const { return invalid(place() + ": " + what); }
 
@@ -95,7 +41,7 @@ Result<void> CsvReader::read_more() {
                    " MiB; is a quote missing, or is this not a CSV file?");
     buffer_.resize(2 * buffer_.size());
   }
-  FEDGE_TRY(count, source_->read(std::span(buffer_).subspan(end_)));
+  FEDGE_TRY(count, source_.read(std::span(buffer_).subspan(end_)));
   at_end_ = count == 0;
   end_ += count;
   return {};

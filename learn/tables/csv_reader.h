@@ -6,41 +6,36 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/result.h"
+#include "learn/tables/text_file.h"
 
 namespace fedge::learn {
 
-class CsvReader {
+class CsvReader final : public RowReader {
  public:
   static constexpr std::size_t kMaxRowBytes = std::size_t{16} << 20;
   static constexpr std::size_t kMaxFields = 65'536;
 
   // Messages name the file by its path. kNotFound if it does not exist.
   static Result<CsvReader> open(const std::filesystem::path& path, char separator = ',');
-  ~CsvReader();
-  CsvReader(CsvReader&&) noexcept;
-  CsvReader& operator=(CsvReader&&) noexcept;
 
   // Reads the next row; false after the last one. kInvalid names the line: a quote without its end, something
   // after a closing quote, too long a row or too many fields. kCorrupt: a gzip file that is damaged or
   // truncated.
-  Result<bool> next();
-  // The fields of the row, without their quotes. Valid until the next call of next().
-  std::span<const std::string_view> fields() const { return fields_; }
+  Result<bool> next() override;
+  // Without their quotes.
+  std::span<const std::string_view> fields() const override { return fields_; }
   // The line on which the row begins, counted from 1.
   std::size_t line() const { return line_; }
-  // "FILE:LINE", for messages about the row.
-  std::string place() const;
+  std::string place() const override;
 
  private:
-  class Source;
-  CsvReader(std::unique_ptr<Source> source, char separator);
+  CsvReader(TextFile source, char separator);
 
   // Length in bytes of the row at begin_, without its line end; reads more of the file as needed.
   struct Row {
@@ -54,7 +49,7 @@ class CsvReader {
   Result<void> split_quoted(char* row, std::size_t size);
   Error wrong(const std::string& what) const;
 
-  std::unique_ptr<Source> source_;
+  TextFile source_;
   char separator_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0;  // of the next row in the buffer

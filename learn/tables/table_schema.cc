@@ -119,10 +119,11 @@ FeatureColumns TableSchema::columns() const {
   return columns;
 }
 
-TableSchema read_table_schema(config::Reader& section) {
-  TableSchema schema;
-  schema.separator =
-      kSeparators[section.choice("separator", kSeparatorNames, 0, "What separates the fields.")];
+TableSchema read_table_schema(config::Reader& section, bool json) {
+  TableSchema schema{.json = json};
+  if (!json)
+    schema.separator =
+        kSeparators[section.choice("separator", kSeparatorNames, 0, "What separates the fields.")];
   schema.numeric = section.texts("numeric", std::vector<std::string>{},
                                  "Columns that are numbers, by their names in the table's header.");
   check_distinct(section, "numeric", schema.numeric);

@@ -26,6 +26,7 @@ struct CategoricalColumn {
 };
 
 struct TableSchema {
+  bool json = false;  // JSON lines instead of CSV
   char separator = ',';
   std::vector<std::string> numeric;  // columns
   std::vector<double> mean;          // of each numeric column; empty: 0
@@ -51,6 +52,6 @@ struct TableSchema {
 };
 
 // Reads the keys of a table from [data]; errors stay in `section`.
-TableSchema read_table_schema(config::Reader& section);
+TableSchema read_table_schema(config::Reader& section, bool json);
 
 }  // namespace fedge::learn

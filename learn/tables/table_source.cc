@@ -13,6 +13,7 @@
 #include "learn/data/files/data_files.h"
 #include "learn/data/files/split.h"
 #include "learn/tables/csv_reader.h"
+#include "learn/tables/json_lines.h"
 
 namespace fedge::learn {
 namespace {
@@ -96,23 +97,18 @@ class TableLoader {
   }
 
   Result<void> read(const std::filesystem::path& path) {
+    if (schema_.json) {
+      FEDGE_TRY(reader, JsonLines::open(path, used_columns()));
+      FEDGE_TRY(columns, find_columns(used_columns(), path.string()));
+      return read_rows(reader, columns, path);
+    }
     FEDGE_TRY(reader, CsvReader::open(path, schema_.separator));
     FEDGE_TRY(some, reader.next());
     if (!some) return invalid(path.string() + ": the file is empty; its first line must name the columns");
-    FEDGE_TRY(columns, find_columns(reader, path.string()));
-    while (true) {
-      FEDGE_TRY(more, reader.next());
-      if (!more) return end_group(path.string());
-      const auto fields = reader.fields();
-      if (fields.size() != columns.in_header)
-        return invalid(reader.place() + ": the row has " + std::to_string(fields.size()) +
-                       " fields, but the header has " + std::to_string(columns.in_header));
-      if (!schema_.group.empty() && fields[columns.group] != group_) {
-        FEDGE_TRY_VOID(end_group(path.string()));
-        group_ = fields[columns.group];
-      }
-      FEDGE_TRY_VOID(add_row(reader, columns));
-    }
+    std::vector<std::string> names;
+    for (const std::string_view field : reader.fields()) names.emplace_back(trimmed(field));
+    FEDGE_TRY(columns, find_columns(names, path.string()));
+    return read_rows(reader, columns, path);
   }
 
   Dataset take() && {
@@ -136,9 +132,17 @@ class TableLoader {
     std::size_t group = 0;
   };
 
-  Result<Columns> find_columns(const CsvReader& reader, const std::string& file) const {
-    std::vector<std::string> names;
-    for (const std::string_view field : reader.fields()) names.emplace_back(trimmed(field));
+  // Every column of the schema once.
+  std::vector<std::string> used_columns() const {
+    std::vector<std::string> names = schema_.numeric;
+    for (const CategoricalColumn& column : schema_.categorical) names.push_back(column.column);
+    names.push_back(schema_.target);
+    if (!schema_.group.empty() && std::ranges::find(names, schema_.group) == names.end())
+      names.push_back(schema_.group);
+    return names;
+  }
+
+  Result<Columns> find_columns(const std::vector<std::string>& names, const std::string& file) const {
     const auto position = [&](const std::string& name) -> Result<std::size_t> {
       const auto found = std::ranges::find(names, trimmed(name));
       if (found == names.end())
@@ -164,11 +168,27 @@ class TableLoader {
     return columns;
   }
 
-  Error wrong(const CsvReader& reader, const std::string& column, const std::string& what) const {
+  Result<void> read_rows(RowReader& reader, const Columns& columns, const std::filesystem::path& path) {
+    while (true) {
+      FEDGE_TRY(more, reader.next());
+      if (!more) return end_group(path.string());
+      const auto fields = reader.fields();
+      if (fields.size() != columns.in_header)
+        return invalid(reader.place() + ": the row has " + std::to_string(fields.size()) +
+                       " fields, but the header has " + std::to_string(columns.in_header));
+      if (!schema_.group.empty() && fields[columns.group] != group_) {
+        FEDGE_TRY_VOID(end_group(path.string()));
+        group_ = fields[columns.group];
+      }
+      FEDGE_TRY_VOID(add_row(reader, columns));
+    }
+  }
+
+  Error wrong(const RowReader& reader, const std::string& column, const std::string& what) const {
     return invalid(reader.place() + ": column " + shown(column) + ": " + what);
   }
 
-  Result<void> add_row(const CsvReader& reader, const Columns& columns) {
+  Result<void> add_row(const RowReader& reader, const Columns& columns) {
     const auto fields = reader.fields();
     for (std::size_t i = 0; i < columns.numeric.size(); ++i) {
       const std::string_view field = fields[columns.numeric[i]];
@@ -251,9 +271,9 @@ class TableLoader {
   std::string group_;
 };
 
-class CsvSource final : public DataSource {
+class TableSource final : public DataSource {
  public:
-  explicit CsvSource(TableSchema schema) : schema_(std::move(schema)) {}
+  explicit TableSource(TableSchema schema) : schema_(std::move(schema)) {}
 
   Result<DatasetInfo> describe(const DataSpec& spec) const override {
     return DatasetInfo{schema_.shape(), schema_.classes.size(), schema_.classes.size(), schema_.class_names(),
@@ -261,9 +281,9 @@ class CsvSource final : public DataSource {
   }
   Result<Dataset> load(const DataSpec& spec, Split split) const override {
     const TableSchema schema = schema_of(spec);
-    return load_split(spec, split, kEndings, [&](std::span<const std::filesystem::path> files) {
-      return read_table(schema, files);
-    });
+    return load_split(
+        spec, split, schema.json ? kJsonEndings : kCsvEndings,
+        [&](std::span<const std::filesystem::path> files) { return read_table(schema, files); });
   }
 
  private:
@@ -273,7 +293,8 @@ class CsvSource final : public DataSource {
     return schema;
   }
 
-  static constexpr std::array<std::string_view, 2> kEndings = {".csv", ".csv.gz"};
+  static constexpr std::array<std::string_view, 2> kCsvEndings = {".csv", ".csv.gz"};
+  static constexpr std::array<std::string_view, 2> kJsonEndings = {".jsonl", ".jsonl.gz"};
   TableSchema schema_;
 };
 
@@ -286,7 +307,11 @@ Result<Dataset> read_table(const TableSchema& schema, std::span<const std::files
 }
 
 std::shared_ptr<const DataSource> read_csv_source(config::Reader& section) {
-  return std::make_shared<CsvSource>(read_table_schema(section));
+  return std::make_shared<TableSource>(read_table_schema(section, /*json=*/false));
+}
+
+std::shared_ptr<const DataSource> read_json_source(config::Reader& section) {
+  return std::make_shared<TableSource>(read_table_schema(section, /*json=*/true));
 }
 
 }  // namespace fedge::learn

@@ -4,8 +4,11 @@ table. Archives that are damaged, or whose sizes are a lie, are refused.
     arrays_test.py FEDGE_SIM
 """
 
+import gzip
 import io
+import json
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
@@ -101,6 +104,39 @@ def write_npy(home, client):
 check("several .npy files", ARRAYS, write_npy)
 
 
+def safetensors(arrays, names):
+    """The bytes of a safetensors file, written without its library."""
+    header, data = {"__metadata__": {"by": "a test"}}, b""
+    for name, array in arrays.items():
+        raw = np.ascontiguousarray(array).tobytes()
+        header[name] = {"dtype": names[array.dtype.name], "shape": list(array.shape),
+                        "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+TYPES = {"int8": "I8", "uint8": "U8", "int32": "I32", "int64": "I64", "float16": "F16", "float32": "F32", "float64": "F64"}
+for dtype in ["int8", "int32", "float16", "float32", "float64"]:
+    check(f"safetensors of {dtype}", ARRAYS, lambda home, c, dtype=dtype: (home / "a.safetensors").write_bytes(
+        safetensors({"x": PIXELS[c].astype(dtype), "other": LABELS[c].astype("float32"), "y": LABELS[c]}, TYPES)))
+
+
+def idx(array):
+    return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.astype("uint8").tobytes()
+
+
+def write_idx(home, client, ending="", pack=lambda data: data):
+    for part, rows in [("a", slice(0, 25)), ("b", slice(25, 40))]:
+        (home / f"{part}-images-idx4-ubyte{ending}").write_bytes(pack(idx(PIXELS[client][rows])))
+        (home / f"{part}-labels-idx1-ubyte{ending}").write_bytes(pack(idx(LABELS[client][rows])))
+
+
+IDX = ARRAYS + 'inputs = "images"\ntargets = "labels"\n'
+check("IDX", IDX, write_idx)
+check("compressed IDX", IDX, lambda home, c: write_idx(home, c, ".gz", gzip.compress))
+
+
 def refused(what, expected_part, write, data=ARRAYS):
     result = with_files(data, write)
     assert isinstance(result, str), f"{what}: accepted"
@@ -156,5 +192,25 @@ refused("too many values", "the samples have more than", lambda home, c: write_a
     home, {"x.npy": header_only((90_000_000, 3, 2, 2)) + bytes(1_080_000_000),
            "y.npy": header_only((90_000_000,)) + bytes(90_000_000)}) if c == 0 else np.savez(
                home / "a.npz", x=PIXELS[c], y=LABELS[c]))
+refused("truncated IDX", "is truncated", lambda home, c: write_idx(home, c, pack=lambda data: data[:-1]), IDX)
+refused("no labels beside IDX", "there is no file of its labels",
+        lambda home, c: (home / "a-images-idx4-ubyte").write_bytes(idx(PIXELS[c])), IDX)
+refused("damaged IDX", "a-images-idx4-ubyte.gz", lambda home, c: write_idx(
+    home, c, ".gz", lambda data: gzip.compress(data)[:-9] + b"123456789"), IDX)
+for what, part, change in [
+        ("of another name", 'the file has "z"', lambda h: {"z": h["x"]}),
+        ("of 16-bit floats of another kind", 'elements of type "BF16"', lambda h: h | {"x": h["x"] | {"dtype": "BF16"}}),
+        ("that reaches beyond the file", "does not have the bytes", lambda h: h | {"x": h["x"] | {"data_offsets": [0, 1 << 50]}}),
+        ("with a shape that is a lie", "does not have the bytes", lambda h: h | {"x": h["x"] | {"shape": [1 << 40, 3, 2, 2]}}),
+        ("with too many elements", "too many elements", lambda h: h | {"x": h["x"] | {"shape": [1 << 40, 1 << 40]}}),
+        ("with a negative size", "no shape or no offsets", lambda h: h | {"x": h["x"] | {"shape": [-1]}})]:
+    def write_changed(home, client, change=change):
+        data = safetensors({"x": PIXELS[client], "y": LABELS[client]}, TYPES)
+        length = struct.unpack("<Q", data[:8])[0]
+        text = json.dumps(change(json.loads(data[8:8 + length]))).encode()
+        (home / "a.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data[8 + length:])
+    refused(f"safetensors array {what}", part, write_changed)
+refused("safetensors with a long header", "longer than the file", lambda home, c: (home / "a.safetensors").write_bytes(
+    struct.pack("<Q", 1 << 23) + b"{}"))
 refused("header that lies", "bytes, but its header describes", lambda home, c: write_archive(
     home, {"x.npy": header_only((1 << 40, 3, 2, 2)) + bytes(1000), "y.npy": npy_bytes(LABELS[c])}))

@@ -13,10 +13,12 @@
 
 #include "core/check.h"
 #include "learn/arrays/npy.h"
+#include "learn/arrays/safetensors_array.h"
 #include "learn/evaluation/sums.h"
 #include "learn/images/image_file.h"
 #include "learn/statistics/federated_statistics.h"
 #include "learn/tables/csv_reader.h"
+#include "learn/tables/json_lines.h"
 #include "learn/tables/table_source.h"
 
 namespace fedge::fuzz {
@@ -147,6 +149,34 @@ inline bool accept_statistics(std::span<const std::byte> bytes) {
   return true;
 }
 inline void feed_statistics(std::span<const std::byte> bytes) { accept_statistics(bytes); }
+
+// Rows that are read have a field for each column.
+inline void feed_json_lines(std::span<const std::byte> bytes) {
+  const MemoryFile file(bytes);
+  auto reader = learn::JsonLines::open(file.path(), {"a", "b"});
+  FEDGE_CHECK(reader.has_value(), "a file in memory");
+  while (true) {
+    const auto more = reader->next();
+    if (!more) FEDGE_CHECK(more.error().message.size() < 1000, "an error repeats the whole input");
+    if (!more || !*more) return;
+    FEDGE_CHECK(reader->fields().size() == 2, "a field for each column");
+  }
+}
+
+// An array that is found lies in the file.
+inline void feed_safetensors_array(std::span<const std::byte> bytes) {
+  const MemoryFile written(bytes);
+  const auto file = ReadOnlyFile::open(written.path());
+  FEDGE_CHECK(file.has_value(), "a file in memory");
+  const auto found = learn::find_safetensors_array(*file, "x");
+  FEDGE_CHECK(found || found.error().message.size() < 2000, "an error repeats the whole input");
+  if (!found) return;
+  std::uint64_t elements = 1;
+  for (const std::size_t size : found->header.shape) elements *= size;
+  FEDGE_CHECK(found->header.elements == elements, "the number of elements");
+  FEDGE_CHECK(found->offset + elements * learn::bytes_of(found->header.type) <= bytes.size(),
+              "inside the file");
+}
 
 inline void feed_npy(std::span<const std::byte> bytes) { accept_npy(bytes); }
 

@@ -34,6 +34,11 @@ TEST_CASE("fuzz corpus: sums of an evaluation are refused, or their metrics are 
   }
 }
 
+TEST_CASE("fuzz corpus: JSON lines, and arrays of safetensors files, are refused or lie in the file") {
+  CHECK(replay("json_lines", feed_json_lines) >= 14);
+  CHECK(replay("safetensors_array", feed_safetensors_array) >= 14);
+}
+
 TEST_CASE("fuzz corpus: images, whole and cut short, are refused or have the size that they state") {
   CHECK(replay("image", feed_image) >= 25);
 }
