@@ -5,7 +5,7 @@
 namespace fedge::learn {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{256} << 10;
+constexpr std::size_t kLinesPiece = std::size_t{256} << 10;
 constexpr int kLevels = 64;  // of values in columns that are not used
 
 }  // namespace
@@ -31,7 +31,7 @@ Result<bool> JsonLines::read_line() {
     searched = buffer_.size();
     if (searched > kMaxLineBytes)
       return invalid(place() + ": the line is longer than " + std::to_string(kMaxLineBytes >> 20) + " MiB");
-    buffer_.resize(searched + kPiece);
+    buffer_.resize(searched + kLinesPiece);
     FEDGE_TRY(count, file_.read(std::span(buffer_).subspan(searched)));
     buffer_.resize(searched + count);
     if (count > 0) continue;

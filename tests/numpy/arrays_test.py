@@ -195,7 +195,7 @@ refused("too many values", "the samples have more than", lambda home, c: write_a
 refused("truncated IDX", "is truncated", lambda home, c: write_idx(home, c, pack=lambda data: data[:-1]), IDX)
 refused("no labels beside IDX", "there is no file of its labels",
         lambda home, c: (home / "a-images-idx4-ubyte").write_bytes(idx(PIXELS[c])), IDX)
-refused("damaged IDX", "a-images-idx4-ubyte.gz", lambda home, c: write_idx(
+refused("damaged IDX", "gzip data is damaged", lambda home, c: write_idx(
     home, c, ".gz", lambda data: gzip.compress(data)[:-9] + b"123456789"), IDX)
 for what, part, change in [
         ("of another name", 'the file has "z"', lambda h: {"z": h["x"]}),

@@ -132,3 +132,38 @@ TEST_CASE(
   CHECK_FALSE(sites.coordinator_knows(kSecretCell));
   for (const Case& each : cases) CHECK_FALSE(contains(log, each.reason));
 }
+
+TEST_CASE("own data: a device whose image is cut short stays out, and the others train on theirs") {
+  std::string run = test::kRunFile;
+  const auto begin = run.find("[data]");
+  run.replace(
+      begin, run.find("[model]") - begin,
+      "[data]\ndataset = \"images\"\nname = \"patients\"\nshape = [6, 5, 3]\nclasses = [\"ill\", \"well\"]\n"
+      "normalise = \"federated\"\npartition = { kind = \"own\", clients = 4 }\nsplit = { test = 0.25 }\n\n");
+  Sites sites(run);
+  const std::filesystem::path corpus = FEDGE_SOURCE_DIR "/tests/fuzz/corpus/image";
+  for (int number = 0; number < 4; ++number) {
+    const auto directory = sites.path("sites/site" + std::to_string(number) + ".csv");
+    std::filesystem::remove(directory);
+    for (const char* name : {"ill", "well"}) {
+      std::filesystem::create_directories(directory / name);
+      for (const char* image : {"jpeg", "jpeg-444", "png-rgb", "png-grey"})
+        std::filesystem::copy_file(corpus / image, directory / name / (std::string(image) + ".jpg"));
+    }
+  }
+  const std::string broken = "sites/site3.csv/well/scan-4711.jpg";
+  std::filesystem::copy_file(corpus / "jpeg-cut-60", sites.path(broken));
+  sites.start_coordinator({"run.wait_for_clients=3", "sampling.clients_per_round=3"});
+  sites.add_client(3);
+  REQUIRE_MESSAGE(sites.clients.back()->wait_for("run.rejected"), sites.clients.back()->log());
+  CHECK(contains(sites.clients.back()->log(), "scan-4711.jpg: the image is damaged or truncated"));
+  sites.clients.clear();  // it would wait for another run
+  for (int number = 0; number < 3; ++number) sites.add_client(number);
+  const auto rounds = sites.finished();
+  REQUIRE(rounds.size() == 3);
+  for (const auto& round : rounds) CHECK(round.clients_completed == 3);
+  REQUIRE(rounds[0].statistics);
+  CHECK(rounds[0].statistics->columns.size() == 3);
+  CHECK(rounds[0].statistics->columns[0].count == rounds[0].statistics->samples * 30);
+  CHECK_FALSE(sites.coordinator_knows("scan-4711"));
+}

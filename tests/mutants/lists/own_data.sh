@@ -168,3 +168,15 @@ file learn/statistics/columns.cc
 old '      if (!by.empty()) value = (value - by.mean[c]) / by.deviation[c];'
 new '      if (!by.empty()) value = (value - by.mean[0]) / by.deviation[c];'
 caught_by unit_learn 'images: the directories are the classes'
+
+mutant json-skips-missing 'a field that an object lacks keeps the value of the row before'
+file learn/tables/json_lines.cc
+old '  values_.assign(columns_.size(), "");'
+new '  values_.resize(columns_.size());'
+caught_by unit_learn 'json lines: every kind of value'
+
+mutant safetensors-beyond 'an array may reach beyond its file'
+file learn/arrays/safetensors_array.cc
+old '  if (begin > end || end > file.size() - data || end - begin != bytes)'
+new '  if (begin > end || end - begin != bytes)'
+caught_by unit_learn 'fuzz corpus: JSON lines, and arrays'

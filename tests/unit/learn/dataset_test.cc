@@ -184,9 +184,9 @@ TEST_CASE("dataset: an unknown name is refused and the known one needs no files 
   CHECK(info->classes == 10);
   REQUIRE(info->class_names.size() == 10);
   CHECK(info->class_names[9] == "Ankle boot");
-  spec.dataset = "cifar-10";
+  spec.dataset = "imagenet";
   CHECK(describe(spec).error().message.find(
-            "\"cifar-10\" is not a known data set, expected one of fashion-mnist, sotu, moby-dick, "
+            "\"imagenet\" is not a known data set, expected one of fashion-mnist, sotu, moby-dick, "
             "sotu+moby-dick, wordnet, fortunes, text") != std::string::npos);
 }
 

@@ -18,9 +18,9 @@ using test::data_spec;
 using test::TemporaryDirectory;
 using test::write_text;
 
-using Rows = std::vector<std::vector<std::string>>;
+using JsonRows = std::vector<std::vector<std::string>>;
 
-Result<Rows> rows_of(const std::string& text, bool packed = false) {
+Result<JsonRows> rows_of(const std::string& text, bool packed = false) {
   const TemporaryDirectory directory;
   const auto path = directory.path() / "t.jsonl";
   if (packed)
@@ -28,7 +28,7 @@ Result<Rows> rows_of(const std::string& text, bool packed = false) {
   else
     write_text(path, text);
   FEDGE_TRY(reader, JsonLines::open(path, {"a", "b"}));
-  Rows rows;
+  JsonRows rows;
   while (true) {
     FEDGE_TRY(more, reader.next());
     if (!more) return rows;
@@ -64,10 +64,10 @@ TEST_CASE("json lines: every kind of value is a field, in the order of the colum
   const std::string text =
       "{\"b\": \"two\", \"a\": 1.50}\r\n\n   \n{\"a\": true, \"other\": {\"deep\": [1, {}]}}\n"
       "{\"a\": null, \"b\": \"line\\nend, \\\"quoted\\\" \\u00e4\"}\n{\"a\": -3, \"b\": 1e300}";
-  const Rows expected = {{"1.5", "two", "1"},
-                         {"true", "", "4"},
-                         {"", "line\nend, \"quoted\" \xc3\xa4", "5"},
-                         {"-3", "1e+300", "6"}};
+  const JsonRows expected = {{"1.5", "two", "1"},
+                             {"true", "", "4"},
+                             {"", "line\nend, \"quoted\" \xc3\xa4", "5"},
+                             {"-3", "1e+300", "6"}};
   for (const bool packed : {false, true}) {
     const auto rows = rows_of(text, packed);
     REQUIRE_MESSAGE(rows, rows.error().message);
