@@ -114,6 +114,7 @@ Result<void> Retraining::load(const std::shared_ptr<protocol::StoredObject>& obj
 void Retraining::train(Waiting& waiting, const Models& models, client::LocalWork& worker) const {
   const protocol::TrainRequest& request = waiting.task.request;
   const bool partial = task_.spec().training.partial_work > 0;
+  const learn::Normalisation normalisation = learn::normalisation_of(request.statistics);
   const client::WorkOrder order{.client = waiting.fold.client,
                                 .round = request.round,
                                 .data_share = request.data_share,
@@ -125,6 +126,7 @@ void Retraining::train(Waiting& waiting, const Models& models, client::LocalWork
                                 .stop = {},
                                 .finish = {},
                                 .track = request.track,
+                                .normalisation = &normalisation,
                                 .time_left = request.time_left};
   const client::ClientMemory before = waiting.memory;
   for (const auto& model : waiting.task.models) {
