@@ -57,6 +57,9 @@ void print(const learn::Evaluation& evaluation, const learn::DataSpec& data, std
   std::fprintf(out, "%s  loss %.4f, accuracy %.2f %%", data.validation > 0 ? "validation" : "held out",
                evaluation.loss, 100 * evaluation.accuracy);
   if (evaluation.bits_per_byte > 0) std::fprintf(out, ", %.3f bits per byte", evaluation.bits_per_byte);
+  if (const learn::EvaluationMetrics metrics = evaluation.sums.metrics(); metrics.auroc)
+    std::fprintf(out, ", AUROC %.4f +- %.4f, macro F1 %.4f", *metrics.auroc, metrics.auroc_error,
+                 metrics.macro_f1.value_or(0));
   std::fprintf(out, "\n");
 }
 
