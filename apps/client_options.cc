@@ -166,6 +166,11 @@ ClientCommands add_client_commands(CLI::App& app, ClientOptions& options) {
       ->type_name("DIR")
       ->default_str("~/.local/state/fedge-client or $XDG_STATE_HOME/fedge-client");
   add_log_level(app, options.log_level);
+  app.set_config("--config", "",
+                 "File with options: a TOML section for each command, such as [run] with data = "
+                 "[\"NAME=PATH\"]; the command line takes precedence")
+      ->type_name("FILE");
+  app.allow_config_extras(CLI::config_extras_mode::error);
   auto* join_command = app.add_subcommand("join");
   auto* run_command = app.add_subcommand("run");
   add_token_options(*join_command, *run_command, options);

@@ -99,6 +99,11 @@ std::string reworded(const CLI::ParseError& error, const CLI::App& command) {
     if (at != std::string::npos)
       return rest.substr(0, at) + ": '" + rest.substr(at + 3) + "' is not a valid number";
   }
+  constexpr std::string_view kNotInFile = "INI was not able to parse ";
+  if (error.get_name() == "ConfigError" && text.starts_with(kNotInFile))
+    return "--config: the file has \"" + text.substr(kNotInFile.size()) + "\", which is no option";
+  if (error.get_name() == "FileError")
+    return "--config: " + text.substr(0, text.find(" was not")) + " cannot be read";
   if (error.get_name() == "ExcludesError")
     return "use only one of " + text.substr(0, text.find(' ')) + " and " + text.substr(text.rfind(' ') + 1);
   return text;

@@ -29,7 +29,10 @@ ProgramDoc client_doc() {
              {"In a container: join with the token unless this device has joined already, then run",
               "fedge-client run --token-file token.txt"},
              {"Train with your own program (docs/reference/trainer-protocol.md)",
-              "fedge-client run --trainer \"python3 train.py data.safetensors\""}}},
+              "fedge-client run --trainer \"python3 train.py data.safetensors\""}},
+            {"Options may be in a file, as in 'fedge-client run --config client.toml': a line such as data = "
+             "[\"wards=/srv/wards\"] in its section "
+             "[run] stands for --data wards=/srv/wards. An option on the command line takes precedence."}},
            {"key",
             "Commands",
             "Print this device's public key; create the key if there is none",

@@ -133,6 +133,48 @@ TEST_CASE(
   for (const Case& each : cases) CHECK_FALSE(contains(log, each.reason));
 }
 
+TEST_CASE(
+    "own data: a device finds its data through a file with options, and a wrong option there is named") {
+  Sites sites;
+  sites.start_coordinator(
+      {"data.partition={kind=\"own\",clients=2}", "run.wait_for_clients=2", "sampling.clients_per_round=2"});
+  const auto start = [&](int number, const std::string& options) {
+    auto token = test::run("fedge token create --data-dir " + sites.path("coordinator").string()).output;
+    token.pop_back();
+    const std::string name = "client" + std::to_string(number);
+    sites.write(name + ".toml", options);
+    sites.clients.push_back(std::make_unique<LoggedProcess>(
+        std::vector<std::string>{FEDGE_BINARY_DIR "/fedge-client", "--config",
+                                 sites.path(name + ".toml").string(), "--state-dir",
+                                 sites.path(name).string(), "run", "--token", token},
+        sites.path(name + ".log")));
+  };
+  const auto data = [&](int number) {
+    return "data = [\"patients=" + sites.path("sites/site" + std::to_string(number) + ".csv").string() +
+           "\"]\n";
+  };
+  start(0, "[run]\nonce = true\n" + data(0));
+  start(1, "[run]\nno-evaluation = true\nonce = true\n" + data(1));
+  const auto rounds = sites.finished();
+  REQUIRE(rounds.size() == 3);
+  for (const auto& round : rounds) {
+    CHECK(round.clients_completed == 2);
+    REQUIRE(round.evaluation);
+    CHECK(round.evaluation->clients == 1);
+  }
+  const auto refused = [&](const std::string& options) {
+    sites.write("wrong.toml", options);
+    const auto done = test::run("fedge-client --config " + sites.path("wrong.toml").string() + " run");
+    CHECK(done.code == 2);
+    return done.output;
+  };
+  CHECK(contains(refused("[run]\ndatta = [\"x=y\"]\n"),
+                 "--config: the file has \"run.datta\", which is no option"));
+  CHECK(contains(refused("[run]\nmax-updates-per-day = 0\n"), "--max-updates-per-day: must be 1 to"));
+  CHECK(contains(test::run("fedge-client --config /nonexistent run").output,
+                 "--config: /nonexistent cannot be read"));
+}
+
 TEST_CASE("own data: a device whose image is cut short stays out, and the others train on theirs") {
   std::string run = test::kRunFile;
   const auto begin = run.find("[data]");
