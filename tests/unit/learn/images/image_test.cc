@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/config/document.h"
+#include "learn/data/batch.h"
 #include "learn/data/data_section.h"
 #include "learn/data/files/own_data.h"
 #include "learn/images/image_source.h"

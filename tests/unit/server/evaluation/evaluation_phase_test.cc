@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "learn/evaluation/sums.h"
 #include "tests/support/text.h"
 #include "tests/unit/server/engine_harness.h"
 
