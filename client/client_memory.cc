@@ -127,6 +127,28 @@ void forget_other_runs(const std::filesystem::path& state_directory, std::span<c
   for (const RunId run : gone) forget_run(state_directory, run);
 }
 
+Result<void> admit_count(const std::filesystem::path& memory, RoundNumber attempt,
+                         std::span<const float> edges) {
+  constexpr std::size_t kMostBytes = 200;
+  const auto file = memory / "counted";
+  const std::string now = std::to_string(attempt.value()) + " " + to_hex(sha256(std::as_bytes(edges))) + "\n";
+  const auto before = read_file(file, kMostBytes);
+  if (!before && before.error().code != ErrorCode::kNotFound) return before.error();
+  if (before && *before == now) return {};
+  const std::size_t space = before ? before->find(' ') : 0;
+  const auto last =
+      before ? number_in<std::uint32_t>(before->substr(0, space)) : std::optional<std::uint32_t>(0);
+  if (!last)
+    return Error{ErrorCode::kCorrupt,
+                 file.string() + " is damaged; remove it to count this run's data again"};
+  if (attempt.value() <= *last)
+    return Error{ErrorCode::kRefused, "this client has counted its data in attempt " + std::to_string(*last) +
+                                          ", and attempt " + std::to_string(attempt.value()) +
+                                          " is not later"};
+  FEDGE_TRY_VOID(make_directory(memory, 0700));
+  return write_file_atomic(file, now, 0600);
+}
+
 void keep_only(const std::filesystem::path& directory, std::span<const TrackId> live) {
   std::vector<TrackId> gone;
   if (!std::ranges::binary_search(live, TrackId())) gone.emplace_back();

@@ -48,6 +48,12 @@ std::filesystem::path memory_of(const std::filesystem::path& state_directory, Ru
 void forget_run(const std::filesystem::path& state_directory, RunId run);
 void forget_other_runs(const std::filesystem::path& state_directory, std::span<const RunId> going);
 
+// Records in a run's memory that the client counts its data in these bins. The same attempt may be repeated
+// with the same bins, and gives the same sums. kRefused for any other attempt that is not later than the last
+// one: many counts in other bins would show single values. It is durable when the call returns.
+Result<void> admit_count(const std::filesystem::path& memory, RoundNumber attempt,
+                         std::span<const float> edges);
+
 // Deletes the stores in this directory of all tracks but these, which are ascending.
 void keep_only(const std::filesystem::path& directory, std::span<const TrackId> live);
 

@@ -53,7 +53,7 @@ struct WorkOrder {
   TrackId track;                   // the model's track
   TaskKind kind = TaskKind::kTraining;
   std::span<const float> edges;  // statistics: of the bins of all columns
-  // Of the columns of the data; null: the run does not normalise by statistics.
+  // Normalises the columns of the data; null if the run does not normalise by statistics.
   const learn::Normalisation* normalisation = nullptr;
   Duration time_left{};  // from the arrival of the task until the update is no longer waited for
   // The source of the client's noise, in runs whose clients add noise.

@@ -252,6 +252,7 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
   const learn::Normalisation normalisation =
       counts ? learn::Normalisation() : learn::normalisation_of(numbers);
   if (counts && !run.counts) return Error{ErrorCode::kRefused, "this client sends no statistics of its data"};
+  if (counts) FEDGE_TRY_VOID(admit_count(run.memory, task.request.round, numbers));
   if (task.request.kind != TaskKind::kTraining)
     return run.work.answer({.client = task.client,
                             .round = task.request.round,

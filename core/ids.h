@@ -55,7 +55,7 @@ using RoundNumber = StrongId<struct RoundNumberTag, std::uint32_t>;
 
 // Identifies a client's task in a run: training in this round with the model of this track, or the evaluation
 // of the model that this training made.
-// What a client does in a task.
+// TaskKind says what a client does in a task.
 enum class TaskKind : std::uint8_t {
   kTraining,
   kEvaluation,  // of the model, on the client's own samples

@@ -33,7 +33,7 @@ struct TrainRequest {
   // Exchange the model's chunks with the members of its swarm, instead of fetching them from the sender
   // only.
   bool swarm = false;
-  // Of an evaluation or statistics, the update is zeros.
+  // The update of an evaluation or of statistics is zeros.
   TaskKind kind = TaskKind::kTraining;
   // Mask the update, in this attempt (from 1) at the round's secure sum (SecureSession); 0: unmasked.
   std::uint32_t secure_attempt = 0;

@@ -65,7 +65,7 @@ class VirtualUpdates {
   virtual void forget(TrackId track) = 0;
 };
 
-// What a run with statistics tells its clients in a task.
+// StatisticsGiven is what a run with statistics tells its clients in a task.
 struct StatisticsGiven {
   std::vector<float> edges;
   learn::Normalisation normalisation;

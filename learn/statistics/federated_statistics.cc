@@ -12,7 +12,7 @@ namespace {
 
 using Shape = StatisticsShape;
 
-// What a sum may be at most; larger ones stay there.
+// The largest sum; larger ones stay there.
 constexpr std::int64_t kMostSum = std::int64_t{1} << 62;
 
 void add(std::int64_t& sum, std::int64_t more) { sum = std::min(sum, kMostSum - more) + more; }

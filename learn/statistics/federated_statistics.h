@@ -48,8 +48,8 @@ struct StatisticsShape {
   bool operator==(const StatisticsShape&) const = default;
 };
 
-// What a client counts: the sums of these samples. `edges` has bins + 1 edges of each column. kInvalid if
-// they are not ascending, or not as many.
+// Returns the sums of these samples, which a client counts. `edges` has bins + 1 edges of each column.
+// kInvalid if they are not ascending, or not as many.
 Result<std::vector<std::int64_t>> count_values(const StatisticsShape& shape, const Dataset& data,
                                                std::span<const std::uint32_t> samples,
                                                std::span<const float> edges);
@@ -62,12 +62,12 @@ Result<void> check_counts(const StatisticsShape& shape, std::span<const std::int
 // Adds the sums of others; one too large for its integer stays at the largest.
 void add_counts(std::span<std::int64_t> total, std::span<const std::int64_t> more);
 
-// Of one column, over all clients.
+// ColumnStatistics describes one column over all clients.
 struct ColumnStatistics {
   std::string name;
   std::uint64_t count = 0;  // values that are not missing
   std::uint64_t missing = 0;
-  // Of the values; the mean is right within mean_error, apart from the error of floating point.
+  // The values' mean is right within mean_error, apart from the error of floating point.
   double mean = 0;
   double mean_error = 0;
   double deviation = 0;

@@ -14,8 +14,8 @@ struct TrackView {
   const protocol::Manifest* model = nullptr;
   const protocol::Manifest* control = nullptr;  // null without SCAFFOLD
   std::vector<TrackId> live_tracks;             // whose state clients should keep
-  // Of the run's statistics: the bins of the next step, empty if there is none, and once they are known what
-  // the data is normalised by.
+  // The bins of the next step of the run's statistics, empty if there is none; and by what the data is
+  // normalised, once the statistics are known.
   std::vector<float> edges = {};
   learn::Normalisation normalisation = {};
 };

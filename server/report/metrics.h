@@ -75,7 +75,7 @@ struct RoundMetrics {
   ParticipationFigures participation;               // since the start of the run
   std::vector<TrackMetrics> tracks;                 // empty in a run without tracks
   std::optional<ClientEvaluation> evaluation = {};  // by clients, of the model this round ended with
-  // Of the clients' data, in the first round of a run that normalises by them.
+  // The statistics of the clients' data, in the first round of a run that normalises by them.
   std::optional<learn::DataStatistics> statistics = {};
 };
 

@@ -180,3 +180,9 @@ file learn/arrays/safetensors_array.cc
 old '  if (begin > end || end > file.size() - data || end - begin != bytes)'
 new '  if (begin > end || end - begin != bytes)'
 caught_by unit_learn 'fuzz corpus: JSON lines, and arrays'
+
+mutant statistics-other-bins 'an attempt may be repeated with other bins'
+file client/client_memory.cc
+old '  if (attempt.value() <= *last)'
+new '  if (attempt.value() < *last)'
+caught_by unit_client 'statistics: an attempt counts in the same bins only'

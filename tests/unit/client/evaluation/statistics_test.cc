@@ -1,4 +1,4 @@
-// What a client counts of its data, for whom, and how often.
+// Checks what a client counts of its data, for whom, and how often.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -45,9 +45,9 @@ struct CountingDevice {
          .counts = counts});
   }
   // The result of a task of statistics.
-  static Result<WorkResult> count(PreparedRun& run, std::vector<float> edges) {
+  static Result<WorkResult> count(PreparedRun& run, std::vector<float> edges, std::uint32_t attempt = 1) {
     protocol::TrainRequest request{.run = RunId(1),
-                                   .round = RoundNumber(1),
+                                   .round = RoundNumber(attempt),
                                    .coverage = Coverage::of({{0, 1}}),
                                    .kind = TaskKind::kStatistics,
                                    .statistics = std::move(edges)};
@@ -157,6 +157,25 @@ TEST_CASE("statistics: a client counts its data at most six times in a run") {
   for (std::uint32_t attempt = 1; attempt <= kMostStatistics; ++attempt) CHECK(asked(attempt).empty());
   CHECK(asked(kMostStatistics + 1) == "a client counts its data at most 6 times in a run");
   CHECK(contains(asked(1, Coverage::all(9)), "covers 9 parameters"));
+}
+
+TEST_CASE("statistics: an attempt counts in the same bins only, also after a restart, and none comes back") {
+  const CountingDevice device;
+  const auto asked = [&](std::uint32_t attempt, float scale) {
+    const auto run = device.prepared(kCounted);  // as a new process
+    std::vector<float> edges = first_edges_of(*run);
+    for (float& edge : edges) edge *= scale;
+    const auto result = CountingDevice::count(*run, std::move(edges), attempt);
+    return result ? std::string("counted") : result.error().message;
+  };
+  CHECK(asked(1, 1.0F) == "counted");
+  CHECK(asked(1, 1.0F) == "counted");  // the answer was lost
+  CHECK(contains(asked(1, 0.5F), "attempt 1 is not later"));
+  CHECK(asked(3, 0.5F) == "counted");
+  CHECK(contains(asked(2, 0.25F), "attempt 2 is not later"));
+  CHECK(contains(asked(1, 1.0F), "attempt 1 is not later"));
+  std::ofstream(memory_of(device.state.path(), RunId(1)) / "counted") << "x";
+  CHECK(contains(asked(4, 1.0F), "counted is damaged"));
 }
 
 TEST_CASE("statistics: a client masks each attempt once, beside training and evaluation") {
