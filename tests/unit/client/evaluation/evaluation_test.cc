@@ -12,8 +12,8 @@
 #include "learn/evaluation/evaluate.h"
 #include "privacy/secure_aggregation/session.h"
 #include "tests/support/text.h"
-#include "tests/support/tiny_dataset.h"
 #include "tests/unit/client/engine_harness.h"
+#include "tests/unit/client/evaluation/own_run.h"
 
 namespace fedge::client {
 namespace {
@@ -25,33 +25,17 @@ const std::string kTask =
     "\"1\"]\n"
     "partition = { kind = \"own\", clients = 4 }\nsplit = { test = 0.25 }\n[model]\nkind = \"softmax\"\n";
 
-struct SiteDevice {
+struct SiteDevice : OwnDevice {
   explicit SiteDevice(int rows = 40) {
     std::ofstream out(file.path() / "v.csv");
     out << "x,y\n";
     for (int i = 0; i < rows; ++i) out << i % 7 << "," << i % 2 << "\n";
-  }
-  // Prepares the run of client 2; the device has its data under the name "vitals".
-  Result<std::shared_ptr<PreparedRun>> prepare(const std::string& text, bool evaluates = true) const {
-    const auto document = config::parse_toml(text, "run");
-    REQUIRE(document);
-    config::Reader root(document->root, "", "run");
-    const auto task = learn::Task::build_without_data(read_work(root).task, 5, ClientId(2));
-    REQUIRE_MESSAGE(task, task.error().message);
-    return prepare_run(
-        {.run = RunId(1), .name = "r", .seed = 5, .task = text, .layout = (*task)->model().layout()->hash()},
-        {.client = ClientId(2),
-         .state_directory = state.path(),
-         .data_directories = {{"vitals", (file.path() / "v.csv").string()}},
-         .evaluates = evaluates});
   }
   std::uint64_t evaluates(const std::string& more, bool allowed = true) const {
     const auto prepared = prepare(kTask + more, allowed);
     REQUIRE_MESSAGE(prepared, prepared.error().message);
     return (*prepared)->evaluates.value();
   }
-
-  test::TemporaryDirectory file, state;
 };
 
 std::string noise_of(double clipping, double multiplier) {

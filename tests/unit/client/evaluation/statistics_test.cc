@@ -8,12 +8,11 @@
 #include "client/prepared_run.h"
 #include "client/secure/daily_updates.h"
 #include "client/secure/summed_updates.h"
-#include "core/config/document.h"
 #include "learn/statistics/federated_statistics.h"
 #include "privacy/secure_aggregation/session.h"
 #include "tests/support/text.h"
-#include "tests/support/tiny_dataset.h"
 #include "tests/unit/client/engine_harness.h"
+#include "tests/unit/client/evaluation/own_run.h"
 
 namespace fedge::client {
 namespace {
@@ -25,24 +24,11 @@ const std::string kCounted =
     "normalise = \"federated\"\nclasses = [\"0\", \"1\"]\npartition = { kind = \"own\", clients = 4 }\n"
     "split = { test = 0 }\n[model]\nkind = \"softmax\"\n";
 
-struct CountingDevice {
+struct CountingDevice : OwnDevice {
   CountingDevice() {
     std::ofstream out(file.path() / "v.csv");
     out << "x,y\n";
     for (int i = 0; i < 40; ++i) out << (i % 10 == 0 ? "?" : std::to_string(i)) << "," << i % 2 << "\n";
-  }
-  Result<std::shared_ptr<PreparedRun>> prepare(const std::string& text, bool counts = true) const {
-    const auto document = config::parse_toml(text, "run");
-    REQUIRE(document);
-    config::Reader root(document->root, "", "run");
-    const auto task = learn::Task::build_without_data(read_work(root).task, 5, ClientId(2));
-    REQUIRE_MESSAGE(task, task.error().message);
-    return prepare_run(
-        {.run = RunId(1), .name = "r", .seed = 5, .task = text, .layout = (*task)->model().layout()->hash()},
-        {.client = ClientId(2),
-         .state_directory = state.path(),
-         .data_directories = {{"vitals", (file.path() / "v.csv").string()}},
-         .counts = counts});
   }
   // The result of a task of statistics.
   static Result<WorkResult> count(PreparedRun& run, std::vector<float> edges, std::uint32_t attempt = 1) {
@@ -65,12 +51,10 @@ struct CountingDevice {
     return work_on(run, {ClientId(2), request, model});
   }
   std::shared_ptr<PreparedRun> prepared(const std::string& text, bool counts = true) const {
-    const auto run = prepare(text, counts);
+    const auto run = prepare(text, /*evaluates=*/true, counts);
     REQUIRE_MESSAGE(run, run.error().message);
     return *run;
   }
-
-  test::TemporaryDirectory file, state;
 };
 
 std::vector<float> first_edges_of(const PreparedRun& run) {
