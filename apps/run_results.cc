@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "apps/common.h"
+#include "learn/data/dataset.h"
 #include "server/data_directory.h"
 #include "server/store/sqlite_store.h"
 
@@ -15,8 +16,9 @@ namespace {
 Event completed(server::RunNumber run, const server::RoundMetrics& metrics) {
   Event event{Severity::kInfo, "round.completed", {}};
   event.with("round", static_cast<std::int64_t>(metrics.round));
-  const auto [accuracy, loss] = server::shown_results(metrics);
+  const auto [accuracy, loss, rmse] = server::shown_results(metrics);
   if (!std::isnan(accuracy)) event.with("accuracy", accuracy);
+  if (!std::isnan(rmse)) event.with("rmse", rmse);
   if (!std::isnan(loss)) event.with("loss", loss);
   event.with("model", metrics.model_hash.substr(0, 12)).with("run", run.value());
   return event;
@@ -52,7 +54,7 @@ Result<void> RunResults::begin(const server::RunRecord& run, const run::RunConfi
   const auto place = outputs_.insert_or_assign(run.number, std::move(output)).first;
   if (is_shown(run.number)) {
     table_ = std::make_unique<server::RoundTable>(stdout, config.rounds);
-    table_->begin(config.name);
+    table_->begin(config.name, learn::task_of(config.task.data));
   }
   for (const auto& metrics : history) {
     FEDGE_TRY_VOID(place->second.add(metrics));

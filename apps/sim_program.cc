@@ -17,6 +17,7 @@
 #include "apps/coordinator_program.h"
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
+#include "learn/data/dataset.h"
 #include "learn/data/files/own_data.h"
 #include "server/report/console.h"
 #include "server/report/results_place.h"
@@ -97,7 +98,7 @@ fedge::Result<void> run_abstract(Options& options, const fedge::sim::SimulationS
   }
   FEDGE_TRY(state, fedge::server::RunState::create(config, task->model(), test.get(), *store, threads));
   fedge::server::RoundTable table(stdout, config.rounds);
-  table.begin(config.name);
+  table.begin(config.name, fedge::learn::task_of(config.task.data));
   std::optional<fedge::Error> failure;
   fedge::server::RunVerdict verdict;
   fedge::sim::take_noise_key(state);

@@ -30,14 +30,20 @@ BatchLoss Model::sgd_step(std::span<float>, const Batch&, float, float, Workspac
 
 Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShape& input,
                                           std::size_t classes) {
+  return make_model(spec, input, TargetShape{.outputs = classes});
+}
+
+Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShape& input,
+                                          const TargetShape& target) {
   const ModelKind* kind = find_model_kind(spec.kind);
   if (kind == nullptr) return invalid("model.kind: \"" + spec.kind + "\" is not a known kind of model");
   FEDGE_TRY_VOID(check_kind(*kind, spec, input));
   const ModelFactory make = factory_of(*kind, spec);
   if (!make) return invalid("model.kind: " + spec.kind + " cannot be made with its default options");
-  FEDGE_TRY(model, make({spec, input, classes}));
+  FEDGE_TRY(model, make({spec, input, target.outputs, target}));
   model->spec_ = spec;
   model->input_ = input;
+  model->target_ = target.kind;
   return model;
 }
 

@@ -20,7 +20,7 @@ namespace fedge::learn {
 
 class Adapters;
 
-// Cross-entropy of a batch.
+// The loss of a batch (learn/models/loss.h).
 struct BatchLoss {
   float mean = 0;      // over the samples, or over the targets of a text
   double squares = 0;  // sum of the samples' squared losses; a sequence's loss is its mean
@@ -42,7 +42,8 @@ struct Products {
 struct ModelContext {
   const ModelSpec& spec;
   const InputShape& input;
-  std::size_t outputs;  // classes, or tokens in the vocabulary
+  std::size_t outputs;  // of a prediction: classes, labels, values, or tokens in the vocabulary
+  TargetShape target;   // what is predicted
 };
 
 // Scratch of one thread for one model, sized for a maximum batch; a step allocates nothing.
@@ -65,15 +66,16 @@ class Model {
   const std::shared_ptr<const ParameterLayout>& layout() const { return layout_; }
   // Size of a sample, in floats or tokens.
   std::size_t input_size() const { return input_size_; }
-  // Number of classes, or of tokens in the vocabulary.
+  // Outputs of a prediction: number of classes, of labels, of values, or of tokens in the vocabulary.
   std::size_t classes() const { return classes_; }
-  // Number of predictions for a sample: one, or one for each token.
+  // Number of predictions for a sample: one, or one for each token or point.
   virtual std::size_t outputs_per_sample() const { return 1; }
   // Null for a model without adapters. With adapters, all other parameters are frozen.
   virtual const Adapters* adapters() const { return nullptr; }
   // The arguments of make_model().
   const ModelSpec& spec() const { return spec_; }
   const InputShape& input() const { return input_; }
+  TargetShape target() const { return {target_, classes_, input_.tokens ? 1 : outputs_per_sample()}; }
 
   // Fills all parameters from the streams rng.fork("init", layer).
   virtual void initialise(std::span<float> parameters, const Rng& rng) const = 0;
@@ -89,7 +91,8 @@ class Model {
   // without storing the gradient. Moves only the trained rows. Returns the loss before the step.
   virtual BatchLoss sgd_step(std::span<float> parameters, const Batch& batch, float learning_rate,
                              float weight_decay, Workspace& workspace) const;
-  // Writes the scores before softmax, rows x classes(): a row for each sample, or for each token.
+  // Writes the scores before softmax, or the predicted values, rows x classes(): a row for each sample, token
+  // or point.
   virtual void forward(std::span<const float> parameters, const Batch& batch, std::span<float> logits,
                        Workspace& workspace) const = 0;
 
@@ -100,13 +103,17 @@ class Model {
 
  private:
   friend Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShape& input,
-                                                   std::size_t classes);
+                                                   const TargetShape& target);
   ModelSpec spec_;
   InputShape input_;
+  TargetKind target_ = TargetKind::kClass;
 };
 
 // Builds the model for these inputs. kInvalid, naming the key, if that is impossible: for example a CNN over
 // flat inputs, or too many parameters.
+Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShape& input,
+                                          const TargetShape& target);
+// The same for data with this number of classes, or of tokens.
 Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShape& input,
                                           std::size_t classes);
 

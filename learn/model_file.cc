@@ -60,7 +60,7 @@ Result<void> check_base(const Safetensors& base, const Model& model, const DataS
   if (spec.kind == "transformer" && had.model.heads != spec.heads) return another("model.heads");
   if (base.values.layout().find(AdapterLayout::kTensor) == nullptr || !model.adapters()) return {};
   if (had.model.adapter.scale != spec.adapter.scale) return another("model.adapter.scale");
-  FEDGE_TRY(former, make_model(had.model, model.input(), model.classes()));
+  FEDGE_TRY(former, make_model(had.model, model.input(), model.target()));
   if (!former->adapters() || !std::ranges::equal(former->adapters()->matrices(), model.adapters()->matrices(),
                                                  {}, &AdaptedMatrix::name, &AdaptedMatrix::name))
     return another("model.adapter.targets");
@@ -86,7 +86,7 @@ Result<ModelFile> read_model_file(const std::filesystem::path& path) {
                    "\"fedge-sim pretrain\"");
   FEDGE_TRY(task, read_task_text(described->second, path.string() + " (task)"));
   FEDGE_TRY(info, describe(task.data));
-  FEDGE_TRY(model, make_model(task.model, info.shape, info.outputs));
+  FEDGE_TRY(model, make_model(task.model, info.shape, info.target()));
   const std::string where = path.string() + ": ";
   if (const auto same = check_same_tensors(header.layout, *model->layout()); !same)
     return same.error().with_prefix(where);

@@ -40,7 +40,7 @@ Result<std::vector<std::uint32_t>> pretraining_samples(const TaskSpec& spec, std
 Result<Pretrained> pretrain(const TaskSpec& spec, std::uint64_t seed, const Dataset& data,
                             const PretrainOptions& options) {
   FEDGE_TRY(samples, pretraining_samples(spec, seed, data, options));
-  FEDGE_TRY(model, make_model(spec.model, data.shape, data.outputs()));
+  FEDGE_TRY(model, make_model(spec.model, data.shape, data.target()));
   const Rng rng(seed);
   FEDGE_TRY(values, initial_parameters(*model, spec.data, rng.fork("model")));
   TrainingSpec training = spec.training;

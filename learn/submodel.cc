@@ -162,7 +162,7 @@ std::unique_ptr<Model> make_submodel(const Model& whole, const Widths& widths) {
     spec.dense = widths[2];
   }
   // Cannot fail: the sub-model is no larger than the model, which could be built.
-  return make_model(spec, whole.input(), whole.classes()).value();
+  return make_model(spec, whole.input(), whole.target()).value();
 }
 
 void gather(std::span<const float> from, const Coverage& coverage, std::span<float> packed) {

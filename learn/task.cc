@@ -84,7 +84,7 @@ SampleCount trained_samples(SampleCount count, double share) {
 
 Result<std::shared_ptr<const Task>> Task::build(const TaskSpec& spec, std::uint64_t seed, bool evaluates) {
   FEDGE_TRY(parts, load_parts(spec.data, Rng(seed)));
-  FEDGE_TRY(model, make_model(spec.model, parts.data->shape, parts.data->outputs()));
+  FEDGE_TRY(model, make_model(spec.model, parts.data->shape, parts.data->target()));
   FEDGE_TRY_VOID(check_training(spec.training, *model));
   std::shared_ptr<Task> task(
       new Task(spec, seed, std::move(parts.data), std::move(parts.partition), std::move(model)));
@@ -103,7 +103,7 @@ Result<std::shared_ptr<const Task>> Task::build_for(const TaskSpec& spec, std::u
         " has no part of the data, because client numbers must be below data.partition.clients, which is " +
         std::to_string(spec.data.partition.clients));
   FEDGE_TRY(data, load_part(spec.data, client.value(), Rng(seed)));
-  FEDGE_TRY(model, make_model(spec.model, data->shape, data->outputs()));
+  FEDGE_TRY(model, make_model(spec.model, data->shape, data->target()));
   FEDGE_TRY_VOID(check_training(spec.training, *model));
   std::vector<std::uint32_t> everything(data->size());
   std::iota(everything.begin(), everything.end(), 0U);
@@ -123,7 +123,7 @@ Result<std::shared_ptr<const Task>> Task::build_for(const TaskSpec& spec, std::u
 Result<std::shared_ptr<const Task>> Task::build_without_data(const TaskSpec& spec, std::uint64_t seed,
                                                              ClientId client) {
   FEDGE_TRY(info, describe(spec.data));
-  FEDGE_TRY(model, make_model(spec.model, info.shape, info.outputs));
+  FEDGE_TRY(model, make_model(spec.model, info.shape, info.target()));
   FEDGE_TRY_VOID(check_training(spec.training, *model));
   auto data = std::make_shared<const Dataset>(Dataset{info.shape, info.classes, {}, {}, {}, {}, {}});
   std::shared_ptr<Task> task(new Task(spec, seed, std::move(data), Partition({}, {0, 0}), std::move(model)));

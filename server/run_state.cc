@@ -236,6 +236,7 @@ Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClie
     metrics_.test_accuracy = measured.test_accuracy;
     metrics_.test_loss = measured.test_loss;
     if (evaluation) {
+      metrics_.test = task_metrics(evaluation->metrics);
       metrics_.per_class_accuracy = std::move(evaluation->per_class_accuracy);
       metrics_.between_class_variance = evaluation->between_class_variance;
       metrics_.within_class_variance = evaluation->within_class_variance;
@@ -303,7 +304,7 @@ Result<std::vector<RankMetrics>> RunState::measure_ranks(const run::TrackModel& 
 }
 
 LabelFigures RunState::coverage() const {
-  if (!labels_of_ || test_ == nullptr) return {};
+  if (!labels_of_ || test_ == nullptr || test_->target().has_values()) return {};
   std::vector<std::uint64_t> counts(test_->classes, 0);
   std::vector<std::uint64_t> tests(test_->classes, 0);
   for (const ClientId client : contributors_) {

@@ -138,7 +138,7 @@ class RunState {
         test_(test),
         labels_(test != nullptr        ? test->classes
                 : model.input().tokens ? 0
-                                       : model.classes()),
+                                       : model.target().groups()),
         store_(&store),
         parallel_(&parallel),
         participation_(config.task.data.partition.clients),

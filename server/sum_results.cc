@@ -5,8 +5,11 @@
 namespace fedge::server {
 
 Result<void> SumResults::prepare(const learn::DataSpec& data) {
-  if (!data.federated_normalisation) return {};
+  if (!data.federated_normalisation && shape_.kind != learn::TargetKind::kValues) return {};
   FEDGE_TRY(info, learn::describe(data));
+  columns_ = info.columns;
+  scale_ = info.target_scale;
+  if (!data.federated_normalisation) return {};
   FEDGE_TRY(statistics, learn::FederatedStatistics::create(info));
   statistics_.emplace(std::move(statistics));
   return {};
@@ -69,11 +72,16 @@ void SumResults::close_evaluation(const RunEngine::CloseRound& turn, RoundMetric
   };
   if (const auto total = std::exchange(masked_, std::nullopt)) add(*total);
   for (const ClientSums& one : turn.sums) add(one.sums);
-  const ClientEvaluation evaluation = client_evaluation(turn.selected, turn.completed, parts);
+  const ClientEvaluation evaluation = client_evaluation(turn.selected, turn.completed, parts, scale());
   if (turn.description)
     for (TrackMetrics& track : metrics.tracks)
       if (track.track == *turn.description) track.evaluation = evaluation;
   if (!metrics.evaluation) metrics.evaluation = evaluation;
+}
+
+std::vector<float> SumResults::scale() const {
+  if (!statistics_ || !statistics_->complete()) return scale_;
+  return learn::target_scale(columns_, statistics_->normalisation(), scale_);
 }
 
 void SumResults::close_statistics(const RunEngine::CloseRound& turn, RoundMetrics& metrics) {

@@ -23,7 +23,8 @@ class SumResults {
  public:
   explicit SumResults(const learn::EvaluationSums::Shape& shape) : shape_(shape) {}
 
-  // Prepares for the statistics of a run that normalises by them. kInvalid if its data does not allow them.
+  // Prepares for the data of the run, and for its statistics if it normalises by them. kInvalid if its data
+  // does not allow them.
   Result<void> prepare(const learn::DataSpec& data);
   // Adds what the run asks of its clients; their update is a zero at this parameter.
   void add_rules(const run::RunConfig& config, std::size_t parameter, RoundRules& rules) const;
@@ -47,7 +48,12 @@ class SumResults {
   void close_evaluation(const RunEngine::CloseRound& turn, RoundMetrics& metrics);
   void close_statistics(const RunEngine::CloseRound& turn, RoundMetrics& metrics);
 
+  // By which numbers errors of predicted values are multiplied.
+  std::vector<float> scale() const;
+
   learn::EvaluationSums::Shape shape_;
+  learn::FeatureColumns columns_ = {};
+  std::vector<float> scale_ = {};                         // without statistics
   std::optional<learn::FederatedStatistics> statistics_;  // empty if the run has none
   std::optional<std::vector<std::int64_t>> masked_;       // a total, until close()
   bool made_ = true;                                      // the last step of statistics has a result

@@ -107,7 +107,17 @@ void print_json(const Figures& figures, std::FILE* out) {
   if (figures.ranks != SIZE_MAX) row["rank"] = figures.ranks;
   row["samples"] = figures.held_out.samples;
   row["loss"] = figures.held_out.loss;
-  row["accuracy"] = figures.held_out.accuracy;
+  if (!std::isnan(figures.held_out.accuracy)) row["accuracy"] = figures.held_out.accuracy;
+  const auto add = [&](const char* key, const std::optional<double>& value) {
+    if (value) row[key] = *value;
+  };
+  const learn::EvaluationMetrics& metrics = figures.held_out.metrics;
+  add("macro_f1", metrics.macro_f1);
+  add("auroc", metrics.auroc);
+  add("mean_iou", metrics.mean_iou);
+  add("mae", metrics.mae);
+  add("rmse", metrics.rmse);
+  add("r2", metrics.r2);
   if (figures.held_out.bits_per_byte > 0) {
     row["perplexity"] = std::exp(figures.held_out.loss);
     row["bits_per_byte"] = figures.held_out.bits_per_byte;
@@ -121,9 +131,12 @@ void print_json(const Figures& figures, std::FILE* out) {
 }
 
 void print_row(const Figures& figures, std::FILE* out) {
-  std::fprintf(out, "%5s  %7.4f  %9.2f",
-               figures.ranks == SIZE_MAX ? "-" : std::to_string(figures.ranks).c_str(), figures.held_out.loss,
-               100 * figures.held_out.accuracy);
+  std::fprintf(out, "%5s  %7.4f", figures.ranks == SIZE_MAX ? "-" : std::to_string(figures.ranks).c_str(),
+               figures.held_out.loss);
+  if (const std::optional<double>& error = figures.held_out.metrics.rmse)
+    std::fprintf(out, "  %9.4g", *error);
+  else
+    std::fprintf(out, "  %9.2f", 100 * figures.held_out.accuracy);
   if (figures.held_out.bits_per_byte > 0)
     std::fprintf(out, "  %10.3f  %9.3f  %8.3f", std::exp(figures.held_out.loss),
                  figures.held_out.bits_per_byte, figures.held_out.group_bits_per_byte);
@@ -137,7 +150,8 @@ void print_head(const Question& question, const learn::DataSpec& spec, bool adap
   std::fprintf(out, "%zu %s samples of %s", question.data->size(),
                spec.validation > 0 ? "validation" : "held-out", spec.dataset.c_str());
   if (!question.lines.empty()) std::fprintf(out, ", %zu lines to complete", question.lines.size());
-  std::fprintf(out, "\n%5s  %7s  %9s", "ranks", "loss", "accuracy%");
+  const bool values = question.data->target().kind == learn::TargetKind::kValues;
+  std::fprintf(out, "\n%5s  %7s  %9s", "ranks", "loss", values ? "RMSE" : "accuracy%");
   if (text) std::fprintf(out, "  %10s  %9s  %8s", "perplexity", "bits/byte", "of groups");
   if (adapters) std::fprintf(out, "  %7s", "energy%");
   if (!question.lines.empty()) std::fprintf(out, "  %7s", "ROUGE-L");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <stop_token>
 
@@ -54,10 +55,14 @@ class Progress {
 };
 
 void print(const learn::Evaluation& evaluation, const learn::DataSpec& data, std::FILE* out) {
-  std::fprintf(out, "%s  loss %.4f, accuracy %.2f %%", data.validation > 0 ? "validation" : "held out",
-               evaluation.loss, 100 * evaluation.accuracy);
+  const learn::EvaluationMetrics& metrics = evaluation.metrics;
+  std::fprintf(out, "%s  loss %.4f", data.validation > 0 ? "validation" : "held out", evaluation.loss);
+  if (!std::isnan(evaluation.accuracy)) std::fprintf(out, ", accuracy %.2f %%", 100 * evaluation.accuracy);
+  if (metrics.rmse) std::fprintf(out, ", RMSE %.4g, MAE %.4g", *metrics.rmse, metrics.mae.value_or(0));
+  if (metrics.r2) std::fprintf(out, ", R2 %.4f", *metrics.r2);
+  if (metrics.mean_iou) std::fprintf(out, ", mean IoU %.4f", *metrics.mean_iou);
   if (evaluation.bits_per_byte > 0) std::fprintf(out, ", %.3f bits per byte", evaluation.bits_per_byte);
-  if (const learn::EvaluationMetrics metrics = evaluation.sums.metrics(); metrics.auroc)
+  if (metrics.auroc)
     std::fprintf(out, ", AUROC %.4f +- %.4f, macro F1 %.4f", *metrics.auroc, metrics.auroc_error,
                  metrics.macro_f1.value_or(0));
   std::fprintf(out, "\n");

@@ -44,20 +44,19 @@ std::string number(double value, const char* format) {
 // Prints one line for each track if the run has tracks.
 void print_row(const sim::ReplayedRound& round, std::FILE* out) {
   const auto& made = round.replayed;
-  const auto row = [&](const std::string& recorded, const std::string& replayed, double accuracy) {
+  const auto row = [&](const std::string& recorded, const std::string& replayed, const std::string& score) {
     std::fprintf(out, "%5llu  %-16s  %-16s  %8s  %s\n", static_cast<unsigned long long>(made.round),
                  recorded.empty() ? "not yet" : recorded.substr(0, kShownDigits).c_str(),
-                 replayed.substr(0, kShownDigits).c_str(),
-                 std::isnan(accuracy) ? "-" : number(accuracy, "%.4f").c_str(),
+                 replayed.substr(0, kShownDigits).c_str(), score.c_str(),
                  recorded.empty() ? "-" : (recorded == replayed ? "yes" : "NO"));
   };
   if (made.tracks.empty())
     row(round.recorded ? round.recorded->model_hash : "", made.model_hash,
-        server::shown_results(made).accuracy);
+        server::shown_results(made).score());
   for (std::size_t i = 0; i < made.tracks.size(); ++i) {
     const bool known = round.recorded && i < round.recorded->tracks.size();
     row(known ? round.recorded->tracks[i].model_hash : "", made.tracks[i].model_hash,
-        made.tracks[i].test_accuracy);
+        server::ShownResults{.accuracy = made.tracks[i].test_accuracy}.score());
   }
   std::fflush(out);
 }
@@ -101,7 +100,7 @@ Result<void> replay(const ReplayCommand& command, std::FILE* out) {
   if (!command.json)
     std::fprintf(out, "run %lld: %s\n%5s  %-16s  %-16s  %8s  %s\n",
                  static_cast<long long>(run.number.value()), run.name.c_str(), "round", "recorded",
-                 "replayed", "accuracy", "equal");
+                 "replayed", "result", "equal");
   sim::ReplayOptions options;
   auto data = learn::read_data_directories(command.data);
   if (!data) return data.error().with_prefix("--data: ");

@@ -100,7 +100,7 @@ Result<std::optional<server::RoundMetrics>> last_evaluation(server::RunStore& st
   FEDGE_TRY(lines, store.metrics(server::RunNumber(options.number)));
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     FEDGE_TRY(round, server::parse_metrics(*line, where(options)));
-    if (std::isfinite(server::shown_results(round).accuracy)) return std::optional(std::move(round));
+    if (server::shown_results(round).measured()) return std::optional(std::move(round));
   }
   return std::optional<server::RoundMetrics>();
 }
@@ -118,21 +118,19 @@ Result<std::string> show_run(const RunOptions& options) {
   FEDGE_TRY(row, row_of(*store, run));
   FEDGE_TRY(evaluated, last_evaluation(*store, options));
   std::vector<std::string> columns = run_columns();
-  columns.insert(columns.end(), {"accuracy", "results"});
-  row.push_back(evaluated ? Listing::Fraction{server::shown_results(*evaluated).accuracy,
-                                              " after round " + std::to_string(evaluated->round)}
-                          : Listing::Cell());
+  const server::ShownResults shown = evaluated ? server::shown_results(*evaluated) : server::ShownResults();
+  columns.insert(columns.end(), {shown.has_error() ? "rmse" : "accuracy", "results"});
+  if (shown.has_error())
+    row.push_back(shown.score() + " after round " + std::to_string(evaluated->round));
+  else
+    row.push_back(evaluated
+                      ? Listing::Fraction{shown.accuracy, " after round " + std::to_string(evaluated->round)}
+                      : Listing::Cell());
   row.push_back(results_of(options));
   Listing list(columns);
   list.add(std::move(row));
   if (options.format == "json") return list.object();
   return list.lines() + "\n" + run.document;
-}
-
-std::string percent(double share) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
-  return std::isnan(share) ? "" : text;
 }
 
 std::string figure(double value) {
@@ -151,10 +149,17 @@ Result<std::string> log_run(const RunOptions& options) {
     for (const std::string& line : lines) all += line + "\n";
     return all;
   }
-  Listing list({"round", "accuracy", "loss", "clients", "since start", "model"});
+  std::vector<server::RoundMetrics> rounds;
   for (const std::string& line : lines) {
     FEDGE_TRY(round, server::parse_metrics(line, where(options)));
-    list.add({static_cast<std::int64_t>(round.round), percent(server::shown_results(round).accuracy),
+    rounds.push_back(std::move(round));
+  }
+  const bool error =
+      std::ranges::any_of(rounds, [](const auto& round) { return server::shown_results(round).has_error(); });
+  Listing list({"round", error ? "RMSE" : "accuracy", "loss", "clients", "since start", "model"});
+  for (const server::RoundMetrics& round : rounds) {
+    list.add({static_cast<std::int64_t>(round.round),
+              server::shown_results(round).measured() ? server::shown_results(round).score() : "",
               figure(server::shown_results(round).loss),
               std::to_string(round.clients_completed) + "/" + std::to_string(round.clients_selected),
               server::format_seconds(round.wall_seconds), round.model_hash.substr(0, 12)});

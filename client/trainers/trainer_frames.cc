@@ -313,6 +313,8 @@ std::string hello_frame(const TrainerHello& hello) {
                  {"data",
                   {{"dataset", hello.task.data.dataset},
                    {"input", {shape.height, shape.width, shape.channels}},
+                   {"task", hello.data.target().task()},
+                   {"points", hello.data.points},
                    {"classes", hello.data.outputs}}}},
                 0);
 }

@@ -13,7 +13,7 @@ std::string written(const Json& json, int indent) {
 template <class Json>
 Json parsed(std::string_view text, int levels) {
   bool too_deep = false;
-  const auto shallow = [&](int depth, Json::parse_event_t event, const Json&) {
+  const auto shallow = [&](int depth, typename Json::parse_event_t event, const Json&) {
     using Event = typename Json::parse_event_t;
     const bool begins = event == Event::array_start || event == Event::object_start;
     too_deep = too_deep || (begins && depth >= levels);

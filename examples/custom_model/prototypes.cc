@@ -27,10 +27,10 @@ class Prototypes final : public Model {
   }
   BatchLoss loss_and_gradient(std::span<const float> model, const Batch& batch, std::span<float> gradient,
                               Workspace& workspace) const override {
-    std::vector<float> scores(batch.labels.size() * classes_);
+    std::vector<float> scores(batch.samples * classes_);
     forward(model, batch, scores, workspace);
     // Replaces the scores by the derivatives of the loss with respect to them.
-    const BatchLoss loss = cross_entropy(kernels(), scores, batch.labels, classes_, 1.0F);
+    const BatchLoss loss = sample_loss(kernels(), scores, batch, classes_, 1.0F);
     std::ranges::fill(gradient, 0.0F);
     for (std::size_t i = 0; i < scores.size() * input_size_; ++i)
       gradient[i % gradient.size()] += 2 * scale_ * scores[i / input_size_] * difference(model, batch, i);

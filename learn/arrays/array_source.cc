@@ -6,17 +6,17 @@
 #include <string_view>
 #include <utility>
 
+#include "core/text.h"
 #include "learn/arrays/array_file.h"
 #include "learn/data/files/data_files.h"
 #include "learn/data/files/split.h"
+#include "learn/evaluation/sums.h"
 
 namespace fedge::learn {
 namespace {
 
 constexpr std::size_t kPiece = 16'384;  // elements that are converted at once
-constexpr const char* kArrayCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
-constexpr double kShownMost = 9e18;  // of a label, in messages
-const std::vector<std::string> kLayoutNames = {"channels-last", "channels-first"};
+constexpr double kShownMost = 9e18;     // of a label, in messages
 
 // "(60000, 28, 28)"
 std::string shown_shape(std::span<const std::size_t> shape) {
@@ -49,31 +49,47 @@ class ArrayLoader {
     FEDGE_TRY(values, ArrayStream::open(inputs, schema_.inputs));
     FEDGE_TRY(count, samples_in(values));
     const auto& shape = labels.header().shape;
-    if (shape.empty() || labels.header().elements != shape[0] || !is_integer(labels.header().type))
+    const TargetShape target = schema_.target();
+    const std::size_t each = target.has_values() ? target.outputs : target.points;
+    if (shape.empty() || labels.header().elements != shape[0] * each ||
+        (!is_integer(labels.header().type) && !target.has_values()))
       return invalid(labels.name() + " has the shape " + shown_shape(shape) + " and the type " +
-                     name_of(labels.header().type) + ", expected one integer for each sample");
+                     name_of(labels.header().type) + ", expected " + expected(each) + " for each sample");
     if (shape[0] != count)
       return invalid(values.name() + " has " + std::to_string(count) + " samples, but " + labels.name() +
-                     " has " + std::to_string(shape[0]) + " labels");
+                     " has " + std::to_string(shape[0]) + (target.has_values() ? " targets" : " labels"));
     if (count > (kMaxValues - features_.size()) / schema_.shape.size())
       return invalid(values.name() + ": the samples have more than " + std::to_string(kMaxValues) +
                      " features together, which is not supported");
-    FEDGE_TRY_VOID(read_labels(labels));
+    FEDGE_TRY_VOID(target.has_values() ? read_values(labels) : read_labels(labels));
     return read_inputs(values);
   }
 
   Dataset take() && {
     Dataset data{.shape = schema_.shape,
-                 .classes = schema_.classes,
+                 .classes = schema_.target().groups(),
                  .floats = AlignedBuffer<float>(features_.size()),
                  .labels = std::move(labels_)};
     std::ranges::copy(features_, data.floats.data());
     data.class_names = schema_.class_names;
     data.columns = schema_.columns();
+    if (schema_.task == TargetKind::kClass) return data;
+    data.targets = {.shape = schema_.target(),
+                    .points = std::move(points_),
+                    .values = std::move(values_),
+                    .scale = schema_.target_scale()};
     return data;
   }
 
  private:
+  // What a sample has in the array of targets.
+  std::string expected(std::size_t count) const {
+    const std::string what = schema_.task == TargetKind::kLabels   ? "label"
+                             : schema_.task == TargetKind::kValues ? "number"
+                                                                   : "integer";
+    return count == 1 ? "one " + what : std::to_string(count) + " " + what + "s";
+  }
+
   Result<std::size_t> samples_in(const ArrayStream& values) const {
     const InputShape& one = schema_.shape;
     const std::vector<std::size_t> sample = schema_.channels_first
@@ -108,15 +124,48 @@ class ArrayLoader {
   }
 
   Result<void> read_labels(ArrayStream& stream) {
-    labels_.reserve(labels_.size() + stream.header().elements);
+    const bool of_points = schema_.task == TargetKind::kPoints;
+    std::vector<Label>& to = of_points ? points_ : labels_;
+    to.reserve(to.size() + stream.header().elements);
     const auto classes = static_cast<double>(schema_.classes);
-    return for_each(stream, [&](double value, std::size_t) -> std::string {
+    FEDGE_TRY_VOID(for_each(stream, [&](double value, std::size_t) -> std::string {
       if (!(value >= 0.0 && value < classes))
         return "is " + std::to_string(static_cast<std::int64_t>(std::clamp(value, -kShownMost, kShownMost))) +
                ", expected a label from 0 to " + std::to_string(schema_.classes - 1);
-      labels_.push_back(static_cast<Label>(value));
+      to.push_back(static_cast<Label>(value));
       return "";
-    });
+    }));
+    std::vector<std::size_t> counts(of_points ? schema_.classes : 0);
+    while (of_points && labels_.size() < points_.size() / schema_.points) {
+      std::ranges::fill(counts, 0);
+      for (const Label label : std::span(points_).subspan(labels_.size() * schema_.points, schema_.points))
+        ++counts[label];
+      labels_.push_back(static_cast<Label>(std::ranges::max_element(counts) - counts.begin()));
+    }
+    return {};
+  }
+
+  Result<void> read_values(ArrayStream& stream) {
+    const std::size_t outputs = schema_.target().outputs;
+    const auto of = [](const std::vector<double>& values, std::size_t k, double fallback) {
+      return values.empty() ? fallback : values[values.size() == 1 ? 0 : k];
+    };
+    FEDGE_TRY_VOID(for_each(stream, [&](double number, std::size_t element) -> std::string {
+      if (schema_.task == TargetKind::kLabels && number != 0 && number != 1)
+        return "is not a label, expected 0 or 1";
+      const double value = (number - of(schema_.target_mean, element % outputs, 0)) /
+                           of(schema_.target_deviation, element % outputs, 1);
+      if (!std::isfinite(static_cast<float>(value)))
+        return std::isfinite(number) ? "is too large" : "is not a finite number";
+      if (!schema_.raw && std::abs(value) > EvaluationSums::kMostValue)
+        return "is more than " + number_text(EvaluationSums::kMostValue) +
+               " deviations from the mean; the run must set data.target_mean and data.target_deviation, or "
+               "data.normalise = \"federated\"";
+      values_.push_back(static_cast<float>(value));
+      return "";
+    }));
+    labels_.resize(values_.size() / outputs, 0);
+    return {};
   }
 
   Result<void> read_inputs(ArrayStream& stream) {
@@ -147,6 +196,8 @@ class ArrayLoader {
   const ArraySchema& schema_;
   std::vector<float> features_;
   std::vector<Label> labels_;
+  std::vector<Label> points_;
+  std::vector<float> values_;
 };
 
 // The IDX file of the labels that belongs to one of inputs: "train-labels-idx1-ubyte.gz" to
@@ -188,8 +239,10 @@ class ArraySource final : public DataSource {
   explicit ArraySource(ArraySchema schema) : schema_(std::move(schema)) {}
 
   Result<DatasetInfo> describe(const DataSpec& spec) const override {
-    return DatasetInfo{schema_.shape, schema_.classes, schema_.classes, schema_.class_names,
-                       schema_of(spec).columns()};
+    const TargetShape target = schema_.target();
+    return DatasetInfo{schema_.shape,       target.groups(),           target.outputs,
+                       schema_.class_names, schema_of(spec).columns(), target.kind,
+                       target.points,       schema_.target_scale()};
   }
   Result<Dataset> load(const DataSpec& spec, Split split) const override {
     static constexpr std::array<std::string_view, 7> kEndings = {
@@ -210,91 +263,7 @@ class ArraySource final : public DataSource {
   ArraySchema schema_;
 };
 
-InputShape read_shape(config::Reader& section) {
-  const auto sizes = section.integers(
-      "shape", std::nullopt, {1, 1'000'000},
-      "Shape of a sample: [features], [height, width] or [height, width, channels]. Axes of length 1 may be "
-      "missing in the file.");
-  const auto at = [&](std::size_t i) { return static_cast<std::size_t>(sizes[i]); };
-  InputShape shape{1, 1, 1};
-  if (sizes.size() == 1) shape.width = at(0);
-  if (sizes.size() == 2 || sizes.size() == 3) shape = {at(0), at(1), sizes.size() == 3 ? at(2) : 1};
-  if (section.has("shape") && (sizes.empty() || sizes.size() > 3))
-    section.fail("shape", "has " + std::to_string(sizes.size()) + " numbers, expected 1 to 3");
-  else if (shape.height > kMaxFeatures || shape.width > kMaxFeatures / shape.height ||
-           shape.channels > kMaxFeatures / (shape.height * shape.width))
-    section.fail("shape", "a sample has more than " + std::to_string(kMaxFeatures) +
-                              " features, which is not supported");
-  return shape;
-}
-
-std::vector<double> read_channels(config::Reader& section, const char* key, const InputShape& shape,
-                                  config::NumberBounds bounds, const char* doc) {
-  std::vector<double> values = section.numbers(key, std::vector<double>{}, bounds, doc);
-  if (values.size() > 1 && values.size() != shape.channels)
-    section.fail(key,
-                 "has " + std::to_string(values.size()) + " numbers, but a sample has " +
-                     std::to_string(shape.channels) + " channels; give one for all or one for each",
-                 {"data.shape"});
-  return values;
-}
-
-void read_labels_of(config::Reader& section, ArraySchema& schema) {
-  schema.class_names = section.texts("classes", std::vector<std::string>{},
-                                     "Names of the classes, in the order of their labels: 0, 1, ...");
-  const auto names = static_cast<std::int64_t>(schema.class_names.size());
-  schema.classes = static_cast<std::size_t>(
-      section.integer("class_count", names, {0, static_cast<std::int64_t>(kMaxClasses)},
-                      "Number of classes. The default is the number of names in classes."));
-  if (section.has("classes") && section.has("class_count") && schema.classes != schema.class_names.size())
-    section.fail("class_count", "is " + std::to_string(schema.classes) + ", but data.classes has " +
-                                    std::to_string(names) + " names; omit one of them");
-  else if (schema.classes < 2)
-    section.fail(section.has("classes") ? "classes" : "class_count",
-                 "a data set has at least 2 classes; set data.classes or data.class_count");
-}
-
 }  // namespace
-
-ArraySchema read_array_schema(config::Reader& section) {
-  ArraySchema schema;
-  schema.inputs = section.text("inputs", "x", "Name of the array of inputs, one row for each sample.");
-  schema.targets = section.text("targets", "y", "Name of the array of labels: integers from 0.");
-  // The names become parts of paths, which only the device's owner chooses.
-  const auto is_name = [](const std::string& name) {
-    return !name.empty() && name.find_first_not_of(kArrayCharacters) == std::string::npos;
-  };
-  for (const auto& [key, name] : {std::pair("inputs", schema.inputs), {"targets", schema.targets}})
-    if (!is_name(name))
-      section.fail(key, "an array's name has one or more letters, digits and characters of \"_-.\"");
-  if (schema.inputs.ends_with(schema.targets) || schema.targets.ends_with(schema.inputs))
-    section.fail("targets", "the names of both arrays must differ, and neither may end with the other",
-                 {"data.inputs", "data.targets"});
-  schema.shape = read_shape(section);
-  schema.channels_first =
-      section.choice("layout", kLayoutNames, 0,
-                     "Order of a sample's axes in the file.\nchannels-last: height, width, "
-                     "channels.\nchannels-first: channels, height, width, as PyTorch has them.") == 1;
-  schema.mean = read_channels(section, "mean", schema.shape, {-1e30, 1e30},
-                              "What is subtracted from each value: a number for each channel, or one for "
-                              "all. Empty: nothing.");
-  schema.deviation = read_channels(section, "deviation", schema.shape, {1e-30, 1e30},
-                                   "By what the difference is divided: a number for each channel, or one "
-                                   "for all. Empty: no division.");
-  read_labels_of(section, schema);
-  return schema;
-}
-
-FeatureColumns ArraySchema::columns() const {
-  if (!raw) return {};
-  const bool one_axis = shape.height == 1 && shape.channels == 1;
-  FeatureColumns columns{.period = one_axis ? shape.width : shape.channels};
-  for (std::size_t c = 0; c < columns.period; ++c) {
-    columns.at.push_back(c);
-    columns.names.push_back((one_axis ? "feature " : "channel ") + std::to_string(c));
-  }
-  return columns;
-}
 
 Result<Dataset> read_arrays(const ArraySchema& schema, std::span<const std::filesystem::path> files) {
   ArrayLoader loader(schema);

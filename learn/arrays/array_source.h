@@ -14,29 +14,10 @@
 
 #include "core/config/reader.h"
 #include "core/result.h"
+#include "learn/arrays/array_schema.h"
 #include "learn/data/dataset.h"
 
 namespace fedge::learn {
-
-struct ArraySchema {
-  std::string inputs = "x";  // arrays
-  std::string targets = "y";
-  InputShape shape;
-  bool channels_first = false;  // in the file; a Dataset always has the channels last
-  // A feature becomes (value - mean) / deviation, with those of its channel. One number for each channel, or
-  // one for all; empty: 0 and 1.
-  std::vector<double> mean;
-  std::vector<double> deviation;
-  std::size_t classes = 0;
-  std::vector<std::string> class_names;  // may be empty
-  bool raw = false;                      // the values are normalised when they are used
-
-  // Empty unless raw: the channels, or with a single axis the features.
-  FeatureColumns columns() const;
-};
-
-// Reads the options of [data] for arrays.
-ArraySchema read_array_schema(config::Reader& section);
 
 // Reads all samples of these files, in their order. Errors name the file, the array and the element: kInvalid
 // for a shape or a type that does not fit, different numbers of inputs and labels, a value that is not

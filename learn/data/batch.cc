@@ -1,6 +1,7 @@
 #include "learn/data/batch.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "core/check.h"
 
@@ -24,11 +25,38 @@ Batch BatchBuffer::read(const Dataset& data, std::span<const std::uint32_t> samp
     const Label label = data.labels[samples[i]];
     labels_[i] = flip ? static_cast<Label>(data.classes - 1 - label) : label;
   }
-  const bool own = by == nullptr || by->empty();
-  if (!data.columns.empty())
-    normalise(data.columns, own ? data.normalisation : *by, inputs_.span().first(samples.size() * width_));
-  return {.inputs = inputs_.span().first(samples.size() * width_),
-          .labels = std::span(labels_).first(samples.size())};
+  const Normalisation& used = by == nullptr || by->empty() ? data.normalisation : *by;
+  Batch batch{.inputs = inputs_.span().first(samples.size() * width_),
+              .labels = std::span(labels_).first(samples.size()),
+              .samples = samples.size()};
+  if (!data.columns.empty()) normalise(data.columns, used, inputs_.span().first(samples.size() * width_));
+  if (data.targets.shape.kind != TargetKind::kClass)
+    read_targets(data.targets, samples, flip, data.columns, used, batch);
+  return batch;
+}
+
+void BatchBuffer::read_targets(const Targets& from, std::span<const std::uint32_t> samples, bool flip,
+                               const FeatureColumns& columns, const Normalisation& by, Batch& batch) {
+  batch.kind = from.shape.kind;
+  if (from.shape.kind == TargetKind::kPoints) {
+    const std::size_t points = from.shape.points;
+    labels_.resize(std::max(labels_.size(), samples.size() * points));
+    for (std::size_t i = 0; i < samples.size() * points; ++i) {
+      const Label label = from.points[samples[i / points] * points + i % points];
+      labels_[i] = flip ? static_cast<Label>(from.shape.outputs - 1 - label) : label;
+    }
+    batch.labels = std::span(labels_).first(samples.size() * points);
+    return;
+  }
+  const std::size_t size = from.shape.outputs;
+  values_.resize(std::max(values_.size(), samples.size() * size));
+  const auto values = std::span(values_).first(samples.size() * size);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = from.values[samples[i / size] * size + i % size];
+  normalise_targets(columns, by, values);
+  if (flip)
+    for (float& value : values) value = from.shape.kind == TargetKind::kLabels ? 1 - value : -value;
+  batch.values = values;
 }
 
 Batch BatchBuffer::read_text(const Dataset& data, std::span<const std::uint32_t> samples, bool flip) {

@@ -16,10 +16,14 @@ namespace fedge::learn {
 // it has sequences of tokens, and for each token its target, or kNoToken where nothing is predicted.
 struct Batch {
   std::span<const float> inputs;
-  std::span<const Label> labels;  // may be empty if only scores are needed
+  std::span<const Label>
+      labels;  // of samples, or of all points of each; may be empty if only scores are needed
   std::span<const Token> tokens;
   std::span<const Token> targets;  // may be empty likewise
   std::size_t length = 0;          // of each sequence; 0: the model's context
+  std::size_t samples = 0;         // in a batch that is no text
+  TargetKind kind = TargetKind::kClass;
+  std::span<const float> values;  // kLabels, kValues: samples x outputs
 };
 
 // Memory for one batch at a time. Shorter sequences are padded with token 0 and target kNoToken.
@@ -29,18 +33,22 @@ class BatchBuffer {
   BatchBuffer(std::size_t width, bool text, std::size_t max_samples);
 
   // Reads at most max_samples and normalises their columns by `by`; if it is null or empty, as the data says.
-  // The result is valid until the next call. `flip` replaces every label by classes - 1 - label, and every
-  // target likewise.
+  // The result is valid until the next call. `flip` replaces every label by classes - 1 - label, every target
+  // likewise, and a value by its negative.
   Batch read(const Dataset& data, std::span<const std::uint32_t> samples, bool flip = false,
              const Normalisation* by = nullptr);
 
  private:
   Batch read_text(const Dataset& data, std::span<const std::uint32_t> samples, bool flip);
+  // Reads what the samples have instead of a class.
+  void read_targets(const Targets& from, std::span<const std::uint32_t> samples, bool flip,
+                    const FeatureColumns& columns, const Normalisation& by, Batch& batch);
 
   std::size_t width_;  // size of a sample, in floats or tokens
   bool text_;
   AlignedBuffer<float> inputs_;
   std::vector<Label> labels_;
+  std::vector<float> values_;
   std::vector<Token> tokens_;
   std::vector<Token> targets_;
 };

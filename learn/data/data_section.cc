@@ -183,7 +183,7 @@ DataSpec read_data(config::Reader& reader) {
           "over the training samples of all clients. Before the first round the clients count their "
           "values, and only sums leave them; a missing number becomes the mean.") == 1;
   if (spec.federated_normalisation)
-    for (const char* key : {"mean", "deviation"})
+    for (const char* key : {"mean", "deviation", "target_mean", "target_deviation"})
       if (reader.has(key))
         reader.fail(key, "has no effect with normalise = \"federated\"", {"data.normalise"});
   config::Reader tokenizer = reader.section("tokenizer");

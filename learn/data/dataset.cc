@@ -57,6 +57,16 @@ void Dataset::read_inputs(std::size_t first, std::span<float> out) const {
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = packed.value[bytes[i]];
 }
 
+std::vector<float> target_scale(const FeatureColumns& columns, const Normalisation& by,
+                                const std::vector<float>& scale) {
+  if (columns.targets.empty() || by.empty()) return scale;
+  return {by.deviation.begin() + static_cast<std::ptrdiff_t>(columns.features()), by.deviation.end()};
+}
+
+std::vector<float> target_scale(const Dataset& data) {
+  return target_scale(data.columns, data.normalisation, data.targets.scale);
+}
+
 Result<SampleLabels> DataSource::labels(const DataSpec& spec) const {
   FEDGE_TRY(data, load(spec, Split::kTrain));
   return SampleLabels{std::move(data.labels), data.classes};
@@ -78,6 +88,11 @@ std::vector<std::string> DataSource::class_names(const DataSpec& spec) const {
 Result<DatasetInfo> describe(const DataSpec& spec) {
   FEDGE_TRY(source, source_of(spec));
   return source->describe(spec);
+}
+
+TargetKind task_of(const DataSpec& spec) {
+  const auto info = describe(spec);
+  return info ? info->kind : TargetKind::kClass;
 }
 
 std::vector<std::string> class_names(const DataSpec& spec) {

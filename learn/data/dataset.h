@@ -16,6 +16,7 @@
 #include "core/result.h"
 #include "core/rng.h"
 #include "learn/data/label.h"
+#include "learn/data/targets/target.h"
 #include "learn/spec.h"
 #include "learn/statistics/columns.h"
 #include "learn/token.h"
@@ -52,7 +53,8 @@ struct TextInputs {
   std::vector<std::uint16_t> bytes;  // number of bytes of text of each token in the vocabulary
 };
 
-// The label of a text's sample is its group: its author or topic.
+// The label of a sample is its class, its most frequent class if it has a class for each point, or its group:
+// of a text, its author or topic; samples with values or several labels are one group.
 struct Dataset {
   InputShape shape;
   std::size_t classes = 0;
@@ -60,24 +62,41 @@ struct Dataset {
   std::vector<Label> labels;    // samples, each < classes
   ByteInputs packed{};          // used if `floats` is empty
   TextInputs text{};            // used for texts
-  std::vector<std::string> class_names{};  // for display, one for each class; may be empty
+  Targets targets{};            // empty if a class, or a text, is all
+  std::vector<std::string> class_names{};  // for display, one for each class or label; may be empty
   FeatureColumns columns{};                // that are normalised when they are read; may be empty
   Normalisation normalisation{};           // of the columns, unless a task has another
 
   std::size_t size() const { return labels.size(); }
-  // Number of outputs of a model of this data: classes, or tokens.
-  std::size_t outputs() const { return shape.tokens ? text.vocabulary : classes; }
+  // Of a model of this data.
+  TargetShape target() const {
+    if (targets.shape.kind != TargetKind::kClass) return targets.shape;
+    return {.outputs = shape.tokens ? text.vocabulary : classes};
+  }
   // Copies the inputs of samples first, first + 1, ... until `out` is full, without normalising them.
   void read_inputs(std::size_t first, std::span<float> out) const;
 };
+
+// By which numbers errors of normalised values are multiplied; empty: 1. `by` is the normalisation that was
+// used.
+std::vector<float> target_scale(const FeatureColumns& columns, const Normalisation& by,
+                                const std::vector<float>& scale);
+// The same for a data set's own normalisation.
+std::vector<float> target_scale(const Dataset& data);
 
 // The properties of a data set that are known without its files.
 struct DatasetInfo {
   InputShape shape;
   std::size_t classes = 0;               // 0 for texts: the number of groups depends on the files
-  std::size_t outputs = 0;               // number of outputs of a model: classes, or tokens
-  std::vector<std::string> class_names;  // for display, one for each class; may be empty
+  std::size_t outputs = 0;               // of a model: classes, labels, values, or tokens
+  std::vector<std::string> class_names;  // for display, one for each class or label; may be empty
   FeatureColumns columns{};              // of a Dataset
+  TargetKind kind = TargetKind::kClass;
+  std::size_t points = 1;  // of a sample, each with a class
+  // The deviation by which the data set has divided each value; empty: none, or that of the columns.
+  std::vector<float> target_scale{};
+
+  TargetShape target() const { return {kind, outputs, points}; }
 };
 
 enum class Split { kTrain, kTest };
@@ -129,6 +148,8 @@ Result<std::shared_ptr<const Dataset>> load_evaluation(const DataSpec& spec, con
 Result<std::vector<std::uint32_t>> partition_sizes(const DataSpec& spec, const Rng& rng);
 
 Result<DatasetInfo> describe(const DataSpec& spec);
+// What is predicted; a class if the data set cannot be described.
+TargetKind task_of(const DataSpec& spec);
 // Names of the classes for display; for a text, its groups, read from its files. Empty if they cannot be
 // read.
 std::vector<std::string> class_names(const DataSpec& spec);

@@ -27,6 +27,23 @@ std::string fault_of_windows(const TextInputs& text, std::size_t samples, std::s
   return "";
 }
 
+// The same for targets that are no class.
+std::string fault_of_targets(const Dataset& data) {
+  const Targets& targets = data.targets;
+  const std::size_t points =
+      targets.shape.kind == TargetKind::kPoints ? data.size() * targets.shape.points : 0;
+  const std::size_t values = targets.shape.has_values() ? data.size() * targets.shape.outputs : 0;
+  if (targets.points.size() != points || targets.values.size() != values)
+    return "the targets of another number of samples";
+  for (const Label label : targets.points)
+    if (label >= targets.shape.outputs) return "the class " + std::to_string(label) + " of a point";
+  const bool labels = targets.shape.kind == TargetKind::kLabels;
+  for (const float value : targets.values)
+    if (labels ? value != 0 && value != 1 : !std::isfinite(value))
+      return labels ? "a label that is neither 0 nor 1" : "a target that is not finite";
+  return "";
+}
+
 // The same for inputs that are floats.
 std::string fault_of_values(const Dataset& data) {
   const bool bytes = !data.packed.bytes.empty();
@@ -55,10 +72,17 @@ Result<void> check_info(const DatasetInfo& info, bool text) {
   if (info.classes > kMaxClasses || (info.classes == 0 && !text))
     return wrong(std::to_string(info.classes) + " classes; 1 to 65536 are possible" +
                  (text ? ", or 0 if they depend on the files" : ""));
-  if (text ? info.outputs < 1 || info.outputs > kNoToken : info.outputs != info.classes)
-    return wrong(
-        std::to_string(info.outputs) + " outputs; " +
-        (text ? "they are the tokens of the vocabulary, 1 to 65535" : "there must be one for each class"));
+  const TargetShape target = info.target();
+  const std::string outputs = std::to_string(target.outputs) + " outputs; ";
+  if (text && (target.outputs < 1 || target.outputs > kNoToken || target.kind != TargetKind::kClass))
+    return wrong(outputs + "they are the tokens of the vocabulary, 1 to 65535");
+  if (target.outputs == 0 || target.outputs > kMaxClasses) return wrong(outputs + "1 to 65536 are possible");
+  if (!text && target.groups() != info.classes)
+    return wrong(outputs + (target.has_values() ? "with values or several labels there is one class"
+                                                : "there must be one for each class"));
+  if (target.points == 0 || target.points > kMaxPoints ||
+      (target.points > 1 && target.kind != TargetKind::kPoints))
+    return wrong(std::to_string(target.points) + " points of a sample");
   return {};
 }
 
@@ -75,12 +99,14 @@ Result<void> check_labels(std::span<const Label> labels, std::size_t classes, co
 }
 
 Result<void> check_samples(const Dataset& data, const DatasetInfo& info, const std::string& function) {
-  if (data.shape != info.shape || data.outputs() != info.outputs)
+  if (data.shape != info.shape || data.target() != info.target())
     return invalid(function + " returned samples of another shape than describe()");
   FEDGE_TRY_VOID(check_labels(data.labels, data.classes, info, function));
   const std::string fault =
       data.shape.tokens ? fault_of_windows(data.text, data.size(), data.shape.width) : fault_of_values(data);
-  return fault.empty() ? Result<void>() : invalid(function + " returned " + fault);
+  if (!fault.empty()) return invalid(function + " returned " + fault);
+  const std::string wrong = fault_of_targets(data);
+  return wrong.empty() ? Result<void>() : invalid(function + " returned " + wrong);
 }
 
 }  // namespace fedge::learn

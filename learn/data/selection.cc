@@ -41,6 +41,7 @@ Dataset select_samples(const Dataset& data, std::span<const std::uint32_t> sampl
   const std::size_t size = data.shape.size();
   const bool bytes = !data.packed.bytes.empty();
   Dataset part{.shape = data.shape, .classes = data.classes, .floats = {}, .labels = {}};
+  part.targets = data.targets.none();
   part.class_names = data.class_names;
   part.columns = data.columns;
   part.normalisation = data.normalisation;
@@ -51,6 +52,7 @@ Dataset select_samples(const Dataset& data, std::span<const std::uint32_t> sampl
     if (bytes) std::copy_n(data.packed.bytes.data() + sample * size, size, part.packed.bytes.data() + at);
     if (!bytes) std::copy_n(data.floats.data() + sample * size, size, part.floats.data() + at);
     part.labels.push_back(data.labels[sample]);
+    part.targets.append(data.targets, sample);
   }
   return part;
 }
@@ -61,13 +63,14 @@ Result<Dataset> join_samples(std::vector<Dataset> parts) {
   std::size_t samples = 0;
   bool bytes = true;
   for (const Dataset& part : parts) {
-    FEDGE_CHECK(part.shape == first.shape && part.outputs() == first.outputs(), "data sets of one shape");
+    FEDGE_CHECK(part.shape == first.shape && part.target() == first.target(), "data sets of one shape");
     samples += part.size();
     bytes = bytes &&
             (part.size() == 0 || (!part.packed.bytes.empty() && part.packed.value == first.packed.value));
   }
   if (first.shape.tokens) return join_texts(std::move(parts));
   Dataset all{.shape = first.shape, .classes = first.classes, .floats = {}, .labels = {}};
+  all.targets = first.targets.none();
   all.class_names = first.class_names;
   all.columns = first.columns;
   all.normalisation = first.normalisation;
@@ -82,6 +85,7 @@ Result<Dataset> join_samples(std::vector<Dataset> parts) {
     else
       part.read_inputs(0, all.floats.span().subspan(all.labels.size() * size, part.size() * size));
     all.labels.insert(all.labels.end(), part.labels.begin(), part.labels.end());
+    for (std::size_t i = 0; i < part.size(); ++i) all.targets.append(part.targets, i);
     part = Dataset{.shape = all.shape, .classes = all.classes, .floats = {}, .labels = {}};
   }
   return all;

@@ -15,7 +15,8 @@
 namespace fedge::learn {
 namespace {
 
-constexpr std::size_t kBlock = 100;        // samples evaluated together, unless each has several outputs
+constexpr std::size_t kBlock = 100;  // most samples evaluated together, unless they are texts
+constexpr std::size_t kBlockPoints = 1 << 13;
 constexpr std::size_t kBlockTokens = 512;  // target number of tokens evaluated together
 
 // Sums over the samples of one class.
@@ -59,7 +60,8 @@ class BlockSums {
 
 std::size_t block_size(const Model& model) {
   const std::size_t outputs = model.outputs_per_sample();
-  return outputs == 1 ? kBlock : std::max<std::size_t>(1, kBlockTokens / outputs);
+  if (!model.input().tokens) return std::clamp<std::size_t>(kBlockPoints / outputs, 1, kBlock);
+  return std::max<std::size_t>(1, kBlockTokens / outputs);
 }
 
 // Scratch memory of one thread.
@@ -81,28 +83,45 @@ struct Space {
   const Normalisation* normalisation = nullptr;  // null: none
 };
 
+// Counts the predictions of sample `i` of a batch whose samples have labels or values.
+ClassSums add_values(const Batch& batch, std::span<const float> scores, std::size_t i, EvaluationSums& sums) {
+  const std::size_t width = sums.shape().outputs;
+  const auto own = scores.subspan(i * width, width);
+  const auto values = batch.values.subspan(i * width, width);
+  const auto prediction =
+      batch.kind == TargetKind::kLabels ? sums.add_labels(own, values) : sums.add_values(own, values);
+  return {.predictions = width, .right = prediction.right, .losses = prediction.loss};
+}
+
+// The same where each sample, token or point has a class.
+ClassSums add_classes(const Batch& batch, std::span<const float> scores, std::size_t i, std::size_t outputs,
+                      const TextInputs& text, EvaluationSums& sums) {
+  const std::size_t width = sums.shape().outputs;
+  ClassSums sample;
+  for (std::size_t o = i * outputs; o < (i + 1) * outputs; ++o) {
+    const std::size_t target = batch.targets.empty() ? batch.labels[o] : batch.targets[o];
+    if (!batch.targets.empty() && target == kNoToken) continue;
+    const std::size_t bytes = batch.targets.empty() ? 0 : text.bytes[target];
+    const auto prediction = sums.add(scores.subspan(o * width, width), target, bytes);
+    ++sample.predictions;
+    sample.losses += prediction.loss;
+    sample.right += prediction.right;
+    sample.bytes += bytes;
+  }
+  return sample;
+}
+
 // At most block_size() samples.
 BlockSums evaluate_block(const Model& model, std::span<const float> parameters, const Dataset& data,
                          std::span<const std::uint32_t> samples, Space& space) {
-  const std::size_t count = samples.size();
   const std::size_t outputs = model.outputs_per_sample();
   const Batch batch = space.batch.read(data, samples, /*flip=*/false, space.normalisation);
-  const auto logits = space.logits.span().first(count * outputs * model.classes());
+  const auto logits = space.logits.span().first(samples.size() * outputs * model.classes());
   model.forward(parameters, batch, logits, *space.workspace);
   BlockSums sums;
-  for (std::size_t i = 0; i < count; ++i) {
-    ClassSums sample;
-    for (std::size_t o = i * outputs; o < (i + 1) * outputs; ++o) {
-      const std::size_t target = batch.targets.empty() ? batch.labels[o] : batch.targets[o];
-      if (!batch.targets.empty() && target == kNoToken) continue;
-      const std::size_t bytes = batch.targets.empty() ? 0 : data.text.bytes[target];
-      const auto prediction =
-          space.sums.add(logits.subspan(o * model.classes(), model.classes()), target, bytes);
-      ++sample.predictions;
-      sample.losses += prediction.loss;
-      if (prediction.right) ++sample.right;
-      sample.bytes += bytes;
-    }
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    ClassSums sample = batch.values.empty() ? add_classes(batch, logits, i, outputs, data.text, space.sums)
+                                            : add_values(batch, logits, i, space.sums);
     sample.samples = 1;
     sample.means = sample.losses / static_cast<double>(sample.predictions);
     sample.squares = sample.means * sample.means;
@@ -151,7 +170,10 @@ void add_bits(std::span<const ClassSums> sums, const ClassSums& all, Evaluation&
 }  // namespace
 
 EvaluationSums::Shape sums_shape(const Model& model) {
-  return {.text = model.input().tokens, .outputs = model.classes(), .tokens = model.outputs_per_sample()};
+  return {.text = model.input().tokens,
+          .outputs = model.classes(),
+          .tokens = model.outputs_per_sample(),
+          .kind = model.target().kind};
 }
 
 Result<Evaluation> evaluate(const Model& model, std::span<const float> parameters, const Dataset& data,
@@ -194,6 +216,10 @@ Result<Evaluation> evaluate(const Model& model, std::span<const float> parameter
     result.loss = all.losses / static_cast<double>(all.predictions);
     result.accuracy = static_cast<double>(all.right) / static_cast<double>(all.predictions);
   }
+  result.metrics = result.sums.metrics(target_scale(data));
+  if (data.targets.shape.kind == TargetKind::kClass) return result;
+  result.per_class_accuracy = result.metrics.per_class_accuracy;
+  if (data.targets.shape.kind == TargetKind::kValues) result.accuracy = result.metrics.accuracy;
   return result;
 }
 

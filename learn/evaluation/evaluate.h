@@ -16,9 +16,10 @@ namespace fedge::learn {
 
 struct Evaluation {
   std::uint64_t samples = 0;
-  double loss = 0;      // mean cross-entropy over predictions: samples, or tokens of a text
-  double accuracy = 0;  // fraction of predictions that are right; ties go to the lower class
-  std::vector<double> per_class_accuracy;  // by class; NaN for a class without samples
+  double loss = 0;      // mean over the predictions: of samples, tokens, points, labels or values
+  double accuracy = 0;  // fraction of predictions that are right; ties go to the lower class; NaN for values
+  std::vector<double>
+      per_class_accuracy;  // by class or label; NaN for one without samples; of a text by group
   // Computed over the classes with at least two samples; 0 if there are none. `between` is the population
   // variance of the classes' mean losses; `within` is the mean of the classes' sample variances (n - 1).
   double between_class_variance = 0;
@@ -27,7 +28,8 @@ struct Evaluation {
   // over the groups with predicted bytes. 0 for other data.
   double bits_per_byte = 0;
   double group_bits_per_byte = 0;
-  EvaluationSums sums = {};  // of the same samples, as one client
+  EvaluationSums sums = {};        // of the same samples, as one client
+  EvaluationMetrics metrics = {};  // of these sums
 };
 
 // What is counted of this model's predictions.

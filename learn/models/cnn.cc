@@ -29,7 +29,7 @@ class CnnWorkspace final : public Workspace {
         flat_gradient(batch * second.output_size()),
         dense(batch * shape.dense),
         dense_gradient(batch * shape.dense),
-        logits(batch * shape.classes) {}
+        logits(batch * shape.points * shape.classes) {}
 
   std::size_t max_batch;
   ConvolutionSpace conv1;
@@ -55,11 +55,14 @@ class Cnn final : public LayeredModel {
                add_layer(*layout_being_built_, "conv2", {shape.channels2, shape.channels1, 5, 5}, kConv2)),
         dense_(
             add_layer(*layout_being_built_, "dense1", {shape.dense, conv2_.shape().output_size()}, kDense)),
-        output_(add_layer(*layout_being_built_, "dense2", {shape.classes, shape.dense}, kOutput)) {
+        output_(
+            add_layer(*layout_being_built_, "dense2", {shape.points * shape.classes, shape.dense}, kOutput)) {
     layout_ = std::move(layout_being_built_);
     input_size_ = shape.input.size();
     classes_ = shape.classes;
   }
+
+  std::size_t outputs_per_sample() const override { return shape_.points; }
 
   void initialise(std::span<float> parameters, const Rng& rng) const override {
     const Layer layers[] = {conv1_.layer(), conv2_.layer(), dense_, output_};
@@ -78,7 +81,7 @@ class Cnn final : public LayeredModel {
     auto& space = static_cast<CnnWorkspace&>(workspace);
     const std::size_t rows = batch.inputs.size() / input_size_;
     run_forward(parameters, batch.inputs.data(), rows, space);
-    std::copy_n(space.logits.data(), rows * classes_, logits.data());
+    std::copy_n(space.logits.data(), rows * shape_.points * classes_, logits.data());
   }
 
  private:
@@ -97,10 +100,10 @@ class Cnn final : public LayeredModel {
   BatchLoss backpropagate(std::span<const float> parameters, const Batch& batch, float scale,
                           const Destination& destination, Workspace& workspace) const override {
     auto& s = static_cast<CnnWorkspace&>(workspace);
-    const std::size_t rows = batch.labels.size();
+    const std::size_t rows = batch.inputs.size() / input_size_;
     run_forward(parameters, batch.inputs.data(), rows, s);
-    const BatchLoss loss =
-        cross_entropy(kernels(), s.logits.span().first(rows * classes_), batch.labels, classes_, scale);
+    const BatchLoss loss = sample_loss(kernels(), s.logits.span().first(rows * shape_.points * classes_),
+                                       batch, classes_, scale);
     backward_dense(parameters.data(), rows, destination, s);
     backward_convolutions(parameters.data(), {batch.inputs.data(), rows}, destination, s);
     return loss;

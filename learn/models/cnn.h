@@ -16,6 +16,7 @@ struct CnnShape {
   std::size_t channels2 = 64;
   std::size_t dense = 512;
   std::size_t classes = 10;
+  std::size_t points = 1;  // of a sample, each with a class
 };
 
 std::unique_ptr<Model> make_cnn(const CnnShape& shape);

@@ -32,8 +32,8 @@ class DenseWorkspace final : public Workspace {
 
 class DenseModel final : public LayeredModel {
  public:
-  DenseModel(const std::vector<std::size_t>& widths, const AdapterSpec& adapter)
-      : adapters_(adapter.rank, adapter.scale) {
+  DenseModel(const std::vector<std::size_t>& widths, std::size_t points, const AdapterSpec& adapter)
+      : points_(points), adapters_(adapter.rank, adapter.scale) {
     auto layout = std::make_shared<ParameterLayout>();
     std::vector<std::string> adapted;
     for (std::size_t i = 0; i + 1 < widths.size(); ++i) {
@@ -46,8 +46,10 @@ class DenseModel final : public LayeredModel {
     if (adapter.rank > 0) adapters_.attach(adapted, *layout, static_cast<std::uint32_t>(layers_.size()));
     layout_ = std::move(layout);
     input_size_ = widths.front();
-    classes_ = widths.back();
+    classes_ = widths.back() / points;
   }
+
+  std::size_t outputs_per_sample() const override { return points_; }
 
   const Adapters* adapters() const override { return adapters_.empty() ? nullptr : &adapters_; }
 
@@ -68,7 +70,7 @@ class DenseModel final : public LayeredModel {
     auto& space = static_cast<DenseWorkspace&>(workspace);
     const std::size_t rows = batch.inputs.size() / input_size_;
     run_forward(parameters, batch.inputs.data(), rows, space);
-    std::copy_n(space.outputs.back().data(), rows * classes_, logits.data());
+    std::copy_n(space.outputs.back().data(), rows * points_ * classes_, logits.data());
   }
 
  private:
@@ -92,10 +94,10 @@ class DenseModel final : public LayeredModel {
   BatchLoss backpropagate(std::span<const float> parameters, const Batch& batch, float scale,
                           const Destination& destination, Workspace& workspace) const override {
     auto& space = static_cast<DenseWorkspace&>(workspace);
-    const std::size_t rows = batch.labels.size();
+    const std::size_t rows = batch.inputs.size() / input_size_;
     run_forward(parameters, batch.inputs.data(), rows, space);
-    const auto logits = space.outputs.back().span().first(rows * classes_);
-    const BatchLoss loss = cross_entropy(kernels(), logits, batch.labels, classes_, scale);
+    const auto logits = space.outputs.back().span().first(rows * points_ * classes_);
+    const BatchLoss loss = sample_loss(kernels(), logits, batch, classes_, scale);
     if (!adapters_.empty()) {
       backward_adapters(parameters, batch, destination, space);
       return loss;
@@ -117,7 +119,7 @@ class DenseModel final : public LayeredModel {
   // with an adapter.
   void backward_adapters(std::span<const float> parameters, const Batch& batch,
                          const Destination& destination, DenseWorkspace& space) const {
-    const std::size_t rows = batch.labels.size();
+    const std::size_t rows = batch.inputs.size() / input_size_;
     const std::size_t ranks = std::min(space.ranks, adapters_.rank());
     const float* merged = space.adapter.merged.data();
     std::fill_n(destination.values + adapters_.offset(), adapters_.rank() * adapters_.row(), 0.0F);
@@ -140,14 +142,16 @@ class DenseModel final : public LayeredModel {
     }
   }
 
+  std::size_t points_;
   std::vector<Layer> layers_;
   Adapters adapters_;
 };
 
 }  // namespace
 
-std::unique_ptr<Model> make_dense_model(const std::vector<std::size_t>& widths, const AdapterSpec& adapter) {
-  return std::make_unique<DenseModel>(widths, adapter);
+std::unique_ptr<Model> make_dense_model(const std::vector<std::size_t>& widths, const AdapterSpec& adapter,
+                                        std::size_t points) {
+  return std::make_unique<DenseModel>(widths, points, adapter);
 }
 
 }  // namespace fedge::learn

@@ -10,8 +10,9 @@
 
 namespace fedge::learn {
 
-// `widths`: number of inputs, hidden units of each layer, number of classes.
+// `widths`: number of inputs, hidden units of each layer, number of outputs. `points`: number of predictions
+// that these outputs are; each has an equal part of them.
 std::unique_ptr<Model> make_dense_model(const std::vector<std::size_t>& widths,
-                                        const AdapterSpec& adapter = {});
+                                        const AdapterSpec& adapter = {}, std::size_t points = 1);
 
 }  // namespace fedge::learn

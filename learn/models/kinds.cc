@@ -41,7 +41,8 @@ Result<void> bounded(double count, const char* key, const char* what = "paramete
 }
 
 MadeModel make_cnn_model(const ModelContext& context) {
-  const auto& [spec, input, classes] = context;
+  const ModelSpec& spec = context.spec;
+  const InputShape& input = context.input;
   if (input.height % 4 != 0 || input.width % 4 != 0 || input.height < 4 || input.width < 4)
     return invalid(
         "model.kind: a cnn needs images whose height and width are multiples of 4, because it pools twice by "
@@ -62,7 +63,8 @@ MadeModel make_cnn_model(const ModelContext& context) {
   const double flat =
       static_cast<double>(input.height * input.width / 16) * static_cast<double>(spec.channels[1]);
   FEDGE_TRY_VOID(bounded(flat * static_cast<double>(spec.dense), "model.dense"));
-  return make_cnn({input, spec.channels[0], spec.channels[1], spec.dense, classes});
+  return make_cnn(
+      {input, spec.channels[0], spec.channels[1], spec.dense, context.target.outputs, context.target.points});
 }
 
 Result<void> check_targets(const AdapterSpec& adapter, const std::vector<std::string>& known) {
@@ -86,20 +88,22 @@ std::vector<std::string> dense_targets(std::size_t layers) {
 }
 
 MadeModel make_perceptron(const ModelContext& context) {
-  const auto& [spec, input, classes] = context;
-  std::vector<std::size_t> widths{input.size()};
+  const ModelSpec& spec = context.spec;
+  std::vector<std::size_t> widths{context.input.size()};
   if (spec.kind == "mlp") widths.insert(widths.end(), spec.hidden.begin(), spec.hidden.end());
-  widths.push_back(classes);
+  widths.push_back(context.target.size());
   double parameters = 0;
   for (std::size_t i = 0; i + 1 < widths.size(); ++i)
     parameters += static_cast<double>(widths[i]) * static_cast<double>(widths[i + 1]);
   FEDGE_TRY_VOID(bounded(parameters, "model.hidden"));
   FEDGE_TRY_VOID(check_targets(spec.adapter, dense_targets(widths.size() - 1)));
-  return make_dense_model(widths, spec.adapter);
+  return make_dense_model(widths, spec.adapter, context.target.points);
 }
 
 MadeModel make_language_model(const ModelContext& context) {
-  const auto& [spec, input, vocabulary] = context;
+  const ModelSpec& spec = context.spec;
+  const InputShape& input = context.input;
+  const std::size_t vocabulary = context.target.outputs;
   if (spec.heads == 0 || spec.width % spec.heads != 0)
     return invalid("model.width: " + std::to_string(spec.width) +
                    " is not a multiple of model.heads, which is " + std::to_string(spec.heads));

@@ -6,6 +6,100 @@
 
 namespace fedge::learn {
 
+namespace {
+
+// Sums of a batch whose samples have several predictions each.
+class SampleSums {
+ public:
+  explicit SampleSums(std::size_t predictions) : predictions_(static_cast<double>(predictions)) {}
+  // `total`: of all predictions of the next sample.
+  void add(double total) {
+    const double mean = total / predictions_;
+    ++samples_;
+    loss_ += mean;
+    squares_ += mean * mean;
+  }
+  BatchLoss result() const { return {static_cast<float>(loss_ / std::max(samples_, 1.0)), squares_}; }
+
+ private:
+  double predictions_;
+  double samples_ = 0;
+  double loss_ = 0;
+  double squares_ = 0;
+};
+
+BatchLoss point_entropy(const Kernels& kernels, std::span<float> logits, std::span<const Label> labels,
+                        std::size_t samples, std::size_t classes, float scale) {
+  const std::size_t points = labels.size() / samples;
+  kernels.softmax(logits.data(), labels.size(), classes, logits.data());
+  const float step = scale / static_cast<float>(labels.size());
+  SampleSums sums(points);
+  for (std::size_t s = 0; s < samples; ++s) {
+    double total = 0;
+    for (std::size_t r = s * points; r < (s + 1) * points; ++r) {
+      float* row = logits.data() + r * classes;
+      total -= std::log(static_cast<double>(std::max(row[labels[r]], std::numeric_limits<float>::min())));
+      for (std::size_t c = 0; c < classes; ++c) row[c] *= step;
+      row[labels[r]] -= step;
+    }
+    sums.add(total);
+  }
+  return sums.result();
+}
+
+// log(1 + exp(x)), without overflow.
+double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
+
+BatchLoss binary_entropy(std::span<float> logits, std::span<const float> values, std::size_t labels,
+                         float scale) {
+  const double step = static_cast<double>(scale) / static_cast<double>(values.size());
+  SampleSums sums(labels);
+  for (std::size_t first = 0; first < values.size(); first += labels) {
+    double total = 0;
+    for (std::size_t i = first; i < first + labels; ++i) {
+      const double logit = logits[i];
+      const double target = values[i];
+      total += softplus(logit) - target * logit;
+      logits[i] = static_cast<float>((1 / (1 + std::exp(-logit)) - target) * step);
+    }
+    sums.add(total);
+  }
+  return sums.result();
+}
+
+BatchLoss squared_error(std::span<float> predictions, std::span<const float> values, std::size_t outputs,
+                        float scale) {
+  const float step = 2 * scale / static_cast<float>(values.size());
+  SampleSums sums(outputs);
+  for (std::size_t first = 0; first < values.size(); first += outputs) {
+    double total = 0;
+    for (std::size_t i = first; i < first + outputs; ++i) {
+      const float difference = predictions[i] - values[i];
+      total += static_cast<double>(difference) * static_cast<double>(difference);
+      predictions[i] = step * difference;
+    }
+    sums.add(total);
+  }
+  return sums.result();
+}
+
+}  // namespace
+
+BatchLoss sample_loss(const Kernels& kernels, std::span<float> logits, const Batch& batch,
+                      std::size_t outputs, float scale) {
+  switch (batch.kind) {
+    case TargetKind::kClass:
+      return cross_entropy(kernels, logits, batch.labels, outputs, scale);
+    case TargetKind::kPoints:
+      return point_entropy(kernels, logits, batch.labels, batch.samples, outputs, scale);
+    case TargetKind::kLabels:
+      return binary_entropy(logits, batch.values, outputs, scale);
+    case TargetKind::kValues:
+      return squared_error(logits, batch.values, outputs, scale);
+  }
+  return {};
+}
+
 BatchLoss cross_entropy(const Kernels& kernels, std::span<float> logits, std::span<const Label> labels,
                         std::size_t classes, float scale) {
   const std::size_t rows = labels.size();

@@ -1,4 +1,5 @@
-// Softmax cross-entropy, the loss of all models.
+// The losses of models, with their gradients: softmax cross-entropy for classes and tokens, binary
+// cross-entropy for several labels, and the squared error for values.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,13 @@ namespace fedge::learn {
 // must be below `classes`.
 BatchLoss cross_entropy(const Kernels& kernels, std::span<float> logits, std::span<const Label> labels,
                         std::size_t classes, float scale);
+
+// The loss of a batch that is no text, by its kind. `logits` are samples x (outputs for a class, all labels
+// or all values; points x outputs for a class of each point), in place as above. The mean is over the
+// samples, and in each over its points, labels or values. Labels: binary cross-entropy of the logistic
+// function of each logit. Values: the squared difference from each logit.
+BatchLoss sample_loss(const Kernels& kernels, std::span<float> logits, const Batch& batch,
+                      std::size_t outputs, float scale);
 
 // The same for a batch of sequences whose logits arrive in pieces. The mean is over the targets of the whole
 // batch; without targets, loss and gradient are 0.

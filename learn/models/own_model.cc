@@ -75,11 +75,13 @@ Result<void> check_made(const std::string& part, const Model& model, const Model
                  std::to_string(model.classes()) + " classes, but the data has " + std::to_string(input) +
                  " and " + std::to_string(context.outputs) +
                  "; set input_size_ and classes_ in its constructor");
-  if (model.outputs_per_sample() != (text ? input : 1))
+  const std::size_t predictions = text ? input : context.target.points;
+  if (model.outputs_per_sample() != predictions)
     return wrong("has " + std::to_string(model.outputs_per_sample()) +
-                 " outputs per sample, but the data needs " + std::to_string(text ? input : 1) +
-                 (text ? "; outputs_per_sample() of a model of texts must return input_size_"
-                       : "; do not override outputs_per_sample()"));
+                 " outputs per sample, but the data needs " + std::to_string(predictions) +
+                 (text              ? "; outputs_per_sample() of a model of texts must return input_size_"
+                  : predictions > 1 ? "; outputs_per_sample() must return context.target.points"
+                                    : "; do not override outputs_per_sample()"));
   if ((model.adapters() != nullptr) != (context.spec.adapter.rank > 0))
     return wrong(model.adapters() != nullptr ? "has adapters although model.adapter.rank is 0"
                                              : "declares the trait `adapters`, but adapters() returns null");

@@ -29,6 +29,23 @@ void count(std::span<std::int64_t> sums, std::span<const float> edges, float val
   add(sums[Shape::kSquares], units * units);
 }
 
+void count_labels(const Shape& shape, const Dataset& data, std::size_t sample, std::span<std::int64_t> sums) {
+  const Targets& targets = data.targets;
+  switch (data.target().kind) {
+    case TargetKind::kClass:
+      return add(sums[data.labels[sample]], 1);
+    case TargetKind::kPoints:
+      for (std::size_t i = 0; i < shape.points; ++i) add(sums[targets.points[sample * shape.points + i]], 1);
+      return;
+    case TargetKind::kLabels:
+      for (std::size_t k = 0; k < shape.labels; ++k)
+        add(sums[k], targets.values[sample * shape.labels + k] > 0 ? 1 : 0);
+      return;
+    case TargetKind::kValues:
+      return;
+  }
+}
+
 Error wrong(const std::string& what) { return invalid("the statistics " + what); }
 
 // Mean and deviation of a column, in units of its sums.
@@ -50,16 +67,19 @@ Moments moments_of(std::span<const std::int64_t> sums) {
 
 }  // namespace
 
-std::size_t StatisticsShape::most_columns(std::size_t classes) {
-  const std::size_t labels = classes <= kMostLabels ? classes : 0;
+std::size_t StatisticsShape::most_columns(std::size_t labels) {
   return (kMostSums - kLabels - labels) / (kBins + kLeastBins);
 }
 
 StatisticsShape StatisticsShape::of(const DatasetInfo& info) {
+  const TargetShape target = info.target();
+  const bool counted = target.kind != TargetKind::kValues && target.outputs <= kMostLabels;
   StatisticsShape shape{.columns = info.columns.size(),
-                        .labels = info.classes <= kMostLabels ? info.classes : 0,
+                        .features = info.columns.features(),
+                        .labels = counted ? target.outputs : 0,
+                        .points = target.kind == TargetKind::kLabels ? 0 : target.points,
                         .rows = info.shape.size() / info.columns.period};
-  if (shape.columns == 0 || shape.columns > most_columns(info.classes)) return shape;
+  if (shape.columns == 0 || shape.columns > most_columns(shape.labels)) return shape;
   const std::size_t each = (kMostSums - kLabels - shape.labels) / shape.columns;
   shape.bins = std::min(kMostBins, each - kBins) / 2 * 2;
   return shape;
@@ -73,19 +93,24 @@ Result<std::vector<std::int64_t>> count_values(const Shape& shape, const Dataset
                    std::to_string(shape.columns * (shape.bins + 1)));
   for (std::size_t c = 0; c < shape.columns; ++c)
     if (const auto own = edges.subspan(c * (shape.bins + 1), shape.bins + 1); !std::ranges::is_sorted(own))
-      return invalid("the edges of the bins of column " + data.columns.names[c] + " are not ascending");
+      return invalid("the edges of the bins of column " + data.columns.name(c) + " are not ascending");
   std::vector<std::int64_t> sums(shape.size());
   if (samples.empty()) return sums;
   sums[Shape::kClients] = 1;
   sums[Shape::kSamples] = static_cast<std::int64_t>(samples.size());
   std::vector<float> inputs(data.shape.size());
+  const auto count_in = [&](std::size_t c, float value) {
+    count(std::span(sums).subspan(shape.column(c), Shape::kBins + shape.bins),
+          edges.subspan(c * (shape.bins + 1), shape.bins + 1), value);
+  };
   for (const std::uint32_t sample : samples) {
-    if (shape.labels > 0) add(sums[Shape::kLabels + data.labels[sample]], 1);
+    if (shape.labels > 0) count_labels(shape, data, sample, std::span(sums).subspan(Shape::kLabels));
     data.read_inputs(sample, inputs);
-    for (std::size_t c = 0; c < shape.columns; ++c)
+    for (std::size_t c = 0; c < shape.features; ++c)
       for (std::size_t at = data.columns.at[c]; at < inputs.size(); at += data.columns.period)
-        count(std::span(sums).subspan(shape.column(c), Shape::kBins + shape.bins),
-              edges.subspan(c * (shape.bins + 1), shape.bins + 1), inputs[at]);
+        count_in(c, inputs[at]);
+    for (std::size_t c = shape.features; c < shape.columns; ++c)
+      count_in(c, data.targets.values[sample * data.targets.shape.outputs + c - shape.features]);
   }
   return sums;
 }
@@ -106,12 +131,16 @@ Result<void> check_counts(const Shape& shape, std::span<const std::int64_t> sums
                  " are possible");
   if (sums[Shape::kClients] > samples) return wrong("are of more clients than samples");
   if ((sums[Shape::kClients] == 0) != (samples == 0)) return wrong("are of samples without a client");
-  if (shape.labels > 0 && total(sums.subspan(Shape::kLabels, shape.labels)) != samples)
+  const auto labels = sums.subspan(Shape::kLabels, shape.labels);
+  if (shape.points == 0 && std::ranges::any_of(labels, [&](std::int64_t count) { return count > samples; }))
+    return wrong("have more of a label than samples");
+  if (shape.points > 0 && shape.labels > 0 &&
+      static_cast<double>(total(labels)) != static_cast<double>(samples) * static_cast<double>(shape.points))
     return wrong("have more or fewer labels than samples");
   for (std::size_t c = 0; c < shape.columns; ++c) {
     const auto own = sums.subspan(shape.column(c), Shape::kBins + shape.bins);
     const std::int64_t present = total(own.subspan(Shape::kBins));
-    const auto values = static_cast<double>(samples) * static_cast<double>(shape.rows);
+    const auto values = static_cast<double>(samples) * static_cast<double>(shape.values(c));
     if (static_cast<double>(present) + static_cast<double>(own[Shape::kMissing]) != values)
       return wrong("have more or fewer values of a column than samples");
     const double most_sum = static_cast<double>(present) * static_cast<double>(Shape::kUnits);
@@ -127,7 +156,8 @@ void add_counts(std::span<std::int64_t> total, std::span<const std::int64_t> mor
 }
 
 FederatedStatistics::FederatedStatistics(const Shape& shape, const DatasetInfo& info)
-    : shape_(shape), names_(info.columns.names), class_names_(info.class_names) {
+    : shape_(shape), label_names_(info.class_names) {
+  for (std::size_t c = 0; c < shape_.columns; ++c) names_.push_back(info.columns.name(c));
   const Edges first = first_edges(shape_.bins);
   for (std::size_t c = 0; c < shape_.columns; ++c) edges_.insert(edges_.end(), first.begin(), first.end());
 }
@@ -138,7 +168,7 @@ Result<FederatedStatistics> FederatedStatistics::create(const DatasetInfo& info)
   if (shape.columns == 0) return invalid("the data has no numeric columns");
   return invalid("the data has " + std::to_string(shape.columns) +
                  " numeric columns; statistics of at most " +
-                 std::to_string(Shape::most_columns(info.classes)) + " are supported");
+                 std::to_string(Shape::most_columns(shape.labels)) + " are supported");
 }
 
 std::span<const float> FederatedStatistics::edges_of(std::size_t c) const {
@@ -205,7 +235,7 @@ DataStatistics FederatedStatistics::result() const {
   DataStatistics result{.clients = static_cast<std::uint64_t>(sums_[Shape::kClients]),
                         .samples = static_cast<std::uint64_t>(sums_[Shape::kSamples])};
   for (std::size_t k = 0; k < shape_.labels; ++k)
-    result.labels.push_back({class_names_.empty() ? std::to_string(k) : class_names_[k],
+    result.labels.push_back({label_names_.empty() ? std::to_string(k) : label_names_[k],
                              static_cast<std::uint64_t>(sums_[Shape::kLabels + k])});
   for (std::size_t c = 0; c < shape_.columns; ++c) result.columns.push_back(column(c));
   return result;

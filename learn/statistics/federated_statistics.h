@@ -36,15 +36,19 @@ struct StatisticsShape {
   static constexpr std::size_t kBins = 3;
 
   std::size_t columns = 0;
-  std::size_t labels = 0;  // classes that are counted
-  std::size_t rows = 1;    // values of each column in a sample
-  std::size_t bins = 0;    // of each column, even; 0: there are too many columns
+  std::size_t features = 0;  // the first of them, which are features
+  std::size_t labels = 0;    // classes that are counted
+  std::size_t points = 1;    // labels of a sample; 0: any number of different ones
+  std::size_t rows = 1;      // values of each feature in a sample
+  std::size_t bins = 0;      // of each column, even; 0: there are too many columns
 
   static StatisticsShape of(const DatasetInfo& info);
-  // The largest number of columns with these classes.
-  static std::size_t most_columns(std::size_t classes);
+  // The largest number of columns with these counted labels.
+  static std::size_t most_columns(std::size_t labels);
   std::size_t size() const { return kLabels + labels + columns * (kBins + bins); }
   std::size_t column(std::size_t c) const { return kLabels + labels + c * (kBins + bins); }
+  // Values of a column in a sample.
+  std::size_t values(std::size_t c) const { return c < features ? rows : 1; }
   bool operator==(const StatisticsShape&) const = default;
 };
 
@@ -81,8 +85,8 @@ struct ColumnStatistics {
 
 struct DataStatistics {
   struct LabelCount {
-    std::string name;  // the class's, or its number
-    std::uint64_t count = 0;
+    std::string name;         // the class's, or its number
+    std::uint64_t count = 0;  // of samples, or of points that have a class each
   };
   std::uint64_t clients = 0;
   std::uint64_t samples = 0;
@@ -121,7 +125,7 @@ class FederatedStatistics {
 
   StatisticsShape shape_;
   std::vector<std::string> names_;
-  std::vector<std::string> class_names_;
+  std::vector<std::string> label_names_;
   std::size_t steps_ = 0;
   std::vector<float> edges_;
   std::vector<std::int64_t> sums_;

@@ -1,10 +1,13 @@
 #include "learn/tables/table_schema.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <span>
 
 #include "learn/data/files/data_files.h"
 #include "learn/data/label.h"
+#include "learn/data/targets/task_key.h"
 
 namespace fedge::learn {
 namespace {
@@ -36,10 +39,11 @@ void check_columns(config::Reader& section, const TableSchema& schema) {
   for (const CategoricalColumn& column : schema.categorical)
     if (!features.insert(column.column).second)
       return section.fail("categorical", "the column \"" + column.column + "\" is already a feature");
-  if (features.contains(schema.target))
-    return section.fail("target",
-                        "the column \"" + schema.target +
-                            "\" is also a feature; a model that sees its target learns nothing else");
+  for (const std::string& target : schema.targets)
+    if (features.contains(target))
+      return section.fail(schema.target().has_values() ? "target_columns" : "target",
+                          "the column \"" + target +
+                              "\" is also a feature; a model that sees its target learns nothing else");
   if (features.empty())
     return section.fail("dataset", "a table needs features; name its columns in numeric or categorical");
   if (schema.shape().size() > kMaxFeatures)
@@ -64,22 +68,27 @@ std::vector<CategoricalColumn> read_categorical(config::Reader& section) {
   return columns;
 }
 
-std::vector<double> read_scale(config::Reader& section, const std::string& key, const TableSchema& schema,
-                               config::NumberBounds bounds, const char* doc) {
+// One number for each of the columns that `beside` names.
+std::vector<double> read_scale(config::Reader& section, const std::string& key, const char* beside,
+                               std::span<const std::string> columns, config::NumberBounds bounds,
+                               const char* doc) {
   std::vector<double> values = section.numbers(key, std::vector<double>{}, bounds, doc);
-  if (!values.empty() && values.size() != schema.numeric.size())
+  if (!values.empty() && values.size() != columns.size())
     section.fail(key,
-                 "has " + std::to_string(values.size()) + " numbers, but data.numeric names " +
-                     std::to_string(schema.numeric.size()) + " columns; give one for each",
-                 {"data.numeric"});
+                 "has " + std::to_string(values.size()) + " numbers, but " + beside + " names " +
+                     std::to_string(columns.size()) + " columns; give one for each",
+                 {beside});
   return values;
 }
 
 void read_classes(config::Reader& section, TableSchema& schema) {
-  const std::vector<std::string> names = section.texts(
-      "classes", std::nullopt,
-      "The target's values, one for each class, in the order of their labels: 0, 1, ... A vertical bar "
-      "between values makes them one class.");
+  const bool needed = !schema.target().has_values();
+  require_task(section, "classes", schema.task, needed, "classification and segmentation");
+  const std::vector<std::string> names =
+      section.texts("classes", needed ? std::nullopt : std::optional(std::vector<std::string>{}),
+                    "classification, segmentation: the target's values, one for each class, in the order of "
+                    "their labels: 0, 1, ... A vertical bar "
+                    "between values makes them one class.");
   std::vector<std::string> all;
   for (const std::string& name : names) {
     schema.classes.push_back(alternatives(name));
@@ -91,7 +100,41 @@ void read_classes(config::Reader& section, TableSchema& schema) {
                                 std::to_string(kMaxClasses));
 }
 
+void read_targets(config::Reader& section, TableSchema& schema) {
+  schema.task = read_task_kind(section);
+  const bool several = schema.task == TargetKind::kLabels || schema.task == TargetKind::kValues;
+  require_task(section, "target", schema.task, !several, "classification and segmentation");
+  require_task(section, "target_columns", schema.task, several, "regression and multi-label");
+  const std::string target = section.text("target", several ? std::optional<std::string>("") : std::nullopt,
+                                          "classification, segmentation: name of the column that the model "
+                                          "predicts.");
+  schema.targets =
+      section.texts("target_columns", several ? std::nullopt : std::optional(std::vector<std::string>{}),
+                    "regression, multi-label: names of the columns that the model predicts. In regression "
+                    "they are numbers; in "
+                    "multi-label each is 1 or 0, for a label that is set or not.");
+  if (!several) schema.targets = {target};
+  check_distinct(section, "target_columns", schema.targets);
+  if (several && section.has("target_columns") && schema.targets.empty())
+    section.fail("target_columns", "is empty; name the columns that the model predicts");
+  const bool values = schema.task == TargetKind::kValues;
+  for (const char* key : {"target_mean", "target_deviation"})
+    require_task(section, key, schema.task, values, "regression");
+  schema.target_mean =
+      read_scale(section, "target_mean", "data.target_columns", schema.targets, {-1e30, 1e30},
+                 "regression: mean of each target column, which is subtracted. Empty: nothing.");
+  schema.target_deviation =
+      read_scale(section, "target_deviation", "data.target_columns", schema.targets, {1e-30, 1e30},
+                 "regression: standard deviation of each target column, by which it is divided. Errors are "
+                 "reported in units of the columns. Empty: no division.");
+}
+
 }  // namespace
+
+TargetShape TableSchema::target() const {
+  if (task == TargetKind::kLabels || task == TargetKind::kValues) return {task, targets.size()};
+  return {task, classes.size(), task == TargetKind::kPoints ? window : 1};
+}
 
 std::size_t TableSchema::features() const {
   std::size_t count = numeric.size() * (missing_flags ? 2 : 1);
@@ -100,6 +143,7 @@ std::size_t TableSchema::features() const {
 }
 
 std::vector<std::string> TableSchema::class_names() const {
+  if (task == TargetKind::kLabels) return targets;
   std::vector<std::string> names;
   for (const std::vector<std::string>& values : classes) {
     std::string name = values.front();
@@ -109,6 +153,10 @@ std::vector<std::string> TableSchema::class_names() const {
   return names;
 }
 
+std::vector<float> TableSchema::target_scale() const {
+  return {target_deviation.begin(), target_deviation.end()};
+}
+
 FeatureColumns TableSchema::columns() const {
   if (!raw) return {};
   FeatureColumns columns{.period = features()};
@@ -116,6 +164,7 @@ FeatureColumns TableSchema::columns() const {
     columns.at.push_back(i * (missing_flags ? 2 : 1));
     columns.names.push_back(numeric[i]);
   }
+  if (task == TargetKind::kValues) columns.targets = targets;
   return columns;
 }
 
@@ -127,10 +176,10 @@ TableSchema read_table_schema(config::Reader& section, bool json) {
   schema.numeric = section.texts("numeric", std::vector<std::string>{},
                                  "Columns that are numbers, by their names in the table's header.");
   check_distinct(section, "numeric", schema.numeric);
-  schema.mean = read_scale(section, "mean", schema, {-1e30, 1e30},
+  schema.mean = read_scale(section, "mean", "data.numeric", schema.numeric, {-1e30, 1e30},
                            "Mean of each numeric column, which is subtracted. Empty: nothing is subtracted.");
   schema.deviation =
-      read_scale(section, "deviation", schema, {1e-30, 1e30},
+      read_scale(section, "deviation", "data.numeric", schema.numeric, {1e-30, 1e30},
                  "Standard deviation of each numeric column, by which it is divided. Empty: no division.");
   schema.missing_flags = section.boolean(
       "missing_flags", false,
@@ -139,12 +188,12 @@ TableSchema read_table_schema(config::Reader& section, bool json) {
   schema.missing = section.texts("missing", std::vector<std::string>{""},
                                  "Fields that stand for a missing value. A missing number becomes the "
                                  "column's mean, or 0 if no mean is given; a missing name becomes zeros.");
-  schema.target = section.text("target", std::nullopt, "Name of the column that the model predicts.");
+  read_targets(section, schema);
   read_classes(section, schema);
   schema.window = static_cast<std::size_t>(section.integer(
       "window", 1, {1, 65'536},
-      "Number of consecutive rows that make one sample. Its class is the most frequent one of its "
-      "rows."));
+      "Number of consecutive rows that make one sample. Its class is the most frequent one of its rows; its "
+      "values are those of the last row; a label is set if it is in any row."));
   schema.hop = static_cast<std::size_t>(section.integer(
       "hop", static_cast<std::int64_t>(schema.window), {1, 65'536},
       "Number of rows from the beginning of a sample to the beginning of the next. The default is window."));
@@ -154,6 +203,9 @@ TableSchema read_table_schema(config::Reader& section, bool json) {
   for (const char* key : {"hop", "group"})
     if (section.has(key) && schema.window == 1)
       section.fail(key, "has no effect without data.window", {"data.window"});
+  if (schema.task == TargetKind::kPoints && schema.window == 1)
+    section.fail("task", "segmentation predicts the class of each row of a window; set data.window",
+                 {"data.window"});
   check_columns(section, schema);
   return schema;
 }

@@ -6,8 +6,9 @@
 // categorical column one feature for each of its values, 1 for the value of the row and 0 for the others. A
 // missing number becomes 0, which is the mean if means are given; a missing category becomes zeros.
 //
-// With a window, a sample is several consecutive rows of one file, and its class is the most frequent one of
-// its rows, the first of them in a tie. Rows at the end of a file or group that fill no window are left out.
+// With a window, a sample is several consecutive rows of one file. Its class is the most frequent one of its
+// rows, the first of them in a tie; its values are those of the last row, its labels those of any row; in
+// segmentation, each row is a point. Rows at the end of a file or group that fill no window are left out.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +35,10 @@ struct TableSchema {
   bool missing_flags = false;
   std::vector<CategoricalColumn> categorical;
   std::vector<std::string> missing = {""};  // fields that stand for a missing value
-  std::string target;                       // column
+  TargetKind task = TargetKind::kClass;
+  std::vector<std::string> targets;      // columns; of classes, one
+  std::vector<double> target_mean;       // of each value; empty: 0
+  std::vector<double> target_deviation;  // of each value, above 0; empty: 1
   // A sample is this many rows, and begins `hop` rows after the one before.
   std::size_t window = 1;
   std::size_t hop = 1;
@@ -47,7 +51,9 @@ struct TableSchema {
   // Features of one row.
   std::size_t features() const;
   InputShape shape() const { return {window, features(), 1}; }
-  std::vector<std::string> class_names() const;
+  TargetShape target() const;
+  std::vector<std::string> class_names() const;  // or of labels; empty for values
+  std::vector<float> target_scale() const;
   FeatureColumns columns() const;  // empty unless raw
 };
 

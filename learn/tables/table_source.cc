@@ -12,6 +12,7 @@
 #include "core/text.h"
 #include "learn/data/files/data_files.h"
 #include "learn/data/files/split.h"
+#include "learn/evaluation/sums.h"
 #include "learn/tables/csv_reader.h"
 #include "learn/tables/json_lines.h"
 
@@ -113,12 +114,17 @@ class TableLoader {
 
   Dataset take() && {
     Dataset data{.shape = schema_.shape(),
-                 .classes = schema_.classes.size(),
+                 .classes = schema_.target().groups(),
                  .floats = AlignedBuffer<float>(features_.size()),
                  .labels = std::move(labels_)};
     std::ranges::copy(features_, data.floats.data());
     data.class_names = schema_.class_names();
     data.columns = schema_.columns();
+    if (schema_.task == TargetKind::kClass) return data;
+    data.targets = {.shape = schema_.target(),
+                    .points = std::move(points_),
+                    .values = std::move(values_),
+                    .scale = schema_.target_scale()};
     return data;
   }
 
@@ -128,7 +134,7 @@ class TableLoader {
     std::size_t in_header = 0;
     std::vector<std::size_t> numeric;
     std::vector<std::size_t> categorical;
-    std::size_t target = 0;
+    std::vector<std::size_t> targets;
     std::size_t group = 0;
   };
 
@@ -136,7 +142,7 @@ class TableLoader {
   std::vector<std::string> used_columns() const {
     std::vector<std::string> names = schema_.numeric;
     for (const CategoricalColumn& column : schema_.categorical) names.push_back(column.column);
-    names.push_back(schema_.target);
+    names.insert(names.end(), schema_.targets.begin(), schema_.targets.end());
     if (!schema_.group.empty() && std::ranges::find(names, schema_.group) == names.end())
       names.push_back(schema_.group);
     return names;
@@ -160,8 +166,10 @@ class TableLoader {
       FEDGE_TRY(at, position(column.column));
       columns.categorical.push_back(at);
     }
-    FEDGE_TRY(target, position(schema_.target));
-    columns.target = target;
+    for (const std::string& name : schema_.targets) {
+      FEDGE_TRY(at, position(name));
+      columns.targets.push_back(at);
+    }
     if (schema_.group.empty()) return columns;
     FEDGE_TRY(group, position(schema_.group));
     columns.group = group;
@@ -220,13 +228,47 @@ class TableLoader {
       features_.resize(first + column.values.size(), 0.0F);
       if (value) features_[first + *value] = 1.0F;
     }
-    const std::string_view field = fields[columns.target];
+    FEDGE_TRY_VOID(schema_.target().has_values() ? add_values(reader, columns) : add_class(reader, columns));
+    return features_.size() > kMaxValues ? too_large(reader.place()) : Result<void>();
+  }
+
+  Result<void> add_class(const RowReader& reader, const Columns& columns) {
+    const std::string_view field = reader.fields()[columns.targets.front()];
     const auto label = classes_.find(field);
     if (!label)
-      return wrong(reader, schema_.target,
+      return wrong(reader, schema_.targets.front(),
                    shown(field) + " is not one of data.classes: " + listed(schema_.class_names()));
     labels_.push_back(static_cast<Label>(*label));
-    return features_.size() > kMaxValues ? too_large(reader.place()) : Result<void>();
+    return {};
+  }
+
+  Result<void> add_values(const RowReader& reader, const Columns& columns) {
+    for (std::size_t i = 0; i < columns.targets.size(); ++i) {
+      const std::string_view field = reader.fields()[columns.targets[i]];
+      const auto number = number_in(field);
+      if (!number) return wrong(reader, schema_.targets[i], shown(field) + " is not a finite number");
+      FEDGE_TRY_VOID(add_value(reader, i, *number));
+    }
+    labels_.push_back(0);
+    return {};
+  }
+
+  Result<void> add_value(const RowReader& reader, std::size_t i, double number) {
+    if (schema_.task == TargetKind::kLabels && number != 0 && number != 1)
+      return wrong(reader, schema_.targets[i], number_text(number) + " is not a label, expected 0 or 1");
+    double value = number;
+    if (!schema_.target_mean.empty()) value -= schema_.target_mean[i];
+    if (!schema_.target_deviation.empty()) value /= schema_.target_deviation[i];
+    // Far values make the training diverge, and their errors cannot be counted.
+    if (!schema_.raw && std::abs(value) > EvaluationSums::kMostValue)
+      return wrong(reader, schema_.targets[i],
+                   number_text(number) + " is more than " + number_text(EvaluationSums::kMostValue) +
+                       " deviations from the mean; the run must set data.target_mean and "
+                       "data.target_deviation, or data.normalise = \"federated\"");
+    if (!std::isfinite(static_cast<float>(value)))
+      return wrong(reader, schema_.targets[i], number_text(number) + " is too large for a 32-bit float");
+    values_.push_back(static_cast<float>(value));
+    return {};
   }
 
   // Not the file but the schema, which is the coordinator's, decides how much memory the samples need.
@@ -247,7 +289,11 @@ class TableLoader {
     const std::vector<Label> labels(labels_.begin() + static_cast<std::ptrdiff_t>(windows_), labels_.end());
     features_.resize(windows_ * schema_.window * width);
     labels_.resize(windows_);
-    std::vector<std::size_t> counts(schema_.classes.size());
+    const std::size_t outputs = schema_.target().has_values() ? schema_.targets.size() : 0;
+    const std::vector<float> values(values_.begin() + static_cast<std::ptrdiff_t>(windows_ * outputs),
+                                    values_.end());
+    values_.resize(windows_ * outputs);
+    std::vector<std::size_t> counts(schema_.target().groups());
     for (std::size_t w = 0; w < count; ++w) {
       const std::size_t first = w * schema_.hop;
       const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(first * width);
@@ -255,18 +301,34 @@ class TableLoader {
       std::ranges::fill(counts, 0);
       for (std::size_t i = first; i < first + schema_.window; ++i) ++counts[labels[i]];
       labels_.push_back(static_cast<Label>(std::ranges::max_element(counts) - counts.begin()));
+      const auto row = labels.begin() + static_cast<std::ptrdiff_t>(first);
+      if (schema_.task == TargetKind::kPoints)
+        points_.insert(points_.end(), row, row + static_cast<std::ptrdiff_t>(schema_.window));
+      add_window_values(std::span(values).subspan(first * outputs, schema_.window * outputs), outputs);
     }
     windows_ += count;
     return {};
+  }
+
+  // The values of the last of these rows, or the labels of any of them.
+  void add_window_values(std::span<const float> rows, std::size_t outputs) {
+    for (std::size_t k = 0; k < outputs; ++k) {
+      float value = rows[rows.size() - outputs + k];
+      for (std::size_t i = k; schema_.task == TargetKind::kLabels && i < rows.size(); i += outputs)
+        value = std::max(value, rows[i]);
+      values_.push_back(value);
+    }
   }
 
   const TableSchema& schema_;
   std::vector<Vocabulary> categories_;
   Vocabulary classes_;
   Vocabulary missing_;
-  // These two hold the windows so far, then the rows since the last group.
+  // These three hold the windows so far, then the rows since the last group.
   std::vector<float> features_;
   std::vector<Label> labels_;
+  std::vector<float> values_;
+  std::vector<Label> points_;  // of the windows
   std::size_t windows_ = 0;
   std::string group_;
 };
@@ -276,8 +338,9 @@ class TableSource final : public DataSource {
   explicit TableSource(TableSchema schema) : schema_(std::move(schema)) {}
 
   Result<DatasetInfo> describe(const DataSpec& spec) const override {
-    return DatasetInfo{schema_.shape(), schema_.classes.size(), schema_.classes.size(), schema_.class_names(),
-                       schema_of(spec).columns()};
+    const TargetShape target = schema_.target();
+    return DatasetInfo{schema_.shape(),           target.groups(), target.outputs, schema_.class_names(),
+                       schema_of(spec).columns(), target.kind,     target.points,  schema_.target_scale()};
   }
   Result<Dataset> load(const DataSpec& spec, Split split) const override {
     const TableSchema schema = schema_of(spec);

@@ -29,6 +29,11 @@ constexpr MetricFamily kRound{"fedge_last_round", kGauge,
 constexpr MetricFamily kDuration{
     "fedge_round_duration_seconds", kHistogram,
     "Time from the end of the previous round, or the start of the run, to the end of the round."};
+constexpr MetricFamily kError{
+    "fedge_test_rmse", kGauge,
+    "Root mean square error on the test samples, of the last model of the run that was "
+    "evaluated, if it predicts values.",
+    "run"};
 constexpr MetricFamily kAccuracy{"fedge_test_accuracy_ratio", kGauge,
                                  "Test accuracy, 0 to 1, of the last model of the run that was evaluated.",
                                  "run"};
@@ -75,6 +80,7 @@ constexpr std::array kFamilies = {kBuild,
                                   kRound,
                                   kDuration,
                                   kAccuracy,
+                                  kError,
                                   kLoss,
                                   kTrainLoss,
                                   kEpsilon,
@@ -153,6 +159,7 @@ void CoordinatorMetrics::resume(RunNumber run, const std::vector<RoundMetrics>& 
 void CoordinatorMetrics::update(Latest& latest, const RoundMetrics& round) {
   const ShownResults results = shown_results(round);
   keep_if_measured(results.accuracy, latest.accuracy);
+  keep_if_measured(results.rmse, latest.rmse);
   keep_if_measured(results.loss, latest.loss);
   if (round.clients_completed > 0) keep_if_measured(round.train_loss, latest.train_loss);
   keep_if_measured(round.epsilon, latest.epsilon);
@@ -198,6 +205,7 @@ void CoordinatorMetrics::add_rounds(Exposition& page) const {
   each(kRound, [](const Latest& latest) { return std::optional(static_cast<double>(latest.round)); });
   page.add(kDuration, durations_);
   each(kAccuracy, [](const Latest& latest) { return latest.accuracy; });
+  each(kError, [](const Latest& latest) { return latest.rmse; });
   each(kLoss, [](const Latest& latest) { return latest.loss; });
   each(kTrainLoss, [](const Latest& latest) { return latest.train_loss; });
   each(kEpsilon, [](const Latest& latest) { return latest.epsilon; });

@@ -66,6 +66,7 @@ class CoordinatorMetrics {
     double seconds = 0;  // from the start of the run to this round's end
     // Values of the last evaluated model and of the last round in which a client completed training.
     std::optional<double> accuracy;
+    std::optional<double> rmse;
     std::optional<double> loss;
     std::optional<double> train_loss;
     std::optional<double> epsilon;

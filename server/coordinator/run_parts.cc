@@ -39,7 +39,7 @@ Result<TestBench> make_bench(const run::RunConfig& config) {
   const learn::DataSpec& data = config.task.data;
   TestBench bench;
   FEDGE_TRY(info, learn::describe(data));
-  FEDGE_TRY(model, learn::make_model(config.task.model, info.shape, info.outputs));
+  FEDGE_TRY(model, learn::make_model(config.task.model, info.shape, info.target()));
   bench.model = std::move(model);
   if (config.evaluation.on_coordinator()) {
     FEDGE_TRY(test, learn::load_evaluation(data, Rng(config.seed)));

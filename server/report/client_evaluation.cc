@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace fedge::server {
 namespace {
@@ -13,41 +14,59 @@ double percentile(std::span<const double> values, double share) {
   return values[std::max<std::size_t>(rank, 1) - 1];
 }
 
+// `lowest`: the lowest values are the worst.
+ClientEvaluation::Spread spread_of(std::vector<double> values, bool lowest) {
+  if (values.empty()) return {};
+  std::ranges::sort(values);
+  ClientEvaluation::Spread spread{
+      .p10 = percentile(values, 0.1), .p50 = percentile(values, 0.5), .p90 = percentile(values, 0.9)};
+  const auto tenth = std::max<std::size_t>(1, values.size() / 10);
+  const auto worst = lowest ? std::span(values).first(tenth) : std::span(values).last(tenth);
+  spread.worst_tenth = std::accumulate(worst.begin(), worst.end(), 0.0) / static_cast<double>(tenth);
+  return spread;
+}
+
 }  // namespace
 
 ClientEvaluation client_evaluation(std::uint64_t selected, std::uint64_t completed,
-                                   std::span<const learn::EvaluationSums> parts) {
+                                   std::span<const learn::EvaluationSums> parts,
+                                   std::span<const float> scale) {
+  constexpr double kNone = ClientEvaluation::kNone;
   ClientEvaluation result{.selected = selected, .completed = completed};
   if (parts.empty()) return result;
   learn::EvaluationSums total(parts.front().shape());
-  std::vector<double> accuracies;
+  std::vector<double> accuracies, aurocs, errors;
+  std::uint64_t single = 0;
   for (const learn::EvaluationSums& part : parts) {
     total += part;
-    const learn::EvaluationMetrics one = part.metrics();
-    if (one.clients == 1) accuracies.push_back(one.accuracy);
+    const learn::EvaluationMetrics one = part.metrics(scale);
+    if (one.clients != 1) continue;
+    ++single;
+    if (!std::isnan(one.accuracy)) accuracies.push_back(one.accuracy);
+    if (one.auroc) aurocs.push_back(*one.auroc);
+    if (one.rmse) errors.push_back(*one.rmse);
   }
-  const learn::EvaluationMetrics all = total.metrics();
+  const learn::EvaluationMetrics all = total.metrics(scale);
   result.clients = all.clients;
   result.samples = all.samples;
   if (all.samples == 0) return result;
   result.loss = all.loss;
   result.accuracy = all.accuracy;
-  result.macro_f1 = all.macro_f1.value_or(ClientEvaluation::kNone);
-  result.auroc = all.auroc.value_or(ClientEvaluation::kNone);
+  result.macro_f1 = all.macro_f1.value_or(kNone);
+  result.auroc = all.auroc.value_or(kNone);
   if (all.auroc) result.auroc_error = all.auroc_error;
-  result.calibration_error = all.calibration_error.value_or(ClientEvaluation::kNone);
-  result.perplexity = all.perplexity.value_or(ClientEvaluation::kNone);
-  result.bits_per_byte = all.bits_per_byte.value_or(ClientEvaluation::kNone);
+  result.calibration_error = all.calibration_error.value_or(kNone);
+  result.perplexity = all.perplexity.value_or(kNone);
+  result.bits_per_byte = all.bits_per_byte.value_or(kNone);
+  result.mean_iou = all.mean_iou.value_or(kNone);
+  result.mae = all.mae.value_or(kNone);
+  result.rmse = all.rmse.value_or(kNone);
+  result.r2 = all.r2.value_or(kNone);
   result.per_class_accuracy = all.per_class_accuracy;
-  if (accuracies.size() != all.clients) return result;  // the sums of several clients are known only together
-  std::ranges::sort(accuracies);
-  result.accuracy_p10 = percentile(accuracies, 0.1);
-  result.accuracy_p50 = percentile(accuracies, 0.5);
-  result.accuracy_p90 = percentile(accuracies, 0.9);
-  const auto worst = std::max<std::size_t>(1, accuracies.size() / 10);
-  result.accuracy_worst_tenth =
-      std::accumulate(accuracies.begin(), accuracies.begin() + static_cast<std::ptrdiff_t>(worst), 0.0) /
-      static_cast<double>(worst);
+  if (single != all.clients) return result;  // the sums of several clients are known only together
+  result.accuracy_by_client = spread_of(std::move(accuracies), /*lowest=*/true);
+  result.auroc_by_client = spread_of(std::move(aurocs), /*lowest=*/true);
+  result.rmse_by_client = spread_of(std::move(errors), /*lowest=*/false);
   return result;
 }
 

@@ -14,6 +14,16 @@ namespace fedge::server {
 struct ClientEvaluation {
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
+  // How a metric differs between the clients with samples, each with equal weight; known only without secure
+  // aggregation. The percentiles are nearest-rank; worst_tenth is the mean of the worst tenth, of at least
+  // one client.
+  struct Spread {
+    double p10 = kNone;
+    double p50 = kNone;
+    double p90 = kNone;
+    double worst_tenth = kNone;
+  };
+
   std::uint64_t selected = 0;   // clients that were asked
   std::uint64_t completed = 0;  // and answered
   // Over the samples of all clients together.
@@ -27,13 +37,14 @@ struct ClientEvaluation {
   double calibration_error = kNone;
   double perplexity = kNone;
   double bits_per_byte = kNone;
+  double mean_iou = kNone;
+  double mae = kNone;
+  double rmse = kNone;
+  double r2 = kNone;
   std::vector<double> per_class_accuracy;  // NaN for a class without samples
-  // Accuracies of the clients with samples, each with equal weight; only without secure aggregation. The
-  // percentiles are nearest-rank; worst_tenth is the mean of the lowest tenth, of at least one client.
-  double accuracy_p10 = kNone;
-  double accuracy_p50 = kNone;
-  double accuracy_p90 = kNone;
-  double accuracy_worst_tenth = kNone;
+  Spread accuracy_by_client;
+  Spread auroc_by_client;  // of the clients with samples of several classes
+  Spread rmse_by_client;
 };
 
 // Calls visit(name, value) for each metric but those of classes, in the order of the files that contain them.
@@ -51,14 +62,27 @@ void for_each_metric(Evaluation&& evaluation, const Visit& visit) {
   visit("calibration_error", evaluation.calibration_error);
   visit("perplexity", evaluation.perplexity);
   visit("bits_per_byte", evaluation.bits_per_byte);
-  visit("accuracy_p10", evaluation.accuracy_p10);
-  visit("accuracy_p50", evaluation.accuracy_p50);
-  visit("accuracy_p90", evaluation.accuracy_p90);
-  visit("accuracy_worst_tenth", evaluation.accuracy_worst_tenth);
+  visit("accuracy_p10", evaluation.accuracy_by_client.p10);
+  visit("accuracy_p50", evaluation.accuracy_by_client.p50);
+  visit("accuracy_p90", evaluation.accuracy_by_client.p90);
+  visit("accuracy_worst_tenth", evaluation.accuracy_by_client.worst_tenth);
+  visit("mean_iou", evaluation.mean_iou);
+  visit("mae", evaluation.mae);
+  visit("rmse", evaluation.rmse);
+  visit("r2", evaluation.r2);
+  visit("auroc_p10", evaluation.auroc_by_client.p10);
+  visit("auroc_p50", evaluation.auroc_by_client.p50);
+  visit("auroc_p90", evaluation.auroc_by_client.p90);
+  visit("auroc_worst_tenth", evaluation.auroc_by_client.worst_tenth);
+  visit("rmse_p10", evaluation.rmse_by_client.p10);
+  visit("rmse_p50", evaluation.rmse_by_client.p50);
+  visit("rmse_p90", evaluation.rmse_by_client.p90);
+  visit("rmse_worst_tenth", evaluation.rmse_by_client.worst_tenth);
 }
 
-// `parts`: the sums of each client, or one total.
+// `parts`: the sums of each client, or one total. `scale`: of each predicted value (EvaluationSums::metrics).
 ClientEvaluation client_evaluation(std::uint64_t selected, std::uint64_t completed,
-                                   std::span<const learn::EvaluationSums> parts);
+                                   std::span<const learn::EvaluationSums> parts,
+                                   std::span<const float> scale = {});
 
 }  // namespace fedge::server

@@ -44,10 +44,11 @@ RoundTable::RoundTable(std::FILE* out, std::uint32_t rounds)
 
 RoundTable::~RoundTable() { finish(); }
 
-void RoundTable::begin(const std::string& name) {
+void RoundTable::begin(const std::string& name, learn::TargetKind task) {
   std::fprintf(out_, "run %s: %u rounds\n", name.c_str(), rounds_);
-  std::fprintf(out_, "%6s  %8s  %8s  %8s  %9s  %9s  %9s  %12s  %s\n", "round", "accuracy", "loss", "train",
-               "clients", "up", "down", "time", "model");
+  std::fprintf(out_, "%6s  %8s  %8s  %8s  %9s  %9s  %9s  %12s  %s\n", "round",
+               task == learn::TargetKind::kValues ? "RMSE" : "accuracy", "loss", "train", "clients", "up",
+               "down", "time", "model");
   draw_bar();
   std::fflush(out_);
 }
@@ -56,12 +57,10 @@ void RoundTable::add(const RoundMetrics& metrics) {
   clear_bar();
   done_ = metrics.round;
   seconds_ = metrics.wall_seconds;
-  char accuracy[16] = "-";
   char loss[16] = "-";
   char train[16] = "-";
-  const auto [shown_accuracy, shown_loss] = shown_results(metrics);
-  if (!std::isnan(shown_accuracy)) std::snprintf(accuracy, sizeof accuracy, "%.2f %%", 100 * shown_accuracy);
-  if (!std::isnan(shown_loss)) std::snprintf(loss, sizeof loss, "%.4f", shown_loss);
+  const ShownResults shown = shown_results(metrics);
+  if (!std::isnan(shown.loss)) std::snprintf(loss, sizeof loss, "%.4f", shown.loss);
   if (!std::isnan(metrics.train_loss)) std::snprintf(train, sizeof train, "%.4f", metrics.train_loss);
   // With differential privacy the training loss is secret; its column shows the privacy loss instead.
   if (!std::isnan(metrics.epsilon))
@@ -69,9 +68,10 @@ void RoundTable::add(const RoundMetrics& metrics) {
   const std::string clients =
       std::to_string(metrics.clients_completed) + "/" + std::to_string(metrics.clients_selected);
   std::fprintf(out_, "%6llu  %8s  %8s  %8s  %9s  %9s  %9s  %12s  %s\n",
-               static_cast<unsigned long long>(metrics.round), accuracy, loss, train, clients.c_str(),
-               format_bytes(metrics.bytes_up).c_str(), format_bytes(metrics.bytes_down).c_str(),
-               format_seconds(metrics.virtual_seconds).c_str(), metrics.model_hash.substr(0, 12).c_str());
+               static_cast<unsigned long long>(metrics.round), shown.score().c_str(), loss, train,
+               clients.c_str(), format_bytes(metrics.bytes_up).c_str(),
+               format_bytes(metrics.bytes_down).c_str(), format_seconds(metrics.virtual_seconds).c_str(),
+               metrics.model_hash.substr(0, 12).c_str());
   if (done_ < rounds_) draw_bar();
   std::fflush(out_);
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <string>
 
+#include "learn/data/targets/target.h"
 #include "server/report/metrics.h"
 
 namespace fedge::server {
@@ -18,7 +19,8 @@ class RoundTable {
   RoundTable(const RoundTable&) = delete;
   RoundTable& operator=(const RoundTable&) = delete;
 
-  void begin(const std::string& name);
+  // `task`: of the run's data, which decides the figure of the second column.
+  void begin(const std::string& name, learn::TargetKind task);
   void add(const RoundMetrics& metrics);
   // Erases the progress bar.
   void finish();

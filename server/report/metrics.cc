@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <type_traits>
 
 #include "core/detail/json.h"
@@ -52,10 +53,11 @@ Result<void> read_evaluation(const ordered_json& object, std::optional<ClientEva
   Fields fields(object.at("evaluation"));
   evaluation.emplace();
   for_each_metric(*evaluation, [&](const char* name, auto& value) {
-    if constexpr (std::is_floating_point_v<std::remove_cvref_t<decltype(value)>>)
-      value = fields.real(name);
-    else
+    if constexpr (std::is_floating_point_v<std::remove_cvref_t<decltype(value)>>) {
+      if (fields.has(name)) value = fields.real(name);  // files of earlier versions have fewer
+    } else {
       value = fields.count(name);
+    }
   });
   evaluation->per_class_accuracy = fields.reals("per_class_accuracy");
   if (!fields.problem().empty()) return invalid("evaluation: " + fields.problem());
@@ -122,6 +124,9 @@ Result<void> read_newer(const ordered_json& object, Fields& fields, RoundMetrics
     metrics.epsilon = fields.real("epsilon");
     metrics.clipping_norm = fields.real("clipping_norm");
   }
+  for_each_task_metric(metrics.test, [&](const char* key, double& value) {
+    if (fields.has(key)) value = fields.real(key);
+  });
   if (fields.has("parameters_left_out")) metrics.parameters_left_out = fields.real("parameters_left_out");
   FEDGE_TRY_VOID(read_evaluation(object, metrics.evaluation));
   if (fields.has("statistics")) {
@@ -153,6 +158,9 @@ std::string to_json(const RoundMetrics& metrics) {
   line["per_class_accuracy"] = ordered_json::array();
   for (const double accuracy : metrics.per_class_accuracy)
     line["per_class_accuracy"].push_back(json_number(accuracy));
+  if (metrics.test.measured())
+    for_each_task_metric(metrics.test,
+                         [&](const char* key, double value) { line[key] = json_number(value); });
   line["train_loss"] = json_number(metrics.train_loss);
   line["clients_selected"] = metrics.clients_selected;
   line["clients_completed"] = metrics.clients_completed;
@@ -220,6 +228,22 @@ Result<std::vector<RoundMetrics>> read_metrics(const std::filesystem::path& path
   return rounds;
 }
 
+bool TaskMetrics::measured() const {
+  bool some = false;
+  for_each_task_metric(*this, [&](const char*, double value) { some = some || !std::isnan(value); });
+  return some;
+}
+
+TaskMetrics task_metrics(const learn::EvaluationMetrics& metrics) {
+  return {.macro_f1 = metrics.macro_f1.value_or(kNotMeasured),
+          .auroc = metrics.auroc.value_or(kNotMeasured),
+          .auroc_error = metrics.auroc ? metrics.auroc_error : kNotMeasured,
+          .mean_iou = metrics.mean_iou.value_or(kNotMeasured),
+          .mae = metrics.mae.value_or(kNotMeasured),
+          .rmse = metrics.rmse.value_or(kNotMeasured),
+          .r2 = metrics.r2.value_or(kNotMeasured)};
+}
+
 std::uint64_t trainings_selected(const RoundMetrics& round) {
   if (round.tracks.empty()) return round.clients_selected;
   std::uint64_t sum = 0;
@@ -235,8 +259,24 @@ std::uint64_t trainings_completed(const RoundMetrics& round) {
 }
 
 ShownResults shown_results(const RoundMetrics& round) {
-  if (!std::isnan(round.test_accuracy) || !round.evaluation) return {round.test_accuracy, round.test_loss};
-  return {round.evaluation->accuracy, round.evaluation->loss};
+  const ShownResults own{round.test_accuracy, round.test_loss, round.test.rmse};
+  if (own.measured() || !round.evaluation) return own;
+  return {round.evaluation->accuracy, round.evaluation->loss, round.evaluation->rmse};
+}
+
+bool ShownResults::measured() const { return !std::isnan(accuracy) || !std::isnan(rmse); }
+
+bool ShownResults::has_error() const { return std::isnan(accuracy) && !std::isnan(rmse); }
+
+bool ShownResults::better_than(const ShownResults& other) const {
+  return has_error() ? rmse < other.rmse : accuracy > other.accuracy;
+}
+
+std::string ShownResults::score() const {
+  char text[32] = "-";
+  if (!std::isnan(accuracy)) std::snprintf(text, sizeof text, "%.2f %%", 100 * accuracy);
+  if (has_error()) std::snprintf(text, sizeof text, "%.4g", rmse);
+  return text;
 }
 
 std::uint64_t most_left_out(std::span<const RoundMetrics> rounds) {

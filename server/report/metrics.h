@@ -34,6 +34,33 @@ struct RankMetrics {
   double bits_per_byte = kNotMeasured;
 };
 
+// Metrics of the coordinator's evaluation that not every task has (learn/evaluation/sums.h).
+struct TaskMetrics {
+  double macro_f1 = kNotMeasured;
+  double auroc = kNotMeasured;
+  double auroc_error = kNotMeasured;
+  double mean_iou = kNotMeasured;
+  double mae = kNotMeasured;
+  double rmse = kNotMeasured;
+  double r2 = kNotMeasured;
+
+  bool measured() const;  // any of them
+};
+
+TaskMetrics task_metrics(const learn::EvaluationMetrics& metrics);
+
+// Calls visit(key, value) for each, in the order of the files that contain them.
+template <class Metrics, class Visit>
+void for_each_task_metric(Metrics&& metrics, const Visit& visit) {
+  visit("test_macro_f1", metrics.macro_f1);
+  visit("test_auroc", metrics.auroc);
+  visit("test_auroc_error", metrics.auroc_error);
+  visit("test_mean_iou", metrics.mean_iou);
+  visit("test_mae", metrics.mae);
+  visit("test_rmse", metrics.rmse);
+  visit("test_r2", metrics.r2);
+}
+
 // A track's results in a round.
 struct TrackMetrics {
   TrackDescription track;
@@ -49,10 +76,11 @@ struct TrackMetrics {
 // With several tracks, model and accuracy are those of the first track: the one that excludes no client, if
 // there is one. Bytes are the sum over tracks. A client counts once, however many tracks it trained.
 struct RoundMetrics {
-  std::uint64_t round = 0;                 // from 1; 0 is the initial model
-  std::string model_hash;                  // of the model this round ended with, 64 hexadecimal digits
-  double test_accuracy = kNotMeasured;     // 0 to 1
-  double test_loss = kNotMeasured;         // mean cross-entropy
+  std::uint64_t round = 0;              // from 1; 0 is the initial model
+  std::string model_hash;               // of the model this round ended with, 64 hexadecimal digits
+  double test_accuracy = kNotMeasured;  // 0 to 1
+  double test_loss = kNotMeasured;      // mean loss (learn/models/loss.h)
+  TaskMetrics test = {};
   std::vector<double> per_class_accuracy;  // empty if not measured
   double train_loss = kNotMeasured;        // mean over the clients that completed, weighted by samples
   double epsilon = kNotMeasured;           // with differential privacy: spent since the start of the run
@@ -84,11 +112,20 @@ struct RoundMetrics {
 std::uint64_t trainings_selected(const RoundMetrics& round);
 std::uint64_t trainings_completed(const RoundMetrics& round);
 
-// Accuracy and loss to show where there is room for one of each: the coordinator's, or those of the clients'
-// evaluation if the coordinator evaluates nothing. NaN if neither does.
+// What to show where there is room for one figure and one loss: the coordinator's, or those of the clients'
+// evaluation if the coordinator evaluates nothing. NaN if neither does. A run has accuracy or, if its model
+// predicts values, their root mean square error.
 struct ShownResults {
   double accuracy = kNotMeasured;
   double loss = kNotMeasured;
+  double rmse = kNotMeasured;
+
+  bool measured() const;
+  // "84.21 %", or the error as "0.4213"; "-" if there is neither.
+  std::string score() const;
+  bool has_error() const;
+  // By accuracy, or by the error.
+  bool better_than(const ShownResults& other) const;
 };
 ShownResults shown_results(const RoundMetrics& round);
 

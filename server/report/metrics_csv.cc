@@ -48,6 +48,7 @@ CsvColumns columns_of(std::span<const RoundMetrics> rounds) {
   for (const RoundMetrics& round : rounds) {
     columns.classes = std::max(columns.classes, round.per_class_accuracy.size());
     for (const RankMetrics& rank : round.ranks) ranks.insert(rank.rank);
+    columns.task = columns.task || round.test.measured();
   }
   columns.evaluation =
       std::ranges::any_of(rounds, [](const RoundMetrics& round) { return round.evaluation.has_value(); });
@@ -65,6 +66,8 @@ std::string csv_header(const CsvColumns& columns) {
   if (columns.evaluation)
     for_each_metric(ClientEvaluation(),
                     [&](const char* name, const auto&) { line += std::string(",evaluation_") + name; });
+  if (columns.task)
+    for_each_task_metric(TaskMetrics(), [&](const char* key, double) { line += std::string(",") + key; });
   for (const std::uint64_t rank : columns.ranks) {
     const std::string name = ",rank_" + std::to_string(rank);
     line += name + "_accuracy" + name + "_loss" + name + "_bits_per_byte";
@@ -94,6 +97,8 @@ std::string to_csv(const RoundMetrics& metrics, const CsvColumns& columns) {
     for_each_metric(metrics.evaluation.value_or(ClientEvaluation()), [&](const char*, const auto& value) {
       line += "," + csv_number(static_cast<double>(value));
     });
+  if (columns.task)
+    for_each_task_metric(metrics.test, [&](const char*, double value) { line += "," + csv_number(value); });
   for (const std::uint64_t rank : columns.ranks) {
     const auto found = std::ranges::find(metrics.ranks, rank, &RankMetrics::rank);
     const RankMetrics at = found == metrics.ranks.end() ? RankMetrics{} : *found;

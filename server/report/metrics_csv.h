@@ -17,6 +17,7 @@ struct CsvColumns {
   std::size_t classes = 0;           // of per_class_accuracy
   std::vector<std::uint64_t> ranks;  // of RankMetrics, ascending
   bool evaluation = false;           // clients evaluate models
+  bool task = false;                 // there are TaskMetrics
 };
 CsvColumns columns_of(std::span<const RoundMetrics> rounds);
 

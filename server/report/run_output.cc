@@ -48,6 +48,29 @@ RunCircumstances circumstances_of(const std::filesystem::path& directory) {
           .version = version == header->metadata.end() ? "" : version->second};
 }
 
+// "84.21 %" or "RMSE 0.4213".
+std::string named_score(const ShownResults& shown) {
+  return (shown.has_error() ? "RMSE " : "") + shown.score();
+}
+
+std::string value_line(double mae, double r2) {
+  char line[96];
+  std::snprintf(line, sizeof line, "          MAE %.4g, R2 %.4f\n", mae, r2);
+  return line;
+}
+
+std::string task_lines(const TaskMetrics& metrics) {
+  std::string text;
+  char line[128];
+  if (!std::isnan(metrics.rmse)) text += value_line(metrics.mae, metrics.r2);
+  if (!std::isnan(metrics.mean_iou)) {
+    std::snprintf(line, sizeof line, "          mean IoU %.4f, macro F1 %.4f\n", metrics.mean_iou,
+                  metrics.macro_f1);
+    text += line;
+  }
+  return text;
+}
+
 Result<void> write_reports(const std::filesystem::path& directory, const run::RunConfig& config,
                            const std::string& run_file, const std::vector<RoundMetrics>& rounds) {
   const CsvColumns columns = columns_of(rounds);
@@ -113,9 +136,10 @@ Result<void> RunOutput::finish(std::span<const FinalModel> models) {
 std::string RunOutput::summary_of(const RoundMetrics& round) const {
   const ClientEvaluation& evaluation = *round.evaluation;
   const bool validation = config_.task.data.validation > 0;
+  const ShownResults shown{.accuracy = evaluation.accuracy, .rmse = evaluation.rmse};
   char line[160];
-  std::snprintf(line, sizeof line, "clients   %.2f %% after round %llu, on %llu %s samples of %llu clients\n",
-                100 * evaluation.accuracy, static_cast<unsigned long long>(round.round),
+  std::snprintf(line, sizeof line, "clients   %s after round %llu, on %llu %s samples of %llu clients\n",
+                named_score(shown).c_str(), static_cast<unsigned long long>(round.round),
                 static_cast<unsigned long long>(evaluation.samples), validation ? "validation" : "test",
                 static_cast<unsigned long long>(evaluation.clients));
   std::string text = line;
@@ -130,26 +154,40 @@ std::string RunOutput::summary_of(const RoundMetrics& round) const {
                   evaluation.bits_per_byte);
     text += line;
   }
-  if (std::isnan(evaluation.accuracy_p50)) return text;
+  if (!std::isnan(evaluation.rmse)) text += value_line(evaluation.mae, evaluation.r2);
+  if (!std::isnan(evaluation.mean_iou)) {
+    std::snprintf(line, sizeof line, "          mean IoU %.4f\n", evaluation.mean_iou);
+    text += line;
+  }
+  if (const auto& spread = evaluation.rmse_by_client; !std::isnan(spread.p50)) {
+    std::snprintf(
+        line, sizeof line,
+        "          RMSE by client: median %.4g, 90th percentile %.4g, mean of the worst tenth %.4g\n",
+        spread.p50, spread.p90, spread.worst_tenth);
+    text += line;
+  }
+  const auto& spread = evaluation.accuracy_by_client;
+  if (std::isnan(spread.p50)) return text;
   std::snprintf(line, sizeof line,
                 "          accuracy by client: median %.2f %%, 10th percentile %.2f %%, mean of the worst "
                 "tenth %.2f %%\n",
-                100 * evaluation.accuracy_p50, 100 * evaluation.accuracy_p10,
-                100 * evaluation.accuracy_worst_tenth);
+                100 * spread.p50, 100 * spread.p10, 100 * spread.worst_tenth);
   return text + line;
 }
 
 std::string RunOutput::summary() const {
   std::string text;
   const auto evaluated = std::find_if(rounds_.rbegin(), rounds_.rend(), [](const RoundMetrics& round) {
-    return !std::isnan(round.test_accuracy);
+    return !std::isnan(round.test_accuracy) || !std::isnan(round.test.rmse);
   });
   if (evaluated != rounds_.rend()) {
     char line[96];
-    std::snprintf(line, sizeof line, "accuracy  %.2f %% after round %llu%s\n", 100 * evaluated->test_accuracy,
-                  static_cast<unsigned long long>(evaluated->round),
+    const ShownResults shown{.accuracy = evaluated->test_accuracy, .rmse = evaluated->test.rmse};
+    std::snprintf(line, sizeof line, "%-8s  %s after round %llu%s\n", shown.has_error() ? "RMSE" : "accuracy",
+                  shown.score().c_str(), static_cast<unsigned long long>(evaluated->round),
                   config_.task.data.validation > 0 ? ", on validation samples" : "");
     text += line;
+    text += task_lines(evaluated->test);
     if (!std::isnan(evaluated->bits_per_byte)) {
       std::snprintf(line, sizeof line, "text      %.3f bits per byte, mean of groups %.3f\n",
                     evaluated->bits_per_byte, evaluated->group_bits_per_byte);

@@ -73,9 +73,9 @@ void RunVerdict::add(const RoundMetrics& metrics) {
     if (causes.not_aggregated) idle_.causes.not_aggregated = causes.not_aggregated;
   }
   const ShownResults results = shown_results(metrics);
-  if (std::isnan(results.accuracy)) return;  // the round was not evaluated
+  if (!results.measured()) return;  // the round was not evaluated
   // The clients' sums have a largest loss, which stands for anything above it.
-  const bool by_clients = std::isnan(metrics.test_accuracy);
+  const bool by_clients = std::isnan(metrics.test_accuracy) && std::isnan(metrics.test.rmse);
   if (std::isfinite(results.loss) && !(by_clients && results.loss >= learn::EvaluationSums::kMostLoss))
     not_finite_since_.reset();
   else if (!not_finite_since_)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -10,13 +11,24 @@
 namespace fedge::server {
 namespace {
 
-using EvaluationFigure = double ClientEvaluation::*;
-
-Series series_of(std::span<const RoundMetrics> rounds, std::string name, EvaluationFigure what, int colour) {
+template <class Figure>
+Series series_of(std::span<const RoundMetrics> rounds, std::string name, const Figure& figure, int colour) {
   Series series{std::move(name), {}, colour};
   for (const RoundMetrics& round : rounds)
-    series.y.push_back(round.evaluation ? (*round.evaluation).*what : kNotMeasured);
+    series.y.push_back(round.evaluation ? std::invoke(figure, *round.evaluation) : kNotMeasured);
   return series;
+}
+
+// How a metric differs between the clients.
+std::vector<Series> spread_of(std::span<const RoundMetrics> rounds,
+                              ClientEvaluation::Spread ClientEvaluation::*spread) {
+  using Spread = ClientEvaluation::Spread;
+  const auto one = [&](const char* name, double Spread::*figure, int colour) {
+    return series_of(
+        rounds, name, [=](const ClientEvaluation& evaluation) { return evaluation.*spread.*figure; }, colour);
+  };
+  return {one("90th percentile", &Spread::p90, 3), one("median", &Spread::p50, 1),
+          one("10th percentile", &Spread::p10, 2), one("mean of the worst tenth", &Spread::worst_tenth, 5)};
 }
 
 bool measured(const Series& series) {
@@ -47,16 +59,21 @@ std::string evaluation_section(std::span<const RoundMetrics> rounds) {
     note += ", calibration error " + with_unit(last->calibration_error, Unit::kPercent);
   if (std::isfinite(last->perplexity)) note += ", perplexity " + with_unit(last->perplexity, Unit::kNone);
   using Of = ClientEvaluation;
+  if (std::isfinite(last->rmse))
+    note += ", RMSE " + with_unit(last->rmse, Unit::kNone) + ", MAE " + with_unit(last->mae, Unit::kNone);
   return "<h2>Evaluation by the clients <small>(after the last evaluation: " + note +
          ")</small></h2><div class=\"charts\">\n" +
          chart_of(rounds, "Accuracy of the single clients", "accuracy", Unit::kPercent,
-                  {series_of(rounds, "90th percentile", &Of::accuracy_p90, 3),
-                   series_of(rounds, "median", &Of::accuracy_p50, 1),
-                   series_of(rounds, "10th percentile", &Of::accuracy_p10, 2),
-                   series_of(rounds, "mean of the worst tenth", &Of::accuracy_worst_tenth, 5)}) +
-         chart_of(
-             rounds, "AUROC and macro F1", "value", Unit::kNone,
-             {series_of(rounds, "AUROC", &Of::auroc, 1), series_of(rounds, "macro F1", &Of::macro_f1, 2)}) +
+                  spread_of(rounds, &Of::accuracy_by_client)) +
+         chart_of(rounds, "AUROC of the single clients", "AUROC", Unit::kNone,
+                  spread_of(rounds, &Of::auroc_by_client)) +
+         chart_of(rounds, "Error of the single clients", "RMSE", Unit::kNone,
+                  spread_of(rounds, &Of::rmse_by_client)) +
+         chart_of(rounds, "AUROC, macro F1 and mean IoU", "value", Unit::kNone,
+                  {series_of(rounds, "AUROC", &Of::auroc, 1), series_of(rounds, "macro F1", &Of::macro_f1, 2),
+                   series_of(rounds, "mean IoU", &Of::mean_iou, 3)}) +
+         chart_of(rounds, "Coefficient of determination", "R2", Unit::kNone,
+                  {series_of(rounds, "R2", &Of::r2, 1)}) +
          "</div>\n";
 }
 

@@ -66,6 +66,7 @@ struct Columns {
   explicit Columns(Rounds rounds)
       : round(column(rounds, [](const auto& r) { return static_cast<double>(r.round); })),
         accuracy(column(rounds, [](const auto& r) { return shown_results(r).accuracy; })),
+        error(column(rounds, [](const auto& r) { return shown_results(r).rmse; })),
         up(column(rounds, [](const auto& r) { return static_cast<double>(r.bytes_up); })),
         down(column(rounds, [](const auto& r) { return static_cast<double>(r.bytes_down); })),
         virtual_seconds(column(rounds, [](const auto& r) { return r.virtual_seconds; })),
@@ -73,9 +74,12 @@ struct Columns {
     for (const RoundMetrics& r : rounds) number.push_back(r.round);
     one_clock = virtual_seconds == wall_seconds;
   }
-  std::vector<double> round, accuracy, up, down, virtual_seconds, wall_seconds;
+  std::vector<double> round, accuracy, error, up, down, virtual_seconds, wall_seconds;
   std::vector<std::uint64_t> number;
   bool one_clock = false;  // the run took place in real time
+  bool predicts_values() const {
+    return std::ranges::any_of(error, [](double value) { return std::isfinite(value); });
+  }
 };
 
 Chart over_rounds(const Columns& columns, std::string title, std::string y_title, Unit unit) {
@@ -89,12 +93,15 @@ Chart over_rounds(const Columns& columns, std::string title, std::string y_title
   return chart;
 }
 
-Chart accuracy_over(const Columns& columns, const std::string& what, Unit unit, std::vector<double> x) {
-  Chart chart = over_rounds(columns, "Accuracy over " + what, "accuracy", Unit::kPercent);
+// The accuracy over another quantity than rounds; of a model that predicts values, its error.
+Chart score_over(const Columns& columns, const std::string& what, Unit unit, std::vector<double> x) {
+  Chart chart = columns.predicts_values()
+                    ? over_rounds(columns, "Error over " + what, "RMSE", Unit::kNone)
+                    : over_rounds(columns, "Accuracy over " + what, "accuracy", Unit::kPercent);
   chart.x_title = what;
   chart.x_unit = unit;
   chart.x = std::move(x);
-  chart.series = {{"accuracy", columns.accuracy}};
+  chart.series = {{chart.y_title, columns.predicts_values() ? columns.error : columns.accuracy}};
   return chart;
 }
 
@@ -103,11 +110,31 @@ std::string section(const std::string& heading, const std::string& figures) {
   return figures.empty() ? "" : "<h2>" + heading + "</h2><div class=\"charts\">\n" + figures + "</div>\n";
 }
 
+double mean_error(const RoundMetrics& round) {
+  return std::isnan(round.test.mae) && round.evaluation ? round.evaluation->mae : round.test.mae;
+}
+
+// The figures that only some tasks have, of the coordinator's evaluation.
+std::string task_figures(Rounds rounds, const Columns& columns) {
+  Chart quality = over_rounds(columns, "AUROC, macro F1 and mean IoU", "value", Unit::kNone);
+  quality.series = {{"AUROC", column(rounds, [](const auto& r) { return r.test.auroc; }), 1},
+                    {"macro F1", column(rounds, [](const auto& r) { return r.test.macro_f1; }), 2},
+                    {"mean IoU", column(rounds, [](const auto& r) { return r.test.mean_iou; }), 3}};
+  Chart explained = over_rounds(columns, "Coefficient of determination", "R2", Unit::kNone);
+  explained.series = {{"R2", column(rounds, [](const auto& r) { return r.test.r2; }), 1}};
+  return figure(quality) + figure(explained);
+}
+
 std::string learning_section(const ReportInfo& info, Rounds rounds, const Columns& columns) {
   Chart accuracy =
       over_rounds(columns, "Accuracy on the " + info.evaluated_on + " data", "accuracy", Unit::kPercent);
   accuracy.series = {{"accuracy", columns.accuracy}};
-  Chart loss = over_rounds(columns, "Loss", "mean cross-entropy (nats)", Unit::kNone);
+  const bool values = columns.predicts_values();
+  Chart error = over_rounds(columns, "Error on the " + info.evaluated_on + " data", "error", Unit::kNone);
+  error.from_zero = true;
+  error.series = {{"RMSE", columns.error, 1}, {"MAE", column(rounds, mean_error), 2}};
+  Chart loss = over_rounds(
+      columns, "Loss", values ? "mean squared error, normalised" : "mean cross-entropy (nats)", Unit::kNone);
   loss.from_zero = true;
   loss.series = {{info.evaluated_on, column(rounds, [](const auto& r) { return shown_results(r).loss; }), 1},
                  {"training", column(rounds, [](const auto& r) { return r.train_loss; }), 2}};
@@ -115,7 +142,9 @@ std::string learning_section(const ReportInfo& info, Rounds rounds, const Column
       over_rounds(columns, "Bits per byte of " + info.evaluated_on + " text", "bits per byte", Unit::kNone);
   bits.series = {{"whole text", column(rounds, [](const auto& r) { return r.bits_per_byte; }), 1},
                  {"mean of groups", column(rounds, [](const auto& r) { return r.group_bits_per_byte; }), 2}};
-  return section("Accuracy and loss", figure(bits) + figure(accuracy) + figure(loss));
+  return section(
+      values ? "Error and loss" : "Accuracy and loss",
+      figure(bits) + figure(accuracy) + figure(error) + figure(loss) + task_figures(rounds, columns));
 }
 
 std::string privacy_section(Rounds rounds, const Columns& columns) {
@@ -155,7 +184,7 @@ std::string traffic_section(const Columns& columns) {
   std::vector<double> both = columns.up;
   for (std::size_t i = 0; i < both.size(); ++i) both[i] += columns.down[i];
   return section("Traffic", figure(traffic) + figure(total) +
-                                figure(accuracy_over(columns, "traffic", Unit::kBytes, running_sum(both))));
+                                figure(score_over(columns, "traffic", Unit::kBytes, running_sum(both))));
 }
 
 std::string time_section(const Columns& columns) {
@@ -169,11 +198,11 @@ std::string time_section(const Columns& columns) {
   std::string figures;
   if (columns.one_clock) {
     figures = seconds("Time per round", columns.wall_seconds) +
-              figure(accuracy_over(columns, "time", Unit::kSeconds, columns.wall_seconds));
+              figure(score_over(columns, "time", Unit::kSeconds, columns.wall_seconds));
   } else {
     figures = seconds("Virtual time per round", columns.virtual_seconds) +
               seconds("Wall-clock time per round", columns.wall_seconds) +
-              figure(accuracy_over(columns, "virtual time", Unit::kSeconds, columns.virtual_seconds));
+              figure(score_over(columns, "virtual time", Unit::kSeconds, columns.virtual_seconds));
   }
   return section("Time", figures);
 }
@@ -232,17 +261,18 @@ std::string tiles(const ReportInfo& info, Rounds rounds) {
     down += round.bytes_down;
     selected += trainings_selected(round);
     completed += trainings_completed(round);
-    if (!std::isfinite(shown_results(round).accuracy)) continue;
+    if (!shown_results(round).measured()) continue;
     last = &round;
-    if (best == nullptr || shown_results(round).accuracy > shown_results(*best).accuracy) best = &round;
+    if (best == nullptr || shown_results(round).better_than(shown_results(*best))) best = &round;
   }
   const auto of_round = [](const RoundMetrics& round) { return "round " + std::to_string(round.round); };
   std::string out = "<dl class=\"tiles\">\n";
   if (last != nullptr && std::isfinite(last->bits_per_byte))
     out += tile("Final bits per byte", with_unit(last->bits_per_byte, Unit::kNone), of_round(*last));
   if (last != nullptr) {
-    out += tile("Final accuracy", with_unit(shown_results(*last).accuracy, Unit::kPercent), of_round(*last));
-    out += tile("Best accuracy", with_unit(shown_results(*best).accuracy, Unit::kPercent), of_round(*best));
+    const std::string score = shown_results(*last).has_error() ? "RMSE" : "accuracy";
+    out += tile("Final " + score, shown_results(*last).score(), of_round(*last));
+    out += tile("Best " + score, shown_results(*best).score(), of_round(*best));
     out += tile("Final " + info.evaluated_on + " loss", with_unit(shown_results(*last).loss, Unit::kNone),
                 of_round(*last));
   }
@@ -266,8 +296,10 @@ std::string table(const ReportInfo& info, Rounds rounds) {
   std::string out = "<h2>Rounds</h2><div class=\"card scroll\"><table><thead><tr>";
   const bool text = is_text(rounds);
   const std::string loss = info.evaluated_on + " loss";
-  for (const char* name : {"round", "bits per byte", "accuracy", loss.c_str(), "training loss", "clients",
-                           "upload", "download", "virtual time", "wall-clock time", "model"}) {
+  const bool error = std::ranges::any_of(rounds, [](const auto& r) { return shown_results(r).has_error(); });
+  for (const char* name :
+       {"round", "bits per byte", error ? "RMSE" : "accuracy", loss.c_str(), "training loss", "clients",
+        "upload", "download", "virtual time", "wall-clock time", "model"}) {
     if (text || name != std::string_view("bits per byte")) out += "<th>" + std::string(name) + "</th>";
   }
   out += "</tr></thead><tbody>\n";
@@ -275,8 +307,8 @@ std::string table(const ReportInfo& info, Rounds rounds) {
     out += "<tr><td>" + std::to_string(round.round) + "</td>";
     if (text) out += "<td>" + with_unit(round.bits_per_byte, Unit::kNone) + "</td>";
     for (const std::string& cell :
-         {with_unit(shown_results(round).accuracy, Unit::kPercent),
-          with_unit(shown_results(round).loss, Unit::kNone), with_unit(round.train_loss, Unit::kNone),
+         {shown_results(round).score(), with_unit(shown_results(round).loss, Unit::kNone),
+          with_unit(round.train_loss, Unit::kNone),
           std::to_string(round.clients_completed) + "/" + std::to_string(round.clients_selected),
           format_bytes(round.bytes_up), format_bytes(round.bytes_down), duration(round.virtual_seconds),
           duration(round.wall_seconds)}) {

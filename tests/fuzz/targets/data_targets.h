@@ -76,7 +76,7 @@ inline void feed_csv(std::span<const std::byte> bytes) {
   schema.numeric = {"a", "b"};
   schema.missing_flags = true;
   schema.categorical = {{"c", {"x", "1", "2.0"}}};
-  schema.target = "y";
+  schema.targets = {"y"};
   schema.classes = {{"0"}, {"1", "yes"}};
   const std::vector<std::filesystem::path> files = {file.path()};
   const auto table = learn::read_table(schema, files);
@@ -133,7 +133,7 @@ inline bool accept_statistics(std::span<const std::byte> bytes) {
   auto statistics = learn::FederatedStatistics::create(info);
   FEDGE_CHECK(statistics, "statistics of a column");
   std::vector<std::int64_t> sums(bytes.size() / sizeof(std::int64_t));
-  std::memcpy(sums.data(), bytes.data(), sums.size() * sizeof(std::int64_t));
+  if (!sums.empty()) std::memcpy(sums.data(), bytes.data(), sums.size() * sizeof(std::int64_t));
   if (!learn::check_counts(statistics->shape(), sums, 1000)) return false;
   while (!statistics->complete()) statistics->take(sums);
   for (const learn::ColumnStatistics& column : statistics->result().columns) {
@@ -184,10 +184,13 @@ inline void feed_npy(std::span<const std::byte> bytes) { accept_npy(bytes); }
 inline bool accept_evaluation(std::span<const std::byte> bytes) {
   if (bytes.empty()) return false;
   using Shape = learn::EvaluationSums::Shape;
-  const auto kind = static_cast<unsigned>(bytes[0]) % 4;
+  const auto kind = static_cast<unsigned>(bytes[0]) % 7;
   const Shape shape = kind == 0   ? Shape{.outputs = 2}
                       : kind == 1 ? Shape{.outputs = 3}
                       : kind == 2 ? Shape{.outputs = 33}
+                      : kind == 4 ? Shape{.outputs = 2, .kind = learn::TargetKind::kLabels}
+                      : kind == 5 ? Shape{.outputs = 3, .tokens = 4, .kind = learn::TargetKind::kPoints}
+                      : kind == 6 ? Shape{.outputs = 2, .kind = learn::TargetKind::kValues}
                                   : Shape{.text = true, .outputs = 5, .tokens = 7};
   // Pairs of a position and a small number, or of a position and any number.
   std::vector<std::int64_t> values(shape.size(), 0);
@@ -207,7 +210,11 @@ inline bool accept_evaluation(std::span<const std::byte> bytes) {
   for (int i = 0; i < 2; ++i) {
     const learn::EvaluationMetrics metrics = sums->metrics();
     const auto within = [](double value, double most) { return value >= 0 && value <= most * (1 + 1e-9); };
-    FEDGE_CHECK(within(metrics.accuracy, 1) && within(metrics.loss, 1024), "accuracy and loss");
+    FEDGE_CHECK((within(metrics.accuracy, 1) || kind == 6) && within(metrics.loss, 1024),
+                "accuracy and loss");
+    FEDGE_CHECK(within(metrics.mean_iou.value_or(0), 1) && within(metrics.mae.value_or(0), 1024) &&
+                    within(metrics.rmse.value_or(0), 1024) && metrics.r2.value_or(0) <= 1 + 1e-9,
+                "IoU and errors");
     FEDGE_CHECK(within(metrics.macro_f1.value_or(0), 1) && within(metrics.auroc.value_or(0), 1),
                 "F1 and AUROC");
     FEDGE_CHECK(within(metrics.auroc_error, 0.5), "the AUROC's error");

@@ -41,7 +41,7 @@ TEST_CASE("own data: four sites train on what only they have, and the simulator 
     CHECK(real[i].evaluation->samples > 30);
     // No accuracy of the coordinator's, which has no samples, and none of single clients under masks.
     CHECK(std::isnan(real[i].test_accuracy));
-    CHECK(std::isnan(real[i].evaluation->accuracy_p50) == masked);
+    CHECK(std::isnan(real[i].evaluation->accuracy_by_client.p50) == masked);
   }
   // The clear run has the same model.
   if (masked) CHECK(sites.simulated({}).back().model_hash == real.back().model_hash);

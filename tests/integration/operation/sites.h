@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -148,9 +149,11 @@ inline void check_same(const server::RoundMetrics& one, const server::RoundMetri
   CHECK(one.evaluation->samples == other.evaluation->samples);
   CHECK(one.evaluation->clients == other.evaluation->clients);
   CHECK(one.evaluation->loss == other.evaluation->loss);
-  CHECK(one.evaluation->accuracy == other.evaluation->accuracy);
-  CHECK(one.evaluation->auroc == other.evaluation->auroc);
-  CHECK(one.evaluation->calibration_error == other.evaluation->calibration_error);
+  const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+  CHECK(same(one.evaluation->accuracy, other.evaluation->accuracy));
+  CHECK(same(one.evaluation->rmse, other.evaluation->rmse));
+  CHECK(same(one.evaluation->auroc, other.evaluation->auroc));
+  CHECK(same(one.evaluation->calibration_error, other.evaluation->calibration_error));
 }
 
 }  // namespace fedge::test

@@ -92,7 +92,7 @@ new '        if (schema_.hop == 0) FEDGE_TRY_VOID(end_group(path.string()));'
 caught_by unit_learn 'table: with a window'
 
 mutant arrays-any-path 'a run names an array of another directory of the device'
-file learn/arrays/array_source.cc
+file learn/arrays/array_schema.cc
 old '    return !name.empty() && name.find_first_not_of(kArrayCharacters) == std::string::npos;'
 new '    return !name.empty();'
 caught_by unit_learn 'arrays: a run cannot make'
@@ -186,3 +186,33 @@ file client/client_memory.cc
 old '  if (attempt.value() <= *last)'
 new '  if (attempt.value() < *last)'
 caught_by unit_client 'statistics: an attempt counts in the same bins only'
+
+mutant target-scale 'errors of values are reported in deviations'
+file learn/evaluation/sums.cc
+old '    const double by = scale.empty() ? 1 : static_cast<double>(scale[k]);'
+new '    const double by = scale.size() < 1000 ? 1 : static_cast<double>(scale[k]);'
+caught_by unit_learn 'task sums: values'
+
+mutant values-lie 'a client claims errors that contradict their squares'
+file learn/evaluation/sums.cc
+old '    if (contradict(errors, squared_errors) || contradict(values - most, squared_values))'
+new '    if (contradict(0, squared_errors))'
+caught_by unit_learn 'task sums: a liar'
+
+mutant labels-lie 'a client claims more right labels than it has'
+file learn/evaluation/sums.cc
+old '  if (!one_each || hits != values_[kRight])'
+new '  if (!one_each || hits > values_[kRight] + 1000)'
+caught_by unit_learn 'task sums: a liar'
+
+mutant points-order 'the classes of the points are those of another sample'
+file learn/data/targets/target.cc
+old '    const auto first = all.begin() + static_cast<std::ptrdiff_t>(i * size);'
+new '    const auto first = all.begin() + static_cast<std::ptrdiff_t>(0 * i * size);'
+caught_by unit_learn 'task data: parts'
+
+mutant far-targets 'a target of any size is trained on'
+file learn/tables/table_source.cc
+old '    if (!schema_.raw && std::abs(value) > EvaluationSums::kMostValue)'
+new '    if (schema_.raw && std::abs(value) > EvaluationSums::kMostValue)'
+caught_by unit_learn 'task data: a table'

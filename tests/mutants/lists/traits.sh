@@ -66,8 +66,8 @@ caught_by unit_server 'own model: a failure in its initial'
 
 mutant own-text-model-unchecked 'the scores of a model of texts are written beyond their buffer'
 file learn/models/own_model.cc
-old '  if (model.outputs_per_sample() != (text ? input : 1))'
-new '  if (!text && model.outputs_per_sample() != 1)'
+old '  if (model.outputs_per_sample() != predictions)'
+new '  if (!text && model.outputs_per_sample() != predictions)'
 caught_by unit_learn 'own model: one of texts'
 
 mutant own-window-unchecked 'a window of a text is read beyond the tokens'

@@ -225,7 +225,8 @@ TEST_CASE(
     "training": {"learning_rate": 0.05, "momentum": 0.0, "weight_decay": 0.0, "local_epochs": 1,
                  "batch_size": 20, "objective": "proximal", "mu": 0.5},
     "model": {"kind": "mlp", "hidden": [7]},
-    "data": {"dataset": "fashion-mnist", "input": [28, 28, 1], "classes": 10}})");
+    "data": {"dataset": "fashion-mnist", "input": [28, 28, 1], "task": "classification", "points": 1,
+             "classes": 10}})");
   CHECK_MESSAGE(seen["hello"] == expected, seen["hello"].dump());
 }
 

@@ -22,9 +22,9 @@ TEST_CASE("fuzz corpus: headers of NumPy arrays are refused or describe what fol
 }
 
 TEST_CASE("fuzz corpus: sums of an evaluation are refused, or their metrics are within their bounds") {
-  CHECK(replay("evaluation", feed_evaluation) >= 10);
-  for (const char* name :
-       {"two", "three", "thirty_three", "text", "two_wrong", "two_negative", "text_many"}) {
+  CHECK(replay("evaluation", feed_evaluation) >= 16);
+  for (const char* name : {"two", "three", "thirty_three", "text", "two_wrong", "two_negative", "text_many",
+                           "labels", "labels_wrong", "points", "points_wrong", "values", "values_wrong"}) {
     std::ifstream file(std::filesystem::path(FEDGE_SOURCE_DIR) / "tests/fuzz/corpus/evaluation" / name,
                        std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(file), {}};

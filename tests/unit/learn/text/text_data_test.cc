@@ -54,7 +54,7 @@ TEST_CASE("text data: windows follow one another, each predicts its next token, 
   REQUIRE(data);
   const Dataset& d = **data;
   CHECK(d.shape.tokens);
-  CHECK(d.outputs() == 96);
+  CHECK(d.target().outputs == 96);
   CHECK(d.classes == 2);
   CHECK(d.class_names == std::vector<std::string>{"a", "b"});
   const Tokenizer ascii = Tokenizer::ascii();
@@ -168,7 +168,7 @@ TEST_CASE("text data: a uniform model needs log2 of the vocabulary bits a byte, 
   const Texts texts;
   const auto data = load_test(texts.spec.data);
   REQUIRE(data);
-  const auto model = make_model(texts.spec.model, (*data)->shape, (*data)->outputs());
+  const auto model = make_model(texts.spec.model, (*data)->shape, (*data)->target().outputs);
   REQUIRE(model);
   const std::vector<float> zeros((*model)->layout()->size());
   Sequential sequential;
