@@ -68,6 +68,7 @@ RunConfig read_sections(config::Reader& root, config::Table& table, const ReadMo
   if (run.chunk_size % 4 != 0) section.fail("chunk_size", "must be a multiple of 4");
   run.task = learn::read_task(root);
   imply_rounds(run, table);
+  run.selection = read_selection(section, run.task.data);
   const std::vector<std::int64_t> ranks = section.integers(
       "evaluate_ranks", std::vector<std::int64_t>{}, {1, 1024},
       "Ranks to which the adapters are truncated for additional evaluations. If not set: training.ranks.");
@@ -95,6 +96,12 @@ RunConfig read_sections(config::Reader& root, config::Table& table, const ReadMo
   run.dissemination = read_dissemination(root);
   imply_evaluation(run, table);
   run.evaluation = read_evaluation(root, run.task.data);
+  check_selection(run.selection, run.evaluation, root);
+  if (run.selection.on() && run.task.data.validation == 0)
+    run.notes.push_back(
+        "run.keep_best, run.stop_when: the test samples choose the model, so its result on them is too good; "
+        "set "
+        "data.validation");
   if (run.task.data.validation > 0 && run.evaluation.on_coordinator())
     run.notes.push_back("data.validation: accuracy and loss are measured on validation samples, " +
                         number_text(run.task.data.validation) +

@@ -21,6 +21,7 @@
 #include "run/evaluation.h"
 #include "run/privacy/differential_privacy.h"
 #include "run/secure_aggregation.h"
+#include "run/selection.h"
 
 namespace fedge::run {
 
@@ -48,6 +49,7 @@ struct RunConfig {
   aggregation::SamplingSpec sampling;
   aggregation::StrategySpec strategy;
   EvaluationSpec evaluation;
+  SelectionSpec selection;
   TracksSpec tracks;
   DisseminationSpec dissemination;
   SecureAggregationSpec secure;

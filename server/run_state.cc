@@ -112,13 +112,16 @@ RoundRules RunState::rules() const {
 }
 
 Result<std::vector<FinalModel>> RunState::load_models() const {
-  std::vector<const TrackEntry*> entries;
-  for (const auto& [id, entry] : tracks_) entries.push_back(&entry);
-  std::ranges::stable_sort(entries, {}, &TrackEntry::turn);
+  std::vector<std::pair<TrackId, const TrackEntry*>> entries;
+  for (const auto& [id, entry] : tracks_) entries.emplace_back(id, &entry);
+  std::ranges::stable_sort(entries, {}, [](const auto& each) { return each.second->turn; });
   std::vector<FinalModel> models;
-  for (const TrackEntry* entry : entries) {
+  for (const auto& [id, entry] : entries) {
+    // A track that is younger than the best round has its last model.
+    const auto kept = kept_->models().find(id);
+    protocol::StoredObject& object = kept == kept_->models().end() ? *entry->complete : *kept->second;
     ParameterVector values(model_->layout());
-    FEDGE_TRY_VOID(entry->complete->read_bytes(0, std::as_writable_bytes(values.values())));
+    FEDGE_TRY_VOID(object.read_bytes(0, std::as_writable_bytes(values.values())));
     models.push_back({entry->description, std::move(values)});
   }
   return models;
@@ -327,73 +330,16 @@ RoundMetrics RunState::end_round(const Circumstances& circumstances) {
   metrics.bytes_down = circumstances.down.value();
   metrics.virtual_seconds = circumstances.virtual_seconds;
   metrics.wall_seconds = circumstances.wall_seconds;
-  if (!config_->privacy.on()) return metrics;
-  if (const auto epsilon = ledger_.epsilon()) metrics.epsilon = *epsilon;
-  metrics.clipping_norm =
-      tracks_.begin()->second.model.clipping_norm().value_or(config_->privacy.clipping_norm);
+  if (config_->privacy.on()) {
+    if (const auto epsilon = ledger_.epsilon()) metrics.epsilon = *epsilon;
+    metrics.clipping_norm =
+        tracks_.begin()->second.model.clipping_norm().value_or(config_->privacy.clipping_norm);
+  }
+  if (!progress_.add(metrics)) return metrics;
+  KeptModels::Models best;
+  for (const auto& [id, entry] : tracks_) best.emplace(id, entry.complete);
+  kept_->keep(std::move(best));
   return metrics;
-}
-
-Result<std::string> RunState::save() {
-  SavedState state{
-      .participation = participation_.counts(), .charges = ledger_.charges(), .statistics = sums_.save()};
-  const std::vector<protocol::ObjectId> former = std::exchange(memories_, {});
-  for (auto& [id, entry] : tracks_) {
-    FEDGE_TRY(saved, entry.model.save());
-    SavedTrack track{.id = id, .turn = entry.turn, .hash = saved.hash, .model = saved.model->manifest()};
-    if (saved.control) track.control = saved.control->manifest();
-    if (saved.memory) track.memory = saved.memory->manifest();
-    if (saved.memory) memories_.push_back(saved.memory->manifest().id());
-    state.tracks.push_back(std::move(track));
-  }
-  for (const protocol::ObjectId& id : former)
-    if (std::ranges::find(memories_, id) == memories_.end()) store_->remove(id);
-  return encode_state(state);
-}
-
-Result<std::shared_ptr<protocol::StoredObject>> RunState::take_up(const protocol::Manifest& manifest) const {
-  FEDGE_TRY(object, store_->create(manifest));
-  if (!object->complete())
-    return Error{
-        ErrorCode::kCorrupt,
-        "object " + short_hex(manifest.id()) +
-            " of the last checkpoint is missing or damaged; it was in a file of chunks/models in the "
-            "run's directory; restore the data directory from a backup"};
-  return object;
-}
-
-Result<void> RunState::restore(std::string_view saved, const Descriptions& descriptions) {
-  FEDGE_TRY(state, decode_state(saved));
-  if (state.tracks.empty() || state.participation.size() != participation_.counts().size())
-    return Error{ErrorCode::kCorrupt, "the checkpoint belongs to another run"};
-  const run::TrackModel parent = std::move(tracks_.begin()->second.model);
-  tracks_.clear();
-  for (const SavedTrack& track : state.tracks) {
-    run::TrackModel::Saved objects{.hash = track.hash};
-    FEDGE_TRY(model, take_up(track.model));
-    objects.model = std::move(model);
-    if (track.control) {
-      FEDGE_TRY(control, take_up(*track.control));
-      objects.control = std::move(control);
-    }
-    if (track.memory) {
-      FEDGE_TRY(memory, take_up(*track.memory));
-      objects.memory = std::move(memory);
-      memories_.push_back(track.memory->id());
-    }
-    FEDGE_TRY(restored, parent.restored(objects));
-    const auto description = descriptions.find(track.id);
-    tracks_.emplace(
-        track.id, TrackEntry{std::move(restored),
-                             description == descriptions.end() ? nullptr : description->second, track.turn});
-  }
-  FEDGE_TRY_VOID(ledger_.take_up(std::move(state.charges)));
-  FEDGE_TRY_VOID(sums_.restore(std::move(state.statistics)));
-  participation_ = Participation(std::move(state.participation));
-  const auto& initial = parent.object();
-  if (std::ranges::none_of(tracks_, [&](const auto& each) { return each.second.model.object() == initial; }))
-    store_->remove(initial->manifest().id());
-  return {};
 }
 
 }  // namespace fedge::server

@@ -30,9 +30,12 @@
 #include "run/track_model.h"
 #include "server/conductor/track_view.h"
 #include "server/engine/run_engine.h"
+#include "server/kept_models.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
 #include "server/report/participation.h"
+#include "server/report/run_progress.h"
+#include "server/store/saved_state.h"
 #include "server/sum_results.h"
 #include "server/summed_turn.h"
 
@@ -110,6 +113,10 @@ class RunState {
   };
   // False of a step of statistics, the last closed phase, that has no result.
   bool sums_made(const RunEngine::CloseRound& turn) const { return sums_.made(turn); }
+  // Whether the evaluation of a completed round ends the run (run.stop_when).
+  bool ends_early() const { return progress_.state().ended; }
+  // Whether the run keeps this model as one of its best round (run.keep_best).
+  bool keeps(const protocol::ObjectId& model) const { return kept_->holds(model); }
   // Applies the aggregate to the track's model, or adopts the clients' model, and clears the aggregate.
   // Evaluates the model if due. kRefused if that would exceed the run's privacy budget.
   Result<void> close(const RunEngine::CloseRound& turn, const MadeByClients* made = nullptr);
@@ -139,11 +146,13 @@ class RunState {
         labels_(test != nullptr        ? test->classes
                 : model.input().tokens ? 0
                                        : model.target().groups()),
-        store_(&store),
+        kept_(std::make_unique<KeptModels>(store)),
+        store_(kept_.get()),
         parallel_(&parallel),
         participation_(config.task.data.partition.clients),
         ledger_(config.privacy),
-        sums_(learn::sums_shape(model)) {}
+        sums_(learn::sums_shape(model)),
+        progress_(config.selection) {}
   Result<void> close_model(const RunEngine::CloseRound& turn, run::TrackModel& model);
   // Adds the clients of a closed track phase to the round's metrics.
   void count_clients(const RunEngine::CloseRound& turn);
@@ -155,6 +164,7 @@ class RunState {
   // Evaluates the model with only the first ranks of its adapters, as the run file asks.
   Result<std::vector<RankMetrics>> measure_ranks(const run::TrackModel& model) const;
   Result<std::shared_ptr<protocol::StoredObject>> take_up(const protocol::Manifest& manifest) const;
+  Result<void> restore_progress(const std::optional<SavedProgress>& saved);
   // Returns the label coverage of this round's contributors.
   LabelFigures coverage() const;
 
@@ -162,7 +172,8 @@ class RunState {
   const learn::Model* model_;
   const learn::Dataset* test_;  // null: models are not evaluated here
   std::size_t labels_;          // number of different labels; 0: unknown
-  protocol::ChunkStore* store_;
+  std::unique_ptr<KeptModels> kept_;
+  protocol::ChunkStore* store_;  // keeps the models of the best round
   Parallel* parallel_;
   std::map<TrackId, TrackEntry> tracks_;
   std::optional<run::TrackModel::Beginning> initial_;  // kept once a later track started from it
@@ -179,6 +190,7 @@ class RunState {
   Participation participation_;
   run::PrivacyLedger ledger_;
   SumResults sums_;
+  RunProgress progress_;
   std::optional<TaskId> charged_;  // last phase charged to the privacy budget
   std::optional<Secret> noise_key_;
   std::vector<protocol::ObjectId> memories_;  // objects that the last save() created

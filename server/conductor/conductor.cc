@@ -168,13 +168,13 @@ void Conductor::aggregated(const RunEngine::CloseRound& turn, const std::optiona
                .with("reason", not_made->message));
 }
 
-void Conductor::closed(const RunEngine::CloseRound& turn, bool aggregated, Time now) {
+void Conductor::closed(const RunEngine::CloseRound& turn, bool aggregated, bool ends, Time now) {
   --closing_;
   if (over_) return;
   now_ = now;
   if (!ending_) {
     route_->committed(aggregated);
-    submit(RunEngine::Committed{turn.round, turn.track, turn.kind, aggregated});
+    submit(RunEngine::Committed{turn.round, turn.track, turn.kind, aggregated, ends});
   }
   pump();
 }

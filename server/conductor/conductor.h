@@ -71,8 +71,9 @@ class Conductor final : private RouteHost {
   void summed(const Result<MaskedSum>& sum, Time now);
   // The phase's model exists; `not_made`: why it does not contain the accepted updates.
   void aggregated(const RunEngine::CloseRound& turn, const std::optional<Error>& not_made, Time now);
-  // The phase's model is durable. `aggregated`: it contains the accepted updates.
-  void closed(const RunEngine::CloseRound& turn, bool aggregated, Time now);
+  // The phase's model is durable. `aggregated`: it contains the accepted updates. `ends`: the evaluation of
+  // the round ends the run.
+  void closed(const RunEngine::CloseRound& turn, bool aggregated, bool ends, Time now);
 
   // --- other inputs ---
   // Described, PolicyChanged, Stop, Restarted, or a Committed of an earlier process.

@@ -86,7 +86,8 @@ void RunHost::start() {
   if (policy_change_) submit(RunEngine::PolicyChanged{std::move(*policy_change_)});
   if (!goes_on()) return;
   for (const auto& close : parts_.recovered.closed)
-    submit(RunEngine::Committed{close.round, close.track, close.kind, parts_.state->sums_made(close)});
+    submit(RunEngine::Committed{close.round, close.track, close.kind, parts_.state->sums_made(close),
+                                parts_.state->ends_early()});
   if (!goes_on()) return;
   look_around();
   for (const auto& [client, link] : house_.peers.links()) joined(client);
@@ -205,13 +206,13 @@ void RunHost::leave() {
 
 void RunHost::finished(const std::string&) { finish(); }
 
-void RunHost::closed(const RunEngine::CloseRound& turn, bool aggregated,
+void RunHost::closed(const RunEngine::CloseRound& turn, bool aggregated, bool ends,
                      const std::optional<RoundMetrics>& metrics) {
   if (metrics) verdict_.add(*metrics);
   if (metrics) callbacks_.on_round(*metrics);
   if (ending_) return finish();
   read_policy();
-  if (goes_on()) conductor_.closed(turn, aggregated, now());
+  if (goes_on()) conductor_.closed(turn, aggregated, ends, now());
 }
 
 void RunHost::became_durable(std::uint64_t entry) {

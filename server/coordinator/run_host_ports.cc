@@ -28,7 +28,7 @@ void RunHost::make_ports() {
         .models = *parts_.models,
         .is_current =
             [this](const protocol::ObjectId& model) {
-              return state_.track({}).object()->manifest().id() == model;
+              return state_.track({}).object()->manifest().id() == model || state_.keeps(model);
             },
         .on_fetched = protocol::weakly(this,
                                        [this](const protocol::ObjectId& model, const Result<void>& outcome) {
@@ -76,8 +76,9 @@ void RunHost::make_aggregate() {
       .on_aggregated = [this](
                            const RunEngine::CloseRound& turn,
                            const std::optional<Error>& error) { conductor_.aggregated(turn, error, now()); },
-      .on_closed = [this](const RunEngine::CloseRound& turn, bool aggregated,
-                          const std::optional<RoundMetrics>& metrics) { closed(turn, aggregated, metrics); },
+      .on_closed =
+          [this](const RunEngine::CloseRound& turn, bool aggregated, bool ends,
+                 const std::optional<RoundMetrics>& metrics) { closed(turn, aggregated, ends, metrics); },
       .on_event = [this](const Event& event) { report(event); },
       .on_failure = [this](const Error& error) { failed(error); }});
 }

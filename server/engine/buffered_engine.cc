@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "server/engine/end_reasons.h"
 #include "server/engine/offer_check.h"
 
 namespace fedge::server {
@@ -323,10 +324,12 @@ void BufferedEngine::on(const Failed& failed, const StepContext& context, std::v
   assign(context, effects);
 }
 
-void BufferedEngine::on(const Committed&, const StepContext& context, std::vector<Effect>& effects) {
+void BufferedEngine::on(const Committed& committed, const StepContext& context,
+                        std::vector<Effect>& effects) {
+  if (committed.ends) return finish(kReached, effects);
   ++committed_;
   fill_by_ = context.now + rules_.deadline;
-  if (all_moves_made() && committed_ == moves_) return finish("all rounds are done", effects);
+  if (all_moves_made() && committed_ == moves_) return finish(kAllRoundsDone, effects);
   assign(context, effects);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "server/engine/end_reasons.h"
 #include "server/engine/offer_check.h"
 #include "server/engine/round_events.h"
 
@@ -195,6 +196,7 @@ void RoundEngine::on(const Failed& failed, const StepContext& context, std::vect
 
 void RoundEngine::on(const Committed& committed, const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ != Phase::kClosing || committed.task() != current()) return;
+  if (committed.ends) return finish(kReached, effects);
   go_on(committed.made, context, effects);
 }
 

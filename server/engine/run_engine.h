@@ -111,12 +111,12 @@ class RunEngine {
     RoundNumber round;
     TrackId track;
     TaskKind kind = TaskKind::kTraining;
-    bool made = true;  // statistics: the step has a result
+    bool made = true;   // statistics: the step has a result
+    bool ends = false;  // the evaluation of the round ends the run (run.stop_when)
     TaskId task() const { return {round, track, kind}; }
   };
-  // The policy of disagreements from the next round on.
   struct PolicyChanged {
-    aggregation::Policy policy;
+    aggregation::Policy policy;  // of disagreements, from the next round on
   };
   struct Stop {
     std::string reason;

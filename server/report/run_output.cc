@@ -14,6 +14,7 @@
 #include "server/report/console.h"
 #include "server/report/page/html.h"
 #include "server/report/page/run_facts.h"
+#include "server/report/run_progress.h"
 
 namespace fedge::server {
 namespace {
@@ -46,6 +47,12 @@ RunCircumstances circumstances_of(const std::filesystem::path& directory) {
   const auto version = header->metadata.find(kVersionMetadata);
   return {.parameters = header->layout.size(),
           .version = version == header->metadata.end() ? "" : version->second};
+}
+
+RunProgress progress_of(const run::SelectionSpec& spec, std::span<const RoundMetrics> rounds) {
+  RunProgress progress(spec);
+  for (const RoundMetrics& round : rounds) (void)progress.add(round);
+  return progress;
 }
 
 // "84.21 %" or "RMSE 0.4213".
@@ -113,7 +120,9 @@ Result<void> RunOutput::add(const RoundMetrics& metrics) {
 }
 
 Result<void> RunOutput::finish(std::span<const FinalModel> models) {
-  const std::string rounds = std::to_string(rounds_.empty() ? 0 : rounds_.back().round);
+  const RunProgress progress = progress_of(config_.selection, rounds_);
+  const std::uint64_t last = rounds_.empty() ? 0 : rounds_.back().round;
+  const std::string rounds = std::to_string(progress.state().kept ? progress.state().kept->round : last);
   for (const FinalModel& model : models) {
     std::map<std::string, std::string> metadata =
         learn::task_metadata(config_.task_text, config_.task.data, config_.seed);
@@ -213,6 +222,15 @@ std::string RunOutput::summary() const {
     text +=
         "left out  up to " + std::to_string(most) +
         " parameters per round: fewer than min_clients clients trained them, so no secure sum covers them\n";
+  const RunProgress progress = progress_of(config_.selection, rounds_);
+  if (progress.state().ended) text += "ended     " + progress.reason() + "\n";
+  if (const auto& kept = progress.state().kept) {
+    char line[96];
+    std::snprintf(line, sizeof line, "kept      the model of round %llu, with the best %s: %.4g\n",
+                  static_cast<unsigned long long>(kept->round),
+                  run::name_of(config_.selection.keep_best).c_str(), kept->value);
+    text += line;
+  }
   text += "model     " + (directory_ / "model.safetensors").string() + "\n";
   text += "report    " + (directory_ / "report.html").string() + "\n";
   text += "metrics   " + (directory_ / "metrics.jsonl").string() + "\n";

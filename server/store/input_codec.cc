@@ -64,6 +64,7 @@ void put(Record& out, const RunEngine::Failed& failed) {
 void put(Record& out, const RunEngine::Committed& committed) {
   put(*out.mutable_committed(), {committed.round, committed.track, committed.kind});
   out.mutable_committed()->set_not_made(!committed.made);
+  out.mutable_committed()->set_ends(committed.ends);
 }
 void put(Record& out, const RunEngine::PolicyChanged& changed) {
   out.set_policy_changed(aggregation::to_toml(changed.policy));
@@ -121,7 +122,8 @@ Result<RunEngine::Input> input_of(const Record& record) {
     }
     case Record::kCommitted:
       return Input(RunEngine::Committed{task_of(record.committed()).round, task_of(record.committed()).track,
-                                        task_of(record.committed()).kind, !record.committed().not_made()});
+                                        task_of(record.committed()).kind, !record.committed().not_made(),
+                                        record.committed().ends()});
     case Record::kPolicyChanged: {
       FEDGE_TRY(document, config::parse_toml(record.policy_changed(), "policy"));
       FEDGE_TRY(policy, aggregation::read_policy(document));

@@ -65,6 +65,23 @@ std::string encode_state(const SavedState& state) {
     made->mutable_edges()->Add(state.statistics->edges.begin(), state.statistics->edges.end());
     made->mutable_sums()->Add(state.statistics->sums.begin(), state.statistics->sums.end());
   }
+  if (state.progress) {
+    auto* made = out.mutable_progress();
+    const auto put_best = [](auto* to, const RunProgress::Best& best) {
+      to->set_round(best.round);
+      to->set_value(best.value);
+    };
+    const RunProgress::State& progress = state.progress->state;
+    if (progress.kept) put_best(made->mutable_kept(), *progress.kept);
+    if (progress.reference) put_best(made->mutable_reference(), *progress.reference);
+    made->set_worse(progress.worse);
+    made->set_ended(progress.ended);
+    for (const auto& [track, manifest] : state.progress->models) {
+      auto* model = made->add_models();
+      model->set_track(track.value());
+      put(*model->mutable_model(), manifest);
+    }
+  }
   return out.SerializeAsString();
 }
 
@@ -94,6 +111,19 @@ Result<SavedState> decode_state(std::string_view bytes) {
   if (in.has_statistics())
     state.statistics = SavedStatistics{{in.statistics().edges().begin(), in.statistics().edges().end()},
                                        {in.statistics().sums().begin(), in.statistics().sums().end()}};
+  if (!in.has_progress()) return state;
+  const auto& progress = in.progress();
+  SavedProgress& made = state.progress.emplace();
+  if (progress.has_kept())
+    made.state.kept = RunProgress::Best{progress.kept().round(), progress.kept().value()};
+  if (progress.has_reference())
+    made.state.reference = RunProgress::Best{progress.reference().round(), progress.reference().value()};
+  made.state.worse = progress.worse();
+  made.state.ended = progress.ended();
+  for (const auto& model : progress.models()) {
+    FEDGE_TRY(manifest, manifest_of(model.model()));
+    made.models.emplace(TrackId(model.track()), std::move(manifest));
+  }
   return state;
 }
 

@@ -14,6 +14,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "protocol/chunks/manifest.h"
+#include "server/report/run_progress.h"
 
 namespace fedge::server {
 
@@ -31,11 +32,18 @@ struct SavedStatistics {
   std::vector<std::int64_t> sums;
 };
 
+// What is known of the best results, and the models of the best round, by track.
+struct SavedProgress {
+  RunProgress::State state;
+  std::map<TrackId, protocol::Manifest> models{};
+};
+
 struct SavedState {
   std::vector<SavedTrack> tracks;               // ascending
   std::vector<std::uint32_t> participation;     // by client
   std::map<double, std::uint64_t> charges;      // to the privacy budget (run/privacy/privacy_ledger.h)
   std::optional<SavedStatistics> statistics{};  // in runs that have them: of the clients' data
+  std::optional<SavedProgress> progress{};      // in runs with run.keep_best or run.stop_when
 };
 
 std::string encode_state(const SavedState& state);

@@ -155,7 +155,7 @@ void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const se
           : std::optional(Error{ErrorCode::kUnavailable, "no client has sent sums that can be added"});
   conductor_->aggregated(turn, not_made, surroundings_.now());
   if (turn.ends_round) surroundings_.on_round(surroundings_.state.end_round(surroundings_.circumstances()));
-  conductor_->closed(turn, !not_made, surroundings_.now());
+  conductor_->closed(turn, !not_made, surroundings_.state.ends_early(), surroundings_.now());
 }
 
 }  // namespace fedge::sim

@@ -98,7 +98,8 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   // Gives the conductor an input, unless the run has ended or is failing.
   void submit(const RunEngine::Input& input);
   void published(ClientId client, const protocol::PublishRecord& record);
-  void closed(const RunEngine::CloseRound& turn, bool aggregated, const std::optional<RoundMetrics>& metrics);
+  void closed(const RunEngine::CloseRound& turn, bool aggregated, bool ends,
+              const std::optional<RoundMetrics>& metrics);
   void became_durable(std::uint64_t entry);
 
   void report(const Event& event) override;

@@ -134,6 +134,7 @@ Result<void> RunAggregate::close_on_disk(Closing& closing) {
     const double elapsed = to_seconds(surroundings_.now());
     if (closing.turn.ends_round)
       closing.metrics = state().end_round({closing.traffic.received, closing.traffic.sent, elapsed, elapsed});
+    closing.ends = state().ends_early();
   }
   if (!closing.turn.ends_round) return {};
   FEDGE_TRY(saved, state().save());
@@ -171,7 +172,7 @@ void RunAggregate::durable(const std::shared_ptr<Closing>& closing) {
   if (closing->summed) parts.models->remove(closing->summed->manifest().id());
   parts.models->carry_out(closing->removals);
   --closing_;
-  surroundings_.on_closed(closing->turn, !closing->not_made, closing->metrics);
+  surroundings_.on_closed(closing->turn, !closing->not_made, closing->ends, closing->metrics);
 }
 
 void RunAggregate::stop() {

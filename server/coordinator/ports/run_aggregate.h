@@ -35,8 +35,10 @@ class RunAggregate final : public Aggregate {
     std::function<protocol::Traffic()> traffic;
     std::function<void(const Result<MaskedSum>&)> on_summed;
     std::function<void(const RunEngine::CloseRound&, const std::optional<Error>&)> on_aggregated;
-    // A track phase is durable; with metrics, also its round. `aggregated`: it contains its updates.
-    std::function<void(const RunEngine::CloseRound&, bool aggregated, const std::optional<RoundMetrics>&)>
+    // A track phase is durable; with metrics, also its round. `aggregated`: it contains its updates. `ends`:
+    // the evaluation of the round ends the run.
+    std::function<void(const RunEngine::CloseRound&, bool aggregated, bool ends,
+                       const std::optional<RoundMetrics>&)>
         on_closed;
     std::function<void(const Event&)> on_event;
     std::function<void(const Error&)> on_failure;
@@ -68,6 +70,7 @@ class RunAggregate final : public Aggregate {
     std::shared_ptr<protocol::StoredObject> summed = {};               // likewise: its secure sum
     std::optional<RunState::MadeByClients> made = {};
     bool closed = false;
+    bool ends = false;  // the round's evaluation ends the run
     std::optional<Error> not_made = {};
     std::optional<RoundMetrics> metrics = {};  // if the phase ends the round
     std::optional<Checkpoint> checkpoint = {};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "protocol/limits.h"
+#include "server/engine/end_reasons.h"
 #include "server/engine/round_engine.h"
 #include "server/engine/round_events.h"
 
@@ -34,7 +35,7 @@ void RoundEngine::go_on(bool made, const StepContext& context, std::vector<Effec
     return evaluate_once_back(context, effects);
   }
   kind_ = TaskKind::kTraining;
-  if (round_.value() >= rules_.rounds) return finish("all rounds are done", effects);
+  if (round_.value() >= rules_.rounds) return finish(kAllRoundsDone, effects);
   if (budget_spent()) return finish("the privacy budget is spent", effects);
   phase_ = Phase::kWaiting;
   start_round_if_possible(context, effects);

@@ -216,3 +216,21 @@ file learn/tables/table_source.cc
 old '    if (!schema_.raw && std::abs(value) > EvaluationSums::kMostValue)'
 new '    if (schema_.raw && std::abs(value) > EvaluationSums::kMostValue)'
 caught_by unit_learn 'task data: a table'
+
+mutant best-forgotten 'the model of the best round is removed when the next one replaces it'
+file server/kept_models.cc
+old '    if (is_kept(id)) return orphans_.push_back(id);'
+new '    if (models_.empty()) return orphans_.push_back(id);'
+caught_by integration_programs 'selection: a coordinator that is killed'
+
+mutant last-kept 'the last model is kept instead of the best'
+file server/run_state.cc
+old '  if (!progress_.add(metrics)) return metrics;'
+new '  (void)progress_.add(metrics);'
+caught_by integration_programs 'selection: the best model'
+
+mutant never-early 'a run whose rule to end is fulfilled goes on'
+file server/engine/round_engine.cc
+old '  if (committed.ends) return finish(kReached, effects);'
+new '  if (committed.ends && !committed.made) return finish(kReached, effects);'
+caught_by integration_programs 'selection: the best model'

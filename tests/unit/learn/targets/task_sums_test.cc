@@ -186,7 +186,7 @@ TEST_CASE("task sums: a liar's sums of labels, points and values are refused wit
   CHECK(contains(refusal(labels, 2, 149), "predictions"));  // not three for each sample
   CHECK(contains(refusal(labels, kTotals, 151), "above the number of samples"));
   CHECK(contains(refusal(labels, kTotals + 6, 150), "more right predictions"));
-  CHECK(contains(refusal(labels, 3, labels.values()[3] + 1), "other samples than the total"));
+  CHECK(contains(refusal(labels, 3, labels.values()[3] + 1), "the classes have other samples"));
   CHECK(contains(refusal(labels, kTotals, labels.values()[kTotals] - 1), "class 0"));
   CHECK(contains(refusal(labels, labels.values().size() - 1, -1), "negative"));
 

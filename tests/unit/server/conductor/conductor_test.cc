@@ -80,8 +80,8 @@ TEST_CASE("conductor: buffers that fill while a model is being made are all clos
   world.conductor->aggregated(world.turns[0], {}, world.now);
   world.conductor->aggregated(world.turns[1], invalid("why"), world.now);
   CHECK(std::ranges::count(world.events, "round.not_aggregated round=2 reason=\"why\"") == 1);
-  world.conductor->closed(world.turns[0], true, world.now);
-  world.conductor->closed(world.turns[1], false, world.now);
+  world.conductor->closed(world.turns[0], true, false, world.now);
+  world.conductor->closed(world.turns[1], false, false, world.now);
   CHECK(world.count("input committed") == 2);
 }
 
@@ -145,7 +145,7 @@ TEST_CASE(
   CHECK(by_clients->contributors.size() == 3);
   CHECK(world.verdicts.empty());
   world.conductor->aggregated(world.turns[0], {}, world.now);
-  world.conductor->closed(world.turns[0], true, world.now);
+  world.conductor->closed(world.turns[0], true, false, world.now);
   CHECK(world.verdicts.size() == 3);
   for (const auto& [client, verdict] : world.verdicts) CHECK(verdict.accepted);
 }
@@ -214,7 +214,7 @@ TEST_CASE("conductor: a run that is stopped while its model is made ends with th
   world.conductor->fetched(made.id(), {}, world.now);
   REQUIRE(world.turns.size() == 1);
   CHECK(world.count("finished: enough") == 0);
-  world.conductor->closed(world.turns[0], true, world.now);
+  world.conductor->closed(world.turns[0], true, false, world.now);
   CHECK(world.count("finished: enough") == 1);
   CHECK(world.count("input committed") == 0);
 }
@@ -269,7 +269,7 @@ TEST_CASE("conductor: serverless, a client whose reports come too late is not ac
   for (const std::uint32_t client : {0U, 1U}) world.conductor->received(ClientId(client), made, world.now);
   for (const std::uint32_t client : {0U, 1U, 2U}) world.leave(client);
   world.conductor->fetched(made.model.id(), {}, world.now);
-  world.conductor->closed(world.turns.at(0), true, world.now);
+  world.conductor->closed(world.turns.at(0), true, false, world.now);
   world.kept_rounds = 1;
   for (const bool restarted : {false, true}) {
     if (restarted) world.restart();
