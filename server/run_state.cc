@@ -118,8 +118,8 @@ Result<std::vector<FinalModel>> RunState::load_models() const {
   std::vector<FinalModel> models;
   for (const auto& [id, entry] : entries) {
     // A track that is younger than the best round has its last model.
-    const auto kept = kept_->models().find(id);
-    protocol::StoredObject& object = kept == kept_->models().end() ? *entry->complete : *kept->second;
+    const auto best = best_.find(id);
+    protocol::StoredObject& object = best == best_.end() ? *entry->complete : *best->second;
     ParameterVector values(model_->layout());
     FEDGE_TRY_VOID(object.read_bytes(0, std::as_writable_bytes(values.values())));
     models.push_back({entry->description, std::move(values)});
@@ -336,9 +336,8 @@ RoundMetrics RunState::end_round(const Circumstances& circumstances) {
         tracks_.begin()->second.model.clipping_norm().value_or(config_->privacy.clipping_norm);
   }
   if (!progress_.add(metrics)) return metrics;
-  KeptModels::Models best;
-  for (const auto& [id, entry] : tracks_) best.emplace(id, entry.complete);
-  kept_->keep(std::move(best));
+  best_.clear();
+  for (const auto& [id, entry] : tracks_) best_.emplace(id, entry.complete);
   return metrics;
 }
 

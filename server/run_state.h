@@ -30,7 +30,6 @@
 #include "run/track_model.h"
 #include "server/conductor/track_view.h"
 #include "server/engine/run_engine.h"
-#include "server/kept_models.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
 #include "server/report/participation.h"
@@ -115,8 +114,6 @@ class RunState {
   bool sums_made(const RunEngine::CloseRound& turn) const { return sums_.made(turn); }
   // Whether the evaluation of a completed round ends the run (run.stop_when).
   bool ends_early() const { return progress_.state().ended; }
-  // Whether the run keeps this model as one of its best round (run.keep_best).
-  bool keeps(const protocol::ObjectId& model) const { return kept_->holds(model); }
   // Applies the aggregate to the track's model, or adopts the clients' model, and clears the aggregate.
   // Evaluates the model if due. kRefused if that would exceed the run's privacy budget.
   Result<void> close(const RunEngine::CloseRound& turn, const MadeByClients* made = nullptr);
@@ -146,8 +143,7 @@ class RunState {
         labels_(test != nullptr        ? test->classes
                 : model.input().tokens ? 0
                                        : model.target().groups()),
-        kept_(std::make_unique<KeptModels>(store)),
-        store_(kept_.get()),
+        store_(&store),
         parallel_(&parallel),
         participation_(config.task.data.partition.clients),
         ledger_(config.privacy),
@@ -172,8 +168,7 @@ class RunState {
   const learn::Model* model_;
   const learn::Dataset* test_;  // null: models are not evaluated here
   std::size_t labels_;          // number of different labels; 0: unknown
-  std::unique_ptr<KeptModels> kept_;
-  protocol::ChunkStore* store_;  // keeps the models of the best round
+  protocol::ChunkStore* store_;
   Parallel* parallel_;
   std::map<TrackId, TrackEntry> tracks_;
   std::optional<run::TrackModel::Beginning> initial_;  // kept once a later track started from it
@@ -191,6 +186,8 @@ class RunState {
   run::PrivacyLedger ledger_;
   SumResults sums_;
   RunProgress progress_;
+  // The models of the best round (run.keep_best). Their objects live on although the store has removed them.
+  std::map<TrackId, std::shared_ptr<protocol::StoredObject>> best_;
   std::optional<TaskId> charged_;  // last phase charged to the privacy budget
   std::optional<Secret> noise_key_;
   std::vector<protocol::ObjectId> memories_;  // objects that the last save() created

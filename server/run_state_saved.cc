@@ -24,7 +24,7 @@ Result<std::string> RunState::save() {
     if (std::ranges::find(memories_, id) == memories_.end()) store_->remove(id);
   if (config_->selection.on()) {
     state.progress.emplace(SavedProgress{.state = progress_.state()});
-    for (const auto& [track, object] : kept_->models()) state.progress->models[track] = object->manifest();
+    for (const auto& [track, object] : best_) state.progress->models[track] = object->manifest();
   }
   return encode_state(state);
 }
@@ -46,14 +46,14 @@ Result<void> RunState::restore_progress(const std::optional<SavedProgress>& save
     return Error{ErrorCode::kCorrupt,
                  "the checkpoint lacks the best results so far (run.keep_best, run.stop_when)"};
   progress_.restore(saved->state);
-  KeptModels::Models models;
   for (const auto& [track, manifest] : saved->models) {
     FEDGE_TRY(object, take_up(manifest));
-    models.emplace(track, std::move(object));
+    const bool owned = std::ranges::any_of(tracks_, [&](const auto& each) {
+      return each.second.model.object()->manifest().id() == manifest.id();
+    });
+    if (!owned) store_->remove(manifest.id());
+    best_.emplace(track, std::move(object));
   }
-  std::vector<protocol::ObjectId> owned;
-  for (const auto& [id, entry] : tracks_) owned.push_back(entry.model.object()->manifest().id());
-  kept_->take_up(std::move(models), owned);
   return {};
 }
 

@@ -28,7 +28,7 @@ void RunHost::make_ports() {
         .models = *parts_.models,
         .is_current =
             [this](const protocol::ObjectId& model) {
-              return state_.track({}).object()->manifest().id() == model || state_.keeps(model);
+              return state_.track({}).object()->manifest().id() == model;
             },
         .on_fetched = protocol::weakly(this,
                                        [this](const protocol::ObjectId& model, const Result<void>& outcome) {

@@ -72,11 +72,11 @@ TEST_CASE("selection: a coordinator that is killed after its best round keeps th
   const auto simulated = sites.simulated(settings);
   const std::string model = model_of(sites, "simulated");
   const std::size_t best = best_of(simulated);
-  REQUIRE(best + 4 < simulated.size());
+  REQUIRE(best + 8 < simulated.size());
   sites.start_coordinator(settings);
   const std::string address = sites.coordinator->address();
   for (int i = 0; i < 4; ++i) sites.add_client(i);
-  REQUIRE_MESSAGE(sites.coordinator->wait_for("evaluation.closed round=" + std::to_string(best + 3)),
+  REQUIRE_MESSAGE(sites.coordinator->wait_for("evaluation.closed round=" + std::to_string(best + 7)),
                   sites.coordinator->log());
   sites.coordinator->kill();
   sites.coordinator.reset();

@@ -217,10 +217,10 @@ old '    if (!schema_.raw && std::abs(value) > EvaluationSums::kMostValue)'
 new '    if (schema_.raw && std::abs(value) > EvaluationSums::kMostValue)'
 caught_by unit_learn 'task data: a table'
 
-mutant best-forgotten 'the model of the best round is removed when the next one replaces it'
-file server/kept_models.cc
-old '    if (is_kept(id)) return orphans_.push_back(id);'
-new '    if (models_.empty()) return orphans_.push_back(id);'
+mutant best-forgotten 'a coordinator that restarts has forgotten its best model'
+file server/run_state_saved.cc
+old '    best_.emplace(track, std::move(object));'
+new '    if (track.value() > 0) best_.emplace(track, std::move(object));'
 caught_by integration_programs 'selection: a coordinator that is killed'
 
 mutant last-kept 'the last model is kept instead of the best'
