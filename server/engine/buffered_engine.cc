@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "server/engine/end_reasons.h"
 #include "server/engine/offer_check.h"
+#include "server/engine/round_events.h"
 
 namespace fedge::server {
 namespace {

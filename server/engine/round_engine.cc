@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "server/engine/end_reasons.h"
 #include "server/engine/offer_check.h"
 #include "server/engine/round_events.h"
 

@@ -1,4 +1,4 @@
-// Events about a round, as RoundEngine reports them.
+// Events about a round, as RoundEngine reports them, and the reasons for which a run ends by itself.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,9 @@
 #include "core/ids.h"
 
 namespace fedge::server {
+
+inline constexpr const char* kAllRoundsDone = "all rounds are done";
+inline constexpr const char* kReached = "run.stop_when is fulfilled";
 
 inline Event event(Severity severity, const char* name, RoundNumber round) {
   return Event{severity, name, {}}.with("round", std::int64_t{round.value()});

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "protocol/limits.h"
-#include "server/engine/end_reasons.h"
 #include "server/engine/round_engine.h"
 #include "server/engine/round_events.h"
 
