@@ -1,6 +1,8 @@
 // Data sets of tables and arrays whose samples have labels, points or values.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
