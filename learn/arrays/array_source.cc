@@ -82,7 +82,7 @@ class ArrayLoader {
   }
 
  private:
-  // What a sample has in the array of targets.
+  // Describes what a sample has in the array of targets.
   std::string expected(std::size_t count) const {
     const std::string what = schema_.task == TargetKind::kLabels   ? "label"
                              : schema_.task == TargetKind::kValues ? "number"

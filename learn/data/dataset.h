@@ -68,7 +68,7 @@ struct Dataset {
   Normalisation normalisation{};           // of the columns, unless a task has another
 
   std::size_t size() const { return labels.size(); }
-  // Of a model of this data.
+  // Returns the target of a model of this data.
   TargetShape target() const {
     if (targets.shape.kind != TargetKind::kClass) return targets.shape;
     return {.outputs = shape.tokens ? text.vocabulary : classes};

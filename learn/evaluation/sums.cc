@@ -271,7 +271,7 @@ Result<void> EvaluationSums::check_classes() const {
     counted += of_class(k);
     guessed += predicted(k);
     hits += right(k);
-    // Of a label, samples without it that are predicted as such are right too.
+    // Samples without a label that are predicted as such are right, too.
     const std::int64_t rejected = chances - of_class(k) - predicted(k) + right(k);
     if (right(k) > std::min(of_class(k), predicted(k)) || rejected < 0)
       return wrong_sums("more right predictions than samples of a class");

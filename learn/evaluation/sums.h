@@ -57,7 +57,7 @@ class EvaluationSums {
   static constexpr std::size_t kCalibrationBins = 16;
   static constexpr double kUnit = 0x1p20;      // of losses and confidences
   static constexpr double kMostLoss = 0x1p10;  // of one prediction; larger losses count as this
-  // Of predicted values, which are normalised: larger ones and larger errors count as this.
+  // Predicted values are normalised; larger ones, and larger errors, count as this.
   static constexpr double kMostValue = 0x1p10;
   static constexpr double kSquareUnit = 0x1p26;  // of squared errors and squared values
 

@@ -28,25 +28,6 @@ class SampleSums {
   double squares_ = 0;
 };
 
-BatchLoss point_entropy(const Kernels& kernels, std::span<float> logits, std::span<const Label> labels,
-                        std::size_t samples, std::size_t classes, float scale) {
-  const std::size_t points = labels.size() / samples;
-  kernels.softmax(logits.data(), labels.size(), classes, logits.data());
-  const float step = scale / static_cast<float>(labels.size());
-  SampleSums sums(points);
-  for (std::size_t s = 0; s < samples; ++s) {
-    double total = 0;
-    for (std::size_t r = s * points; r < (s + 1) * points; ++r) {
-      float* row = logits.data() + r * classes;
-      total -= std::log(static_cast<double>(std::max(row[labels[r]], std::numeric_limits<float>::min())));
-      for (std::size_t c = 0; c < classes; ++c) row[c] *= step;
-      row[labels[r]] -= step;
-    }
-    sums.add(total);
-  }
-  return sums.result();
-}
-
 // log(1 + exp(x)), without overflow.
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
@@ -91,7 +72,8 @@ BatchLoss sample_loss(const Kernels& kernels, std::span<float> logits, const Bat
     case TargetKind::kClass:
       return cross_entropy(kernels, logits, batch.labels, outputs, scale);
     case TargetKind::kPoints:
-      return point_entropy(kernels, logits, batch.labels, batch.samples, outputs, scale);
+      return cross_entropy(kernels, logits, batch.labels, outputs, scale,
+                           batch.labels.size() / batch.samples);
     case TargetKind::kLabels:
       return binary_entropy(logits, batch.values, outputs, scale);
     case TargetKind::kValues:
@@ -101,23 +83,25 @@ BatchLoss sample_loss(const Kernels& kernels, std::span<float> logits, const Bat
 }
 
 BatchLoss cross_entropy(const Kernels& kernels, std::span<float> logits, std::span<const Label> labels,
-                        std::size_t classes, float scale) {
-  const std::size_t rows = labels.size();
-  kernels.softmax(logits.data(), rows, classes, logits.data());
-  const float step = scale / static_cast<float>(rows);
-  double loss = 0;
-  double squares = 0;
-  for (std::size_t r = 0; r < rows; ++r) {
-    float* row = logits.data() + r * classes;
-    const std::size_t label = labels[r];
-    // Clamped, because an underflowed probability would make the loss infinite. The gradient is not affected.
-    const double log_probability = std::log(std::max(row[label], std::numeric_limits<float>::min()));
-    loss -= log_probability;
-    squares += log_probability * log_probability;
-    for (std::size_t c = 0; c < classes; ++c) row[c] *= step;
-    row[label] -= step;
+                        std::size_t classes, float scale, std::size_t points) {
+  kernels.softmax(logits.data(), labels.size(), classes, logits.data());
+  const float step = scale / static_cast<float>(labels.size());
+  SampleSums sums(points);
+  for (std::size_t first = 0; first < labels.size(); first += points) {
+    double total = 0;
+    for (std::size_t r = first; r < first + points; ++r) {
+      float* row = logits.data() + r * classes;
+      const std::size_t label = labels[r];
+      // Clamped, because an underflowed probability would make the loss infinite. The gradient is not
+      // affected.
+      const double log_probability = std::log(std::max(row[label], std::numeric_limits<float>::min()));
+      total -= log_probability;
+      for (std::size_t c = 0; c < classes; ++c) row[c] *= step;
+      row[label] -= step;
+    }
+    sums.add(total);
   }
-  return {static_cast<float>(loss / static_cast<double>(rows)), squares};
+  return sums.result();
 }
 
 TokenLoss::TokenLoss(std::span<const Token> targets, std::size_t length)

@@ -13,9 +13,9 @@
 namespace fedge::learn {
 
 // Turns logits (rows x classes) in place into scale * d(mean loss)/d(logits) and returns the loss. Each label
-// must be below `classes`.
+// must be below `classes`. A sample has this number of consecutive rows, its points.
 BatchLoss cross_entropy(const Kernels& kernels, std::span<float> logits, std::span<const Label> labels,
-                        std::size_t classes, float scale);
+                        std::size_t classes, float scale, std::size_t points = 1);
 
 // The loss of a batch that is no text, by its kind. `logits` are samples x (outputs for a class, all labels
 // or all values; points x outputs for a class of each point), in place as above. The mean is over the

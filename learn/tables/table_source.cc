@@ -245,7 +245,10 @@ class TableLoader {
   Result<void> add_values(const RowReader& reader, const Columns& columns) {
     for (std::size_t i = 0; i < columns.targets.size(); ++i) {
       const std::string_view field = reader.fields()[columns.targets[i]];
-      const auto number = number_in(field);
+      auto number = number_in(field);
+      // A boolean of JSON.
+      if (schema_.task == TargetKind::kLabels && (field == "true" || field == "false"))
+        number = field == "true" ? 1 : 0;
       if (!number) return wrong(reader, schema_.targets[i], shown(field) + " is not a finite number");
       FEDGE_TRY_VOID(add_value(reader, i, *number));
     }

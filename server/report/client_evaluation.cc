@@ -28,11 +28,30 @@ ClientEvaluation::Spread spread_of(std::vector<double> values, bool lowest) {
 
 }  // namespace
 
+bool TaskMetrics::measured() const {
+  for (const double value : {macro_f1, auroc, mean_iou, mae, rmse, r2})
+    if (!std::isnan(value)) return true;
+  return false;
+}
+
+TaskMetrics task_metrics(const learn::EvaluationMetrics& metrics) {
+  constexpr double kNone = TaskMetrics::kNone;
+  return {.macro_f1 = metrics.macro_f1.value_or(kNone),
+          .auroc = metrics.auroc.value_or(kNone),
+          .auroc_error = metrics.auroc ? metrics.auroc_error : kNone,
+          .mean_iou = metrics.mean_iou.value_or(kNone),
+          .mae = metrics.mae.value_or(kNone),
+          .rmse = metrics.rmse.value_or(kNone),
+          .r2 = metrics.r2.value_or(kNone)};
+}
+
 ClientEvaluation client_evaluation(std::uint64_t selected, std::uint64_t completed,
                                    std::span<const learn::EvaluationSums> parts,
                                    std::span<const float> scale) {
   constexpr double kNone = ClientEvaluation::kNone;
-  ClientEvaluation result{.selected = selected, .completed = completed};
+  ClientEvaluation result;
+  result.selected = selected;
+  result.completed = completed;
   if (parts.empty()) return result;
   learn::EvaluationSums total(parts.front().shape());
   std::vector<double> accuracies, aurocs, errors;
@@ -52,16 +71,10 @@ ClientEvaluation client_evaluation(std::uint64_t selected, std::uint64_t complet
   if (all.samples == 0) return result;
   result.loss = all.loss;
   result.accuracy = all.accuracy;
-  result.macro_f1 = all.macro_f1.value_or(kNone);
-  result.auroc = all.auroc.value_or(kNone);
-  if (all.auroc) result.auroc_error = all.auroc_error;
+  static_cast<TaskMetrics&>(result) = task_metrics(all);
   result.calibration_error = all.calibration_error.value_or(kNone);
   result.perplexity = all.perplexity.value_or(kNone);
   result.bits_per_byte = all.bits_per_byte.value_or(kNone);
-  result.mean_iou = all.mean_iou.value_or(kNone);
-  result.mae = all.mae.value_or(kNone);
-  result.rmse = all.rmse.value_or(kNone);
-  result.r2 = all.r2.value_or(kNone);
   result.per_class_accuracy = all.per_class_accuracy;
   if (single != all.clients) return result;  // the sums of several clients are known only together
   result.accuracy_by_client = spread_of(std::move(accuracies), /*lowest=*/true);

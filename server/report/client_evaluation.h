@@ -11,9 +11,24 @@
 
 namespace fedge::server {
 
-struct ClientEvaluation {
+// Metrics that not every task has.
+struct TaskMetrics {
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
+  double macro_f1 = kNone;
+  double auroc = kNone;
+  double auroc_error = kNone;
+  double mean_iou = kNone;
+  double mae = kNone;
+  double rmse = kNone;
+  double r2 = kNone;
+
+  bool measured() const;  // any of them
+};
+
+TaskMetrics task_metrics(const learn::EvaluationMetrics& metrics);
+
+struct ClientEvaluation : TaskMetrics {
   // How a metric differs between the clients with samples, each with equal weight; known only without secure
   // aggregation. The percentiles are nearest-rank; worst_tenth is the mean of the worst tenth, of at least
   // one client.
@@ -31,16 +46,9 @@ struct ClientEvaluation {
   std::uint64_t samples = 0;
   double loss = kNone;
   double accuracy = kNone;
-  double macro_f1 = kNone;
-  double auroc = kNone;
-  double auroc_error = kNone;
   double calibration_error = kNone;
   double perplexity = kNone;
   double bits_per_byte = kNone;
-  double mean_iou = kNone;
-  double mae = kNone;
-  double rmse = kNone;
-  double r2 = kNone;
   std::vector<double> per_class_accuracy;  // NaN for a class without samples
   Spread accuracy_by_client;
   Spread auroc_by_client;  // of the clients with samples of several classes

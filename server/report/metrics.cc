@@ -228,22 +228,6 @@ Result<std::vector<RoundMetrics>> read_metrics(const std::filesystem::path& path
   return rounds;
 }
 
-bool TaskMetrics::measured() const {
-  bool some = false;
-  for_each_task_metric(*this, [&](const char*, double value) { some = some || !std::isnan(value); });
-  return some;
-}
-
-TaskMetrics task_metrics(const learn::EvaluationMetrics& metrics) {
-  return {.macro_f1 = metrics.macro_f1.value_or(kNotMeasured),
-          .auroc = metrics.auroc.value_or(kNotMeasured),
-          .auroc_error = metrics.auroc ? metrics.auroc_error : kNotMeasured,
-          .mean_iou = metrics.mean_iou.value_or(kNotMeasured),
-          .mae = metrics.mae.value_or(kNotMeasured),
-          .rmse = metrics.rmse.value_or(kNotMeasured),
-          .r2 = metrics.r2.value_or(kNotMeasured)};
-}
-
 std::uint64_t trainings_selected(const RoundMetrics& round) {
   if (round.tracks.empty()) return round.clients_selected;
   std::uint64_t sum = 0;

@@ -34,21 +34,6 @@ struct RankMetrics {
   double bits_per_byte = kNotMeasured;
 };
 
-// Metrics of the coordinator's evaluation that not every task has (learn/evaluation/sums.h).
-struct TaskMetrics {
-  double macro_f1 = kNotMeasured;
-  double auroc = kNotMeasured;
-  double auroc_error = kNotMeasured;
-  double mean_iou = kNotMeasured;
-  double mae = kNotMeasured;
-  double rmse = kNotMeasured;
-  double r2 = kNotMeasured;
-
-  bool measured() const;  // any of them
-};
-
-TaskMetrics task_metrics(const learn::EvaluationMetrics& metrics);
-
 // Calls visit(key, value) for each, in the order of the files that contain them.
 template <class Metrics, class Visit>
 void for_each_task_metric(Metrics&& metrics, const Visit& visit) {

@@ -9,28 +9,27 @@ namespace fedge::server {
 using Metric = run::SelectionMetric;
 
 double value_of(Metric metric, const RoundMetrics& round) {
-  const auto first = [&](double own, double ClientEvaluation::*theirs) {
-    return std::isnan(own) && round.evaluation ? (*round.evaluation).*theirs : own;
-  };
+  const bool by_clients = std::isnan(round.test_loss) && round.evaluation;
+  const TaskMetrics& task = by_clients ? *round.evaluation : round.test;
   switch (metric) {
     case Metric::kNone:
-      return kNotMeasured;
+      break;
     case Metric::kLoss:
-      return first(round.test_loss, &ClientEvaluation::loss);
+      return by_clients ? round.evaluation->loss : round.test_loss;
     case Metric::kAccuracy:
-      return first(round.test_accuracy, &ClientEvaluation::accuracy);
+      return by_clients ? round.evaluation->accuracy : round.test_accuracy;
     case Metric::kMacroF1:
-      return first(round.test.macro_f1, &ClientEvaluation::macro_f1);
+      return task.macro_f1;
     case Metric::kAuroc:
-      return first(round.test.auroc, &ClientEvaluation::auroc);
+      return task.auroc;
     case Metric::kMeanIou:
-      return first(round.test.mean_iou, &ClientEvaluation::mean_iou);
+      return task.mean_iou;
     case Metric::kMae:
-      return first(round.test.mae, &ClientEvaluation::mae);
+      return task.mae;
     case Metric::kRmse:
-      return first(round.test.rmse, &ClientEvaluation::rmse);
+      return task.rmse;
     case Metric::kR2:
-      return first(round.test.r2, &ClientEvaluation::r2);
+      return task.r2;
   }
   return kNotMeasured;
 }

@@ -1,4 +1,5 @@
-// What a model predicts of a sample: its class, several labels, a class for each of its points, or numbers.
+// Targets: what a model predicts of a sample, namely its class, several labels, a class for each of its
+// points, or numbers.
 #pragma once
 
 #include <cstddef>

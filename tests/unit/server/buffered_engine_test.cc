@@ -73,6 +73,17 @@ TEST_CASE("buffered: a run begins when so many are there at a time, not when so 
   CHECK_FALSE(h.engine().waiting());
 }
 
+TEST_CASE("buffered: a run whose rule to end early is fulfilled ends, whatever is under way") {
+  Harness h = buffered();
+  h.arrive({1, 2, 3});
+  (void)delivered(h, 1, 1);
+  (void)delivered(h, 2, 1);
+  REQUIRE(h.one<RunEngine::CloseRound>());
+  h.feed(RunEngine::Committed{.round = RoundNumber(1), .track = {}, .ends = true});
+  REQUIRE(h.one<RunEngine::Finished>());
+  CHECK(h.one<RunEngine::Finished>()->reason == "run.stop_when is fulfilled");
+}
+
 TEST_CASE("buffered: the model moves with the buffer's last update, and nobody gets work until it has") {
   Harness h = buffered();
   h.arrive({0, 1, 2});

@@ -140,6 +140,58 @@ TEST_CASE("run state: the models of a run are those of its last complete round")
   CHECK(hashes() == after_one);
 }
 
+TEST_CASE("run state: the models of a run that keeps its best are those of that round, of every track") {
+  Run run(30, {"run.keep_best=loss", "run.rounds=9"});
+  run.start(1, std::nullopt);
+  double least = 1e300;
+  std::vector<Digest> best;
+  std::uint32_t best_round = 0;
+  for (std::uint32_t round = 1; round <= 9; ++round) {
+    run.train(0, round, false);
+    run.train(1, round + 100, true);
+    const double loss = run.state->end_round({}).test_loss;
+    if (loss >= least) continue;
+    least = loss;
+    best = {run.hash(0), run.hash(1)};
+    best_round = round;
+  }
+  REQUIRE(best_round < 9);  // or the last models would be right, too
+  std::vector<Digest> kept;
+  const auto models = run.state->load_models();
+  REQUIRE(models);
+  for (const FinalModel& model : *models) kept.push_back(model_hash(model.values.values()));
+  CHECK(kept == best);
+}
+
+TEST_CASE("run state: a checkpoint without the best results or their model is refused by name") {
+  const std::vector<std::string> keeps = {"run.keep_best=loss", "run.rounds=9"};
+  Run run(30, keeps);
+  const auto refusal = [&](const std::string& saved) {
+    auto again = RunState::create(run.config, *run.model, run.test.get(), *run.store, run.pool);
+    REQUIRE(again);
+    const auto restored = again->restore(saved, {});
+    REQUIRE_FALSE(restored);
+    CHECK(restored.error().code == ErrorCode::kCorrupt);
+    return restored.error().message;
+  };
+  double loss = 0, least = 1e300;
+  std::uint32_t round = 0;
+  do {
+    REQUIRE(++round < 9);
+    run.train(0, round);
+    loss = run.state->end_round({}).test_loss;
+    least = std::min(least, loss);
+  } while (loss == least);
+  // The best model is not the last one, and the store in memory has dropped it.
+  const auto saved = run.state->save();
+  REQUIRE(saved);
+  CHECK(refusal(*saved).find("is missing or damaged") != std::string::npos);
+  auto state = decode_state(*saved);
+  REQUIRE(state);
+  state->progress.reset();
+  CHECK(refusal(encode_state(*state)).find("lacks the best results") != std::string::npos);
+}
+
 TEST_CASE("N1 R3, run state: an update that cannot be read again is an error, not one too few for the rule") {
   Run run(40, {"strategy.kind=krum"});
   test::TemporaryDirectory place;

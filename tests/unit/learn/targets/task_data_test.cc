@@ -99,6 +99,25 @@ TEST_CASE("task data: labels of a table are 0 or 1, and a window has the values 
   CHECK(any->targets.values == std::vector<float>{1, 1, 0, 0});
 }
 
+TEST_CASE("task data: booleans of JSON lines are labels, and its numbers are values") {
+  const TemporaryDirectory directory;
+  const auto load = [&](const std::string& keys) {
+    auto spec = data_spec("dataset = \"jsonl\"\nnumeric = [\"a\"]\nsplit = { test = 0 }\n" + keys);
+    REQUIRE_MESSAGE(spec, spec.error().message);
+    spec->directory =
+        test::write_text(directory.path() / "t.jsonl",
+                         "{\"a\": 1, \"b\": true, \"c\": 2.5}\n{\"c\": -1, \"b\": false, \"a\": 2}\n")
+            .string();
+    return (*source_of(*spec))->load(*spec, Split::kTrain);
+  };
+  const auto labels = load("task = \"multi-label\"\ntarget_columns = [\"b\"]\n");
+  REQUIRE_MESSAGE(labels, labels.error().message);
+  CHECK(labels->targets.values == std::vector<float>{1, 0});
+  const auto values = load("task = \"regression\"\ntarget_columns = [\"c\"]\n");
+  REQUIRE_MESSAGE(values, values.error().message);
+  CHECK(values->targets.values == std::vector<float>{2.5F, -1});
+}
+
 TEST_CASE("task data: each row of a window is a point, and the sample's label is the most frequent class") {
   const auto data = load_csv(
       "task = \"segmentation\"\ntarget = \"b\"\nclasses = [\"x\", \"y\", \"z\"]\nwindow = 3\nhop = 1\n",

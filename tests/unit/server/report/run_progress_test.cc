@@ -73,10 +73,13 @@ TEST_CASE("progress: without an evaluation by the coordinator, the clients' coun
   round.evaluation.emplace();
   round.evaluation->loss = 0.25;
   round.evaluation->rmse = 4;
-  round.test.rmse = 3;
   CHECK(value_of(run::SelectionMetric::kLoss, round) == 0.25);
-  CHECK(value_of(run::SelectionMetric::kRmse, round) == 3);
+  CHECK(value_of(run::SelectionMetric::kRmse, round) == 4);
   CHECK(std::isnan(value_of(run::SelectionMetric::kAuroc, round)));
+  round.test_loss = 0.5;
+  round.test.rmse = 3;
+  CHECK(value_of(run::SelectionMetric::kLoss, round) == 0.5);
+  CHECK(value_of(run::SelectionMetric::kRmse, round) == 3);
 }
 
 }  // namespace fedge::server
