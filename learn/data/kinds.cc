@@ -34,7 +34,7 @@ std::vector<DatasetKind>& dataset_table() {
       DatasetKind{"sotu+moby-dick", "", "both of the former", kText, read_corpus},
       DatasetKind{"wordnet", "", "definitions of words, by topic", kText, read_corpus},
       DatasetKind{"fortunes", "", "quotations, by topic", kText, read_corpus},
-      DatasetKind{"text", "", "text files of each device", kText, read_corpus},
+      DatasetKind{"text", "", "text files, or JSON lines of texts, of each device", kText, read_corpus},
       DatasetKind{"csv", "", "tables: CSV files with a header", {.files = true}, read_csv_source},
       DatasetKind{
           "jsonl", "", "tables: JSON lines, an object for each row", {.files = true}, read_json_source},

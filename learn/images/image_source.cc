@@ -11,12 +11,14 @@
 #include "core/platform/files.h"
 #include "learn/data/files/data_files.h"
 #include "learn/data/files/split.h"
+#include "learn/data/targets/task_key.h"
 #include "learn/data/validation.h"
 #include "learn/images/image_file.h"
 
 namespace fedge::learn {
 namespace {
 
+constexpr std::size_t kMaskValues = 256;  // of a pixel
 constexpr std::array<std::string_view, 3> kImageEndings = {".png", ".jpg", ".jpeg"};
 
 bool is_image_name(const std::filesystem::path& path) {
@@ -28,6 +30,42 @@ bool is_image_name(const std::filesystem::path& path) {
 bool is_folder(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::is_directory(path, ignored);
+}
+
+// Scales classes: a pixel gets that of the nearest one.
+std::vector<std::uint8_t> nearest(const Image& mask, std::size_t height, std::size_t width) {
+  std::vector<std::uint8_t> pixels;
+  for (std::size_t y = 0; y < height; ++y)
+    for (std::size_t x = 0; x < width; ++x)
+      pixels.push_back(mask.pixels[(2 * y + 1) * mask.height / (2 * height) * mask.width +
+                                   (2 * x + 1) * mask.width / (2 * width)]);
+  return pixels;
+}
+
+// Adds the classes of an image of this size, and returns the most frequent one.
+Result<Label> add_mask(const ImageSchema& schema, const std::filesystem::path& file, const ImageSize& image,
+                       Dataset& data) {
+  const std::string name = file.string();
+  FEDGE_TRY(text, read_file(file, kMaxImageBytes));
+  const auto bytes = std::as_bytes(std::span(text));
+  FEDGE_TRY(size, image_size(bytes, name));
+  if (size.height != image.height || size.width != image.width)
+    return invalid(name + ": the mask has " + std::to_string(size.height) + " x " +
+                   std::to_string(size.width) + " pixels (height x width), but its image has " +
+                   std::to_string(image.height) + " x " + std::to_string(image.width));
+  FEDGE_TRY(mask, decode_image(bytes, name, 1));
+  std::vector<std::size_t> counts(schema.classes.size());
+  for (std::size_t i = 0; i < mask.pixels.size(); ++i)
+    if (mask.pixels[i] >= counts.size())
+      return invalid(name + ": the pixel in row " + std::to_string(i / size.width) + ", column " +
+                     std::to_string(i % size.width) + " is " + std::to_string(mask.pixels[i]) +
+                     ", expected 0 to " + std::to_string(counts.size() - 1) + " for the " +
+                     std::to_string(counts.size()) + " classes of data.classes");
+  for (const std::uint8_t pixel : nearest(mask, schema.shape.height, schema.shape.width)) {
+    data.targets.points.push_back(pixel);
+    ++counts[pixel];
+  }
+  return static_cast<Label>(std::ranges::max_element(counts) - counts.begin());
 }
 
 // Adds one image to the data.
@@ -46,8 +84,36 @@ Result<void> add_image(const ImageSchema& schema, const LabelledFile& file, Data
   FEDGE_TRY(image, decode_image(bytes, name, shape.channels));
   if (!fits) image = resized(image, shape.height, shape.width);
   data.packed.bytes.insert(data.packed.bytes.end(), image.pixels.begin(), image.pixels.end());
-  data.labels.push_back(file.label);
+  Label label = file.label;
+  if (schema.masks) {
+    FEDGE_TRY(most, add_mask(schema, file.mask, size, data));
+    label = most;
+  }
+  data.labels.push_back(label);
   return {};
+}
+
+// The images of a directory "images", each with its mask.
+Result<std::vector<LabelledFile>> masked_files(const std::filesystem::path& directory) {
+  const std::filesystem::path masks = directory / "masks";
+  for (const std::filesystem::path& place : {directory / "images", masks})
+    if (!is_folder(place))
+      return Error{ErrorCode::kNotFound, place.string() +
+                                             " does not exist; segmentation needs a directory images and a "
+                                             "directory masks with a file of the same name for each image"};
+  FEDGE_TRY(images, entries_of(directory / "images"));
+  std::vector<LabelledFile> files;
+  for (std::filesystem::path& image : images) {
+    if (!is_image_name(image)) continue;
+    std::filesystem::path mask = masks / image.stem();
+    mask += ".png";
+    std::error_code ignored;
+    if (!std::filesystem::exists(mask, ignored))
+      return invalid(image.string() + ": there is no mask " + mask.string());
+    files.push_back({std::move(image), 0, std::move(mask)});
+  }
+  if (!files.empty()) return files;
+  return Error{ErrorCode::kNotFound, (directory / "images").string() + " has no file *.png, *.jpg or *.jpeg"};
 }
 
 // The directory of one split if it is divided by directories; empty if there is only the other: a device may
@@ -72,8 +138,14 @@ class ImageSource final : public DataSource {
   explicit ImageSource(ImageSchema schema) : schema_(std::move(schema)) {}
 
   Result<DatasetInfo> describe(const DataSpec&) const override {
-    return DatasetInfo{schema_.shape, schema_.classes.size(), schema_.classes.size(), schema_.classes,
-                       colour_columns(schema_.shape.channels)};
+    const TargetShape target = schema_.target();
+    return DatasetInfo{schema_.shape,
+                       target.outputs,
+                       target.outputs,
+                       schema_.classes,
+                       colour_columns(schema_.shape.channels),
+                       target.kind,
+                       target.points};
   }
   // Reads only the images of the split.
   Result<Dataset> load(const DataSpec& spec, Split split) const override {
@@ -132,6 +204,11 @@ std::vector<float> read_per_channel(config::Reader& section, const char* key, st
 
 }  // namespace
 
+TargetShape ImageSchema::target() const {
+  if (!masks) return {.outputs = classes.size()};
+  return {TargetKind::kPoints, classes.size(), shape.height * shape.width};
+}
+
 FeatureColumns colour_columns(std::size_t channels) {
   FeatureColumns columns{.period = channels};
   for (std::size_t c = 0; c < channels; ++c) columns.at.push_back(c);
@@ -163,20 +240,32 @@ ImageSchema read_image_schema(config::Reader& section) {
                       "Whether images of other sizes are scaled to the shape, without keeping their "
                       "proportions. Otherwise they are refused.");
   schema.by = read_colour_normalisation(section, schema.shape.channels);
+  const TargetKind task = read_task_kind(section);
+  schema.masks = task == TargetKind::kPoints;
+  if (task == TargetKind::kLabels || task == TargetKind::kValues)
+    section.fail("task",
+                 "images have a class, or masks with a class for each pixel: use \"classification\" or "
+                 "\"segmentation\"");
   schema.classes =
       section.texts("classes", std::nullopt,
-                    "Names of the classes, which are the names of their directories, in the order of "
-                    "their labels: 0, 1, ...");
+                    "Names of the classes, in the order of their labels: 0, 1, ... They are the names of "
+                    "their directories, or in segmentation the values of the masks' pixels.");
   const std::set<std::string> distinct(schema.classes.begin(), schema.classes.end());
   if (distinct.size() != schema.classes.size()) section.fail("classes", "contains a name twice");
   if (section.has("classes") && (schema.classes.size() < 2 || schema.classes.size() > kMaxClasses))
     section.fail("classes", "has " + std::to_string(schema.classes.size()) + " classes, expected 2 to " +
                                 std::to_string(kMaxClasses));
+  if (schema.masks && schema.classes.size() > kMaskValues)
+    section.fail("classes",
+                 "has " + std::to_string(schema.classes.size()) + " classes; a mask has at most " +
+                     std::to_string(kMaskValues) + " values",
+                 {"data.task"});
   return schema;
 }
 
 Result<std::vector<LabelledFile>> image_files(const ImageSchema& schema,
                                               const std::filesystem::path& directory) {
+  if (schema.masks) return masked_files(directory);
   FEDGE_TRY(entries, entries_of(directory));
   std::vector<LabelledFile> files;
   std::vector<std::filesystem::path> places(schema.classes.size());
@@ -204,6 +293,7 @@ Result<Dataset> read_images(const ImageSchema& schema, std::span<const LabelledF
   data.class_names = schema.classes;
   data.columns = colour_columns(schema.shape.channels);
   data.normalisation = schema.by;
+  if (schema.masks) data.targets.shape = schema.target();
   std::iota(data.packed.value.begin(), data.packed.value.end(), 0.0F);
   if (!files.empty() && files.size() > kMaxValues / schema.shape.size())
     return invalid(files.front().path.string() + " and the other images have more than " +

@@ -1,6 +1,7 @@
 #include "learn/text/corpus.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <iterator>
@@ -8,6 +9,7 @@
 #include <optional>
 
 #include "core/platform/files.h"
+#include "learn/tables/json_lines.h"
 #include "learn/text/corpus_files.h"
 #include "learn/text/wordnet.h"
 
@@ -19,6 +21,8 @@ constexpr const char* kStdlibRemedy =
     "download it with \"scripts/data.sh stdlib\", or set data.directory to the directory that contains sotu/ "
     "and moby-dick/";
 constexpr std::string_view kText = ".txt";
+constexpr std::array<std::string_view, 2> kJsonTexts = {".jsonl", ".jsonl.gz"};
+constexpr const char* kJsonText = "text";  // the key of an object's text
 constexpr std::string_view kChapter = "chapter_";
 
 // The files of the book around its chapters. contents.txt (a list of headings) and data.txt (the whole book
@@ -138,12 +142,47 @@ Result<std::vector<TextGroup>> load_fortunes(const CorpusPlace& place) {
   return groups;
 }
 
+bool is_text_of_user(std::string_view name) {
+  return is_text(name) || std::ranges::any_of(kJsonTexts, [&](std::string_view ending) {
+           return name.size() > ending.size() && name.ends_with(ending);
+         });
+}
+
+// Each line's text is an entry, with a line feed after it.
+Result<TextGroup> load_json_texts(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  TextGroup group{name.substr(0, name.find(kJsonTexts.front())), {}, {}};
+  FEDGE_TRY(lines, JsonLines::open(path, {kJsonText}));
+  EntrySplit split;
+  for (std::size_t bytes = 0;;) {
+    FEDGE_TRY(more, lines.next());
+    if (!more) break;
+    const std::string_view text = lines.fields().front();
+    if (text.empty()) continue;
+    if (text.find('\0') != std::string_view::npos)
+      return Error{ErrorCode::kCorrupt, lines.place() + ": \"" + kJsonText + "\" contains a NUL byte"};
+    bytes += text.size() + 1;
+    if (bytes > kMaxCorpusFileBytes)
+      return Error{ErrorCode::kResource, path.string() + " has more than " +
+                                             std::to_string(kMaxCorpusFileBytes) + " bytes of text"};
+    split.add(std::string(text) + '\n', group);
+  }
+  if (group.train.empty())
+    return Error{ErrorCode::kCorrupt, path.string() + ": no line has a \"" + kJsonText + "\""};
+  return group;
+}
+
 Result<std::vector<TextGroup>> load_texts(const CorpusPlace& place) {
   if (place.directory.empty())
     return Error{ErrorCode::kNotFound, "data.directory is not set: " + place.remedy};
-  FEDGE_TRY(names, list_files(place, is_text));
+  FEDGE_TRY(names, list_files(place, is_text_of_user));
   std::vector<TextGroup> groups;
   for (const std::string& name : names) {
+    if (!is_text(name)) {
+      FEDGE_TRY(group, load_json_texts(place.directory / name));
+      groups.push_back(std::move(group));
+      continue;
+    }
     FEDGE_TRY(text, read_text(place, name));
     groups.push_back({std::string(stem(name)), {}, {}});
     BlockSplit(1024, 10).add(text, groups.back());
@@ -170,7 +209,7 @@ constexpr Corpus kCorpora[] = {
      "install it with \"apt-get install fortunes fortunes-min\", or name its directory in data.directory (on "
      "a device, with --data-directory)",
      load_fortunes},
-    {"text", "", "set data.directory to a directory of text files named NAME.txt", load_texts},
+    {"text", "", "set data.directory to a directory of text files named NAME.txt or NAME.jsonl", load_texts},
 };
 
 }  // namespace

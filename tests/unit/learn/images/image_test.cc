@@ -229,6 +229,62 @@ TEST_CASE("images: splits by share and by directory") {
   CHECK(sizes("parts", "split = { kind = \"file\" }\n") == std::pair<std::size_t, std::size_t>(0, 6));
 }
 
+TEST_CASE("images: masks give each pixel its class") {
+  const test::TemporaryDirectory directory;
+  const std::string keys = "split = { test = 0 }\ntask = \"segmentation\"\n";
+  const auto mask = [](std::size_t height, std::size_t width, std::vector<std::uint8_t> pixels) {
+    return png_file(Image{height, width, 1, std::move(pixels)});
+  };
+  const auto refused = [&](const std::string& more = "") {
+    const auto data = own(at(directory.path(), keys + more));
+    return data ? std::string("loaded") : data.error().message;
+  };
+  CHECK(contains(refused(), "images does not exist; segmentation needs"));
+  put_file(directory.path() / "images" / "b.jpg", jpeg_file(noise_image(4, 5, 3)));
+  CHECK(contains(refused(), "masks does not exist; segmentation needs"));
+  put_file(directory.path() / "masks" / "other.png", "unused");
+  CHECK(contains(refused(), "b.jpg: there is no mask"));
+  put_file(directory.path() / "masks" / "b.png", mask(5, 4, std::vector<std::uint8_t>(20)));
+  CHECK(contains(refused(), "b.png: the mask has 5 x 4 pixels (height x width), but its image has 4 x 5"));
+  std::vector<std::uint8_t> classes(20);
+  classes[7] = 2;
+  put_file(directory.path() / "masks" / "b.png", mask(4, 5, classes));
+  CHECK(contains(refused(), "b.png: the pixel in row 1, column 2 is 2, expected 0 to 1 for the 2 classes"));
+  classes[7] = 1;
+  put_file(directory.path() / "masks" / "b.png", mask(4, 5, classes));
+  put_file(directory.path() / "images" / "a.png", png_file(noise_image(4, 5, 3, 2)));
+  put_file(directory.path() / "masks" / "a.png", mask(4, 5, std::vector<std::uint8_t>(20, 1)));
+
+  const DataSpec spec = at(directory.path(), keys);
+  const auto info = describe(spec);
+  REQUIRE(info);
+  CHECK(info->target() == TargetShape{TargetKind::kPoints, 2, 20});
+  const auto data = own(spec);
+  REQUIRE_MESSAGE(data, data.error().message);
+  CHECK(data->target() == info->target());
+  CHECK(data->labels == std::vector<Label>{1, 0});
+  REQUIRE(data->targets.points.size() == 40);
+  for (std::size_t i = 0; i < 20; ++i) {
+    CHECK(data->targets.points[i] == 1);
+    CHECK(data->targets.points[20 + i] == classes[i]);
+  }
+  // A mask is scaled like its image; a pixel keeps a class.
+  put_file(directory.path() / "images" / "a.png", png_file(noise_image(8, 10, 3, 2)));
+  std::vector<std::uint8_t> large(80, 1);
+  large[11] = 0;  // the pixel on which the scaled one's middle lies
+  put_file(directory.path() / "masks" / "a.png", mask(8, 10, large));
+  const auto scaled = own(at(directory.path(), keys + "resize = true\n"));
+  REQUIRE_MESSAGE(scaled, scaled.error().message);
+  CHECK(scaled->targets.points[0] == 0);
+  for (std::size_t i = 1; i < 20; ++i) CHECK(scaled->targets.points[i] == 1);
+
+  const auto spec_error = [](const std::string& more) {
+    const auto wrong = image_data_spec(kKeys + more);
+    return wrong ? std::string("accepted") : wrong.error().message;
+  };
+  CHECK(contains(spec_error("task = \"regression\"\n"), "images have a class, or masks"));
+}
+
 TEST_CASE("images: what a run file cannot mean is refused") {
   const auto refused = [](const std::string& text) {
     const auto spec = image_data_spec(text);

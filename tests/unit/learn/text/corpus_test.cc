@@ -341,6 +341,26 @@ TEST_CASE("corpus: any directory of texts will do, every tenth 1024 bytes of eac
   CHECK(groups[1].train == block + block);
 }
 
+TEST_CASE("corpus: JSON lines are texts, every tenth of a file is held out") {
+  Files files;
+  std::string lines = "{\"id\": 7}\n{\"text\": null}\n";
+  for (int i = 1; i <= 11; ++i)
+    lines += "{\"id\": " + std::to_string(i) + ", \"text\": \"line " + std::to_string(i) + "\\nä\"}\n";
+  files.put("b.jsonl", lines).put("a.txt", "plain").put(".jsonl", "nor this");
+  const auto groups = groups_of(files, "text");
+  CHECK(names_of(groups) == std::vector<std::string>{"a", "b"});
+  CHECK(groups[0].train == "plain");
+  CHECK(groups[1].held_out == "line 10\nä\n");
+  CHECK(groups[1].train.starts_with("line 1\nä\nline 2\nä\n"));
+  CHECK(groups[1].train.ends_with("line 9\nä\nline 11\nä\n"));
+  files.put("b.jsonl", "{\"text\": \"a\"}\n[1]\n");
+  files.check_fails("text", ErrorCode::kInvalid, {files.path("b.jsonl") + ":2", "object"});
+  files.put("b.jsonl", "{\"text\": \"a\\u0000b\"}\n");
+  files.check_fails("text", ErrorCode::kCorrupt, {files.path("b.jsonl") + ":1", "NUL byte"});
+  files.put("b.jsonl", "{\"body\": \"a\"}\n");
+  files.check_fails("text", ErrorCode::kCorrupt, {files.path("b.jsonl"), "no line has a \"text\""});
+}
+
 TEST_CASE("corpus: files too large to be meant are refused before they are read") {
   Files files;
   files.put("a.txt", "small");
