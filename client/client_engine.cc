@@ -32,9 +32,15 @@ Error told_rejection(const ClientRun& run) {
           "the client's data does not fit the run; its log and `fedge-client status` say why"};
 }
 
-void run_over(const std::string& run, const std::string& reason, std::vector<ClientEngine::Effect>& effects) {
+// Why the client takes no part in the run.
+std::optional<Error> rejection_of(const ClientRun& run) {
+  return run.stage == ClientRun::Stage::kRejected ? std::optional(run.rejection) : std::nullopt;
+}
+
+void run_over(const std::string& run, std::optional<Error> rejection, const std::string& reason,
+              std::vector<ClientEngine::Effect>& effects) {
   effects.push_back(about_run(run, event(Severity::kInfo, "run.ended"), reason));
-  effects.push_back(ClientEngine::RunOver{});
+  effects.push_back(ClientEngine::RunOver{std::move(rejection)});
 }
 
 }  // namespace
@@ -96,9 +102,11 @@ void ClientEngine::on(const Connected& connected, const StepContext& context, st
                         .with("software", connected.welcome.software));
   for (Run& run : runs_) {
     if (std::ranges::binary_search(connected.welcome.runs, run.id)) continue;
-    const bool prepared = run.stage == Stage::kPrepared;
+    const bool described = run.stage == Stage::kPrepared || run.stage == Stage::kRejected;
+    std::optional<Error> rejection = rejection_of(run);
     leave(run, "the run has ended", effects);
-    if (prepared) run_over(run.name, "the run ended while this client was disconnected", effects);
+    if (described)
+      run_over(run.name, std::move(rejection), "the run ended while this client was disconnected", effects);
   }
 }
 
@@ -319,9 +327,10 @@ void ClientEngine::on_message(const protocol::CancelTask& cancel, std::vector<Ef
 
 void ClientEngine::on_message(const protocol::RunEnded& ended, std::vector<Effect>& effects) {
   Run* run = runs_.find(ended.run);
+  std::optional<Error> rejection = run != nullptr ? rejection_of(*run) : std::nullopt;
   if (run != nullptr) leave(*run, "the run has ended: " + ended.reason, effects);
   if (run == nullptr) effects.push_back(ForgetRun{ended.run});  // an earlier process may have left files
-  run_over(run ? run->name : "", ended.reason, effects);
+  run_over(run ? run->name : "", std::move(rejection), ended.reason, effects);
 }
 
 void ClientEngine::on_message(const protocol::Goodbye& goodbye, std::vector<Effect>& effects) {

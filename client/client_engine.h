@@ -120,7 +120,10 @@ class ClientEngine {
   struct ForgetRun {
     RunId run;
   };
-  struct RunOver {};  // the coordinator has said that a run has ended
+  // The coordinator has said that a run has ended.
+  struct RunOver {
+    std::optional<Error> rejection;  // why this client took no part in it
+  };
   // Publish this client's status record.
   struct Publish {
     RunId run;

@@ -49,7 +49,7 @@ class Daemon::Impl final : public std::enable_shared_from_this<Daemon::Impl>, pu
 
   // The conductor's port Owner.
   void report(const Event& event) override;
-  void run_ended() override;
+  void run_ended(const std::optional<Error>& rejection) override;
   void revoked(const std::string& reason) override;
   void finished() override;
   void settled() override;
@@ -169,8 +169,10 @@ void Daemon::Impl::arm_timer() {
             [self = shared_from_this()] { self->step(Expired{}); });
 }
 
-void Daemon::Impl::run_ended() {
-  if (context_.options.stop_after_run && !conductor_.engine().takes_part()) step(ClientEngine::Stop{});
+void Daemon::Impl::run_ended(const std::optional<Error>& rejection) {
+  if (!context_.options.stop_after_run || conductor_.engine().takes_part()) return;
+  if (rejection) failure_ = rejection->with_prefix("this client took part in no run: ");
+  step(ClientEngine::Stop{});
 }
 
 // Stops a daemon that was started for one run only. Any other daemon waits for its owner: if it exited, its

@@ -119,7 +119,8 @@ class Owner {
  public:
   virtual ~Owner() = default;
   virtual void report(const Event& event) = 0;
-  virtual void run_ended() = 0;
+  // `rejection`: why this client took no part in it.
+  virtual void run_ended(const std::optional<Error>& rejection) = 0;
   virtual void revoked(const std::string& reason) = 0;
   virtual void finished() = 0;
   // The conductor has carried out an input: deadlines and state may have changed.

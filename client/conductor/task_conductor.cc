@@ -123,7 +123,7 @@ void TaskConductor::carry_out(const ClientEngine::Effect& effect, const Context&
                           if (rounds_) rounds_->forget(over.run);
                           ports.work.forget(over.run);
                         },
-                        [&](const Engine::RunOver&) { ports.owner.run_ended(); },
+                        [&](const Engine::RunOver& over) { ports.owner.run_ended(over.rejection); },
                         [&](const Engine::Revoked& revoked) { ports.owner.revoked(revoked.reason); },
                         [&](const Engine::Finished&) { ports.owner.finished(); },
                         [&](const Event& event) { ports.owner.report(event); }},

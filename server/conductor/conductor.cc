@@ -74,6 +74,7 @@ void Conductor::linked(ClientId client, Time now) {
 void Conductor::left(ClientId client, bool for_good, Time now) {
   if (over_) return;
   now_ = now;
+  declined_.erase(client);
   const bool held = !for_good && route_->holds(client);
   if (!held) submit(RunEngine::ClientLeft{client, for_good});
   route_->left(client, held);
@@ -112,7 +113,8 @@ void Conductor::heard(ClientId client, const protocol::TaskFailed& failed) {
 void Conductor::answered(ClientId client, const protocol::RunAnswer& answer) {
   const std::size_t clients = setup_.config.task.data.partition.clients;
   const bool has_part = client.value() < clients;
-  if (!answer.ready || !has_part)
+  if (!answer.ready || !has_part) {
+    declined_.insert(client);
     return report(Event{Severity::kWarning, "client.declined", {}}
                       .with("client", std::int64_t{client.value()})
                       .with("reason", has_part ? answer.reason
@@ -120,6 +122,8 @@ void Conductor::answered(ClientId client, const protocol::RunAnswer& answer) {
                                                  "parts for only " +
                                                      std::to_string(clients) +
                                                      " clients (data.partition.clients), numbered from 0"));
+  }
+  declined_.erase(client);
   const SampleCount most = counted_at_most(setup_.config, setup_.samples_of(client));
   if (answer.samples > most)
     report(Event{Severity::kWarning, "client.weight_capped", {}}
@@ -298,6 +302,8 @@ void Conductor::perform(const RunEngine::Effect& effect) {
                  },
                  [&](const RunEngine::Finished& finished) {
                    report(Event{Severity::kInfo, "run.ending", {}}.with("reason", finished.reason));
+                   for (const ClientId client : declined_)
+                     send(client, protocol::RunEnded{setup_.config.id, finished.reason});
                    ending_ = finished.reason;
                  },
                  [&](const Event& event) { report(event); }},

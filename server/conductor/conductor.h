@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -130,6 +131,7 @@ class Conductor final : private RouteHost {
   bool busy_ = false;
   std::size_t closing_ = 0;            // phases whose model is not durable yet
   std::optional<std::string> ending_;  // why the run ends once there is none
+  std::set<ClientId> declined_;        // connected clients that take no part: they learn of the end, too
   bool over_ = false;
   bool retelling_ = false;
 };

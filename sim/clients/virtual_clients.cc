@@ -70,7 +70,7 @@ class VirtualClients::Ports final : public client::Coordinator,
     if (!names) said.with("client", std::int64_t{id_.value()});
     surroundings_.world.report(said);
   }
-  void run_ended() override {}
+  void run_ended(const std::optional<Error>&) override {}
   void revoked(const std::string&) override {}  // keys of simulated clients are never revoked
   void finished() override {}
   void settled() override { clients_.arm_timer(id_); }

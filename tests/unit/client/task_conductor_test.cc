@@ -110,7 +110,7 @@ class Device final : public Coordinator, public Work, public Keep, public Owner,
   static protocol::Manifest object(std::uint32_t number) { return {.payload_size = number}; }
 
   void report(const Event& event) override { events.push_back(event); }
-  void run_ended() override { ++ended; }
+  void run_ended(const std::optional<Error>&) override { ++ended; }
   void revoked(const std::string&) override {}
   void finished() override {}
   void settled() override { ++settlements; }

@@ -75,7 +75,7 @@ class Answering final : public client::Coordinator,
   client::SummedUpdates& summed_updates() override { return summed_; }
   void write_sum(const protocol::SecureSession&, const client::SummedUpdates::Record&) override {}
   void report(const Event&) override {}
-  void run_ended() override {}
+  void run_ended(const std::optional<Error>&) override {}
   void revoked(const std::string&) override {}
   void finished() override {}
   void settled() override {}
