@@ -59,6 +59,11 @@ WorkSpec read_work(config::Reader& root) {
   spec.evaluates = fedge::run::read_evaluation(root, spec.task.data).on_clients();
   spec.masking = privacy::read_masking(root);
   spec.local_privacy = privacy::read_local_privacy(root);
+  if (root.has("statistics")) {
+    config::Reader section = root.section("statistics");
+    spec.statistics_whole = section.integer("whole", {}, {1, 1 << 20}, "");
+    root.adopt(section);
+  }
   return spec;
 }
 
@@ -106,7 +111,7 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
 Result<WorkResult> LocalWork::answer(const WorkOrder& order, std::span<const float> model) const {
   WorkResult result;
   if (order.kind == TaskKind::kStatistics) {
-    FEDGE_TRY(sums, task_.count_values(order.client, order.edges));
+    FEDGE_TRY(sums, task_.count_values(order.client, order.edges, statistics_whole_));
     result.sums = std::move(sums);
   } else {
     FEDGE_TRY(sums, task_.evaluate(order.client, model, order.stop, order.normalisation));

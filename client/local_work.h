@@ -28,14 +28,16 @@
 namespace fedge::client {
 
 // What the run description asks of a client: [data], [model], [training], [compression], [status],
-// [evaluation], [masking] and [local_privacy].
+// [evaluation], [statistics], [masking] and [local_privacy].
 struct WorkSpec {
   learn::TaskSpec task;
   protocol::CompressionSpec compression;
   protocol::StatusSpec status;
   std::optional<privacy::MaskingSpec> masking = {};             // with secure aggregation
   std::optional<privacy::LocalPrivacySpec> local_privacy = {};  // local differential privacy
-  bool evaluates = false;                                       // clients evaluate models
+  // Statistics are shares of this whole (learn/statistics/shares.h); 0: counts.
+  std::int64_t statistics_whole = 0;
+  bool evaluates = false;  // clients evaluate models
 };
 // Errors are collected in `root`.
 WorkSpec read_work(config::Reader& root);
@@ -127,6 +129,8 @@ class LocalWork {
     privacy_ = spec;
     hides_failures_ = true;
   }
+  // Statistics are shares of this whole (learn/statistics/shares.h).
+  void count_in_shares(std::int64_t whole) { statistics_whole_ = whole; }
   // Replaces the result of later training that diverges or fails because of its data by zeros without
   // samples, and sets its `fault`: a reported failure would reveal something about the data.
   void hide_failures() { hides_failures_ = true; }
@@ -158,6 +162,7 @@ class LocalWork {
   const learn::Task& task_;
   protocol::CompressionSpec compression_;
   std::optional<privacy::LocalPrivacySpec> privacy_;
+  std::int64_t statistics_whole_ = 0;
   bool hides_failures_ = false;
   Rng rng_;
   std::optional<learn::Trainer> trainer_;  // the built-in trainer, or

@@ -82,7 +82,10 @@ Result<Described> read_description(const protocol::RunDescription& description) 
           "run " + description.name +
           ": the run description for clients contains [dissemination], which only serverless runs may send");
     whole.id = description.run;
-    return Described{{whole.task, whole.compression, whole.status, {}, {}, whole.evaluation.on_clients()},
+    return Described{{.task = whole.task,
+                      .compression = whole.compression,
+                      .status = whole.status,
+                      .evaluates = whole.evaluation.on_clients()},
                      std::make_shared<const run::RunConfig>(std::move(whole))};
   }
   config::Reader root(document.root, "", document.name);
@@ -214,12 +217,16 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
     return Error{ErrorCode::kRefused,
                  "this client was started with --only-secure, but in this run the coordinator would see its "
                  "individual updates; set secure_aggregation.kind in the run file"};
-  // Evaluations and statistics have no noise: whatever the coordinator asks for, they do not leave the device
-  // in a run whose updates have noise.
-  const bool noised = local || (masking && (masking->noise_multiplier > 0 || masking->clipping_norm > 0));
-  described.work.evaluates = described.work.evaluates && !noised;
-  const bool counts = side.counts && !noised;
+  // Evaluations and statistics of a client have no noise: whatever the coordinator asks for, they do not
+  // leave a device that trains in a run whose updates have noise. Where the coordinator adds the noise,
+  // statistics are shares.
+  const bool by_clients = local || (masking && masking->noise_multiplier > 0);
+  const bool noised = by_clients || (masking && masking->clipping_norm > 0);
+  const std::int64_t whole = described.work.statistics_whole;
+  const bool counts = side.counts && !by_clients && (!noised || whole > 0);
   FEDGE_TRY(prepared, prepare_work(description, side, std::move(described.work)));
+  prepared->work.count_in_shares(whole);
+  if ((noised || whole > 0) && prepared->samples.value() > 0) prepared->evaluates = SampleCount(0);
   prepared->masking = masking;
   prepared->counts = counts;
   prepared->local_privacy = local;

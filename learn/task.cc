@@ -15,6 +15,7 @@
 #include "learn/models/kinds.h"
 #include "learn/objectives/kinds.h"
 #include "learn/statistics/federated_statistics.h"
+#include "learn/statistics/shares.h"
 #include "learn/submodel.h"
 
 namespace fedge::learn {
@@ -153,7 +154,7 @@ SampleCount Task::evaluation_samples(ClientId client) const {
 // Refuses a task without the statistics by which the run normalises, or with others.
 Result<void> Task::check_normalisation(const FeatureColumns& columns, const Normalisation* by) const {
   const std::size_t given = by != nullptr ? by->mean.size() : 0;
-  const std::size_t expected = spec_.data.federated_normalisation ? columns.size() : 0;
+  const std::size_t expected = spec_.data.federated_normalisation ? columns.size() + columns.all_slots() : 0;
   if (given == expected) return {};
   return invalid("the task has the mean of " + std::to_string(given) + " columns, but the run normalises " +
                  std::to_string(expected));
@@ -167,13 +168,16 @@ Result<EvaluationSums> Task::evaluate(ClientId client, std::span<const float> mo
                           evaluation_->partition.of(only_ ? 0 : client.value()), stop, normalisation);
 }
 
-Result<std::vector<std::int64_t>> Task::count_values(ClientId client, std::span<const float> edges) const {
+Result<std::vector<std::int64_t>> Task::count_values(ClientId client, std::span<const float> edges,
+                                                     std::int64_t whole) const {
   if (!spec_.data.federated_normalisation)
     return Error{ErrorCode::kRefused, "the run does not normalise its data by the clients' statistics"};
   if (samples_of(client).empty())
     return Error{ErrorCode::kRefused, "this client has no training samples to count"};
   FEDGE_TRY(info, describe(spec_.data));
-  return learn::count_values(StatisticsShape::of(info), *data_, samples_of(client), edges);
+  const StatisticsShape shape = StatisticsShape::of(info, whole);
+  FEDGE_TRY(counts, learn::count_values(shape, *data_, samples_of(client), edges));
+  return whole > 0 ? shares_of(shape, counts) : std::move(counts);
 }
 
 std::vector<std::uint32_t> Task::trained_on(ClientId client, double data_share) const {

@@ -74,9 +74,11 @@ class Task {
   Result<EvaluationSums> evaluate(ClientId client, std::span<const float> model,
                                   const std::stop_token& stop = {},
                                   const Normalisation* normalisation = nullptr) const;
-  // Counts the values of this client's training samples (learn/statistics/federated_statistics.h). kRefused:
-  // the run does not normalise by statistics, or the samples are elsewhere. kInvalid: edges that do not fit.
-  Result<std::vector<std::int64_t>> count_values(ClientId client, std::span<const float> edges) const;
+  // Counts the values of this client's training samples (learn/statistics/federated_statistics.h), as shares
+  // of a whole unless that is 0. kRefused: the run does not normalise by statistics, or the samples are
+  // elsewhere. kInvalid: edges that do not fit.
+  Result<std::vector<std::int64_t>> count_values(ClientId client, std::span<const float> edges,
+                                                 std::int64_t whole) const;
   // For each class, the number of this client's samples in the fraction `data_share` that it trains on.
   std::vector<std::uint64_t> label_counts(ClientId client, double data_share = 1) const;
 

@@ -14,11 +14,10 @@ void check_statistics(const RunConfig& run, config::Reader& root) {
   if (run.strategy.schedule.buffered) refuse("it has no rounds (strategy.schedule)", "strategy.schedule");
   if (run.dissemination.serverless)
     refuse("its clients exchange models without the coordinator (dissemination)", "dissemination");
-  if (run.privacy.on())
+  if (run.privacy.by_clients())
     refuse(
-        "the guarantee of differential_privacy would not cover the statistics; set data.mean and "
-        "data.deviation",
-        "differential_privacy");
+        "its clients add the noise to their updates, but not to statistics; set data.mean and data.deviation",
+        "differential_privacy.kind");
   if (!run.tracks.policy.disagreements.empty())
     refuse("clients that must not share a model would share the statistics (tracks)", "tracks");
 }
@@ -28,7 +27,7 @@ void check_evaluation(const RunConfig& run, config::Reader& root) {
   if (const std::string why = no_client_evaluation(run); !why.empty())
     root.fail("evaluation.where",
               "clients cannot evaluate models in this run, because " + why + "; use \"none\"",
-              {"strategy.schedule", "dissemination", "differential_privacy"});
+              {"strategy.schedule", "dissemination"});
 }
 
 }  // namespace

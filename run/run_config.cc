@@ -211,6 +211,9 @@ Result<void> add_texts(RunConfig& run, const config::Table& resolved, const conf
   if (run.privacy.kind == DifferentialPrivacySpec::Kind::kLocal)
     task.emplace("local_privacy",
                  config::Value{privacy::to_table(run.privacy.local()), "differential_privacy"});
+  if (const std::int64_t whole = run.privacy.statistics_whole; whole > 0)
+    task.emplace("statistics",
+                 config::Value{config::Table{{"whole", {whole, "data.normalise"}}}, "data.normalise"});
   if (run.secure.on)
     task.emplace("masking", config::Value{privacy::to_table(run.secure.masking), "secure_aggregation"});
   run.task_text = config::canonical_toml(run.dissemination.serverless ? document.root : task);

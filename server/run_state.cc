@@ -28,7 +28,7 @@ Result<RunState> RunState::create(const run::RunConfig& config, const learn::Mod
                                   const learn::Dataset* test, protocol::ChunkStore& store,
                                   Parallel& parallel) {
   RunState state(config, model, test, store, parallel);
-  FEDGE_TRY_VOID(state.sums_.prepare(config.task.data));
+  FEDGE_TRY_VOID(state.sums_.prepare(config));
   FEDGE_TRY_VOID(state.start({TrackId(), std::nullopt, nullptr}));
   return state;
 }
@@ -217,9 +217,20 @@ Result<void> RunState::close_model(const RunEngine::CloseRound& turn, run::Track
   return model.close(&noise);
 }
 
+Result<void> RunState::close_sums(const RunEngine::CloseRound& turn) {
+  if (!config_->privacy.on() || !sums_.releases(turn))
+    return sums_.close(turn, metrics_, nullptr, *parallel_);
+  const TaskId task{turn.round, turn.track, turn.kind};
+  if (charged_ != task) FEDGE_TRY_VOID(ledger_.charge_statistics());
+  charged_ = task;
+  FEDGE_CHECK(noise_key_.has_value(), "a run whose sums are noised has a key for that");
+  const run::PrivateSum::Noise noise{&*noise_key_, task};
+  return sums_.close(turn, metrics_, &noise, *parallel_);
+}
+
 Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClients* made) {
   if (turn.kind != TaskKind::kTraining) {
-    sums_.close(turn, metrics_);
+    FEDGE_TRY_VOID(close_sums(turn));
     if (turn.ends_round)
       for (auto& [id, each] : tracks_) each.complete = each.model.object();
     return {};

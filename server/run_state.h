@@ -150,6 +150,7 @@ class RunState {
         sums_(learn::sums_shape(model)),
         progress_(config.selection) {}
   Result<void> close_model(const RunEngine::CloseRound& turn, run::TrackModel& model);
+  Result<void> close_sums(const RunEngine::CloseRound& turn);
   // Adds the clients of a closed track phase to the round's metrics.
   void count_clients(const RunEngine::CloseRound& turn);
   // Updates the metric of parameters left out of a secure sum over these cells.

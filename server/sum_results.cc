@@ -1,16 +1,24 @@
 #include "server/sum_results.h"
 
+#include <cmath>
 #include <utility>
+
+#include "learn/statistics/shares.h"
+#include "privacy/differential/noise.h"
 
 namespace fedge::server {
 
-Result<void> SumResults::prepare(const learn::DataSpec& data) {
+Result<void> SumResults::prepare(const run::RunConfig& config) {
+  const learn::DataSpec& data = config.task.data;
   if (!data.federated_normalisation && shape_.kind != learn::TargetKind::kValues) return {};
   FEDGE_TRY(info, learn::describe(data));
   columns_ = info.columns;
   scale_ = info.target_scale;
   if (!data.federated_normalisation) return {};
-  FEDGE_TRY(statistics, learn::FederatedStatistics::create(info));
+  variance_ = config.privacy.statistics_variance;
+  FEDGE_TRY(statistics,
+            learn::FederatedStatistics::create(
+                info, {config.privacy.statistics_whole, std::sqrt(static_cast<double>(variance_))}));
   statistics_.emplace(std::move(statistics));
   return {};
 }
@@ -21,6 +29,7 @@ void SumResults::add_rules(const run::RunConfig& config, std::size_t parameter, 
     rules.evaluation = EvaluationRules{
         .every = config.evaluate_every,
         .clients = config.evaluation.clients,
+        .apart = config.privacy.on(),
         .sums = {one, shape_.size(),
                  [shape = shape_](std::span<const std::int64_t> values, std::uint64_t most) -> Result<void> {
                    FEDGE_TRY(sums, learn::EvaluationSums::from(shape, values, most));
@@ -33,6 +42,7 @@ void SumResults::add_rules(const run::RunConfig& config, std::size_t parameter, 
                         .sums = {one, statistics_->shape().size(),
                                  [shape = statistics_->shape()](std::span<const std::int64_t> sums,
                                                                 std::uint64_t most) -> Result<void> {
+                                   if (shape.whole > 0) return learn::check_shares(shape, sums, 1);
                                    FEDGE_TRY_VOID(learn::check_counts(shape, sums, most));
                                    if (sums[learn::StatisticsShape::kClients] > 1)
                                      return invalid("the statistics are of several clients");
@@ -51,18 +61,23 @@ void SumResults::add_view(TrackView& view) const {
 Result<void> SumResults::take_masked(TaskKind kind, std::span<const std::int64_t> total) {
   const std::uint64_t most = learn::EvaluationSums::kMostSamples;
   if (kind == TaskKind::kStatistics)
-    FEDGE_TRY_VOID(learn::check_counts(statistics_->shape(), total, most));
+    FEDGE_TRY_VOID(variance_ > 0 ? learn::check_shares(statistics_->shape(), total, most)
+                                 : learn::check_counts(statistics_->shape(), total, most));
   else if (const auto sums = learn::EvaluationSums::from(shape_, total, most); !sums)
     return sums.error();
   masked_.emplace(total.begin(), total.end());
   return {};
 }
 
-void SumResults::close(const RunEngine::CloseRound& turn, RoundMetrics& metrics) {
-  if (turn.kind == TaskKind::kStatistics)
-    close_statistics(turn, metrics);
-  else
-    close_evaluation(turn, metrics);
+bool SumResults::releases(const RunEngine::CloseRound& turn) const {
+  return turn.kind == TaskKind::kStatistics && (masked_ || !turn.sums.empty());
+}
+
+Result<void> SumResults::close(const RunEngine::CloseRound& turn, RoundMetrics& metrics,
+                               const run::PrivateSum::Noise* noise, Parallel& parallel) {
+  if (turn.kind == TaskKind::kStatistics) return close_statistics(turn, metrics, noise, parallel);
+  close_evaluation(turn, metrics);
+  return {};
 }
 
 void SumResults::close_evaluation(const RunEngine::CloseRound& turn, RoundMetrics& metrics) {
@@ -84,14 +99,22 @@ std::vector<float> SumResults::scale() const {
   return learn::target_scale(columns_, statistics_->normalisation(), scale_);
 }
 
-void SumResults::close_statistics(const RunEngine::CloseRound& turn, RoundMetrics& metrics) {
+Result<void> SumResults::close_statistics(const RunEngine::CloseRound& turn, RoundMetrics& metrics,
+                                          const run::PrivateSum::Noise* noise, Parallel& parallel) {
   std::vector<std::int64_t> total(statistics_->shape().size());
   if (auto masked = std::exchange(masked_, std::nullopt)) total = std::move(*masked);
   for (const ClientSums& one : turn.sums) learn::add_counts(total, one.sums);
-  made_ = total[learn::StatisticsShape::kSamples] > 0;
-  if (!made_) return;
-  statistics_->take(total);
+  made_ = total[learn::StatisticsShape::kClients] > 0;
+  if (!made_) return {};
+  if (variance_ > 0) {
+    const Secret key = privacy::noise_key(*noise->root, {noise->task, variance_}, total);
+    privacy::add_noise(total, {.key = key, .variance = variance_}, parallel);
+    FEDGE_TRY_VOID(statistics_->take_noisy(total));
+  } else {
+    statistics_->take(total);
+  }
   if (statistics_->complete()) metrics.statistics = statistics_->result();
+  return {};
 }
 
 std::optional<SavedStatistics> SumResults::save() const {

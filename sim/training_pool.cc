@@ -54,6 +54,7 @@ TrainingPool::TrainingPool(const learn::Task& task, const run::RunConfig& config
       layout_(task.model().layout()->hash()) {
   for (std::size_t i = 0; i < parallel.width(); ++i)
     workers_.emplace_back(task, config.compression, config.seed);
+  for (client::LocalWork& worker : workers_) worker.count_in_shares(config.privacy.statistics_whole);
   if (config.secure.on)
     for (client::LocalWork& worker : workers_) worker.hide_failures();
   if (config.privacy.kind != run::DifferentialPrivacySpec::Kind::kLocal) return;

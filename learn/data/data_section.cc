@@ -203,6 +203,11 @@ DataSpec read_data(config::Reader& reader) {
   if (spec.federated_normalisation && !is_own(spec))
     reader.fail("normalise", "is for clients with data of their own; set data.partition.kind = \"own\"",
                 {"data.partition.kind"});
+  if (spec.source && spec.source->needs_statistics() && !spec.federated_normalisation)
+    reader.fail(
+        "categorical",
+        "a column without values needs data.normalise = \"federated\", by which the clients agree on them",
+        {"data.normalise"});
   if (is_own(spec) && in_own_files(spec) && spec.name.empty())
     reader.fail(
         "name",

@@ -60,7 +60,8 @@ void Dataset::read_inputs(std::size_t first, std::span<float> out) const {
 std::vector<float> target_scale(const FeatureColumns& columns, const Normalisation& by,
                                 const std::vector<float>& scale) {
   if (columns.targets.empty() || by.empty()) return scale;
-  return {by.deviation.begin() + static_cast<std::ptrdiff_t>(columns.features()), by.deviation.end()};
+  const auto first = by.deviation.begin() + static_cast<std::ptrdiff_t>(columns.features());
+  return {first, first + static_cast<std::ptrdiff_t>(columns.targets.size())};
 }
 
 std::vector<float> target_scale(const Dataset& data) {

@@ -116,6 +116,8 @@ class DataSource {
  public:
   virtual ~DataSource() = default;
   virtual Result<DatasetInfo> describe(const DataSpec& spec) const = 0;
+  // Whether its samples can be used only with the clients' statistics (DataSpec::federated_normalisation).
+  virtual bool needs_statistics() const { return false; }
   // Loads all samples of a split, inputs as floats or bytes.
   virtual Result<Dataset> load(const DataSpec& spec, Split split) const = 0;
   // Override these two if labels, or a part of the samples, can be loaded at a lower cost than everything:

@@ -58,6 +58,25 @@ std::vector<Segment> segments_of(std::span<const std::int64_t> counts) {
   return segments;
 }
 
+Edges edges_of(const Edges& edges, std::span<const Segment> segments) {
+  Edges finer = {edges[segments.front().begin]};
+  for (const Segment& segment : segments)
+    append_parts(edges[segment.begin], edges[segment.end], segment.parts, finer);
+  return finer;
+}
+
+// As many bins as `bins`; those with values get equal parts of the spare ones, and the first of them what is
+// left.
+Edges evenly_divided(const Edges& edges, std::vector<Segment>& segments, std::size_t bins) {
+  const auto spare = static_cast<std::int64_t>(bins - segments.size());
+  const std::int64_t filled =
+      std::ranges::count_if(segments, [](const Segment& segment) { return segment.count > 0; });
+  for (Segment& segment : segments)
+    if (segment.count > 0) segment.parts += spare / filled;
+  segments.front().parts += spare % filled;
+  return edges_of(edges, segments);
+}
+
 // The value that has `rank` counted values below it, spread evenly over its bin.
 Estimate ranked(std::span<const float> edges, std::span<const std::int64_t> counts, std::int64_t rank) {
   std::size_t bin = 0;
@@ -78,11 +97,12 @@ Edges first_edges(std::size_t bins) {
   return edges;
 }
 
-Edges divided(const Edges& edges, std::span<const std::int64_t> counts) {
+Edges divided(const Edges& edges, std::span<const std::int64_t> counts, Divide how) {
   FEDGE_CHECK(edges.size() == counts.size() + 1, "a count of each bin");
   const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   if (total == 0) return edges;
   std::vector<Segment> segments = segments_of(counts);
+  if (how == Divide::kEvenly) return evenly_divided(edges, segments, counts.size());
   auto spare = static_cast<std::int64_t>(counts.size() - segments.size());
   const std::int64_t ends = std::min(kEndBins, spare / kEndShare);
   segments.front().parts += ends;
@@ -96,10 +116,7 @@ Edges divided(const Edges& edges, std::span<const std::int64_t> counts) {
     given += part;
   }
   std::ranges::max_element(segments, {}, &Segment::count)->parts += spare - given;
-  Edges finer = {edges[segments.front().begin]};
-  for (const Segment& segment : segments)
-    append_parts(edges[segment.begin], edges[segment.end], segment.parts, finer);
-  return finer;
+  return edges_of(edges, segments);
 }
 
 std::size_t bin_of(std::span<const float> edges, float value) {

@@ -21,8 +21,10 @@ using Edges = std::vector<float>;
 
 // Divides all finite floats into this even number of bins; 0 is an edge.
 Edges first_edges(std::size_t bins);
-// Divides the bins with values, from the first to the last, into as many bins as before.
-Edges divided(const Edges& edges, std::span<const std::int64_t> counts);
+// Divides the bins with values, from the first to the last, into as many bins as before; in proportion to
+// their counts, or evenly, which separates rare values as well as frequent ones.
+enum class Divide { kByCount, kEvenly };
+Edges divided(const Edges& edges, std::span<const std::int64_t> counts, Divide how = Divide::kByCount);
 // The bin of a value that is not NaN.
 std::size_t bin_of(std::span<const float> edges, float value);
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <utility>
 
 #include "core/check.h"
+#include "learn/statistics/shares.h"
 
 namespace fedge::learn {
 namespace {
@@ -65,23 +67,35 @@ Moments moments_of(std::span<const std::int64_t> sums) {
   return moments;
 }
 
+// A quantile whose rank may be off by this share of all ranks.
+Estimate quantile_within(std::span<const float> edges, std::span<const std::int64_t> counts, double q,
+                         double ranks) {
+  Estimate estimate = quantile(edges, counts, q);
+  if (ranks == 0) return estimate;
+  const double low = quantile(edges, counts, std::max(q - ranks, 0.0)).value;
+  const double high = quantile(edges, counts, std::min(q + ranks, 1.0)).value;
+  estimate.error += std::max(estimate.value - low, high - estimate.value);
+  return estimate;
+}
+
 }  // namespace
 
 std::size_t StatisticsShape::most_columns(std::size_t labels) {
   return (kMostSums - kLabels - labels) / (kBins + kLeastBins);
 }
 
-StatisticsShape StatisticsShape::of(const DatasetInfo& info) {
+StatisticsShape StatisticsShape::of(const DatasetInfo& info, std::int64_t whole) {
   const TargetShape target = info.target();
   const bool counted = target.kind != TargetKind::kValues && target.outputs <= kMostLabels;
   StatisticsShape shape{.columns = info.columns.size(),
                         .features = info.columns.features(),
                         .labels = counted ? target.outputs : 0,
                         .points = target.kind == TargetKind::kLabels ? 0 : target.points,
-                        .rows = info.shape.size() / info.columns.period};
+                        .rows = info.shape.size() / info.columns.period,
+                        .whole = whole};
   if (shape.columns == 0 || shape.columns > most_columns(shape.labels)) return shape;
   const std::size_t each = (kMostSums - kLabels - shape.labels) / shape.columns;
-  shape.bins = std::min(kMostBins, each - kBins) / 2 * 2;
+  shape.bins = std::min(whole > 0 ? kSharedBins : kMostBins, each - kBins) / 2 * 2;
   return shape;
 }
 
@@ -155,16 +169,17 @@ void add_counts(std::span<std::int64_t> total, std::span<const std::int64_t> mor
   for (std::size_t i = 0; i < total.size(); ++i) add(total[i], more[i]);
 }
 
-FederatedStatistics::FederatedStatistics(const Shape& shape, const DatasetInfo& info)
-    : shape_(shape), label_names_(info.class_names) {
+FederatedStatistics::FederatedStatistics(const Shape& shape, const DatasetInfo& info, double deviation)
+    : shape_(shape), deviation_(deviation), label_names_(info.class_names) {
   for (std::size_t c = 0; c < shape_.columns; ++c) names_.push_back(info.columns.name(c));
+  for (std::size_t c = 0; c < shape_.columns; ++c) slots_.push_back(info.columns.slots_of(c));
   const Edges first = first_edges(shape_.bins);
   for (std::size_t c = 0; c < shape_.columns; ++c) edges_.insert(edges_.end(), first.begin(), first.end());
 }
 
-Result<FederatedStatistics> FederatedStatistics::create(const DatasetInfo& info) {
-  const Shape shape = Shape::of(info);
-  if (shape.bins > 0) return FederatedStatistics(shape, info);
+Result<FederatedStatistics> FederatedStatistics::create(const DatasetInfo& info, const ShareNoise& noise) {
+  const Shape shape = Shape::of(info, noise.whole);
+  if (shape.bins > 0) return FederatedStatistics(shape, info, noise.deviation);
   if (shape.columns == 0) return invalid("the data has no numeric columns");
   return invalid("the data has " + std::to_string(shape.columns) +
                  " numeric columns; statistics of at most " +
@@ -186,10 +201,19 @@ void FederatedStatistics::take(std::span<const std::int64_t> sums) {
   std::vector<float> finer;
   for (std::size_t c = 0; c < shape_.columns; ++c) {
     const auto own = edges_of(c);
-    const Edges next = divided(Edges(own.begin(), own.end()), counts_of(c));
+    const Edges next = divided(Edges(own.begin(), own.end()), counts_of(c),
+                               slots_[c] > 0 ? Divide::kEvenly : Divide::kByCount);
     finer.insert(finer.end(), next.begin(), next.end());
   }
   edges_ = std::move(finer);
+}
+
+Result<void> FederatedStatistics::take_noisy(std::span<const std::int64_t> shares) {
+  // The first bins are so wide that the values are well inside.
+  const StepEdges step{.edges = edges_, .widens = steps_ == 1};
+  FEDGE_TRY(counts, without_noise(shape_, shares, deviation_, step, names_));
+  take(counts);
+  return {};
 }
 
 Result<void> FederatedStatistics::restore(std::vector<float> edges, std::vector<std::int64_t> sums) {
@@ -210,11 +234,17 @@ ColumnStatistics FederatedStatistics::column(std::size_t c) const {
   const double unit = (static_cast<double>(edges.back()) - static_cast<double>(edges.front())) /
                       static_cast<double>(Shape::kUnits);
   ColumnStatistics column{.name = names_[c],
-                          .count = static_cast<std::uint64_t>(moments.count),
-                          .missing = static_cast<std::uint64_t>(sums[Shape::kMissing])};
-  if (column.count == 0) return column;
+                          .count = shown(static_cast<std::int64_t>(moments.count)),
+                          .missing = shown(sums[Shape::kMissing])};
+  if (slots_[c] > 0) {
+    for (const std::size_t bin : agreed_bins(c)) column.agreed.push_back(shown(counts_of(c)[bin]));
+    return column;
+  }
+  if (moments.count == 0) return column;
+  // Each sum is the total of shares, which have noise, and of `rows` times as many values.
+  const double noise = kLikelyNoise * deviation_ * static_cast<double>(shape_.values(c)) / moments.count;
   column.mean = edges.front() + moments.mean * unit;
-  column.mean_error = unit / 2;
+  column.mean_error = unit / 2 + noise * std::sqrt(2.0) * unit * static_cast<double>(Shape::kUnits);
   column.deviation = moments.deviation * unit;
   const std::span<const std::int64_t> counts = counts_of(c);
   const auto last = static_cast<std::size_t>(
@@ -224,19 +254,37 @@ ColumnStatistics FederatedStatistics::column(std::size_t c) const {
       std::ranges::find_if(counts, [](std::int64_t n) { return n > 0; }) - counts.begin());
   column.minimum = Estimate{edges[first], static_cast<double>(edges[first + 1]) - edges[first]};
   column.maximum = Estimate{edges[last], static_cast<double>(edges[last]) - edges[last - 1]};
-  column.lower_quartile = quantile(edges, counts, 0.25);
-  column.median = quantile(edges, counts, 0.5);
-  column.upper_quartile = quantile(edges, counts, 0.75);
+  const double ranks = noise * std::sqrt(static_cast<double>(shape_.bins));
+  column.lower_quartile = quantile_within(edges, counts, 0.25, ranks);
+  column.median = quantile_within(edges, counts, 0.5, ranks);
+  column.upper_quartile = quantile_within(edges, counts, 0.75, ranks);
   return column;
+}
+
+// The bins of the most frequent names, in this order.
+std::vector<std::size_t> FederatedStatistics::agreed_bins(std::size_t c) const {
+  const auto counts = counts_of(c);
+  std::vector<std::size_t> bins;
+  for (std::size_t b = 0; b < counts.size(); ++b)
+    if (counts[b] > 0) bins.push_back(b);
+  std::ranges::stable_sort(bins, std::greater<>(), [&](std::size_t b) { return counts[b]; });
+  bins.resize(std::min(bins.size(), slots_[c]));
+  return bins;
+}
+
+// A count as people read it.
+std::uint64_t FederatedStatistics::shown(std::int64_t count) const {
+  const std::int64_t unit = std::max<std::int64_t>(shape_.whole, 1);
+  return static_cast<std::uint64_t>((count + unit / 2) / unit);
 }
 
 DataStatistics FederatedStatistics::result() const {
   FEDGE_CHECK(complete(), "statistics that are known");
   DataStatistics result{.clients = static_cast<std::uint64_t>(sums_[Shape::kClients]),
-                        .samples = static_cast<std::uint64_t>(sums_[Shape::kSamples])};
+                        .samples = shape_.whole > 0 ? 0 : static_cast<std::uint64_t>(sums_[Shape::kSamples])};
   for (std::size_t k = 0; k < shape_.labels; ++k)
-    result.labels.push_back({label_names_.empty() ? std::to_string(k) : label_names_[k],
-                             static_cast<std::uint64_t>(sums_[Shape::kLabels + k])});
+    result.labels.push_back(
+        {label_names_.empty() ? std::to_string(k) : label_names_[k], shown(sums_[Shape::kLabels + k])});
   for (std::size_t c = 0; c < shape_.columns; ++c) result.columns.push_back(column(c));
   return result;
 }
@@ -249,6 +297,14 @@ Normalisation FederatedStatistics::normalisation() const {
     const auto deviation = static_cast<float>(one.deviation);
     by.mean.push_back(static_cast<float>(one.mean));
     by.deviation.push_back(std::isnormal(deviation) ? deviation : 1.0F);
+  }
+  for (std::size_t c = 0; c < shape_.columns; ++c) {
+    std::vector<std::size_t> bins = agreed_bins(c);
+    for (std::size_t i = 0; i < slots_[c]; ++i) {
+      // A slot without a name has no places.
+      by.mean.push_back(i < bins.size() ? edges_of(c)[bins[i]] : 1.0F);
+      by.deviation.push_back(i < bins.size() ? edges_of(c)[bins[i] + 1] : 1.0F);
+    }
   }
   return by;
 }

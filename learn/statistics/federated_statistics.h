@@ -24,6 +24,7 @@ struct StatisticsShape {
   static constexpr std::size_t kMostSums = 8000;
   static constexpr std::size_t kMostBins = 256;
   static constexpr std::size_t kLeastBins = 16;
+  static constexpr std::size_t kSharedBins = 64;    // most bins of counts as shares: each bin has its noise
   static constexpr std::size_t kMostLabels = 2000;  // with more classes, labels are not counted
   // A sum of values counts in units of 2^-15 of the distance between the outermost edges.
   static constexpr std::int64_t kUnits = std::int64_t{1} << 15;
@@ -41,8 +42,9 @@ struct StatisticsShape {
   std::size_t points = 1;    // labels of a sample; 0: any number of different ones
   std::size_t rows = 1;      // values of each feature in a sample
   std::size_t bins = 0;      // of each column, even; 0: there are too many columns
+  std::int64_t whole = 0;    // each client's counts are shares of this (shares.h); 0: they are counts
 
-  static StatisticsShape of(const DatasetInfo& info);
+  static StatisticsShape of(const DatasetInfo& info, std::int64_t whole = 0);
   // The largest number of columns with these counted labels.
   static std::size_t most_columns(std::size_t labels);
   std::size_t size() const { return kLabels + labels + columns * (kBins + bins); }
@@ -66,7 +68,8 @@ Result<void> check_counts(const StatisticsShape& shape, std::span<const std::int
 // Adds the sums of others; one too large for its integer stays at the largest.
 void add_counts(std::span<std::int64_t> total, std::span<const std::int64_t> more);
 
-// ColumnStatistics describes one column over all clients.
+// ColumnStatistics describes one column over all clients. With noise, the errors are bounds that hold with a
+// probability of about 99.7 % each, and a client counts as one value.
 struct ColumnStatistics {
   std::string name;
   std::uint64_t count = 0;  // values that are not missing
@@ -81,6 +84,9 @@ struct ColumnStatistics {
   std::optional<Estimate> median;
   std::optional<Estimate> upper_quartile;
   std::optional<Estimate> maximum;
+  // Of a column of names: how many values have each of the agreed names, the most frequent first. Nobody but
+  // the clients knows the names. Its mean and deviation are 0.
+  std::vector<std::uint64_t> agreed{};
 };
 
 struct DataStatistics {
@@ -89,15 +95,21 @@ struct DataStatistics {
     std::uint64_t count = 0;  // of samples, or of points that have a class each
   };
   std::uint64_t clients = 0;
-  std::uint64_t samples = 0;
+  std::uint64_t samples = 0;         // 0: unknown, because each client counts once and there is noise
   std::vector<LabelCount> labels{};  // empty if they are not counted
   std::vector<ColumnStatistics> columns{};
+};
+
+// Counts as shares of this whole, with noise of this standard deviation on each total of all clients.
+struct ShareNoise {
+  std::int64_t whole = 0;  // 0: there is no noise, and counts are counts
+  double deviation = 0;
 };
 
 class FederatedStatistics {
  public:
   // `columns` are those of the data set; kInvalid if there are too many.
-  static Result<FederatedStatistics> create(const DatasetInfo& info);
+  static Result<FederatedStatistics> create(const DatasetInfo& info, const ShareNoise& noise = {});
 
   const StatisticsShape& shape() const { return shape_; }
   // Steps that are done.
@@ -107,6 +119,8 @@ class FederatedStatistics {
   const std::vector<float>& edges() const { return edges_; }
   // Ends a step with the sums of all clients, which check_counts() has accepted.
   void take(std::span<const std::int64_t> sums);
+  // Ends a step with the shares of all clients and noise. kInvalid if the noise hides a column.
+  Result<void> take_noisy(std::span<const std::int64_t> shares);
   // Of the last step. Empty before.
   const std::vector<std::int64_t>& sums() const { return sums_; }
   // Takes up a completed state. kCorrupt if it does not fit.
@@ -114,17 +128,22 @@ class FederatedStatistics {
 
   // These two need complete().
   DataStatistics result() const;
-  // A column of equal values has the deviation 1, and one without values also the mean 0.
+  // A column of equal values has the deviation 1, and one without values also the mean 0. The most frequent
+  // names get the slots of their column.
   Normalisation normalisation() const;
 
  private:
-  FederatedStatistics(const StatisticsShape& shape, const DatasetInfo& info);
+  FederatedStatistics(const StatisticsShape& shape, const DatasetInfo& info, double deviation);
   ColumnStatistics column(std::size_t c) const;
+  std::uint64_t shown(std::int64_t count) const;
+  std::vector<std::size_t> agreed_bins(std::size_t c) const;
   std::span<const float> edges_of(std::size_t c) const;
   std::span<const std::int64_t> counts_of(std::size_t c) const;
 
   StatisticsShape shape_;
+  double deviation_;  // of the noise on a sum
   std::vector<std::string> names_;
+  std::vector<std::size_t> slots_;  // of each column; 0: it has numbers
   std::vector<std::string> label_names_;
   std::size_t steps_ = 0;
   std::vector<float> edges_;

@@ -57,11 +57,18 @@ std::vector<CategoricalColumn> read_categorical(config::Reader& section) {
        section.tables("categorical", "Columns whose values are names: a feature for each value, 1 or 0.")) {
     CategoricalColumn column;
     column.column = one.text("column", std::nullopt, "Name of the column in the table's header.");
-    column.values = one.texts("values", std::nullopt,
-                              "Its values. Two numbers are the same value if they are equal: 1 and 1.0.");
+    column.values =
+        one.texts("values", std::vector<std::string>{},
+                  "Its values. Two numbers are the same value if they are equal: 1 and 1.0. Not set: "
+                  "the clients agree on them, without naming them.");
     check_distinct(one, "values", column.values);
     if (one.has("values") && column.values.empty())
       one.fail("values", "is empty; name the values of the column");
+    column.most = static_cast<std::size_t>(
+        one.integer("most", 16, {1, 64},
+                    "Without values: the largest number of values that become features, the most "
+                    "frequent ones of all clients."));
+    if (one.has("values") && one.has("most")) one.fail("most", "has no effect beside values");
     section.adopt(one);
     columns.push_back(std::move(column));
   }
@@ -138,7 +145,7 @@ TargetShape TableSchema::target() const {
 
 std::size_t TableSchema::features() const {
   std::size_t count = numeric.size() * (missing_flags ? 2 : 1);
-  for (const CategoricalColumn& column : categorical) count += column.values.size();
+  for (const CategoricalColumn& column : categorical) count += column.features();
   return count;
 }
 
@@ -163,9 +170,23 @@ FeatureColumns TableSchema::columns() const {
   for (std::size_t i = 0; i < numeric.size(); ++i) {
     columns.at.push_back(i * (missing_flags ? 2 : 1));
     columns.names.push_back(numeric[i]);
+    columns.slots.push_back(0);
+  }
+  std::size_t first = numeric.size() * (missing_flags ? 2 : 1);
+  for (const CategoricalColumn& column : categorical) {
+    if (column.agreed()) {
+      columns.at.push_back(first);
+      columns.names.push_back(column.column);
+      columns.slots.push_back(column.most);
+    }
+    first += column.features();
   }
   if (task == TargetKind::kValues) columns.targets = targets;
   return columns;
+}
+
+bool TableSchema::has_agreed() const {
+  return std::ranges::any_of(categorical, [](const CategoricalColumn& column) { return column.agreed(); });
 }
 
 TableSchema read_table_schema(config::Reader& section, bool json) {

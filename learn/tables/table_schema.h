@@ -4,7 +4,8 @@
 // A sample's features are, in this order: for each numeric column its value, (x - mean) / deviation, and with
 // missing_flags a second feature that is 1 where the value is missing and 0 elsewhere; then for each
 // categorical column one feature for each of its values, 1 for the value of the row and 0 for the others. A
-// missing number becomes 0, which is the mean if means are given; a missing category becomes zeros.
+// missing number becomes 0, which is the mean if means are given; a missing category becomes zeros, and so
+// does one that is not among the values on which the clients have agreed.
 //
 // With a window, a sample is several consecutive rows of one file. Its class is the most frequent one of its
 // rows, the first of them in a tie; its values are those of the last row, its labels those of any row; in
@@ -23,7 +24,12 @@ namespace fedge::learn {
 
 struct CategoricalColumn {
   std::string column;
-  std::vector<std::string> values;  // distinct; a feature for each
+  std::vector<std::string> values{};  // distinct; a feature for each
+  // Without values, the clients agree on the most frequent ones: at most this many, a feature for each.
+  std::size_t most = 0;
+
+  bool agreed() const { return values.empty(); }
+  std::size_t features() const { return agreed() ? most : values.size(); }
 };
 
 struct TableSchema {
@@ -55,6 +61,7 @@ struct TableSchema {
   std::vector<std::string> class_names() const;  // or of labels; empty for values
   std::vector<float> target_scale() const;
   FeatureColumns columns() const;  // empty unless raw
+  bool has_agreed() const;         // a categorical column whose values the clients agree on
 };
 
 // Reads the keys of a table from [data]; errors stay in `section`.

@@ -82,6 +82,14 @@ class Vocabulary {
   std::vector<std::pair<double, std::size_t>> numbers_;
 };
 
+// The place of a field as a name; equal numbers are the same name.
+float place_of(std::string_view field) {
+  field = trimmed(field);
+  const auto number = number_in(field);
+  // 0 and -0 are equal.
+  return place_of_name(number ? number_text(*number + 0.0) : std::string(field));
+}
+
 // Converts the rows of tables to samples.
 class TableLoader {
  public:
@@ -220,12 +228,17 @@ class TableLoader {
     for (std::size_t i = 0; i < columns.categorical.size(); ++i) {
       const std::string_view field = fields[columns.categorical[i]];
       const CategoricalColumn& column = schema_.categorical[i];
+      if (column.agreed()) {
+        features_.push_back(missing_.find(field) ? static_cast<float>(kNotANumber) : place_of(field));
+        features_.resize(features_.size() + column.most - 1, 0.0F);
+        continue;
+      }
       const auto value = categories_[i].find(field);
       if (!value && !missing_.find(field))
         return wrong(reader, column.column,
                      shown(field) + " is not one of its values: " + listed(column.values));
       const std::size_t first = features_.size();
-      features_.resize(first + column.values.size(), 0.0F);
+      features_.resize(first + column.features(), 0.0F);
       if (value) features_[first + *value] = 1.0F;
     }
     FEDGE_TRY_VOID(schema_.target().has_values() ? add_values(reader, columns) : add_class(reader, columns));
@@ -345,6 +358,7 @@ class TableSource final : public DataSource {
     return DatasetInfo{schema_.shape(),           target.groups(), target.outputs, schema_.class_names(),
                        schema_of(spec).columns(), target.kind,     target.points,  schema_.target_scale()};
   }
+  bool needs_statistics() const override { return schema_.has_agreed(); }
   Result<Dataset> load(const DataSpec& spec, Split split) const override {
     const TableSchema schema = schema_of(spec);
     return load_split(

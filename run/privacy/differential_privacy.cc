@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "privacy/differential/accounting/calibration.h"
 #include "privacy/differential/noise.h"
+#include "run/privacy/private_statistics.h"
 #include "run/privacy/private_update.h"
 #include "run/recipe.h"
 #include "run/run_config.h"
@@ -125,21 +126,27 @@ Result<void> calibrate(RunConfig& run) {
   Spec& spec = run.privacy;
   const privacy::Guarantee budget{spec.epsilon, spec.delta};
   const bool limited = std::isfinite(spec.epsilon);
+  FEDGE_TRY(beside, plan_statistics(run));
   if (spec.noise_multiplier == 0) {
     spec.noise_multiplier = 1;
     // A client's own updates count only for that client; a run's releases count for all clients.
     const std::uint64_t count = spec.by_clients() ? spec.max_participations : run.rounds;
     const privacy::Release all = spec.release(spec.sampling_rate, count);
-    FEDGE_TRY(noise, privacy::calibrate_noise(all, budget, spec.accountant));
+    const auto noise = privacy::calibrate_noise(all, budget, spec.accountant, beside);
+    if (!noise && !beside.empty())
+      return invalid("with statistics_noise = " + number_text(spec.statistics_noise) +
+                     ", the statistics leave nothing of epsilon = " + number_text(spec.epsilon) +
+                     " to the rounds; raise statistics_noise");
+    if (!noise) return noise.error();
     const bool of_one = spec.kind == Spec::Kind::kDistributed && spec.noise == privacy::NoiseKind::kGaussian;
     const double share = of_one ? std::sqrt(static_cast<double>(spec.noisy_clients)) : 1;
     spec.noise_multiplier =
-        spec.kind == Spec::Kind::kDistributed ? noise * share / privacy::kAccountedGrid : noise;
+        spec.kind == Spec::Kind::kDistributed ? *noise * share / privacy::kAccountedGrid : *noise;
   }
   spec.most_releases = UINT64_MAX;
   if (limited) {
     const privacy::Release one = spec.release(spec.sampling_rate, 1);
-    FEDGE_TRY(releases, privacy::allowed_rounds(one.mechanism, budget, spec.accountant));
+    FEDGE_TRY(releases, privacy::allowed_rounds(one.mechanism, budget, spec.accountant, beside));
     spec.most_releases = releases;
     const std::string noise = "with noise_multiplier = " + number_text(spec.noise_multiplier);
     const std::string budget_text =
@@ -276,6 +283,14 @@ DifferentialPrivacySpec read_differential_privacy(config::Reader& root) {
   spec.delta = section.number(
       "delta", spec.delta, {1e-15, 0.1},
       "Probability with which the bound epsilon may fail. It must be below 1 / data.partition.clients.");
+  spec.statistics_noise = section.number(
+      "statistics_noise", 0, {0, 1e6},
+      "central, tree, with data.normalise = \"federated\": standard deviation of the noise on each of the "
+      "three "
+      "counts of values, divided by their sensitivity. 0: computed so that the counts alone cost a tenth of "
+      "epsilon.");
+  if ((!spec.on() || spec.by_clients()) && section.has("statistics_noise"))
+    section.refuse("statistics_noise", "has no effect without kind = \"central\" or \"tree\"");
   const std::size_t accountant = section.choice("accountant", {"pld", "rdp"}, 0,
                                                 "How the privacy loss of the rounds is composed: by privacy "
                                                 "loss distributions (pld) or by Renyi divergences (rdp).");

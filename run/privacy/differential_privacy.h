@@ -56,6 +56,12 @@ struct DifferentialPrivacySpec {
   double delta = 1e-5;
   privacy::AccountantKind accountant = privacy::AccountantKind::kPld;
 
+  // Federated statistics: standard deviation of the noise on each count of values, over what one client can
+  // change. The other two are set by resolve_differential_privacy().
+  double statistics_noise = 0;
+  std::int64_t statistics_whole = 0;      // a client's counts are shares of this; 0: the run has none
+  std::uint64_t statistics_variance = 0;  // of the noise, in units of shares
+
   // Set by resolve_differential_privacy().
   double sampling_rate = 1;         // independent probability of each client in a draw; 1: unknown
   double expected_clients = 1;      // in a round; the mean divides by it
@@ -69,6 +75,8 @@ struct DifferentialPrivacySpec {
 
   // kLocal: the specification sent to clients.
   privacy::LocalPrivacySpec local() const;
+  // The privacy release of `count` steps of the statistics.
+  privacy::Release statistics_release(std::uint64_t count) const;
   // The privacy release of `count` rounds; `rate` is the probability of each client's draw (kCentral only).
   privacy::Release release(double rate, std::uint64_t count) const;
 };

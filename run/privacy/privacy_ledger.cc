@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/text.h"
+#include "learn/statistics/federated_statistics.h"
 
 namespace fedge::run {
 namespace {
@@ -13,7 +14,8 @@ namespace {
 std::vector<privacy::Release> releases_of(const DifferentialPrivacySpec& spec,
                                           const PrivacyLedger::Charges& charges) {
   std::vector<privacy::Release> releases;
-  for (const auto& [chance, count] : charges) releases.push_back(spec.release(chance, count));
+  if (charges.statistics > 0) releases.push_back(spec.statistics_release(charges.statistics));
+  for (const auto& [chance, count] : charges.rounds) releases.push_back(spec.release(chance, count));
   return releases;
 }
 
@@ -21,14 +23,28 @@ std::vector<privacy::Release> releases_of(const DifferentialPrivacySpec& spec,
 
 // True if the charges are only planned releases, within the budget.
 bool PrivacyLedger::as_planned(const Charges& charges) const {
-  return charges.size() == 1 && charges.begin()->first == spec_.sampling_rate &&
-         charges.begin()->second <= spec_.most_releases;
+  if (charges.statistics > 0 &&
+      (spec_.statistics_whole == 0 || charges.statistics > learn::StatisticsShape::kSteps))
+    return false;
+  if (charges.rounds.empty()) return true;
+  const auto& [chance, count] = *charges.rounds.begin();
+  return charges.rounds.size() == 1 && chance == spec_.sampling_rate && count <= spec_.most_releases;
 }
 
 Result<void> PrivacyLedger::charge(double chance) {
-  chance = std::max(chance, spec_.sampling_rate);
   Charges charges = charges_;
-  ++charges[chance];
+  ++charges.rounds[std::max(chance, spec_.sampling_rate)];
+  return take(std::move(charges));
+}
+
+Result<void> PrivacyLedger::charge_statistics() {
+  Charges charges = charges_;
+  ++charges.statistics;
+  return take(std::move(charges));
+}
+
+// Takes up one more release.
+Result<void> PrivacyLedger::take(Charges charges) {
   bool within = as_planned(charges);
   if (!within && std::isfinite(spec_.epsilon)) {
     privacy::Accountant accountant(spec_.accountant);
@@ -54,9 +70,10 @@ Result<double> PrivacyLedger::epsilon() {
 }
 
 Result<void> PrivacyLedger::take_up(Charges charges) {
-  for (const auto& [chance, releases] : charges)
-    if (!(chance >= spec_.sampling_rate && chance <= 1) || releases == 0 || !spec_.on())
-      return Error{ErrorCode::kCorrupt, "the privacy budget in the checkpoint belongs to another run"};
+  const Error other{ErrorCode::kCorrupt, "the privacy budget in the checkpoint belongs to another run"};
+  for (const auto& [chance, releases] : charges.rounds)
+    if (!(chance >= spec_.sampling_rate && chance <= 1) || releases == 0 || !spec_.on()) return other;
+  if (charges.statistics > 0 && spec_.statistics_whole == 0) return other;
   charges_ = std::move(charges);
   return {};
 }

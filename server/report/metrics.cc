@@ -193,10 +193,24 @@ std::string to_json(const RoundMetrics& metrics) {
   return json_text(line);
 }
 
+std::string count_text(const learn::DataStatistics& statistics) {
+  const std::string clients = std::to_string(statistics.clients);
+  if (statistics.samples == 0) return "about " + clients + " clients, each counted once, with noise";
+  return std::to_string(statistics.samples) + " training samples of " + clients + " clients";
+}
+
+std::string agreed_text(const learn::ColumnStatistics& column) {
+  std::string text =
+      std::to_string(column.agreed.size()) + (column.agreed.size() == 1 ? " name: " : " names: ");
+  for (std::size_t i = 0; i < column.agreed.size(); ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(column.agreed[i]);
+  return text;
+}
+
 std::string to_json(const learn::DataStatistics& statistics) { return json_text(to_object(statistics)); }
 
 Result<RoundMetrics> parse_metrics(std::string_view line, const std::string& where) {
-  constexpr int kLevels = 4;  // of a track's list of names
+  constexpr int kLevels = 5;  // of the counts of agreed names
   const auto object = parse_ordered_json(line, kLevels);
   if (!object.is_object()) return Error{ErrorCode::kCorrupt, where + ": is not the JSON object of a round"};
   Fields fields(object);

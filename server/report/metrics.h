@@ -119,6 +119,10 @@ std::uint64_t most_left_out(std::span<const RoundMetrics> rounds);
 
 // One line of metrics.jsonl, without the line feed. Doubles read back exactly.
 std::string to_json(const RoundMetrics& metrics);
+// What the statistics are about, for people: "120 training samples of 4 clients".
+std::string count_text(const learn::DataStatistics& statistics);
+// The numbers of values of the names on which the clients agreed, for people: "3 names: 113, 50, 30".
+std::string agreed_text(const learn::ColumnStatistics& column);
 // The statistics as in such a line.
 std::string to_json(const learn::DataStatistics& statistics);
 // Parses such a line. Unknown keys are ignored. kCorrupt if the line is not a round's object; the message

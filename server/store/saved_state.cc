@@ -55,7 +55,8 @@ std::string encode_state(const SavedState& state) {
     if (track.memory) put(*made->mutable_memory(), *track.memory);
   }
   out.mutable_participation()->Add(state.participation.begin(), state.participation.end());
-  for (const auto& [chance, releases] : state.charges) {
+  out.set_statistics_charges(state.charges.statistics);
+  for (const auto& [chance, releases] : state.charges.rounds) {
     auto* charge = out.add_charges();
     charge->set_chance(chance);
     charge->set_releases(releases);
@@ -106,7 +107,8 @@ Result<SavedState> decode_state(std::string_view bytes) {
     }
     state.tracks.push_back(std::move(made));
   }
-  for (const auto& charge : in.charges()) state.charges[charge.chance()] = charge.releases();
+  for (const auto& charge : in.charges()) state.charges.rounds[charge.chance()] = charge.releases();
+  state.charges.statistics = in.statistics_charges();
   state.participation.assign(in.participation().begin(), in.participation().end());
   if (in.has_statistics())
     state.statistics = SavedStatistics{{in.statistics().edges().begin(), in.statistics().edges().end()},

@@ -14,6 +14,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "protocol/chunks/manifest.h"
+#include "run/privacy/privacy_ledger.h"
 #include "server/report/run_progress.h"
 
 namespace fedge::server {
@@ -41,7 +42,7 @@ struct SavedProgress {
 struct SavedState {
   std::vector<SavedTrack> tracks;               // ascending
   std::vector<std::uint32_t> participation;     // by client
-  std::map<double, std::uint64_t> charges;      // to the privacy budget (run/privacy/privacy_ledger.h)
+  run::PrivacyLedger::Charges charges;          // to the privacy budget
   std::optional<SavedStatistics> statistics{};  // in runs that have them: of the clients' data
   std::optional<SavedProgress> progress{};      // in runs with run.keep_best or run.stop_when
 };

@@ -19,8 +19,10 @@ Result<void> check(const Guarantee& guarantee) {
   return {};
 }
 
-Result<double> epsilon_of(const Release& release, double delta, AccountantKind kind) {
+Result<double> epsilon_of(const Release& release, double delta, AccountantKind kind,
+                          std::span<const Release> beside) {
   Accountant accountant(kind);
+  for (const Release& other : beside) FEDGE_TRY_VOID(accountant.add(other));
   FEDGE_TRY_VOID(accountant.add(release));
   return accountant.epsilon(delta);
 }
@@ -65,17 +67,20 @@ double least_noise(const Excess& excess, double high) {
 
 }  // namespace
 
-Result<double> calibrate_noise(const Release& release, const Guarantee& guarantee, AccountantKind kind) {
+Result<double> calibrate_noise(const Release& release, const Guarantee& guarantee, AccountantKind kind,
+                               std::span<const Release> beside) {
   FEDGE_TRY_VOID(check(guarantee));
-  FEDGE_TRY(cost, epsilon_of({with_noise(release.mechanism, 1), release.count}, guarantee.delta, kind));
+  FEDGE_TRY(cost,
+            epsilon_of({with_noise(release.mechanism, 1), release.count}, guarantee.delta, kind, beside));
   if (cost == 0) {
     // Without rounds or participants, no noise is needed.
-    FEDGE_TRY(bare, epsilon_of({with_noise(release.mechanism, 0), release.count}, guarantee.delta, kind));
+    FEDGE_TRY(bare,
+              epsilon_of({with_noise(release.mechanism, 0), release.count}, guarantee.delta, kind, beside));
     if (bare <= guarantee.epsilon) return 0.0;
   }
   const auto excess = [&](double noise, AccountantKind by) {
     const auto epsilon =
-        epsilon_of({with_noise(release.mechanism, noise), release.count}, guarantee.delta, by);
+        epsilon_of({with_noise(release.mechanism, noise), release.count}, guarantee.delta, by, beside);
     // The clamp is harmless: below 1e-9 of the target the exact value does not matter.
     return std::log(std::max(epsilon.value() / guarantee.epsilon, 1e-9));
   };
@@ -92,7 +97,7 @@ Result<double> calibrate_noise(const Release& release, const Guarantee& guarante
 }
 
 Result<std::uint64_t> allowed_rounds(const Mechanism& mechanism, const Guarantee& guarantee,
-                                     AccountantKind kind) {
+                                     AccountantKind kind, std::span<const Release> beside) {
   FEDGE_TRY_VOID(check(guarantee));
   FEDGE_TRY(account, make_account(mechanism));
   const auto keeps = [&](std::uint64_t rounds, AccountantKind by) {
@@ -101,7 +106,7 @@ Result<std::uint64_t> allowed_rounds(const Mechanism& mechanism, const Guarantee
       tree->participation.steps = static_cast<std::uint32_t>(rounds);
       release.count = 1;
     }
-    const auto epsilon = epsilon_of(release, guarantee.delta, by);
+    const auto epsilon = epsilon_of(release, guarantee.delta, by, beside);
     return epsilon && *epsilon <= guarantee.epsilon;
   };
   const std::uint64_t most = std::holds_alternative<TreeMechanism>(mechanism) ? kMostSteps : kMostRounds;

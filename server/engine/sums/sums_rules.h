@@ -23,6 +23,7 @@ struct SumsRules {
 struct EvaluationRules {
   std::uint32_t every = 1;  // rounds; the last round is always evaluated
   std::size_t clients = 0;  // that evaluate a model; 0: all that are connected
+  bool apart = false;       // only clients without training samples evaluate
   SumsRules sums;
 };
 

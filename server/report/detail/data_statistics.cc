@@ -31,9 +31,14 @@ Result<void> read_column(const ordered_json& object, learn::DataStatistics& stat
                                  .mean_error = fields.real("mean_error"),
                                  .deviation = fields.real("deviation")};
   for_each_estimate(column, [&](const std::string& name, std::optional<learn::Estimate>& estimate) {
-    if (column.count > 0)
+    if (column.count > 0 && !fields.has("agreed"))
       estimate = learn::Estimate{fields.real(name.c_str()), fields.real((name + "_error").c_str())};
   });
+  if (fields.has("agreed"))
+    for (const double count : fields.reals("agreed")) {
+      if (!(count >= 0 && count < 0x1p63)) return invalid("columns: agreed is not a list of counts");
+      column.agreed.push_back(static_cast<std::uint64_t>(count));
+    }
   if (!fields.problem().empty()) return invalid("columns: " + fields.problem());
   statistics.columns.push_back(std::move(column));
   return {};
@@ -61,6 +66,7 @@ ordered_json to_object(const learn::DataStatistics& statistics) {
       made[name] = estimate ? json_number(estimate->value) : ordered_json(nullptr);
       made[name + "_error"] = estimate ? json_number(estimate->error) : ordered_json(nullptr);
     });
+    if (!column.agreed.empty()) made["agreed"] = column.agreed;
     object["columns"].push_back(std::move(made));
   }
   return object;

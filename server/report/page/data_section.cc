@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "server/report/metrics.h"
 #include "server/report/page/html.h"
 
 namespace fedge::server {
@@ -20,6 +21,9 @@ std::string cell(const std::optional<learn::Estimate>& estimate) {
 }
 
 std::string row_of(const learn::ColumnStatistics& column) {
+  if (!column.agreed.empty())
+    return "<tr><td>" + escape_html(column.name) + "</td><td>" + std::to_string(column.count) + "</td><td>" +
+           std::to_string(column.missing) + "</td><td colspan=\"7\">" + agreed_text(column) + "</td></tr>\n";
   const bool known = column.count > 0;
   return "<tr><td>" + escape_html(column.name) + "</td><td>" + std::to_string(column.count) + "</td><td>" +
          std::to_string(column.missing) + "</td><td>" + (known ? digits(column.mean) : "") + "</td><td>" +
@@ -35,18 +39,16 @@ std::string data_section(std::span<const RoundMetrics> rounds) {
   for (const RoundMetrics& round : rounds)
     if (round.statistics) statistics = &*round.statistics;
   if (statistics == nullptr) return "";
-  std::string out = "<h2>Data of the clients <small>(" + std::to_string(statistics->samples) +
-                    " training samples of " + std::to_string(statistics->clients) +
-                    " clients)</small></h2><div class=\"card scroll\"><table class=\"numbers\"><thead><tr>"
+  std::string out = "<h2>Data of the clients <small>(" + count_text(*statistics) +
+                    ")</small></h2><div class=\"card scroll\"><table class=\"numbers\"><thead><tr>"
                     "<th>column</th><th>values</th><th>missing</th><th>mean</th><th>deviation</th>"
                     "<th>minimum</th><th>25&nbsp;%</th><th>median</th><th>75&nbsp;%</th><th>maximum</th>"
                     "</tr></thead><tbody>\n";
   for (const learn::ColumnStatistics& column : statistics->columns) out += row_of(column);
   out += "</tbody></table></div>\n";
   if (statistics->labels.empty()) return out;
-  out +=
-      "<div class=\"card scroll\"><table class=\"numbers\"><thead><tr><th>class</th><th>samples</th></tr>"
-      "</thead><tbody>\n";
+  out += "<div class=\"card scroll\"><table class=\"numbers\"><thead><tr><th>class</th><th>" +
+         std::string(statistics->samples > 0 ? "samples" : "clients") + "</th></tr></thead><tbody>\n";
   for (const auto& label : statistics->labels)
     out += "<tr><td>" + escape_html(label.name) + "</td><td>" + std::to_string(label.count) + "</td></tr>\n";
   return out + "</tbody></table></div>\n";

@@ -28,7 +28,7 @@ std::vector<Series> spread_of(std::span<const RoundMetrics> rounds,
         rounds, name, [=](const ClientEvaluation& evaluation) { return evaluation.*spread.*figure; }, colour);
   };
   return {one("90th percentile", &Spread::p90, 3), one("median", &Spread::p50, 1),
-          one("10th percentile", &Spread::p10, 2), one("mean of the worst tenth", &Spread::worst_tenth, 5)};
+          one("10th percentile", &Spread::p10, 2), one("worst tenth", &Spread::worst_tenth, 5)};
 }
 
 bool measured(const Series& series) {
@@ -69,7 +69,7 @@ std::string evaluation_section(std::span<const RoundMetrics> rounds) {
                   spread_of(rounds, &Of::auroc_by_client)) +
          chart_of(rounds, "Error of the single clients", "RMSE", Unit::kNone,
                   spread_of(rounds, &Of::rmse_by_client)) +
-         chart_of(rounds, "AUROC, macro F1 and mean IoU", "value", Unit::kNone,
+         chart_of(rounds, "Further metrics", "value", Unit::kNone,
                   {series_of(rounds, "AUROC", &Of::auroc, 1), series_of(rounds, "macro F1", &Of::macro_f1, 2),
                    series_of(rounds, "mean IoU", &Of::mean_iou, 3)}) +
          chart_of(rounds, "Coefficient of determination", "R2", Unit::kNone,

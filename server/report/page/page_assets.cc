@@ -28,7 +28,7 @@ code, pre { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size:
 .tiles dd { margin: 2px 0 0; font-size: 1.3rem; font-weight: 650; line-height: 1.25; }
 .tiles dd + dd { font-size: .82rem; font-weight: 400; color: var(--soft); margin-top: 4px; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(340px, 100%), 1fr)); gap: 14px; }
-.classes { display: grid; grid-template-columns: repeat(auto-fit, minmax(210px, 1fr)); gap: 10px; }
+.classes { display: grid; grid-template-columns: repeat(auto-fill, minmax(210px, 1fr)); gap: 10px; }
 figure { position: relative; margin: 0; padding: 10px 14px 8px; min-width: 0; max-width: 580px; }
 figcaption { display: flex; align-items: baseline; gap: 8px; font-weight: 620; min-height: 1.9em; }
 figcaption span { flex: 1; min-width: 0; }
@@ -53,7 +53,7 @@ th { position: sticky; top: 0; background: var(--card); color: var(--soft); font
 td:last-child, th:last-child { text-align: left; }
 .tracks td:nth-child(-n+2), .tracks th:nth-child(-n+2) { text-align: left; }
 .numbers td:last-child, .numbers th:last-child { text-align: right; }
-.charts + .card { margin-top: 14px; }
+.charts + .card, .card + .card { margin-top: 14px; }
 footer { margin-top: 28px; color: var(--soft); font-size: .82rem; }
 @media (max-width: 520px) { main { padding: 16px 12px 32px; } h1 { font-size: 1.35rem; } .tiles { grid-template-columns: 1fr 1fr; gap: 8px; }
   .tiles dd { font-size: 1.2rem; } .classes { grid-template-columns: 1fr 1fr; } .charts { gap: 10px; }

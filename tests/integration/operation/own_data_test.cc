@@ -60,7 +60,15 @@ TEST_CASE("own data: sites that decline to evaluate, only train or only evaluate
   for (const int number : {0, 1, 2}) file(number, "train.csv", 30);
   for (const int number : {0, 1}) file(number, "test.csv", 10);
   file(3, "test.csv", 12);
-  sites.start_coordinator({"data.split={kind=\"file\"}"});
+  std::vector<std::string> settings = {"data.split={kind=\"file\"}"};
+  bool noise = false;
+  SUBCASE("without noise") {}
+  SUBCASE("with noise, only the last one evaluates") {
+    noise = true;
+    settings.emplace_back("differential_privacy={kind=\"central\",noise_multiplier=1.0,delta=0.01}");
+    settings.emplace_back("sampling={kind=\"uniform\",clients_per_round=3}");
+  }
+  sites.start_coordinator(settings);
   sites.add_client(0);
   sites.add_client(1, {"--no-evaluation"});
   sites.add_client(2);
@@ -71,9 +79,9 @@ TEST_CASE("own data: sites that decline to evaluate, only train or only evaluate
     CHECK(round.clients_selected == 3);
     CHECK(round.clients_completed == 3);
     REQUIRE(round.evaluation);
-    CHECK(round.evaluation->selected == 2);
-    CHECK(round.evaluation->clients == 2);
-    CHECK(round.evaluation->samples == 22);
+    CHECK(round.evaluation->selected == (noise ? 1 : 2));
+    CHECK(round.evaluation->clients == (noise ? 1 : 2));
+    CHECK(round.evaluation->samples == (noise ? 12 : 22));
   }
 }
 
@@ -131,6 +139,12 @@ TEST_CASE(
   CHECK(contains(log, "the client's data does not fit the run"));
   CHECK_FALSE(sites.coordinator_knows(kSecretCell));
   for (const Case& each : cases) CHECK_FALSE(contains(log, each.reason));
+  // Who took no part learns of the end, too, and says so to its supervisor.
+  for (std::size_t i = 0; i < sites.clients.size(); ++i) {
+    const bool took_part = i > cases.size();
+    CHECK_MESSAGE(sites.clients[i]->wait() == (took_part ? 0 : 1), sites.clients[i]->log());
+    CHECK(contains(sites.clients[i]->log(), "this client took part in no run: ") == !took_part);
+  }
 }
 
 TEST_CASE(

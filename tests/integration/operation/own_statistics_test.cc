@@ -75,6 +75,74 @@ TEST_CASE("own statistics: four processes, the simulator and secure sums agree a
   CHECK_MESSAGE(contains(replayed.output, "12 updates: all equal"), replayed.output);
 }
 
+TEST_CASE(
+    "own statistics: with noise each site counts once, also under secure sums, and they stay the same") {
+  Sites sites(federated());
+  std::vector<std::string> settings = {
+      "differential_privacy={kind=\"central\",noise_multiplier=1.0,statistics_noise=0.01,delta=0.01}",
+      "sampling={kind=\"uniform\",clients_per_round=4}", "evaluation.where=\"none\""};
+  SUBCASE("in the clear") {}
+  SUBCASE("under secure sums") { settings.emplace_back("secure_aggregation={kind=\"exact\"}"); }
+  const auto simulated = sites.simulated(settings);
+  sites.start_coordinator(settings);
+  for (int i = 0; i < 4; ++i) sites.add_client(i);
+  const auto real = sites.finished();
+  REQUIRE(real.size() == 3);
+  REQUIRE(simulated.size() == 3);
+  CHECK_FALSE(sites.coordinator_knows(kCanary));
+  for (const auto* run : {&simulated, &real}) {
+    REQUIRE((*run)[0].statistics);
+    const learn::DataStatistics& all = *(*run)[0].statistics;
+    CHECK(all.clients == 4);
+    CHECK(all.samples == 0);
+    CHECK(std::abs(all.columns[0].mean - 60) < 5 + all.columns[0].mean_error);
+    CHECK(all.columns[0].deviation > 5);
+    CHECK(all.columns[0].deviation < 20);
+  }
+  // The noise is secret: no two runs have the same.
+  CHECK(server::to_json(*simulated[0].statistics) != server::to_json(*real[0].statistics));
+  CHECK(contains(statistics_of_run(sites), "about 4 clients, each counted once, with noise"));
+}
+
+TEST_CASE("own statistics: four sites are too few for noise that hides any of them, and the run says so") {
+  Sites sites(federated());
+  sites.start_coordinator({"differential_privacy={kind=\"central\",epsilon=4.0,delta=0.01}",
+                           "sampling={kind=\"uniform\",clients_per_round=4}"});
+  for (int i = 0; i < 4; ++i) sites.add_client(i);
+  for (const auto& client : sites.clients) (void)client->wait();
+  (void)sites.coordinator->wait();
+  CHECK(contains(sites.coordinator->log(), "the noise hides the values of column age"));
+}
+
+TEST_CASE("own statistics: sites agree on names that the coordinator never sees") {
+  std::string text = federated();
+  const std::string target = "target = \"sick\"\n";
+  text.replace(text.find(target), target.size(),
+               "categorical = [{ column = \"note\", most = 4 }]\n" + target);
+  Sites sites(text);
+  std::vector<std::string> settings;
+  SUBCASE("in the clear") {}
+  SUBCASE("under secure sums") { settings = {"secure_aggregation={kind=\"exact\"}"}; }
+  const auto simulated = sites.simulated(settings);
+  sites.start_coordinator(settings);
+  for (int i = 0; i < 4; ++i) sites.add_client(i);
+  const auto real = sites.finished();
+  REQUIRE(real.size() == 3);
+  REQUIRE(simulated.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) check_same(simulated[i], real[i]);
+  check_statistics(simulated[0], real[0]);
+  // Names such as n7, which all sites have, and a canary in each.
+  CHECK_FALSE(sites.coordinator_knows(kCanary));
+  CHECK_FALSE(sites.coordinator_knows(",n7,"));
+  const learn::DataStatistics& all = *real[0].statistics;
+  REQUIRE(all.columns.size() == 3);
+  CHECK(all.columns[2].name == "note");
+  CHECK(all.columns[2].agreed.size() == 4);
+  CHECK(all.columns[2].agreed.front() >= 3);
+  CHECK(contains(statistics_of_run(sites), "note: 4 names: "));
+  if (!settings.empty()) CHECK(sites.simulated({}).back().model_hash == real.back().model_hash);
+}
+
 TEST_CASE("own statistics: a site that sends none trains, normalised by those of the others") {
   Sites sites(federated());
   sites.start_coordinator({});
@@ -104,12 +172,18 @@ TEST_CASE("own statistics: a coordinator that is killed afterwards normalises by
   std::vector<std::string> more;
   SUBCASE("in the clear") {}
   SUBCASE("under secure sums") { more = {"secure_aggregation={kind=\"exact\"}"}; }
+  bool noise = false;
+  SUBCASE("with noise") {
+    noise = true;
+    more = {"differential_privacy={kind=\"central\",noise_multiplier=30.0,statistics_noise=0.01,delta=0.01}",
+            "sampling={kind=\"uniform\",clients_per_round=4}"};
+  }
   std::vector<std::string> all = settings;
   all.insert(all.end(), more.begin(), more.end());
   const auto simulated = sites.simulated(all);
   std::string last;
   SUBCASE("in the first round") { last = "statistics.closed"; }
-  SUBCASE("after a checkpoint") { last = "evaluation.closed round=2"; }
+  SUBCASE("after a checkpoint") { last = noise ? "round.closed round=2" : "evaluation.closed round=2"; }
   sites.start_coordinator(all);
   const std::string address = sites.coordinator->address();
   for (int i = 0; i < 4; ++i) sites.add_client(i);
@@ -119,6 +193,13 @@ TEST_CASE("own statistics: a coordinator that is killed afterwards normalises by
   sites.start_coordinator(all, address);
   const auto rounds = sites.finished();
   REQUIRE(rounds.size() == 40);
+  if (noise) {
+    // The noise is another one, but everything released so far counts.
+    REQUIRE(rounds[0].statistics);
+    for (std::size_t i = 0; i < 40; ++i) CHECK(rounds[i].epsilon == simulated[i].epsilon);
+    CHECK(rounds[0].epsilon > 100);
+    return;
+  }
   check_statistics(simulated[0], rounds[0]);
   CHECK(rounds.back().model_hash == simulated.back().model_hash);
 }

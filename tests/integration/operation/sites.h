@@ -87,7 +87,7 @@ struct Sites {
     const auto done = run(command);
     REQUIRE_MESSAGE(done.code == 0, done.output);
     auto rounds = server::read_metrics(path("simulated") / "metrics.jsonl");
-    REQUIRE(rounds);
+    REQUIRE_MESSAGE(rounds, rounds.error().message);
     return *rounds;
   }
   void start_coordinator(const std::vector<std::string>& settings,

@@ -27,8 +27,8 @@ caught_by unit_learn 'csv:'
 
 mutant evaluation-beside-noise 'a device evaluates models in runs whose updates have noise'
 file client/prepared_run.cc
-old '  described.work.evaluates = described.work.evaluates && !noised;'
-new '  described.work.evaluates = described.work.evaluates && (noised || !noised);'
+old '  if ((noised || whole > 0) && prepared->samples.value() > 0) prepared->evaluates = SampleCount(0);'
+new '  if ((noised || whole > 0) && prepared->samples.value() > 999999) prepared->evaluates = SampleCount(0);'
 caught_by unit_client 'evaluation: a device evaluates nothing'
 
 mutant evaluation-whole-model 'an evaluation may cover the whole model'
@@ -99,8 +99,8 @@ caught_by unit_learn 'arrays: a run cannot make'
 
 mutant statistics-beside-noise 'a device sends statistics in runs whose updates have noise'
 file client/prepared_run.cc
-old '  const bool counts = side.counts && !noised;'
-new '  const bool counts = side.counts && (noised || !noised);'
+old '  const bool counts = side.counts && !by_clients && (!noised || whole > 0);'
+new '  const bool counts = side.counts && (!noised || whole > 0 || by_clients);'
 caught_by unit_client 'statistics: none leave a device'
 
 mutant statistics-unlimited 'a client counts its data as often as it is asked'
@@ -234,3 +234,51 @@ file server/engine/round_engine.cc
 old '  if (committed.ends) return finish(kReached, effects);'
 new '  if (committed.ends && !committed.made) return finish(kReached, effects);'
 caught_by integration_programs 'selection: the best model'
+
+mutant evaluation-by-trainers 'clients that train evaluate beside noise'
+file server/engine/sums/round_sums.cc
+old '    if (!counts && rules_.evaluation->apart && entry.said.value() > 0) return;'
+new '    if (!counts && rules_.evaluation->apart && entry.said.value() > 999999) return;'
+caught_by unit_server 'evaluation: where results would escape'
+
+mutant shares-of-any-size 'a client may change the statistics by more than its share'
+file learn/statistics/shares.cc
+old '    if (missing + sum(first + Shape::kBins, shape.bins) > static_cast<double>(all))'
+new '    if (missing + sum(first + Shape::kBins, shape.bins) > 2 * static_cast<double>(all))'
+caught_by unit_learn 'shares: those of a liar are refused'
+
+mutant shares-of-samples 'a client with more samples counts more in statistics with noise'
+file learn/statistics/shares.cc
+old '  const auto samples = static_cast<double>(counts[Shape::kSamples]);'
+new '  const auto samples = std::min(3.0, static_cast<double>(counts[Shape::kSamples]));'
+caught_by unit_learn 'shares: '
+
+mutant statistics-free-of-charge 'steps of the statistics cost nothing of the budget'
+file run/privacy/privacy_ledger.cc
+old '  if (charges.statistics > 0) releases.push_back(spec.statistics_release(charges.statistics));'
+new '  if (charges.statistics > 9) releases.push_back(spec.statistics_release(charges.statistics));'
+caught_by unit_run 'privacy ledger: steps of statistics'
+
+mutant statistics-outside-the-budget 'the noise of the rounds forgets what the statistics cost'
+file run/privacy/differential_privacy.cc
+old '    const auto noise = privacy::calibrate_noise(all, budget, spec.accountant, beside);'
+new '    const auto noise = privacy::calibrate_noise(all, budget, spec.accountant);'
+caught_by unit_run 'private run: statistics and rounds keep'
+
+mutant statistics-charge-forgotten 'a restart forgets the steps of statistics that were released'
+file server/store/saved_state.cc
+old '  state.charges.statistics = in.statistics_charges();'
+new '  state.charges.statistics = 0;'
+caught_by unit_server 'saved state: '
+
+mutant agreed-names-by-count 'rare names are not told apart'
+file learn/statistics/federated_statistics.cc
+old '                               slots_[c] > 0 ? Divide::kEvenly : Divide::kByCount);'
+new '                               slots_[c] > 9999 ? Divide::kEvenly : Divide::kByCount);'
+caught_by unit_learn 'agreed names: rare names'
+
+mutant declined-never-told 'a client that takes no part never learns that the run has ended'
+file server/conductor/conductor.cc
+old '    declined_.insert(client);'
+new '    declined_.erase(client);'
+caught_by integration_federation 'own data: a device whose data does not fit'

@@ -361,8 +361,8 @@ caught_by unit_run 'privacy ledger'
 
 mutant privacy-planned-chance 'the ledger believes the plan rather than the draw'
 file run/privacy/privacy_ledger.cc
-old '  chance = std::max(chance, spec_.sampling_rate);'
-new '  chance = spec_.sampling_rate;'
+old '  ++charges.rounds[std::max(chance, spec_.sampling_rate)];'
+new '  ++charges.rounds[chance > 2 ? chance : spec_.sampling_rate];'
 caught_by unit_run 'privacy ledger'
 
 mutant privacy-one-round-more 'the engine begins the round that exceeds the budget'

@@ -213,7 +213,7 @@ TEST_CASE(
   CHECK(contains(own(federated, "[strategy]\nkind = \"fedbuff\"\n"), "because it has no rounds"));
   CHECK(contains(own(federated, "[dissemination]\nkind = \"serverless\"\n"),
                  "exchange models without the coordinator"));
-  CHECK(contains(own(federated, kClientNoise), "the guarantee of differential_privacy would not cover"));
+  CHECK(contains(own(federated, kClientNoise), "but not to statistics; set data.mean and data.deviation"));
   CHECK(contains(
       own(federated,
           "[tracks]\ndisagreement = [{ kind = \"inbound\", clients = [\"1\"], against = [\"2\"] }]\n"),

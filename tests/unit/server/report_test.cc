@@ -89,7 +89,7 @@ TEST_CASE("metrics: a malformed line is refused, and the message says what is wr
   refused(replaced(kLine, "[0.75,0.875]", "[0.75,true]"), "per_class_accuracy is not a number or null");
   refused(replaced(kLine, "[0.75,0.875]", "0.75"), "per_class_accuracy is not a list");
   refused(replaced(kLine, "[0.75,0.875]", "[[0.75]]"), "per_class_accuracy is not a number or null");
-  refused(replaced(kLine, "[0.75,0.875]", "[[[[0.75]]]]"), "is not the JSON object of a round");
+  refused(replaced(kLine, "[0.75,0.875]", "[[[[[0.75]]]]]"), "is not the JSON object of a round");
   CHECK(parse_metrics(replaced(kLine, "{", "{\"another\":1.5,"), "m").has_value());
 }
 

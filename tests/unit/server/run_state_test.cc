@@ -192,6 +192,14 @@ TEST_CASE("run state: a checkpoint without the best results or their model is re
   CHECK(refusal(encode_state(*state)).find("lacks the best results") != std::string::npos);
 }
 
+TEST_CASE("saved state: what the budget has paid for is kept") {
+  SavedState state;
+  state.charges = {{{0.25, 7}, {1, 2}}, 3};
+  const auto back = decode_state(encode_state(state));
+  REQUIRE(back);
+  CHECK(back->charges == state.charges);
+}
+
 TEST_CASE("N1 R3, run state: an update that cannot be read again is an error, not one too few for the rule") {
   Run run(40, {"strategy.kind=krum"});
   test::TemporaryDirectory place;

@@ -1,6 +1,7 @@
 // Checks what a client evaluates, for whom, and what it tells of it.
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -65,6 +66,22 @@ TEST_CASE(
             "noise_multiplier = 10.0\nfraction_bits = 14\nmax_participations = 100\ndelta = 1e-5\n") == 0);
   CHECK(device.evaluates("[evaluation]\nwhere = \"clients\"\n" + noise_of(1, 5)) == 0);
   CHECK(device.evaluates("[evaluation]\nwhere = \"clients\"\n" + noise_of(1, 0)) == 0);
+  // A device that does not train has no updates.
+  std::string apart = kTask;
+  const std::string split = "split = { test = 0.25 }";
+  REQUIRE(apart.find(split) != std::string::npos);
+  apart.replace(apart.find(split), split.size(), "split = { kind = \"file\" }");
+  const OwnDevice other;
+  std::filesystem::create_directory(other.file.path() / "v.csv");
+  {
+    std::ofstream out(other.file.path() / "v.csv" / "test.csv");
+    out << "x,y\n";
+    for (int i = 0; i < 10; ++i) out << i << "," << i % 2 << "\n";
+  }
+  const auto prepared = other.prepare(apart + noise_of(1, 5));
+  REQUIRE_MESSAGE(prepared, prepared.error().message);
+  CHECK((*prepared)->samples.value() == 0);
+  CHECK((*prepared)->evaluates.value() == 10);
 }
 
 TEST_CASE("evaluation: a task evaluates the model on the device's own test samples, and trains nothing") {

@@ -9,6 +9,7 @@
 #include "client/secure/daily_updates.h"
 #include "client/secure/summed_updates.h"
 #include "learn/statistics/federated_statistics.h"
+#include "learn/statistics/shares.h"
 #include "privacy/secure_aggregation/session.h"
 #include "tests/support/text.h"
 #include "tests/unit/client/engine_harness.h"
@@ -92,6 +93,8 @@ TEST_CASE("statistics: none leave a device whose owner declines, or whose update
       "[evaluation]\nwhere = \"none\"\n[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 10.0\n"
       "fraction_bits = 14\nmax_participations = 100\ndelta = 1e-5\n";
   CHECK(refused(kCounted + local, true) == declined);
+  const std::string whole = "[statistics]\nwhole = 4096\n";
+  CHECK(refused(kCounted + whole + local, true) == declined);
   // A run that does not announce it gets none, whatever the coordinator asks later.
   std::string plain = kCounted;
   const std::string key = "normalise = \"federated\"\n";
@@ -99,6 +102,21 @@ TEST_CASE("statistics: none leave a device whose owner declines, or whose update
   CHECK(contains(refused(plain, true), "does not normalise its data by the clients' statistics"));
   // Edges that do not fit.
   CHECK(contains(refused(kCounted, true), "10 edges, expected"));
+}
+
+TEST_CASE("statistics: where the coordinator adds noise, a device tells shares and evaluates nothing") {
+  const CountingDevice device;
+  const auto run =
+      device.prepared(kCounted + "[evaluation]\nwhere = \"clients\"\n[statistics]\nwhole = 4096\n");
+  CHECK(run->evaluates.value() == 0);
+  const auto info = learn::describe(run->task->spec().data);
+  const auto shape = learn::StatisticsShape::of(*info, 4096);
+  const auto result = CountingDevice::count(*run, learn::first_edges(shape.bins));
+  REQUIRE_MESSAGE(result, result.error().message);
+  CHECK(learn::check_shares(shape, result->sums, 1));
+  CHECK(result->sums[learn::StatisticsShape::kSamples] == 0);
+  CHECK(result->sums[learn::StatisticsShape::kLabels] == 2048);
+  CHECK(result->sums[shape.column(0) + learn::StatisticsShape::kMissing] == 409);
 }
 
 TEST_CASE("statistics: a device trains only with the mean and deviation of each of its columns") {

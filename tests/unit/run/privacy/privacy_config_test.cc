@@ -301,4 +301,43 @@ TEST_CASE("private run: what no guarantee is known for is refused, and why is sa
                         "use clipping = \"flat\"");
 }
 
+TEST_CASE("private run: statistics and rounds keep the budget together") {
+  const std::string own =
+      "[run]\nrounds = 40\n[data]\ndataset = \"csv\"\nname = \"mine\"\nnumeric = [\"x\", \"z\"]\ntarget = "
+      "\"y\"\nclasses = [\"0\", \"1\"]\nnormalise = \"federated\"\npartition = { kind = \"own\", clients = "
+      "1000 "
+      "}\n[model]\nkind = \"softmax\"\n[sampling]\nclients_per_round = 50\n[differential_privacy]\n";
+  for (const std::string kind : {"kind = \"central\"\n", "kind = \"tree\"\nmax_participations = 4\n"}) {
+    const RunConfig run = must_read(own + kind + "epsilon = 2\n");
+    const DifferentialPrivacySpec& spec = run.privacy;
+    CHECK(spec.statistics_whole > 0);
+    privacy::Accountant alone(spec.accountant);
+    REQUIRE(alone.add(spec.statistics_release(3)));
+    CHECK(*alone.epsilon(spec.delta) == doctest::Approx(0.2).epsilon(0.01));
+    // The noise in units of shares: of the stated multiple of what a client changes at most.
+    const double norm = std::sqrt(1 + 1 + 3 * 2.0);
+    CHECK(std::sqrt(static_cast<double>(spec.statistics_variance)) >=
+          spec.statistics_noise * norm * static_cast<double>(spec.statistics_whole));
+    privacy::Accountant all(spec.accountant);
+    REQUIRE(all.add(spec.statistics_release(3)));
+    REQUIRE(all.add(spec.release(spec.sampling_rate, 40)));
+    CHECK(*all.epsilon(spec.delta) <= 2);
+    CHECK(*all.epsilon(spec.delta) > 1.99);
+    CHECK(spec.most_releases >= 40);
+    CHECK(run.task_text.find("[statistics]\nwhole = " + std::to_string(spec.statistics_whole)) !=
+          std::string::npos);
+    // More noise on the rounds than without statistics.
+    std::string constants = own;
+    constants.replace(constants.find("normalise = \"federated\"\n"), 24, "");
+    CHECK(must_read(constants + kind + "epsilon = 2\n").privacy.noise_multiplier < spec.noise_multiplier);
+  }
+  const std::string central = own + "kind = \"central\"\n";
+  check_private_refused(central + "noise_multiplier = 1\n", "requires epsilon or statistics_noise");
+  CHECK(must_read(central + "noise_multiplier = 1\nstatistics_noise = 3\n").privacy.statistics_noise == 3);
+  check_private_refused(central + "epsilon = 1\nstatistics_noise = 1\n", "the statistics alone cost epsilon");
+  check_private_refused(central + "epsilon = 1\nstatistics_noise = 1e6\n", "is too much for 2 columns");
+  check_private_refused(own + "kind = \"local\"\nepsilon = 8\nstatistics_noise = 3\n",
+                        "has no effect without kind = \"central\" or \"tree\"");
+}
+
 }  // namespace fedge::run

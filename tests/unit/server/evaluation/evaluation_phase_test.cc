@@ -283,6 +283,18 @@ TEST_CASE("evaluation: a client that only evaluates starts no round, however lon
   CHECK(rounds.all<RunEngine::Assign>().size() == 1);
 }
 
+TEST_CASE("evaluation: where results would escape the guarantee, only clients that do not train are asked") {
+  Rounds rounds;
+  rounds.rules.evaluation->apart = true;
+  rounds.rules.clients_per_round = 1;
+  rounds.rules.first_round_clients = 3;
+  rounds.come(3, 0, 5);
+  rounds.come(0, 10, 5);
+  rounds.come(1, 1, 5);
+  rounds.train();
+  CHECK(rounds.asked() == std::vector<std::uint32_t>{3});
+}
+
 TEST_CASE("evaluation: with nobody to ask, the round ends without one") {
   Rounds rounds;
   rounds.rules.clients_per_round = 1;
