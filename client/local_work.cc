@@ -215,6 +215,9 @@ void LocalWork::encode(const WorkOrder& order, ClientMemory& memory, WorkResult&
 Result<OutgoingUpdate> LocalWork::mask(const WorkOrder& order, const privacy::MaskingSpec& spec,
                                        const privacy::Masking& masking, WorkResult result) const {
   Sequential here;
+  // Sums of other tasks have no update to be hidden.
+  privacy::MaskingSpec own = spec;
+  if (order.kind != TaskKind::kTraining) own.noise_multiplier = 0;
   const fedge::run::PlainUpdate plain{
       .coverage = &order.coverage,
       .values = result.values.span(),
@@ -223,7 +226,7 @@ Result<OutgoingUpdate> LocalWork::mask(const WorkOrder& order, const privacy::Ma
       .rounding = rng_.fork("rounding", order.round.value(), order.client.value()),
       .noise = order.noise,
       .task_sums = result.sums};
-  FEDGE_TRY(masked, fedge::run::mask_update(plain, spec, masking, here));
+  FEDGE_TRY(masked, fedge::run::mask_update(plain, own, masking, here));
   OutgoingUpdate update(WorkResult{
       .training = nothing_told(),
       .norm = 0,

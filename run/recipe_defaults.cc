@@ -77,10 +77,6 @@ std::string no_client_evaluation(const RunConfig& run) {
 void imply_evaluation(RunConfig& run, config::Table& root) {
   if (!is_own(run.task.data)) return;
   const std::string why = no_client_evaluation(run);
-  if (why.empty() && run.privacy.on())
-    run.notes.push_back(
-        "evaluation.where: only clients without training samples evaluate models, because the guarantee of "
-        "differential_privacy would not cover what the others report");
   if (why.empty()) return;
   if (imply(root, "evaluation.where", {std::string("none"), "data.partition.kind"}))
     run.notes.push_back(

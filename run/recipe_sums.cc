@@ -7,7 +7,12 @@ namespace fedge::run {
 namespace {
 
 void check_statistics(const RunConfig& run, config::Reader& root) {
-  if (!run.task.data.federated_normalisation) return;
+  if (!run.task.data.federated_normalisation) {
+    if (run.privacy.statistics_noise > 0)
+      root.fail("differential_privacy.statistics_noise",
+                "has no effect without data.normalise = \"federated\"", {"data.normalise"});
+    return;
+  }
   const auto refuse = [&](const std::string& why, const char* beside) {
     root.fail("data.normalise", "federated is not possible in this run, because " + why, {beside});
   };

@@ -96,6 +96,13 @@ RunConfig read_sections(config::Reader& root, config::Table& table, const ReadMo
   run.dissemination = read_dissemination(root);
   imply_evaluation(run, table);
   run.evaluation = read_evaluation(root, run.task.data);
+  if (run.privacy.on() && run.evaluation.on_clients())
+    run.notes.push_back(
+        "evaluation.where: only clients without training samples evaluate models, because the guarantee of "
+        "differential_privacy would not cover what the others report" +
+        std::string(run.selection.on()
+                        ? "; without such clients, run.keep_best and run.stop_when have no effect"
+                        : ""));
   check_selection(run.selection, run.evaluation, root);
   if (run.selection.on() && run.task.data.validation == 0)
     run.notes.push_back(

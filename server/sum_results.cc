@@ -42,7 +42,7 @@ void SumResults::add_rules(const run::RunConfig& config, std::size_t parameter, 
                         .sums = {one, statistics_->shape().size(),
                                  [shape = statistics_->shape()](std::span<const std::int64_t> sums,
                                                                 std::uint64_t most) -> Result<void> {
-                                   if (shape.whole > 0) return learn::check_shares(shape, sums, 1);
+                                   if (shape.whole > 0) return learn::check_shares(shape, sums);
                                    FEDGE_TRY_VOID(learn::check_counts(shape, sums, most));
                                    if (sums[learn::StatisticsShape::kClients] > 1)
                                      return invalid("the statistics are of several clients");
@@ -60,11 +60,14 @@ void SumResults::add_view(TrackView& view) const {
 
 Result<void> SumResults::take_masked(TaskKind kind, std::span<const std::int64_t> total) {
   const std::uint64_t most = learn::EvaluationSums::kMostSamples;
-  if (kind == TaskKind::kStatistics)
-    FEDGE_TRY_VOID(variance_ > 0 ? learn::check_shares(statistics_->shape(), total, most)
-                                 : learn::check_counts(statistics_->shape(), total, most));
-  else if (const auto sums = learn::EvaluationSums::from(shape_, total, most); !sums)
+  // With noise, nothing may depend on the total before it: without_noise() takes any.
+  if (kind == TaskKind::kStatistics && variance_ > 0) {
+    if (total.size() != statistics_->shape().size()) return invalid("the statistics have other sums");
+  } else if (kind == TaskKind::kStatistics) {
+    FEDGE_TRY_VOID(learn::check_counts(statistics_->shape(), total, most));
+  } else if (const auto sums = learn::EvaluationSums::from(shape_, total, most); !sums) {
     return sums.error();
+  }
   masked_.emplace(total.begin(), total.end());
   return {};
 }
@@ -101,10 +104,11 @@ std::vector<float> SumResults::scale() const {
 
 Result<void> SumResults::close_statistics(const RunEngine::CloseRound& turn, RoundMetrics& metrics,
                                           const run::PrivateSum::Noise* noise, Parallel& parallel) {
+  const bool any = releases(turn);
   std::vector<std::int64_t> total(statistics_->shape().size());
   if (auto masked = std::exchange(masked_, std::nullopt)) total = std::move(*masked);
   for (const ClientSums& one : turn.sums) learn::add_counts(total, one.sums);
-  made_ = total[learn::StatisticsShape::kClients] > 0;
+  made_ = variance_ > 0 ? any : total[learn::StatisticsShape::kClients] > 0;
   if (!made_) return {};
   if (variance_ > 0) {
     const Secret key = privacy::noise_key(*noise->root, {noise->task, variance_}, total);

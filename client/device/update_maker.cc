@@ -25,7 +25,7 @@ Result<void> UpdateMaker::admit(const PreparedRun& run, const protocol::TrainReq
     FEDGE_TRY(daily, DailyUpdates::read(directory, today()));
     FEDGE_TRY_VOID(daily.admit(DailyUpdates::work_of(run.terms, request), *most));
   }
-  if (const auto most = run.most_updates()) {
+  if (const auto most = run.most_updates(); most && request.kind == TaskKind::kTraining) {
     FEDGE_TRY(releases, PrivateReleases::read(directory));
     FEDGE_TRY_VOID(releases.admit(request.run, request.task(), *most));
   }
@@ -101,7 +101,8 @@ Result<OutgoingUpdate> UpdateMaker::mask(const PreparedRun& run, const protocol:
   WorkOrder order{.client = context_.membership.client,
                   .round = request.round,
                   .coverage = request.coverage,
-                  .track = request.track};
+                  .track = request.track,
+                  .kind = request.kind};
   Secret root;
   if (run.masking->noise_multiplier > 0) {
     FEDGE_TRY(of_run, noise_root(request.run));

@@ -42,12 +42,23 @@ std::vector<std::uint8_t> nearest(const Image& mask, std::size_t height, std::si
   return pixels;
 }
 
+// Whether the header of the file says that its pixels are grey, of 8 bits: they are read as they are.
+bool is_grey_png(std::string_view file) {
+  constexpr std::string_view kSignature = "\x89PNG\r\n\x1a\n";
+  constexpr std::size_t kDepth = 24;  // after the signature, the chunk's length and name, width and height
+  return file.size() > kDepth + 1 && file.starts_with(kSignature) && file[kDepth] == 8 &&
+         file[kDepth + 1] == 0;
+}
+
 // Adds the classes of an image of this size, and returns the most frequent one.
 Result<Label> add_mask(const ImageSchema& schema, const std::filesystem::path& file, const ImageSize& image,
                        Dataset& data) {
   const std::string name = file.string();
   FEDGE_TRY(text, read_file(file, kMaxImageBytes));
   const auto bytes = std::as_bytes(std::span(text));
+  if (!is_grey_png(text))
+    return invalid(name +
+                   ": a mask must be a PNG file of grey pixels of 8 bits, without a palette or colours");
   FEDGE_TRY(size, image_size(bytes, name));
   if (size.height != image.height || size.width != image.width)
     return invalid(name + ": the mask has " + std::to_string(size.height) + " x " +
@@ -255,6 +266,12 @@ ImageSchema read_image_schema(config::Reader& section) {
   if (section.has("classes") && (schema.classes.size() < 2 || schema.classes.size() > kMaxClasses))
     section.fail("classes", "has " + std::to_string(schema.classes.size()) + " classes, expected 2 to " +
                                 std::to_string(kMaxClasses));
+  if (const std::size_t points = schema.shape.height * schema.shape.width;
+      schema.masks && points > kMaxPoints)
+    section.fail("shape",
+                 "an image has " + std::to_string(points) + " pixels; in segmentation at most " +
+                     std::to_string(kMaxPoints) + " are supported",
+                 {"data.task"});
   if (schema.masks && schema.classes.size() > kMaskValues)
     section.fail("classes",
                  "has " + std::to_string(schema.classes.size()) + " classes; a mask has at most " +

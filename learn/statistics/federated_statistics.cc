@@ -99,6 +99,13 @@ StatisticsShape StatisticsShape::of(const DatasetInfo& info, std::int64_t whole)
   return shape;
 }
 
+StatisticsShape StatisticsShape::of_clients() const {
+  StatisticsShape shape = *this;
+  shape.rows = 1;
+  shape.points = std::min<std::size_t>(points, 1);
+  return shape;
+}
+
 Result<std::vector<std::int64_t>> count_values(const Shape& shape, const Dataset& data,
                                                std::span<const std::uint32_t> samples,
                                                std::span<const float> edges) {
@@ -219,7 +226,7 @@ Result<void> FederatedStatistics::take_noisy(std::span<const std::int64_t> share
 Result<void> FederatedStatistics::restore(std::vector<float> edges, std::vector<std::int64_t> sums) {
   const bool ascending = edges.size() == edges_.size() &&
                          std::ranges::all_of(edges, [](float edge) { return std::isfinite(edge); });
-  if (!ascending || !check_counts(shape_, sums, INT64_MAX))
+  if (!ascending || !check_counts(shape_.whole > 0 ? shape_.of_clients() : shape_, sums, INT64_MAX))
     return Error{ErrorCode::kCorrupt, "the checkpoint has statistics of other data"};
   edges_ = std::move(edges);
   sums_ = std::move(sums);
@@ -241,8 +248,7 @@ ColumnStatistics FederatedStatistics::column(std::size_t c) const {
     return column;
   }
   if (moments.count == 0) return column;
-  // Each sum is the total of shares, which have noise, and of `rows` times as many values.
-  const double noise = kLikelyNoise * deviation_ * static_cast<double>(shape_.values(c)) / moments.count;
+  const double noise = kLikelyNoise * deviation_ / moments.count;
   column.mean = edges.front() + moments.mean * unit;
   column.mean_error = unit / 2 + noise * std::sqrt(2.0) * unit * static_cast<double>(Shape::kUnits);
   column.deviation = moments.deviation * unit;
@@ -266,7 +272,8 @@ std::vector<std::size_t> FederatedStatistics::agreed_bins(std::size_t c) const {
   const auto counts = counts_of(c);
   std::vector<std::size_t> bins;
   for (std::size_t b = 0; b < counts.size(); ++b)
-    if (counts[b] > 0) bins.push_back(b);
+    // No name has a place below 0, whatever a client has counted.
+    if (counts[b] > 0 && edges_of(c)[b + 1] > 0) bins.push_back(b);
   std::ranges::stable_sort(bins, std::greater<>(), [&](std::size_t b) { return counts[b]; });
   bins.resize(std::min(bins.size(), slots_[c]));
   return bins;

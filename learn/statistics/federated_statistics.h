@@ -49,6 +49,8 @@ struct StatisticsShape {
   static std::size_t most_columns(std::size_t labels);
   std::size_t size() const { return kLabels + labels + columns * (kBins + bins); }
   std::size_t column(std::size_t c) const { return kLabels + labels + c * (kBins + bins); }
+  // The shape of counts in which each client, whole many times, has one value of each column and one label.
+  StatisticsShape of_clients() const;
   // Values of a column in a sample.
   std::size_t values(std::size_t c) const { return c < features ? rows : 1; }
   bool operator==(const StatisticsShape&) const = default;
@@ -68,8 +70,8 @@ Result<void> check_counts(const StatisticsShape& shape, std::span<const std::int
 // Adds the sums of others; one too large for its integer stays at the largest.
 void add_counts(std::span<std::int64_t> total, std::span<const std::int64_t> more);
 
-// ColumnStatistics describes one column over all clients. With noise, the errors are bounds that hold with a
-// probability of about 99.7 % each, and a client counts as one value.
+// ColumnStatistics describes one column over all clients. With noise, a client counts as one value, and
+// an error is three standard deviations of the noise; it does not cover what the noise hides.
 struct ColumnStatistics {
   std::string name;
   std::uint64_t count = 0;  // values that are not missing

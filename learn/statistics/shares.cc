@@ -17,6 +17,9 @@ constexpr double kClear = 4.5;
 // The mean of a column must be known within this share of its range.
 constexpr double kCoarsest = 0.25;
 
+// Of all clients together: 2^30 times this fits into a sum.
+constexpr std::int64_t kMostShares = std::int64_t{1} << 32;
+
 Error wrong_shares(const std::string& what) { return invalid("the shares of the statistics " + what); }
 
 std::int64_t part(std::int64_t count, std::int64_t whole, double of) {
@@ -98,15 +101,15 @@ struct Total {
   double deviation = 0;
 };
 
-// Writes a column's counts of `rows` values a client. False if the noise hides them.
-bool clean_column(std::span<const std::int64_t> shares, const Total& total, std::int64_t rows,
-                  const StepEdges& step, std::span<std::int64_t> counts) {
+// Writes a column's counts. False if the noise hides them.
+bool clean_column(std::span<const std::int64_t> shares, const Total& total, const StepEdges& step,
+                  std::span<std::int64_t> counts) {
   const auto bins = counts.subspan(Shape::kBins);
   const auto noisy = shares.subspan(Shape::kBins);
   std::int64_t missing = shares[Shape::kMissing];
   if (static_cast<double>(missing) < kClear * total.deviation) missing = 0;
   const std::int64_t present = total.all - std::min(missing, total.all);
-  counts[Shape::kMissing] = (total.all - present) * rows;
+  counts[Shape::kMissing] = total.all - present;
   if (present == 0) return true;
   const double error = kLikelyNoise * std::sqrt(2.0) * total.deviation / static_cast<double>(present);
   if (error > kCoarsest) return false;
@@ -116,7 +119,7 @@ bool clean_column(std::span<const std::int64_t> shares, const Total& total, std:
   for (std::size_t i = low; i <= high; ++i) bins[i] = std::max<std::int64_t>(noisy[i], 0);
   bins[low] = std::max<std::int64_t>(bins[low], 1);
   bins[high] = std::max<std::int64_t>(bins[high], 1);
-  scale_to(bins.subspan(low, high - low + 1), present * rows);
+  scale_to(bins.subspan(low, high - low + 1), present);
   const auto share = [&](std::size_t at) {
     return std::clamp(static_cast<double>(shares[at]) / static_cast<double>(present), 0.0, 1.0);
   };
@@ -124,7 +127,7 @@ bool clean_column(std::span<const std::int64_t> shares, const Total& total, std:
   double variance = share(Shape::kSquares) - mean * mean;
   if (variance < error) variance = std::max(variance, variance_of(bins, step.edges));
   const double squares = std::min(mean * mean + variance, mean);
-  const double most = static_cast<double>(present * rows) * static_cast<double>(Shape::kUnits);
+  const double most = static_cast<double>(present) * static_cast<double>(Shape::kUnits);
   counts[Shape::kSum] = static_cast<std::int64_t>(most * mean);
   counts[Shape::kSquares] = static_cast<std::int64_t>(most * squares * static_cast<double>(Shape::kUnits));
   return true;
@@ -135,7 +138,7 @@ void clean_labels(const Shape& shape, std::span<const std::int64_t> shares, std:
   for (std::size_t k = 0; k < shape.labels; ++k) counts[k] = std::clamp<std::int64_t>(shares[k], 0, all);
   if (shape.points == 0 || shape.labels == 0) return;
   if (std::ranges::all_of(counts, [](std::int64_t count) { return count == 0; })) counts[0] = 1;
-  scale_to(counts, all * static_cast<std::int64_t>(shape.points));
+  scale_to(counts, all);
 }
 
 }  // namespace
@@ -167,13 +170,12 @@ std::vector<std::int64_t> shares_of(const Shape& shape, std::span<const std::int
   return shares;
 }
 
-Result<void> check_shares(const Shape& shape, std::span<const std::int64_t> shares, std::uint64_t most) {
+Result<void> check_shares(const Shape& shape, std::span<const std::int64_t> shares) {
   if (shares.size() != shape.size())
     return wrong_shares("are " + std::to_string(shares.size()) + " numbers, expected " +
                         std::to_string(shape.size()));
   const std::int64_t all = shares[Shape::kClients];
-  if (all < 0 || all % shape.whole != 0 || static_cast<std::uint64_t>(all / shape.whole) > most)
-    return wrong_shares("are of a number of clients that cannot be");
+  if (all != shape.whole) return wrong_shares("are not of one client");
   if (shares[Shape::kSamples] != 0) return wrong_shares("have a number of samples");
   for (const std::int64_t share : shares)
     if (share < 0 || share > all) return wrong_shares("have one that is not between 0 and the whole");
@@ -198,9 +200,12 @@ Result<std::vector<std::int64_t>> without_noise(const Shape& shape, std::span<co
                                                 std::span<const std::string> names) {
   FEDGE_CHECK(shares.size() == shape.size() && names.size() == shape.columns, "shares of this shape");
   const std::size_t each = shape.bins + 1;
-  const auto whole = static_cast<double>(shape.whole);
-  const std::int64_t clients =
-      std::max<std::int64_t>(1, std::llround(static_cast<double>(shares[Shape::kClients]) / whole));
+  // Whatever the members of a masked sum have added: the numbers stay far from those of their type.
+  std::vector<std::int64_t> bounded(shares.begin(), shares.end());
+  for (std::int64_t& share : bounded) share = std::clamp(share, -kMostShares, kMostShares);
+  shares = bounded;
+  const std::int64_t clients = std::clamp<std::int64_t>(
+      (shares[Shape::kClients] + shape.whole / 2) / shape.whole, 1, kMostShares / shape.whole);
   const Total total{clients * shape.whole, deviation};
   std::vector<std::int64_t> counts(shape.size());
   counts[Shape::kClients] = clients;
@@ -209,12 +214,12 @@ Result<std::vector<std::int64_t>> without_noise(const Shape& shape, std::span<co
   clean_labels(shape, shares.subspan(Shape::kLabels, shape.labels), total.all, labels);
   for (std::size_t c = 0; c < shape.columns; ++c) {
     const std::size_t size = Shape::kBins + shape.bins;
-    if (clean_column(shares.subspan(shape.column(c), size), total, static_cast<std::int64_t>(shape.values(c)),
+    if (clean_column(shares.subspan(shape.column(c), size), total,
                      {step.edges.subspan(c * each, each), step.widens},
                      std::span(counts).subspan(shape.column(c), size)))
       continue;
-    return invalid("the noise hides the values of column " + names[c] + ": " + std::to_string(clients) +
-                   " clients are too few for statistics with this privacy budget; lower "
+    return invalid("the noise hides the values of column " + names[c] +
+                   ": there are too few clients for statistics with this privacy budget; lower "
                    "differential_privacy.statistics_noise, or set data.mean and data.deviation");
   }
   return counts;

@@ -24,9 +24,8 @@ double share_norm(const StatisticsShape& shape);
 // least one sample, and check_counts() accepts them.
 std::vector<std::int64_t> shares_of(const StatisticsShape& shape, std::span<const std::int64_t> counts);
 
-// kInvalid if at most `most` clients cannot have these shares together.
-Result<void> check_shares(const StatisticsShape& shape, std::span<const std::int64_t> shares,
-                          std::uint64_t most);
+// kInvalid if one client cannot have these shares.
+Result<void> check_shares(const StatisticsShape& shape, std::span<const std::int64_t> shares);
 
 // The edges of the bins of a step, of one column after the other.
 struct StepEdges {
@@ -35,8 +34,9 @@ struct StepEdges {
 };
 
 // The counts, in units of 1 / shape.whole of a client, that explain a total of shares with noise of this
-// standard deviation; check_counts() accepts them. Bins far from those with values that the noise does not
-// hide are empty. kInvalid if it hides a whole column; `names` has its name.
+// standard deviation, whatever it is; check_counts() accepts them for shape.of_clients(). Bins far from those
+// with values that the noise does not hide are empty. kInvalid if it hides a whole column; `names` has its
+// name.
 Result<std::vector<std::int64_t>> without_noise(const StatisticsShape& shape,
                                                 std::span<const std::int64_t> shares, double deviation,
                                                 const StepEdges& step, std::span<const std::string> names);

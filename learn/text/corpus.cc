@@ -149,7 +149,7 @@ bool is_text_of_user(std::string_view name) {
 }
 
 // Each line's text is an entry, with a line feed after it.
-Result<TextGroup> load_json_texts(const std::filesystem::path& path) {
+Result<TextGroup> load_json_texts(const std::filesystem::path& path, std::size_t& all_bytes) {
   const std::string name = path.filename().string();
   TextGroup group{name.substr(0, name.find(kJsonTexts.front())), {}, {}};
   FEDGE_TRY(lines, JsonLines::open(path, {kJsonText}));
@@ -162,9 +162,11 @@ Result<TextGroup> load_json_texts(const std::filesystem::path& path) {
     if (text.find('\0') != std::string_view::npos)
       return Error{ErrorCode::kCorrupt, lines.place() + ": \"" + kJsonText + "\" contains a NUL byte"};
     bytes += text.size() + 1;
-    if (bytes > kMaxCorpusFileBytes)
-      return Error{ErrorCode::kResource, path.string() + " has more than " +
-                                             std::to_string(kMaxCorpusFileBytes) + " bytes of text"};
+    all_bytes += text.size() + 1;
+    if (bytes > kMaxCorpusFileBytes || all_bytes > kMaxCorpusBytes)
+      return Error{ErrorCode::kResource,
+                   path.string() + " has more than " + std::to_string(kMaxCorpusFileBytes) +
+                       " bytes of text, or all files together more than " + std::to_string(kMaxCorpusBytes)};
     split.add(std::string(text) + '\n', group);
   }
   if (group.train.empty())
@@ -177,9 +179,10 @@ Result<std::vector<TextGroup>> load_texts(const CorpusPlace& place) {
     return Error{ErrorCode::kNotFound, "data.directory is not set: " + place.remedy};
   FEDGE_TRY(names, list_files(place, is_text_of_user));
   std::vector<TextGroup> groups;
+  std::size_t bytes = 0;  // of texts in JSON lines
   for (const std::string& name : names) {
     if (!is_text(name)) {
-      FEDGE_TRY(group, load_json_texts(place.directory / name));
+      FEDGE_TRY(group, load_json_texts(place.directory / name, bytes));
       groups.push_back(std::move(group));
       continue;
     }

@@ -22,6 +22,8 @@ constexpr std::int64_t kFinestWhole = 1 << 12;
 constexpr std::int64_t kCoarsestWhole = 1 << 6;
 // Standard deviation of the noise in units of shares, far finer than floating-point rounding could hide.
 constexpr double kMostNoise = 0x1p19;
+// Shares of all clients, which learn::without_noise() takes.
+constexpr double kMostTotal = 0x1p32;
 
 Result<double> noise_for(const DifferentialPrivacySpec& spec) {
   if (spec.statistics_noise > 0) return spec.statistics_noise;
@@ -31,10 +33,13 @@ Result<double> noise_for(const DifferentialPrivacySpec& spec) {
                                   {spec.epsilon * kStatisticsPart, spec.delta}, spec.accountant);
 }
 
-Result<void> choose_units(const learn::DatasetInfo& info, DifferentialPrivacySpec& spec) {
+Result<void> choose_units(const learn::DatasetInfo& info, std::size_t clients_of_run,
+                          DifferentialPrivacySpec& spec) {
   const double clients = spec.statistics_noise * learn::share_norm(learn::StatisticsShape::of(info));
   spec.statistics_whole = kFinestWhole;
-  while (clients * static_cast<double>(spec.statistics_whole) > kMostNoise) spec.statistics_whole /= 2;
+  while (clients * static_cast<double>(spec.statistics_whole) > kMostNoise ||
+         static_cast<double>(clients_of_run) * static_cast<double>(spec.statistics_whole) > kMostTotal)
+    spec.statistics_whole /= 2;
   const auto variance = privacy::noise_variance(clients * static_cast<double>(spec.statistics_whole));
   if (spec.statistics_whole < kCoarsestWhole || !variance)
     return invalid("statistics_noise = " + number_text(spec.statistics_noise) + " is too much for " +
@@ -58,7 +63,7 @@ Result<std::vector<privacy::Release>> plan_statistics(RunConfig& run) {
   FEDGE_TRY(info, learn::describe(run.task.data));
   if (info.columns.all_slots() > 0)
     return invalid("the noise would hide rare names; set the values of all columns in data.categorical");
-  FEDGE_TRY_VOID(choose_units(info, spec));
+  FEDGE_TRY_VOID(choose_units(info, run.task.data.partition.clients, spec));
   releases.push_back(spec.statistics_release(kSteps));
   privacy::Accountant accountant(spec.accountant);
   FEDGE_TRY_VOID(accountant.replace(releases));

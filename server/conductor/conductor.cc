@@ -131,10 +131,12 @@ void Conductor::answered(ClientId client, const protocol::RunAnswer& answer) {
                .with("samples",
                      static_cast<std::int64_t>(std::min<std::uint64_t>(answer.samples.value(), INT64_MAX)))
                .with("counts_as", static_cast<std::int64_t>(most.value())));
-  if (answer.samples.value() == 0 && !setup_.config.evaluation.on_clients())
+  if (answer.samples.value() == 0 && !setup_.config.evaluation.on_clients()) {
+    declined_.insert(client);
     return report(Event{Severity::kWarning, "client.declined", {}}
                       .with("client", std::int64_t{client.value()})
                       .with("reason", std::string("the client has no training samples")));
+  }
   submit(
       RunEngine::ClientArrived{client, answer.samples, answer.capability, most, answer.evaluation_samples});
 }

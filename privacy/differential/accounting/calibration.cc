@@ -84,9 +84,12 @@ Result<double> calibrate_noise(const Release& release, const Guarantee& guarante
     // The clamp is harmless: below 1e-9 of the target the exact value does not matter.
     return std::log(std::max(epsilon.value() / guarantee.epsilon, 1e-9));
   };
-  const double most = least_argument([&](double noise) {
+  double most = least_argument([&](double noise) {
     return noise > kMostNoise || (noise > 0 && excess(noise, AccountantKind::kRdp) <= 0);
   });
+  // The bound of rdp alone may say that the other releases leave nothing.
+  if (most > kMostNoise && kind != AccountantKind::kRdp && !beside.empty())
+    for (most = 1; most <= kMostNoise && excess(most, kind) > 0;) most *= 2;
   if (most > kMostNoise)
     return invalid(
         "epsilon: even the largest supported noise multiplier, 1e9, does not reach this value; choose a "

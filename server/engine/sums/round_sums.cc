@@ -55,7 +55,8 @@ void RoundEngine::begin_sums(const StepContext& context, std::vector<Effect>& ef
   std::vector<SumsPhase::Member> members;
   present_.each([&](ClientId client, const Roster::Entry& entry) {
     const SampleCount samples = counts ? entry.said : entry.evaluates;
-    if (!counts && rules_.evaluation->apart && entry.said.value() > 0) return;
+    const bool trains = entry.said.value() > 0 || track().last_round(client).value() > 0;
+    if (!counts && rules_.evaluation->apart && trains) return;
     if (samples.value() > 0 && tracks_.is_member(turn_, client) && tracks_.may_receive(turn_, client))
       members.push_back({client, samples, track().last_round(client)});
   });

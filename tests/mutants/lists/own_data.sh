@@ -237,8 +237,8 @@ caught_by integration_programs 'selection: the best model'
 
 mutant evaluation-by-trainers 'clients that train evaluate beside noise'
 file server/engine/sums/round_sums.cc
-old '    if (!counts && rules_.evaluation->apart && entry.said.value() > 0) return;'
-new '    if (!counts && rules_.evaluation->apart && entry.said.value() > 999999) return;'
+old '    if (!counts && rules_.evaluation->apart && trains) return;'
+new '    if (!counts && rules_.evaluation->apart && trains && counts) return;'
 caught_by unit_server 'evaluation: where results would escape'
 
 mutant shares-of-any-size 'a client may change the statistics by more than its share'
@@ -279,6 +279,6 @@ caught_by unit_learn 'agreed names: rare names'
 
 mutant declined-never-told 'a client that takes no part never learns that the run has ended'
 file server/conductor/conductor.cc
-old '    declined_.insert(client);'
-new '    declined_.erase(client);'
-caught_by integration_federation 'own data: a device whose data does not fit'
+old '                   for (const ClientId client : declined_)'
+new '                   for (const ClientId client : std::set<ClientId>())'
+caught_by integration_programs 'own data: a device whose data does not fit'

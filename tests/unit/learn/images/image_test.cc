@@ -246,6 +246,10 @@ TEST_CASE("images: masks give each pixel its class") {
   CHECK(contains(refused(), "b.jpg: there is no mask"));
   put_file(directory.path() / "masks" / "b.png", mask(5, 4, std::vector<std::uint8_t>(20)));
   CHECK(contains(refused(), "b.png: the mask has 5 x 4 pixels (height x width), but its image has 4 x 5"));
+  put_file(directory.path() / "masks" / "b.png", png_file(noise_image(4, 5, 3)));
+  CHECK(contains(refused(), "b.png: a mask must be a PNG file of grey pixels of 8 bits"));
+  put_file(directory.path() / "masks" / "b.png", jpeg_file(noise_image(4, 5, 3)));
+  CHECK(contains(refused(), "b.png: a mask must be a PNG file"));
   std::vector<std::uint8_t> classes(20);
   classes[7] = 2;
   put_file(directory.path() / "masks" / "b.png", mask(4, 5, classes));
@@ -283,6 +287,10 @@ TEST_CASE("images: masks give each pixel its class") {
     return wrong ? std::string("accepted") : wrong.error().message;
   };
   CHECK(contains(spec_error("task = \"regression\"\n"), "images have a class, or masks"));
+  const auto large_image =
+      image_data_spec("shape = [300, 300, 1]\nclasses = [\"cat\", \"dog\"]\ntask = \"segmentation\"\n");
+  REQUIRE_FALSE(large_image);
+  CHECK(contains(large_image.error().message, "an image has 90000 pixels; in segmentation at most 65536"));
 }
 
 TEST_CASE("images: what a run file cannot mean is refused") {

@@ -142,16 +142,41 @@ TEST_CASE("agreed names: a column without names, and with a single one") {
 }
 
 TEST_CASE("agreed names: rare names are told apart, whatever the most frequent one's count") {
+  // So many that some of the rare ones are in one of the first bins.
+  constexpr std::size_t kRare = 24;
   std::vector<std::string> colors(5000, "frequent");
-  for (int i = 0; i < 7; ++i) colors.push_back("rare" + std::to_string(i));
-  const TemporaryDirectory directory;
+  for (std::size_t i = 0; i < kRare; ++i) colors.push_back("rare" + std::to_string(i));
   std::string wide = kAgreed;
-  wide.replace(wide.find("most = 3"), 8, "most = 9");
+  wide.replace(wide.find("most = 3"), 8, "most = 30");
   const Dataset data = colored(colors, wide);
-  auto spec = test::data_spec(wide);
-  auto statistics = statistics_of(*describe(*spec), data, all_of(data));
+  const auto spec = test::data_spec(wide);
+  REQUIRE(spec);
+  const auto statistics = statistics_of(*describe(*spec), data, all_of(data));
   REQUIRE(statistics);
-  CHECK(statistics->result().columns[1].agreed == std::vector<std::uint64_t>{5000, 1, 1, 1, 1, 1, 1, 1});
+  std::vector<std::uint64_t> expected(1 + kRare, 1);
+  expected[0] = 5000;
+  CHECK(statistics->result().columns[1].agreed == expected);
+}
+
+TEST_CASE("agreed names: what a liar counts below 0 has no feature") {
+  const auto spec = test::data_spec(kAgreed);
+  REQUIRE(spec);
+  auto statistics = FederatedStatistics::create(*describe(*spec));
+  REQUIRE(statistics);
+  const StatisticsShape shape = statistics->shape();
+  const Dataset data = colored({"red", "blue"});
+  while (!statistics->complete()) {
+    auto total = *count_values(shape, data, all_of(data), statistics->edges());
+    std::vector<std::int64_t> lies(shape.size());
+    lies[StatisticsShape::kClients] = 1;
+    lies[StatisticsShape::kSamples] = lies[StatisticsShape::kLabels] = 9;
+    for (std::size_t c = 0; c < 2; ++c) lies[shape.column(c) + StatisticsShape::kBins] = 9;
+    CHECK(check_counts(shape, lies, 9));
+    add_counts(total, lies);
+    statistics->take(total);
+  }
+  CHECK(statistics->result().columns[1].agreed == std::vector<std::uint64_t>{1, 1});
+  for (const float deviation : statistics->normalisation().deviation) CHECK(deviation > 0);
 }
 
 TEST_CASE("agreed names: places are positive, finite and rarely the same") {

@@ -336,6 +336,8 @@ TEST_CASE("private run: statistics and rounds keep the budget together") {
   CHECK(must_read(central + "noise_multiplier = 1\nstatistics_noise = 3\n").privacy.statistics_noise == 3);
   check_private_refused(central + "epsilon = 1\nstatistics_noise = 1\n", "the statistics alone cost epsilon");
   check_private_refused(central + "epsilon = 1\nstatistics_noise = 1e6\n", "is too much for 2 columns");
+  check_private_refused(kThousand + kCentral + "epsilon = 2\nstatistics_noise = 3\n",
+                        "has no effect without data.normalise");
   check_private_refused(own + "kind = \"local\"\nepsilon = 8\nstatistics_noise = 3\n",
                         "has no effect without kind = \"central\" or \"tree\"");
 }

@@ -287,10 +287,19 @@ TEST_CASE("evaluation: where results would escape the guarantee, only clients th
   Rounds rounds;
   rounds.rules.evaluation->apart = true;
   rounds.rules.clients_per_round = 1;
-  rounds.rules.first_round_clients = 3;
+  rounds.rules.first_round_clients = 2;
   rounds.come(3, 0, 5);
   rounds.come(0, 10, 5);
+  rounds.train();
+  CHECK(rounds.asked() == std::vector<std::uint32_t>{3});
   rounds.come(1, 1, 5);
+  // One that has trained comes back without training samples: its results would still be exact.
+  rounds.feed(RunEngine::ClientLeft{ClientId(0)});
+  rounds.come(0, 0, 5);
+  CHECK(rounds.asked().empty());
+  rounds.evaluated(3, sums(5, 5));
+  const auto turn = rounds.closed();
+  rounds.feed(RunEngine::Committed{turn.round, turn.track, turn.kind});
   rounds.train();
   CHECK(rounds.asked() == std::vector<std::uint32_t>{3});
 }
