@@ -140,6 +140,7 @@ void VirtualClients::arm_timer(ClientId client) {
 void VirtualClients::cut(ClientId client, const std::string& reason) {
   surroundings_.uploads.lost(client);
   surroundings_.downloads.lost(client);
+  surroundings_.training.lost(client);
   surroundings_.links.disconnect(client);
   step(client, Engine::Disconnected{{ErrorCode::kUnavailable, reason}});
   conductor_->left(client, false, surroundings_.world.now());
@@ -229,8 +230,11 @@ PublicKey VirtualClients::key_of(ClientId client) const {
 void VirtualClients::send(ClientId client, const protocol::Message& message) {
   surroundings_.dropouts.note(client, message);
   if (!connected(client)) return;
-  surroundings_.links.send_down(client, Bytes(protocol::frame_size(message)),
-                                [this, client, message] { step(client, Engine::Received{message}); });
+  surroundings_.links.send_down(client, Bytes(protocol::frame_size(message)), [this, client, message] {
+    if (const auto* request = std::get_if<protocol::TrainRequest>(&message))
+      surroundings_.training.arrived(client, request->task());
+    step(client, Engine::Received{message});
+  });
 }
 
 }  // namespace fedge::sim

@@ -30,8 +30,9 @@ Result<Digest> digest_of(const TrainedUpdate& update) {
 void VirtualTraining::assign(const server::RunEngine::Assign& work, const std::optional<TaskId>& in_hand,
                              const GlobalState& global) {
   OnDevice& device = at(work.client);
-  std::erase_if(device.models, [&](const auto& entry) { return in_hand != entry.first; });
-  device.models[work.task] = global;
+  std::erase_if(device.models,
+                [&](const auto& entry) { return entry.second.arrived && in_hand != entry.first; });
+  device.models[work.task] = {global};
   if (work.task.kind == TaskKind::kTraining) device.data_share = work.data_share;
   if (work.task.kind != TaskKind::kTraining) return;
   surroundings_.adversary.assigned(work.client, {.task = work.task,
@@ -40,6 +41,15 @@ void VirtualTraining::assign(const server::RunEngine::Assign& work, const std::o
                                                  .last_round = work.last_round,
                                                  .global = global,
                                                  .finish = surroundings_.world.now()});
+}
+
+void VirtualTraining::arrived(ClientId client, TaskId task) {
+  const auto held = at(client).models.find(task);
+  if (held != at(client).models.end()) held->second.arrived = true;
+}
+
+void VirtualTraining::lost(ClientId client) {
+  std::erase_if(at(client).models, [](const auto& entry) { return !entry.second.arrived; });
 }
 
 void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& start,
@@ -64,7 +74,7 @@ void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& 
                                       .data_share = request.data_share,
                                       .coverage = start.coverage,
                                       .last_round = request.last_round,
-                                      .global = at(client).models.at(start.task),
+                                      .global = at(client).models.at(start.task).global,
                                       .finish = finish,
                                       .max_steps = training.max_steps,
                                       .flip_labels = surroundings_.adversary.flips_labels(client)});
@@ -109,7 +119,9 @@ void VirtualTraining::kept(ClientId client, const Trained& trained) {
 
 void VirtualTraining::abandon(ClientId client, TaskId task) {
   surroundings_.pool.drop(client);
-  at(client).models.erase(task);
+  // The same task may be on its way again.
+  const auto held = at(client).models.find(task);
+  if (held != at(client).models.end() && held->second.arrived) at(client).models.erase(held);
   at(client).unmasked.reset();
   if (surroundings_.secrets != nullptr) surroundings_.secrets->forget_masks(client);
 }

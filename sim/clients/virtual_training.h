@@ -39,9 +39,14 @@ class VirtualTraining {
   VirtualTraining(Surroundings surroundings, std::size_t clients)
       : surroundings_(std::move(surroundings)), devices_(clients) {}
 
-  // The coordinator assigns this task. Of other tasks the device keeps only `in_hand`, if it has one.
+  // The coordinator assigns this task. Of other tasks the device keeps only `in_hand`, if it has one, and
+  // those whose requests are still on their way: it may begin one of them before it hears of the next.
   void assign(const server::RunEngine::Assign& work, const std::optional<TaskId>& in_hand,
               const GlobalState& global);
+  // The request has reached the device.
+  void arrived(ClientId client, TaskId task);
+  // Its connection is lost, and with it all requests on their way.
+  void lost(ClientId client);
   // The device starts to train.
   void start(ClientId client, const client::ClientEngine::Train& start,
              const protocol::TrainRequest& request);
@@ -63,8 +68,12 @@ class VirtualTraining {
     double data_share = 1;
     std::optional<double> utility;
     std::optional<Trained> unmasked;  // an update waiting for its masks
-    // The models of its current task and of a task on its way to it.
-    std::map<TaskId, GlobalState> models;
+    // The models of its current task and of the tasks on their way to it.
+    struct Held {
+      GlobalState global;
+      bool arrived = false;  // the task's request
+    };
+    std::map<TaskId, Held> models;
   };
   OnDevice& at(ClientId client) { return devices_[client.value()]; }
   void finished(ClientId client, RunId run, TaskId task);
