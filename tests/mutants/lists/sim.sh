@@ -48,3 +48,9 @@ file sim/clients/dropouts.cc
 old '.fork("session", client.times, work.task.track.value());'
 new '.fork("session", links.session(work.client), work.task.track.value());'
 caught_by unit_sim 'who drops out of one track'
+
+mutant sim-forgets-what-is-coming 'a simulated device forgets the model of a task that is on its way'
+file sim/clients/virtual_training.cc
+old '                [&](const auto& entry) { return entry.second.arrived && in_hand != entry.first; });'
+new '                [&](const auto& entry) { return in_hand != entry.first; });'
+caught_by unit_sim 'records: a device may begin a task'

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/sim/simulated_run.h"
@@ -153,6 +154,24 @@ TEST_CASE("records: over an overlay a run with devices that come and go, and mes
     const Outcome run = run_at(kind);
     CHECK(run.rounds.size() == 20);
     CHECK(run_at(kind).hashes() == run.hashes());
+  }
+}
+
+TEST_CASE("records: a device may begin a task before it hears that another one replaces it") {
+  const Settings rough = {"simulation.availability.kind=gilbert_elliott",
+                          "simulation.availability.slot_seconds=2",
+                          "simulation.directory.loss=0.05",
+                          "simulation.device.samples_per_second=5",
+                          "run.wait_for_clients=3",
+                          "run.rounds=20"};
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  // Runs with these numbers, which determine the keys of their records, have such a moment.
+  for (const auto& [kind, number] : {std::pair("chord", 56), {"pastry", 97}}) {
+    CAPTURE(number);
+    SimulatedRun run(data.path(), kAwPsp + rough + through(kind));
+    run.config.id = RunId(static_cast<std::uint64_t>(number));
+    CHECK(run.run().rounds.size() == 20);
   }
 }
 
