@@ -192,7 +192,9 @@ ClientCommands add_client_commands(CLI::App& app, ClientOptions& options) {
                         "Never evaluate models on this device's data, in any run");
   run_command->add_flag("--no-statistics", options.no_statistics,
                         "Never send statistics of this device's data, in any run");
-  run_command->add_flag("--once", options.once, "Exit when a run has ended and no other run is in progress");
+  run_command->add_flag(
+      "--once", options.once,
+      "Exit when a run has ended and no other run is in progress; with an error if the client took no part");
   add_cache_option(*run_command, options);
   add_trainer_options(*run_command, options);
   add_privacy_options(*run_command, options);

@@ -86,7 +86,7 @@ struct ColumnStatistics {
   std::optional<Estimate> median;
   std::optional<Estimate> upper_quartile;
   std::optional<Estimate> maximum;
-  // Of a column of names: how many values have each of the agreed names, the most frequent first. Nobody but
+  // Has, for a column of names, the number of values of each agreed name, the most frequent first. Nobody but
   // the clients knows the names. Its mean and deviation are 0.
   std::vector<std::uint64_t> agreed{};
 };

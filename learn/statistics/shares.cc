@@ -17,7 +17,7 @@ constexpr double kClear = 4.5;
 // The mean of a column must be known within this share of its range.
 constexpr double kCoarsest = 0.25;
 
-// Of all clients together: 2^30 times this fits into a sum.
+// Bounds the shares of all clients together: 2^30 times this fits into a sum.
 constexpr std::int64_t kMostShares = std::int64_t{1} << 32;
 
 Error wrong_shares(const std::string& what) { return invalid("the shares of the statistics " + what); }

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kSteps = learn::StatisticsShape::kSteps;
 // The part of epsilon that the statistics cost by themselves, unless the run file says otherwise.
 constexpr double kStatisticsPart = 0.1;
-// Of a client's shares.
+// The whole of a client's shares is between these.
 constexpr std::int64_t kFinestWhole = 1 << 12;
 constexpr std::int64_t kCoarsestWhole = 1 << 6;
 // Standard deviation of the noise in units of shares, far finer than floating-point rounding could hide.

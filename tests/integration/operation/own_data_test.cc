@@ -29,12 +29,7 @@ TEST_CASE("own data: four sites train on what only they have, and the simulator 
     settings = {"secure_aggregation={kind=\"exact\"}"};
     masked = true;
   }
-  const auto simulated = sites.simulated(settings);
-  sites.start_coordinator(settings);
-  for (int i = 0; i < 4; ++i) sites.add_client(i);
-  const auto real = sites.finished();
-  REQUIRE(real.size() == 3);
-  REQUIRE(simulated.size() == 3);
+  const auto [simulated, real] = sites.simulated_and_real(settings);
   for (std::size_t i = 0; i < 3; ++i) {
     check_same(simulated[i], real[i]);
     CHECK(real[i].evaluation->clients == 4);
@@ -139,7 +134,7 @@ TEST_CASE(
   CHECK(contains(log, "the client's data does not fit the run"));
   CHECK_FALSE(sites.coordinator_knows(kSecretCell));
   for (const Case& each : cases) CHECK_FALSE(contains(log, each.reason));
-  // Who took no part learns of the end, too, and says so to its supervisor.
+  // A client that took no part learns of the end, too, and says so to its supervisor.
   for (std::size_t i = 0; i < sites.clients.size(); ++i) {
     const bool took_part = i > cases.size();
     CHECK_MESSAGE(sites.clients[i]->wait() == (took_part ? 0 : 1), sites.clients[i]->log());

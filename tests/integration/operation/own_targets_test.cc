@@ -50,11 +50,7 @@ TEST_CASE("own targets: values, labels and points are trained and evaluated alik
   for (int i = 0; i < 4; ++i) sites.write("sites/site" + std::to_string(i) + ".csv", rows_of(i));
   const std::vector<std::string> masked = {"secure_aggregation={kind=\"exact\"}"};
   const auto clear = sites.simulated({});
-  const auto simulated = sites.simulated(masked);
-  sites.start_coordinator(masked);
-  for (int i = 0; i < 4; ++i) sites.add_client(i);
-  const auto real = sites.finished();
-  REQUIRE(real.size() == 3);
+  const auto [simulated, real] = sites.simulated_and_real(masked);
   REQUIRE(clear.size() == 3);
   for (std::size_t i = 0; i < 3; ++i) {
     check_same(simulated[i], real[i]);

@@ -123,6 +123,20 @@ struct Sites {
     REQUIRE(rounds);
     return *rounds;
   }
+  struct Both {
+    std::vector<server::RoundMetrics> simulated;
+    std::vector<server::RoundMetrics> real;
+  };
+  // Runs with these settings in the simulator and with a coordinator and four client processes.
+  Both simulated_and_real(const std::vector<std::string>& settings) {
+    Both both{.simulated = simulated(settings), .real = {}};
+    start_coordinator(settings);
+    for (int i = 0; i < 4; ++i) add_client(i);
+    both.real = finished();
+    REQUIRE(both.simulated.size() == 3);
+    REQUIRE(both.real.size() == 3);
+    return both;
+  }
   // Whether some file of the coordinator, its results or its log contains the text.
   bool coordinator_knows(const std::string& text) const {
     std::vector<std::filesystem::path> files = {path("coordinator.log")};

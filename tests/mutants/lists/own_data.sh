@@ -282,3 +282,9 @@ file server/conductor/conductor.cc
 old '                   for (const ClientId client : declined_)'
 new '                   for (const ClientId client : std::set<ClientId>())'
 caught_by integration_programs 'own data: a device whose data does not fit'
+
+mutant statistics-without-noise 'the statistics of a private run have no noise'
+file server/sum_results.cc
+old '    privacy::add_noise(total, {.key = key, .variance = variance_}, parallel);'
+new '    (void)parallel;'
+caught_by integration_programs 'own statistics: with noise each site'

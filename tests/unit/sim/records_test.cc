@@ -12,6 +12,13 @@ namespace {
 
 const Settings kAwPsp = {"sampling.kind=aw_psp", "run.rounds=6", "data.partition.kind=pathological",
                          "data.partition.classes_per_client=2"};
+// Devices that come and go, and messages that are lost.
+const Settings kRough = {"simulation.availability.kind=gilbert_elliott",
+                         "simulation.availability.slot_seconds=2",
+                         "simulation.directory.loss=0.05",
+                         "simulation.device.samples_per_second=5",
+                         "run.wait_for_clients=3",
+                         "run.rounds=20"};
 const Settings kOneRound = {"run.rounds=1"};
 
 }  // namespace
@@ -138,16 +145,10 @@ TEST_CASE(
 }
 
 TEST_CASE("records: over an overlay a run with devices that come and go, and messages that are lost, ends") {
-  const Settings rough = {"simulation.availability.kind=gilbert_elliott",
-                          "simulation.availability.slot_seconds=2",
-                          "simulation.directory.loss=0.05",
-                          "simulation.device.samples_per_second=5",
-                          "run.wait_for_clients=3",
-                          "run.rounds=20"};
   const test::TemporaryDirectory data;
   test::write_tiny_dataset(data);
   const auto run_at = [&](const char* kind) {
-    return SimulatedRun(data.path(), kAwPsp + rough + through(kind)).run();
+    return SimulatedRun(data.path(), kAwPsp + kRough + through(kind)).run();
   };
   for (const char* kind : {"chord", "pastry", "kademlia"}) {
     CAPTURE(kind);
@@ -158,18 +159,12 @@ TEST_CASE("records: over an overlay a run with devices that come and go, and mes
 }
 
 TEST_CASE("records: a device may begin a task before it hears that another one replaces it") {
-  const Settings rough = {"simulation.availability.kind=gilbert_elliott",
-                          "simulation.availability.slot_seconds=2",
-                          "simulation.directory.loss=0.05",
-                          "simulation.device.samples_per_second=5",
-                          "run.wait_for_clients=3",
-                          "run.rounds=20"};
   const test::TemporaryDirectory data;
   test::write_tiny_dataset(data);
   // Runs with these numbers, which determine the keys of their records, have such a moment.
   for (const auto& [kind, number] : {std::pair("chord", 56), {"pastry", 97}}) {
     CAPTURE(number);
-    SimulatedRun run(data.path(), kAwPsp + rough + through(kind));
+    SimulatedRun run(data.path(), kAwPsp + kRough + through(kind));
     run.config.id = RunId(static_cast<std::uint64_t>(number));
     CHECK(run.run().rounds.size() == 20);
   }
