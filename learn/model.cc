@@ -11,11 +11,11 @@ namespace {
 // Checks that this kind of model can be made for these inputs.
 Result<void> check_kind(const ModelKind& kind, const ModelSpec& spec, const InputShape& input) {
   const std::string a_kind = with_article(kind);
-  if (kind.traits.texts && !input.tokens)
+  if (kind.traits.texts && !kind.traits.either && !input.tokens)
     return invalid("model.kind: " + a_kind +
                    " needs a text data set; choose a text in data.dataset, or another kind of model");
-  if (!kind.traits.texts && input.tokens)
-    return invalid("model.kind: data.dataset is a text; use kind = \"transformer\"");
+  if (!kind.traits.texts && !kind.traits.either && input.tokens)
+    return invalid("model.kind: data.dataset is a text; use kind = \"transformer\" or \"layers\"");
   if (spec.adapter.rank > 0 && !kind.traits.adapters)
     return invalid("model.adapter: " + a_kind +
                    " cannot have adapters; use kind = \"mlp\" or \"transformer\"");

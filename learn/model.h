@@ -57,6 +57,7 @@ class Workspace {
   // Number of ranks of the model's adapters that run and are trained; if it exceeds their rank, all.
   std::size_t ranks = SIZE_MAX;
   Products products;  // sum over all backward passes
+  Rng draws{0};       // of the step, for dropout; only forward() has none
 };
 
 class Model {
@@ -70,6 +71,9 @@ class Model {
   std::size_t classes() const { return classes_; }
   // Number of predictions for a sample: one, or one for each token or point.
   virtual std::size_t outputs_per_sample() const { return 1; }
+  // Numbers that a workspace holds for each sample, about; evaluation takes fewer samples at a time if they
+  // are many.
+  virtual std::size_t activations_per_sample() const { return 0; }
   // Null for a model without adapters. With adapters, all other parameters are frozen.
   virtual const Adapters* adapters() const { return nullptr; }
   // The arguments of make_model().

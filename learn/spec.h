@@ -15,6 +15,7 @@
 #include "core/config/reader.h"
 #include "core/local_model.h"
 #include "core/result.h"
+#include "learn/layers/layer_spec.h"
 #include "learn/text/tokenizer.h"
 
 namespace fedge::learn {
@@ -108,6 +109,8 @@ struct ModelSpec {
   std::size_t width = 128;                       // transformer: floats per token in the residual stream
   std::size_t heads = 4;                         // transformer: attention heads of a block
   bool tied = true;                              // transformer: the output layer uses the token embedding
+  std::vector<LayerSpec> network;                // layers
+  Initialisation initialisation = Initialisation::kUniform;  // layers
   std::string base;  // path of a .safetensors file with the initial weights; only the coordinator reads it
   std::string base_hash;  // model_hash() of its values in hexadecimal; empty: not checked
   AdapterSpec adapter;

@@ -33,6 +33,7 @@ std::size_t TrainedRows::lowest() const {
 
 TrainedRows trained_rows(const ParameterLayout& layout, const Coverage& coverage) {
   TrainedRows result;
+  result.moved = coverage;
   auto range = coverage.ranges().begin();
   const auto last = coverage.ranges().end();
   for (const TensorInfo& tensor : layout.tensors()) {

@@ -22,6 +22,7 @@ struct LayerRows {
 struct TrainedRows {
   std::vector<LayerRows> layers;  // by TensorInfo::layer
   bool whole = true;              // no row is partly covered
+  Coverage moved;                 // the coverage itself
   // The first layer with a trained row, or layers.size(). No gradient is needed below it.
   std::size_t lowest() const;
 };

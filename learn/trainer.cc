@@ -55,6 +55,7 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
                                        options.normalisation);
       plan.rate = rate_at(options.round, plan.step++, steps);
       plan.moves = plan.step;
+      plan.workspace->draws = rng.fork("dropout", plan.step);
       const BatchLoss before = step(parameters, batch, options.correction, plan);
       loss += static_cast<double>(before.mean);
       squares += before.squares;

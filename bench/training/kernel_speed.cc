@@ -11,7 +11,7 @@
 #include "core/aligned_buffer.h"
 #include "core/rng.h"
 #include "learn/kernels/kernels.h"
-#include "learn/models/convolution.h"
+#include "learn/layers/pooled_convolution.h"
 
 namespace fedge::bench {
 namespace {
@@ -60,7 +60,7 @@ constexpr NamedShape kShapes[] = {
 
 struct NamedConvolution {
   const char* use;
-  learn::ConvolutionShape shape;
+  learn::PooledConvolutionShape shape;
   bool first;  // has no gradient with respect to its inputs
 };
 
@@ -110,24 +110,24 @@ void print_row(const learn::Kernels& kernels, const NamedShape& named, double pe
 // Whole layers, pooling included, one image at a time. The operations counted are those of a dense
 // computation. The backward pass skips products with zeros and may therefore exceed the processor's limit.
 void print_row(const learn::Kernels& kernels, const NamedConvolution& named, double peak) {
-  const learn::ConvolutionShape& s = named.shape;
+  const learn::PooledConvolutionShape& s = named.shape;
   const std::size_t weights = s.out * s.patch();
-  const learn::Convolution layer(s, {0, weights, s.patch(), s.out});
+  const learn::PooledConvolution layer(s, {0, weights, s.patch(), s.out});
   const learn::LayerRows rows = learn::LayerRows{{{0, s.out}}, {{0, s.out}}, {{0, s.out}}};
-  learn::ConvolutionSpace space(s, kernels, 1);
+  learn::PooledConvolutionSpace space(s, kernels, 1);
   AlignedBuffer<float> parameters(weights + s.out), gradient(weights + s.out);
-  AlignedBuffer<float> x(s.input_size()), dx(s.input_size()), dy(s.output_size());
+  AlignedBuffer<float> x(s.input_size()), dx(s.input_size()), y(s.output_size()), dy(s.output_size());
   Rng rng(1);
   for (AlignedBuffer<float>* array : {&parameters, &x, &dy})
     for (float& value : array->span()) value = static_cast<float>(0.01 * rng.normal());
-  const double pass = 2.0 * static_cast<double>(s.height * s.width * weights);
+  const double pass = 2.0 * static_cast<double>(s.lines() * s.places() * weights);
   const double forward = speed([&] {
-    layer.forward(kernels, parameters.span(), 1, x.data(), space);
+    layer.forward(kernels, parameters.span(), 1, x.data(), y.data(), space);
     return pass;
   });
   const double backward = speed([&] {
     layer.backward(kernels, rows,
-                   {1, parameters.data(), x.data(), dy.data(), named.first ? nullptr : dx.data()},
+                   {1, parameters.data(), x.data(), dy.data(), named.first ? nullptr : dx.data()}, y.data(),
                    {gradient.data(), 0.0F}, space);
     return named.first ? pass : 2 * pass;
   });

@@ -16,6 +16,7 @@ namespace fedge::learn {
 namespace {
 
 constexpr std::size_t kBlock = 100;  // most samples evaluated together, unless they are texts
+constexpr std::size_t kBlockActivations = 1 << 24;
 constexpr std::size_t kBlockPoints = 1 << 13;
 constexpr std::size_t kBlockTokens = 512;  // target number of tokens evaluated together
 
@@ -60,7 +61,10 @@ class BlockSums {
 
 std::size_t block_size(const Model& model) {
   const std::size_t outputs = model.outputs_per_sample();
-  if (!model.input().tokens) return std::clamp<std::size_t>(kBlockPoints / outputs, 1, kBlock);
+  if (!model.input().tokens) {
+    const std::size_t most = std::min(kBlock, kBlockActivations / (model.activations_per_sample() + 1));
+    return std::clamp<std::size_t>(kBlockPoints / outputs, 1, std::max<std::size_t>(most, 1));
+  }
   return std::max<std::size_t>(1, kBlockTokens / outputs);
 }
 

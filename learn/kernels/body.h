@@ -11,8 +11,10 @@
 
 #include "learn/kernels/convolution_body.h"
 #include "learn/kernels/elementwise_body.h"
+#include "learn/kernels/gate_body.h"
 #include "learn/kernels/kernels.h"
 #include "learn/kernels/language_body.h"
+#include "learn/kernels/patches_body.h"
 #include "learn/kernels/product_body.h"
 #include "learn/kernels/vectors.h"
 
@@ -221,16 +223,35 @@ Kernels table(const char* name) {
           relu_backward,
           softmax,
           axpy,
-          kPanel,
-          convolve,
+          kLanes,
+          pack_patch_panels,
+          multiply_patches,
+          add_patch_gradient,
           pool,
           add_terms,
           product,
           layer_norm,
           layer_norm_backward,
           layer_norm_gradient,
+          column_squares,
+          column_products,
+          column_affine,
+          column_combine,
           gelu,
           gelu_backward,
+          sigmoid,
+          sigmoid_backward,
+          tanh,
+          tanh_backward,
+          silu,
+          silu_backward,
+          leaky_relu,
+          leaky_relu_backward,
+          multiply_add,
+          lstm_cell,
+          lstm_cell_backward,
+          gru_cell,
+          gru_cell_backward,
           causal_softmax,
           causal_softmax_backward,
           adam_step};

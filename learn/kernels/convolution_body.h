@@ -1,4 +1,4 @@
-// The kernels of convolutions. Included only by body.h, like vectors.h.
+// The kernels of convolutions whose outputs are pooled. Included only by body.h, like vectors.h.
 #pragma once
 
 #include <cstddef>
@@ -9,81 +9,6 @@
 
 namespace fedge::learn::FEDGE_KERNELS {
 namespace {
-
-constexpr std::size_t kPanel = kTileVectors * kLanes;
-
-// One row of pixels, one panel of outputs and one row of the 5x5 kernel. A pixel's sums start with
-// start[pixel * start_step]; results go to y[pixel * y_step].
-struct ConvolveLine {
-  const float* x;
-  std::size_t in;
-  const float* w;
-  const float* start;
-  std::size_t start_step;
-  float* y;
-  std::size_t y_step;
-};
-
-// Computes R neighbouring pixels.
-template <std::size_t R>
-inline void convolve_tile(const ConvolveLine& line, std::size_t pixel) {
-  const std::size_t in = line.in;
-  const float* x = line.x + pixel * in;
-  const float* w = line.w;
-  const float* start = line.start + pixel * line.start_step;
-  Vector acc[R][kTileVectors];
-#pragma GCC unroll 8
-  for (std::size_t r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (std::size_t v = 0; v < kTileVectors; ++v) acc[r][v] = load(start + r * line.start_step + v * kLanes);
-  for (std::size_t i = 0; i < 5 * in; ++i, w += kPanel) {
-    Vector weights[kTileVectors];
-#pragma GCC unroll 8
-    for (std::size_t v = 0; v < kTileVectors; ++v) weights[v] = load(w + v * kLanes);
-#pragma GCC unroll 8
-    for (std::size_t r = 0; r < R; ++r) {
-      const Vector input = broadcast(x[r * in + i]);
-#pragma GCC unroll 8
-      for (std::size_t v = 0; v < kTileVectors; ++v) acc[r][v] += input * weights[v];
-    }
-  }
-  float* y = line.y + pixel * line.y_step;
-#pragma GCC unroll 8
-  for (std::size_t r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (std::size_t v = 0; v < kTileVectors; ++v) store(y + r * line.y_step + v * kLanes, acc[r][v]);
-}
-
-inline void convolve_line(const ConvolveLine& line, std::size_t width) {
-  std::size_t p = 0;
-  for (; p + kTileRows <= width; p += kTileRows) convolve_tile<kTileRows>(line, p);
-  switch (width - p) {
-    case 4:
-      return convolve_tile<4>(line, p);
-    case 3:
-      return convolve_tile<3>(line, p);
-    case 2:
-      return convolve_tile<2>(line, p);
-    case 1:
-      return convolve_tile<1>(line, p);
-    default:
-      return;
-  }
-}
-
-// A panel's weights for one row of the kernel stay in the level-1 cache for the whole image.
-void convolve(const ConvolutionPanels& s, const float* x, const float* w, const float* bias, float* y) {
-  const std::size_t x_line = (s.width + 4) * s.in;
-  const std::size_t y_step = s.panels * kPanel;
-  for (std::size_t panel = 0; panel < s.panels; ++panel, bias += kPanel, y += kPanel)
-    for (std::size_t k = 0; k < 5; ++k, w += 5 * s.in * kPanel)
-      for (std::size_t row = 0; row < s.height; ++row) {
-        float* out = y + row * s.width * y_step;
-        const float* in = x + (row + k) * x_line;
-        // The first row of the kernel starts with the bias, the others with the sums so far.
-        convolve_line({in, s.in, w, k == 0 ? bias : out, k == 0 ? 0 : y_step, out, y_step}, s.width);
-      }
-}
 
 // Pools one vector of channels, or a part of one, of one pixel; `four` are the pixel's four inputs.
 template <bool kWhole>

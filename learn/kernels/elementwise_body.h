@@ -73,5 +73,26 @@ void axpy(float a, const float* x, float* y, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) y[i] += a * x[i];
 }
 
+void column_squares(const NormShape& s, const float* x, const float* shift, float* sums) {
+  for (std::size_t r = 0; r < s.rows; ++r, x += s.width)
+    for (std::size_t c = 0; c < s.width; ++c) sums[c] += (x[c] - shift[c]) * (x[c] - shift[c]);
+}
+
+void column_products(const NormShape& s, const float* x, const float* shift, const float* dy, float* sums) {
+  for (std::size_t r = 0; r < s.rows; ++r, x += s.width, dy += s.width)
+    for (std::size_t c = 0; c < s.width; ++c) sums[c] += (x[c] - shift[c]) * dy[c];
+}
+
+void column_affine(const NormShape& s, const float* x, const float* factor, const float* term, float* y) {
+  for (std::size_t r = 0; r < s.rows; ++r, x += s.width, y += s.width)
+    for (std::size_t c = 0; c < s.width; ++c) y[c] = factor[c] * x[c] + term[c];
+}
+
+void column_combine(const NormShape& s, const float* x, const float* x_factor, const float* term,
+                    const float* dy, const float* dy_factor, float* dx) {
+  for (std::size_t r = 0; r < s.rows; ++r, x += s.width, dy += s.width, dx += s.width)
+    for (std::size_t c = 0; c < s.width; ++c) dx[c] = dy_factor[c] * dy[c] + x_factor[c] * x[c] + term[c];
+}
+
 }  // namespace
 }  // namespace fedge::learn::FEDGE_KERNELS

@@ -1,8 +1,8 @@
 // Kernels: the inner loops of training, compiled once for each instruction set and chosen at run time by the
 // processor. They use plain pointers and row-major float32, allocate nothing and start no threads. One
 // instruction set gives the same bits on every machine and in every call; different ones may round
-// differently. Convolutions are 5x5 over images with a border of two zeros on each side, channels last, so
-// that a kernel row at a pixel is one run of floats.
+// differently. Images have their channels last, so that a row of a convolution's kernel at a pixel is one run
+// of floats.
 #pragma once
 
 #include <cstddef>
@@ -24,13 +24,27 @@ struct Outputs {
   std::size_t end = 0;
 };
 
-// A convolution over one image. x is (height + 4) x (width + 4) x in, including the border. y is height x
-// width x (panels * Kernels::panel); its last outputs pad the last panel.
-struct ConvolutionPanels {
-  std::size_t height = 0;
+// The left operand of a product, read in place from an image: the row for the pixel (y, x) has `runs` runs of
+// `length` floats. Run k begins at y * line + x * column + starts[k]. A plain matrix has one line and one
+// run.
+struct Patches {
+  std::size_t height = 1;
   std::size_t width = 0;
-  std::size_t in = 0;
-  std::size_t panels = 0;
+  std::size_t line = 0;
+  std::size_t column = 0;
+  const std::uint32_t* starts = nullptr;
+  std::size_t runs = 1;
+  std::size_t length = 0;
+  std::size_t inner() const { return runs * length; }
+};
+
+// The target of such a product. The sums of row r begin with start[r * start_row]: with a bias if start_row
+// is 0. Null: with zeros.
+struct PatchTarget {
+  float* data = nullptr;
+  std::size_t row = 0;
+  const float* start = nullptr;
+  std::size_t start_row = 0;
 };
 
 // Layout of an image for pooling: y is height x width x stride, of which the first `out` channels are used.
@@ -38,7 +52,7 @@ struct PoolShape {
   std::size_t height = 0;  // even, like width
   std::size_t width = 0;
   std::size_t out = 0;
-  std::size_t stride = 0;  // a multiple of Kernels::panel
+  std::size_t stride = 0;  // a multiple of Kernels::lanes
 };
 
 // A sparse matrix by rows, with the elements row.terms[0 .. row.count). A row times a dense matrix is a sum
@@ -147,12 +161,25 @@ struct Kernels {
   // y += a * x.
   void (*axpy)(float a, const float* x, float* y, std::size_t count);
 
-  // Number of outputs of a convolution that are computed together; weights are packed into panels of this
-  // many.
-  std::size_t panel;
-  // Computes one image. w: panels x (25 * in) x panel; bias: panels x panel.
-  void (*convolve)(const ConvolutionPanels& shape, const float* x, const float* w, const float* bias,
-                   float* y);
+  // Floats of a vector. The right operand of a product of patches is packed into panels of two vectors; the
+  // last panel has one if that is enough, and is padded with zeros.
+  std::size_t lanes;
+  // Packs w (inner x columns) into panels: packed_size(columns) * inner floats.
+  void (*pack_panels)(const Matrix& w, std::size_t inner, std::size_t columns, float* packed);
+  // target = start + patches w. Each sum adds its terms in the order of the patch.
+  void (*multiply_patches)(const Patches& patches, const float* x, std::size_t columns, const float* packed,
+                           const PatchTarget& target);
+  // packed (like w) += patches^T dy. Row r of dy begins at r * dy_row; it has at least packed_size(columns)
+  // floats.
+  void (*add_patch_gradient)(const Patches& patches, const float* x, std::size_t columns, const float* dy,
+                             std::size_t dy_row, float* packed);
+  std::size_t packed_size(std::size_t columns) const { return (columns + lanes - 1) / lanes * lanes; }
+  // Where element (i, column) of the right operand is among the packed ones.
+  std::size_t packed_place(std::size_t inner, std::size_t columns, std::size_t i, std::size_t column) const {
+    const std::size_t first = column / (2 * lanes) * (2 * lanes);
+    const std::size_t width = columns - first <= lanes ? lanes : 2 * lanes;
+    return first * inner + i * width + column - first;
+  }
   // output (height/2 x width/2 x out) = relu of the maximum of each 2x2 square. winners: index of the maximum
   // among the four, row by row; the first of equals.
   void (*pool)(const PoolShape& shape, const float* y, float* output, std::int32_t* winners);
@@ -172,10 +199,49 @@ struct Kernels {
   // gain and bias += the gradients with respect to the layer's gain and bias.
   void (*layer_norm_gradient)(const NormShape& shape, const float* x, const NormStatistics* statistics,
                               const float* dy, float* gain, float* bias);
+  // Over the columns of x (rows x width): sums += (x - shift)^2; sums += (x - shift) dy;
+  // y = factor x + term; dx = dy_factor dy + x_factor x + term.
+  void (*column_squares)(const NormShape& shape, const float* x, const float* shift, float* sums);
+  void (*column_products)(const NormShape& shape, const float* x, const float* shift, const float* dy,
+                          float* sums);
+  void (*column_affine)(const NormShape& shape, const float* x, const float* factor, const float* term,
+                        float* y);
+  void (*column_combine)(const NormShape& shape, const float* x, const float* x_factor, const float* term,
+                         const float* dy, const float* dy_factor, float* dx);
   // y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): GELU's approximation (Hendrycks and Gimpel 2016).
   void (*gelu)(const float* x, float* y, std::size_t count);
   // dy *= gelu'(x).
   void (*gelu_backward)(const float* x, float* dy, std::size_t count);
+  // y = 1 / (1 + e^-y), in place, and y = tanh(y); dy is multiplied by the derivative, from the output y.
+  void (*sigmoid)(float* y, std::size_t count);
+  void (*sigmoid_backward)(const float* y, float* dy, std::size_t count);
+  void (*tanh)(float* y, std::size_t count);
+  void (*tanh_backward)(const float* y, float* dy, std::size_t count);
+  // y = x sigmoid(x); dy *= silu'(x).
+  void (*silu)(const float* x, float* y, std::size_t count);
+  void (*silu_backward)(const float* x, float* dy, std::size_t count);
+  // y = slope * y where y <= 0; dy likewise, from the output y. slope > 0.
+  void (*leaky_relu)(float slope, float* y, std::size_t count);
+  void (*leaky_relu_backward)(float slope, const float* y, float* dy, std::size_t count);
+  // y += a * b, element by element.
+  void (*multiply_add)(const float* a, const float* b, float* y, std::size_t count);
+
+  // A step of an LSTM for one sequence, with PyTorch's gates i, f, g, o. `gates` (4 x units) holds the sums
+  // of inputs, recurrent terms and biases, and gets the gates' values. former, cell: the cell before and
+  // after the step; y = o tanh(cell).
+  void (*lstm_cell)(std::size_t units, float* gates, const float* former, float* cell, float* y);
+  // Turns the gates' values into the gradient with respect to their sums, in place. dy: with respect to y.
+  // dcell: with respect to the cell, except through y; on return, with respect to `former`.
+  void (*lstm_cell_backward)(std::size_t units, float* gates, const float* former, const float* cell,
+                             const float* dy, float* dcell);
+  // A step of a GRU for one sequence, with PyTorch's gates r, z, n: y = (1 - z) n + z former. `gates` and
+  // `recurrent` (3 x units each) hold the sums over the inputs and over `former`, with their biases; `gates`
+  // gets the gates' values.
+  void (*gru_cell)(std::size_t units, float* gates, const float* recurrent, const float* former, float* y);
+  // Turns the gates' values and the recurrent sums into the gradients with respect to both sums, in place.
+  // dformer: with respect to `former`, except through the recurrent sums.
+  void (*gru_cell_backward)(std::size_t units, float* gates, float* recurrent, const float* former,
+                            const float* dy, float* dformer);
   // Turns scores into probabilities in place; 0 for keys that a query does not see.
   void (*causal_softmax)(const CausalShape& shape, float* scores);
   // Turns the gradient with respect to the probabilities into that with respect to the scores, in place.

@@ -121,4 +121,18 @@ void Adapters::add_gradient(const Kernels& kernels, std::size_t matrix, std::siz
                   {.data = to + m.b, .row = shape_.row, .add = true, .factor = shape_.scale}, scratch);
 }
 
+Result<void> check_targets(const AdapterSpec& adapter, const std::vector<std::string>& known) {
+  std::string list;
+  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+  std::set<std::string> seen;
+  for (const std::string& target : adapter.targets) {
+    if (std::ranges::find(known, target) == known.end())
+      return invalid("model.adapter.targets: the model has no layer \"" + target + "\"; its layers are " +
+                     list);
+    if (!seen.insert(target).second)
+      return invalid("model.adapter.targets: \"" + target + "\" is listed twice");
+  }
+  return {};
+}
+
 }  // namespace fedge::learn

@@ -12,8 +12,10 @@
 #include "core/adapter_layout.h"
 #include "core/aligned_buffer.h"
 #include "core/parameters.h"
+#include "core/result.h"
 #include "core/rng.h"
 #include "learn/kernels/kernels.h"
+#include "learn/spec.h"
 
 namespace fedge::learn {
 
@@ -46,6 +48,9 @@ std::vector<TailNorms> tail_norms(const AdapterLayout& shape, std::span<const fl
 // The sum of ||b_j a_j^T||_F^2 over these ranks j and all matrices: how much the adapters have learned in
 // these ranks.
 double energy(const AdapterLayout& shape, std::span<const float> parameters, const Range& ranks);
+
+// kInvalid if a target is not one of these layers, or is listed twice.
+Result<void> check_targets(const AdapterSpec& adapter, const std::vector<std::string>& known);
 
 class Adapters {
  public:

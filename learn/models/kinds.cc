@@ -1,13 +1,13 @@
 #include "learn/models/kinds.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "core/config/own_part.h"
-#include "learn/models/cnn.h"
-#include "learn/models/dense.h"
+#include "learn/layers/kinds.h"
+#include "learn/layers/network.h"
+#include "learn/models/adapters.h"
 #include "learn/models/own_model.h"
 #include "learn/models/transformer.h"
 
@@ -40,6 +40,12 @@ Result<void> bounded(double count, const char* key, const char* what = "paramete
                  "; use a smaller value");
 }
 
+LayerSpec dense_layer(std::size_t units, Curve activation) {
+  LayerSpec layer{.kind = "dense", .activation = activation};
+  layer.units = units;
+  return layer;
+}
+
 MadeModel make_cnn_model(const ModelContext& context) {
   const ModelSpec& spec = context.spec;
   const InputShape& input = context.input;
@@ -63,28 +69,23 @@ MadeModel make_cnn_model(const ModelContext& context) {
   const double flat =
       static_cast<double>(input.height * input.width / 16) * static_cast<double>(spec.channels[1]);
   FEDGE_TRY_VOID(bounded(flat * static_cast<double>(spec.dense), "model.dense"));
-  return make_cnn(
-      {input, spec.channels[0], spec.channels[1], spec.dense, context.target.outputs, context.target.points});
-}
-
-Result<void> check_targets(const AdapterSpec& adapter, const std::vector<std::string>& known) {
-  std::string list;
-  for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
-  std::set<std::string> seen;
-  for (const std::string& target : adapter.targets) {
-    if (std::ranges::find(known, target) == known.end())
-      return invalid("model.adapter.targets: the model has no layer \"" + target + "\"; its layers are " +
-                     list);
-    if (!seen.insert(target).second)
-      return invalid("model.adapter.targets: \"" + target + "\" is listed twice");
-  }
-  return {};
-}
-
-std::vector<std::string> dense_targets(std::size_t layers) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < layers; ++i) names.push_back("dense" + std::to_string(i + 1));
-  return names;
+  const auto convolution = [](std::size_t units) {
+    LayerSpec layer{.kind = "conv2d", .activation = Curve::kRelu};
+    layer.units = units;
+    layer.window = 5;
+    return layer;
+  };
+  LayerSpec pool{.kind = "max_pool"};
+  pool.window = pool.stride = 2;
+  return make_network({{convolution(spec.channels[0]),
+                        pool,
+                        convolution(spec.channels[1]),
+                        pool,
+                        {.kind = "flatten"},
+                        dense_layer(spec.dense, Curve::kRelu),
+                        dense_layer(context.target.size(), Curve::kNone)},
+                       layer_input(input)},
+                      context);
 }
 
 MadeModel make_perceptron(const ModelContext& context) {
@@ -96,8 +97,10 @@ MadeModel make_perceptron(const ModelContext& context) {
   for (std::size_t i = 0; i + 1 < widths.size(); ++i)
     parameters += static_cast<double>(widths[i]) * static_cast<double>(widths[i + 1]);
   FEDGE_TRY_VOID(bounded(parameters, "model.hidden"));
-  FEDGE_TRY_VOID(check_targets(spec.adapter, dense_targets(widths.size() - 1)));
-  return make_dense_model(widths, spec.adapter, context.target.points);
+  NetworkSpec network{.layers = {}, .input = {.channels = widths.front()}};
+  for (std::size_t i = 1; i < widths.size(); ++i)
+    network.layers.push_back(dense_layer(widths[i], i + 1 < widths.size() ? Curve::kRelu : Curve::kNone));
+  return make_network(network, context);
 }
 
 MadeModel make_language_model(const ModelContext& context) {
@@ -125,6 +128,11 @@ MadeModel make_language_model(const ModelContext& context) {
                           spec.adapter);
 }
 
+MadeModel make_listed(const ModelContext& context) {
+  return make_network({context.spec.network, layer_input(context.input), context.spec.initialisation},
+                      context);
+}
+
 ModelFactory read_softmax(config::Reader&, ModelSpec&) { return make_perceptron; }
 
 ModelFactory read_mlp(config::Reader& section, ModelSpec& spec) {
@@ -149,6 +157,18 @@ ModelFactory read_cnn(config::Reader& section, ModelSpec& spec) {
   return make_cnn_model;
 }
 
+ModelFactory read_list(config::Reader& section, ModelSpec& spec) {
+  spec.network = read_layers(section);
+  spec.initialisation =
+      static_cast<Initialisation>(section.choice("initialisation", initialisation_names(), 0,
+                                                 "how the weights of dense layers and convolutions begin. "
+                                                 "uniform: in +-1/sqrt(inputs), like the biases, "
+                                                 "as in PyTorch. glorot: uniform in +-sqrt(6 / (inputs + "
+                                                 "outputs)), he: normal with variance 2 / inputs, "
+                                                 "both with biases 0."));
+  return make_listed;
+}
+
 ModelFactory read_transformer(config::Reader& section, ModelSpec& spec) {
   const auto integer = [&](const char* key, std::size_t fallback, std::int64_t most, const char* doc) {
     return as_size(section.integer(key, static_cast<std::int64_t>(fallback), {1, most}, doc));
@@ -168,6 +188,8 @@ std::vector<ModelKind>& model_table() {
       ModelKind{"softmax", "", "softmax regression", kLayers, read_softmax},
       ModelKind{"mlp", "", "multi-layer perceptron with ReLU", kLayers, read_mlp},
       ModelKind{"cnn", "McMahan et al. 2017", "convolutional network for images", {}, read_cnn},
+      ModelKind{
+          "layers", "", "list of layers in the run file", {.adapters = true, .either = true}, read_list},
       ModelKind{"transformer",
                 "Radford et al. 2019",
                 "decoder-only language model",
@@ -220,7 +242,7 @@ void choose_model_kind(config::Reader& section, ModelSpec& spec) {
   const std::vector<std::string> names = config::names_of(model_table());
   spec.kind = names[section.choice("kind", names, kDefaultKind,
                                    "Kind of model: softmax regression, multi-layer perceptron (mlp), "
-                                   "convolutional network (cnn) or transformer.",
+                                   "convolutional network (cnn), transformer, or a list of layers.",
                                    config::own_program_hint("a model", /*on_clients=*/true))];
 }
 

@@ -17,6 +17,7 @@ namespace fedge::learn {
 struct ModelTraits {
   bool texts = false;     // its inputs are the tokens of a text; false: floats
   bool adapters = false;  // it has layers that can have adapters (model.adapter)
+  bool either = false;    // its inputs can be floats as well as tokens
 };
 
 struct ModelKind {

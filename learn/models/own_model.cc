@@ -18,6 +18,7 @@ class OwnModel final : public Model {
       : part_(std::move(part)),
         model_(std::move(model)),
         outputs_(guarded(part_, [&] { return model_->outputs_per_sample(); })),
+        activations_(guarded(part_, [&] { return model_->activations_per_sample(); })),
         adapters_(guarded(part_, [&] { return model_->adapters(); })),
         in_place_(guarded(part_, [&] { return model_->steps_in_place(); })) {
     layout_ = model_->layout();
@@ -26,6 +27,7 @@ class OwnModel final : public Model {
   }
 
   std::size_t outputs_per_sample() const override { return outputs_; }
+  std::size_t activations_per_sample() const override { return activations_; }
   const Adapters* adapters() const override { return adapters_; }
   bool steps_in_place() const override { return in_place_; }
 
@@ -59,6 +61,7 @@ class OwnModel final : public Model {
   std::string part_;
   std::unique_ptr<Model> model_;
   std::size_t outputs_;
+  std::size_t activations_;
   const Adapters* adapters_;
   bool in_place_;
 };

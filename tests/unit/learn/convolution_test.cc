@@ -1,6 +1,6 @@
 // Convolutions and their kernels on every instruction set of this processor, against loops in double
 // precision and, for the gradients, central differences.
-#include "learn/models/convolution.h"
+#include "learn/layers/pooled_convolution.h"
 
 #include <doctest/doctest.h>
 
@@ -41,10 +41,22 @@ double worst_difference(std::span<const float> actual, std::span<const double> e
 }
 
 // Widths with every remainder of a pixel tile; numbers of channels around the vectors' lengths.
-const std::vector<ConvolutionShape>& shapes() {
-  static const std::vector<ConvolutionShape> all = {
-      {2, 2, 1, 1},  {4, 6, 1, 9},   {2, 8, 3, 5},   {6, 4, 4, 17},  {2, 10, 2, 33},
-      {4, 12, 1, 4}, {2, 14, 8, 16}, {4, 4, 32, 64}, {4, 6, 33, 10}, {2, 28, 1, 32},
+const std::vector<PooledConvolutionShape>& shapes() {
+  static const std::vector<PooledConvolutionShape> all = {
+      {2, 2, 1, 1},
+      {4, 6, 1, 9},
+      {2, 8, 3, 5},
+      {6, 4, 4, 17},
+      {2, 10, 2, 33},
+      {4, 12, 1, 4},
+      {2, 14, 8, 16},
+      {4, 4, 32, 64},
+      {4, 6, 33, 10},
+      {2, 28, 1, 32},
+      {6, 8, 3, 5, 3, false},
+      {8, 6, 2, 17, 3, true},
+      {9, 7, 4, 20, 4, false},
+      {4, 4, 3, 6, 1, true},
   };
   return all;
 }
@@ -62,7 +74,7 @@ void for_each_convolution(Check check) {
 // One layer with its inputs; the differentiated quantity is the sum of dy * output.
 struct ConvolutionSample {
   static constexpr std::size_t kRows = 3;
-  ConvolutionSample(const ConvolutionShape& s, const Rng& rng)
+  ConvolutionSample(const PooledConvolutionShape& s, const Rng& rng)
       : shape(s),
         layer{3, 3 + s.out * s.patch(), s.patch(), s.out},
         parameters(random_values(3 + layer.out * (layer.in + 1), rng.fork("parameters"))),
@@ -70,14 +82,14 @@ struct ConvolutionSample {
         dy(random_values(kRows * s.output_size(), rng.fork("dy"))) {}
 
   // Computes the outputs of all rows in double precision.
-  static learn::test::Values outputs(const ConvolutionShape& shape, std::span<const double> weights,
+  static learn::test::Values outputs(const PooledConvolutionShape& shape, std::span<const double> weights,
                                      std::span<const double> inputs) {
     learn::test::Values all;
     for (std::size_t row = 0; row < kRows; ++row) {
       const auto pixels = inputs.subspan(row * shape.input_size(), shape.input_size());
       const learn::test::Image image{shape.height, shape.width, shape.in, {pixels.begin(), pixels.end()}};
-      const learn::test::Image pooled =
-          learn::test::max_pool(learn::test::LayerReader(weights).convolution(image, shape.out));
+      const learn::test::Image pooled = learn::test::max_pool(
+          learn::test::LayerReader(weights).convolution(image, shape.out, shape.kernel, shape.same));
       for (const double value : learn::test::relu(pooled.pixels)) all.push_back(value);
     }
     return all;
@@ -93,7 +105,7 @@ struct ConvolutionSample {
   }
   learn::test::Values weights() const { return exact(std::span(parameters).subspan(layer.weight)); }
 
-  ConvolutionShape shape;
+  PooledConvolutionShape shape;
   Layer layer;
   std::vector<float> parameters;
   std::vector<float> x;
@@ -124,28 +136,31 @@ std::vector<std::size_t> some_of(std::size_t count) {
 }  // namespace
 
 TEST_CASE("convolution: forward is bias, ReLU and max-pool of the definition on every instruction set") {
-  for_each_convolution([](const Kernels& kernels, const ConvolutionShape& shape, const Rng& rng) {
+  for_each_convolution([](const Kernels& kernels, const PooledConvolutionShape& shape, const Rng& rng) {
     const ConvolutionSample s(shape, rng);
-    ConvolutionSpace space(shape, kernels, ConvolutionSample::kRows);
+    PooledConvolutionSpace space(shape, kernels, ConvolutionSample::kRows);
     std::fill_n(space.unpooled.data(), space.unpooled.size(), kNan);
-    Convolution(shape, s.layer).forward(kernels, s.parameters, ConvolutionSample::kRows, s.x.data(), space);
-    const learn::test::Values y = ConvolutionSample::outputs(shape, s.weights(), exact(s.x));
+    std::vector<float> y(s.dy.size(), kNan);
+    PooledConvolution(shape, s.layer)
+        .forward(kernels, s.parameters, ConvolutionSample::kRows, s.x.data(), y.data(), space);
+    const learn::test::Values expected = ConvolutionSample::outputs(shape, s.weights(), exact(s.x));
     // At most 826 terms below 1: partial sums stay below about 32, and each addition rounds by half a unit of
     // this.
-    CHECK(worst_difference(space.output.span(), y) <= 2e-5);
+    CHECK(worst_difference(y, expected) <= 2e-5);
   });
 }
 
 TEST_CASE("convolution: backward is the derivative by weights, bias and inputs on every instruction set") {
-  for_each_convolution([](const Kernels& kernels, const ConvolutionShape& shape, const Rng& rng) {
+  for_each_convolution([](const Kernels& kernels, const PooledConvolutionShape& shape, const Rng& rng) {
     const ConvolutionSample s(shape, rng);
-    const Convolution layer(shape, s.layer);
-    ConvolutionSpace space(shape, kernels, ConvolutionSample::kRows);
+    const PooledConvolution layer(shape, s.layer);
+    PooledConvolutionSpace space(shape, kernels, ConvolutionSample::kRows);
     std::vector<float> gradient(s.parameters.size(), kNan);
     std::vector<float> dx(s.x.size(), kNan);
-    layer.forward(kernels, s.parameters, ConvolutionSample::kRows, s.x.data(), space);
-    layer.backward(kernels, all_rows(shape.out), s.pass(s.parameters, dx.data()), {gradient.data(), 0.0F},
-                   space);
+    std::vector<float> y(s.dy.size());
+    layer.forward(kernels, s.parameters, ConvolutionSample::kRows, s.x.data(), y.data(), space);
+    layer.backward(kernels, all_rows(shape.out), s.pass(s.parameters, dx.data()), y.data(),
+                   {gradient.data(), 0.0F}, space);
     learn::test::Values weights = s.weights();
     learn::test::Values x = exact(s.x);
     const auto objective = [&] { return s.objective(weights, x); };
@@ -164,19 +179,21 @@ TEST_CASE("convolution: backward is the derivative by weights, bias and inputs o
 }
 
 TEST_CASE("convolution: a step in place is keep * w plus the gradient, with and without dx the same") {
-  for_each_convolution([](const Kernels& kernels, const ConvolutionShape& shape, const Rng& rng) {
+  for_each_convolution([](const Kernels& kernels, const PooledConvolutionShape& shape, const Rng& rng) {
     const ConvolutionSample s(shape, rng);
-    const Convolution layer(shape, s.layer);
-    ConvolutionSpace space(shape, kernels, ConvolutionSample::kRows);
+    const PooledConvolution layer(shape, s.layer);
+    PooledConvolutionSpace space(shape, kernels, ConvolutionSample::kRows);
     std::vector<float> gradient(s.parameters.size());
     std::vector<float> dx(s.x.size());
+    std::vector<float> y(s.dy.size());
     std::vector<float> same_dx(s.x.size());
-    layer.forward(kernels, s.parameters, ConvolutionSample::kRows, s.x.data(), space);
-    layer.backward(kernels, all_rows(shape.out), s.pass(s.parameters, dx.data()), {gradient.data(), 0.0F},
-                   space);
+    layer.forward(kernels, s.parameters, ConvolutionSample::kRows, s.x.data(), y.data(), space);
+    layer.backward(kernels, all_rows(shape.out), s.pass(s.parameters, dx.data()), y.data(),
+                   {gradient.data(), 0.0F}, space);
     for (float* inputs : {same_dx.data(), static_cast<float*>(nullptr)}) {
       std::vector<float> stepped = s.parameters;
-      layer.backward(kernels, all_rows(shape.out), s.pass(stepped, inputs), {stepped.data(), 0.75F}, space);
+      layer.backward(kernels, all_rows(shape.out), s.pass(stepped, inputs), y.data(), {stepped.data(), 0.75F},
+                     space);
       learn::test::Values expected;
       for (std::size_t i = 0; i < stepped.size(); ++i)
         expected.push_back(i < 3 ? static_cast<double>(s.parameters[i])
@@ -193,7 +210,7 @@ TEST_CASE("pool: the first of equal pixels wins, and what is not positive become
     for (std::size_t out = 1; out <= 35; ++out) {
       CAPTURE(kernels->name);
       CAPTURE(out);
-      const std::size_t stride = (out + kernels->panel - 1) / kernels->panel * kernels->panel;
+      const std::size_t stride = kernels->packed_size(out);
       // Four pixels: channel c is largest in pixel c % 4; for every second group of four channels, the pixels
       // behind are equally large.
       std::vector<float> y(4 * stride, 1e30F);

@@ -43,21 +43,24 @@ class LayerReader {
     return y;
   }
 
-  // weight [out, in, 5, 5], bias [out]; zero padding
-  Image convolution(const Image& x, std::size_t out) {
-    const auto weight = take(out * 25 * x.channels);
+  // weight [out, in, kernel, kernel], bias [out]; the border of zeros is as wide as half the kernel
+  Image convolution(const Image& x, std::size_t out, std::size_t kernel = 5, bool same = true) {
+    const auto weight = take(out * kernel * kernel * x.channels);
     const auto bias = take(out);
-    Image y{x.height, x.width, out, {}};
-    for (std::size_t row = 0; row < x.height; ++row)
-      for (std::size_t column = 0; column < x.width; ++column)
+    const std::size_t border = same ? kernel / 2 : 0;
+    Image y{x.height + 2 * border - kernel + 1, x.width + 2 * border - kernel + 1, out, {}};
+    for (std::size_t row = 0; row < y.height; ++row)
+      for (std::size_t column = 0; column < y.width; ++column)
         for (std::size_t o = 0; o < out; ++o) {
           double sum = bias[o];
-          for (std::size_t i = 0; i < 5; ++i)
-            for (std::size_t j = 0; j < 5; ++j) {
-              if (row + i < 2 || row + i - 2 >= x.height || column + j < 2 || column + j - 2 >= x.width)
+          for (std::size_t i = 0; i < kernel; ++i)
+            for (std::size_t j = 0; j < kernel; ++j) {
+              if (row + i < border || row + i - border >= x.height || column + j < border ||
+                  column + j - border >= x.width)
                 continue;
               for (std::size_t c = 0; c < x.channels; ++c)
-                sum += weight[((o * x.channels + c) * 5 + i) * 5 + j] * x.at(row + i - 2, column + j - 2, c);
+                sum += weight[((o * x.channels + c) * kernel + i) * kernel + j] *
+                       x.at(row + i - border, column + j - border, c);
             }
           y.pixels.push_back(sum);
         }

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "learn/models/convolution.h"
+#include "learn/layers/pooled_convolution.h"
 #include "tests/support/all_rows.h"
 #include "tests/support/nan.h"
 #include "tests/unit/learn/small_problem.h"
@@ -253,7 +253,7 @@ TEST_CASE("kernels: an output's update has the same bits alone, in any group and
 }
 
 TEST_CASE("convolution: trained rows have the bits of a whole backward pass on every instruction set") {
-  const ConvolutionShape shape{4, 6, 3, 19};
+  const PooledConvolutionShape shape{4, 6, 3, 19};
   const Layer layer{0, shape.out * shape.patch(), shape.patch(), shape.out};
   constexpr std::size_t kRows = 3;
   Rng rng(12);
@@ -271,17 +271,18 @@ TEST_CASE("convolution: trained rows have the bits of a whole backward pass on e
                                         {{}, {}, {}}};
   for (const Kernels* kernels : supported_kernels()) {
     CAPTURE(kernels->name);
-    const Convolution convolution(shape, layer);
-    ConvolutionSpace space(shape, *kernels, kRows);
-    convolution.forward(*kernels, parameters, kRows, x.data(), space);
+    const PooledConvolution convolution(shape, layer);
+    PooledConvolutionSpace space(shape, *kernels, kRows);
+    std::vector<float> y(dy.size());
+    convolution.forward(*kernels, parameters, kRows, x.data(), y.data(), space);
     std::vector<float> whole(parameters.size(), kNan), dx(x.size(), kNan);
     convolution.backward(*kernels, all_rows(shape.out),
-                         {kRows, parameters.data(), x.data(), dy.data(), dx.data()}, {whole.data(), 0.0F},
-                         space);
+                         {kRows, parameters.data(), x.data(), dy.data(), dx.data()}, y.data(),
+                         {whole.data(), 0.0F}, space);
     for (const LayerRows& rows : cases) {
       std::vector<float> part(parameters.size(), kNan), same_dx(x.size(), kNan);
       convolution.backward(*kernels, rows, {kRows, parameters.data(), x.data(), dy.data(), same_dx.data()},
-                           {part.data(), 0.0F}, space);
+                           y.data(), {part.data(), 0.0F}, space);
       std::vector<float> expected(parameters.size(), kNan);
       const auto keep = [&](const Range& outputs, std::size_t offset, std::size_t row) {
         for (std::size_t i = offset + outputs.begin * row; i < offset + outputs.end * row; ++i)

@@ -1,0 +1,144 @@
+// Dense layers: one product for each sample, or the same one for every point of a sequence.
+#include <algorithm>
+
+#include "learn/layers/operations.h"
+#include "learn/layers/packed_linear.h"
+
+namespace fedge::learn {
+namespace {
+
+class Dense final : public Operation {
+ public:
+  Dense(const LayerShape& shape, const Layer& layer, bool bias) : layer_(layer), bias_(bias) {
+    shape_ = shape;
+    shape_.channels = layer.out;
+    if (!bias) zeros_ = AlignedBuffer<float>(layer.out);
+  }
+
+  bool has_parameters() const override { return true; }
+  std::size_t adapted() const override { return layer_.weight; }
+
+  void initialise(std::span<float> parameters, Rng rng, Initialisation how) const override {
+    initialise_weights(parameters.subspan(layer_.weight, layer_.in * layer_.out),
+                       bias_ ? parameters.subspan(layer_.bias, layer_.out) : std::span<float>(),
+                       {layer_.in, layer_.out}, rng, how);
+  }
+
+  void forward(const ForwardPass& pass, OperationSpace*) const override {
+    const float* weights = pass.parameters.data() + layer_.weight;
+    const float* bias = bias_ ? pass.parameters.data() + layer_.bias : zeros_.data();
+    pass.kernels.dense_forward(shape_of(layer_, pass.rows * pass.points), pass.x[0], weights, bias, pass.y);
+  }
+
+  Products backward(const BackwardPass& pass, OperationSpace*) const override {
+    const std::size_t rows = pass.rows * pass.points;
+    const float* weights = pass.parameters + layer_.weight;
+    if (pass.adapters == nullptr) {
+      static const LayerRows kNone;
+      LayerRows trained = pass.moves ? pass.trained.layers[pass.index] : kNone;
+      if (!bias_) trained.biases.clear();
+      return layer_backward(pass.kernels, layer_, trained, {rows, weights, pass.x[0], pass.dy, pass.dx[0]},
+                            pass.destination);
+    }
+    // All layers are frozen: the weights' gradient is skipped.
+    Products products;
+    if (pass.moves)
+      products.weights += pass.adapters->add_gradient(
+          layer_.weight, {rows, {pass.x[0], layer_.in, 1}, {pass.dy, layer_.out, 1}}, pass.kernels,
+          pass.destination.values);
+    if (pass.dx[0] == nullptr) return products;
+    pass.kernels.dense_backward(shape_of(layer_, rows), pass.dy, weights, pass.dx[0]);
+    products.inputs += rows * layer_.out * layer_.in;
+    return products;
+  }
+
+ private:
+  Layer layer_;
+  bool bias_;
+  AlignedBuffer<float> zeros_;  // instead of a bias
+};
+
+struct DenseSpace final : OperationSpace {
+  explicit DenseSpace(const Layer& layer) : linear(kernels(), layer.in, layer.out) {}
+  PackedLinear linear;
+};
+
+// The same for every point of a sequence: the weights are packed once for all of them.
+class PointwiseDense final : public Operation {
+ public:
+  PointwiseDense(const LayerShape& shape, const Layer& layer, bool bias) : layer_(layer), bias_(bias) {
+    shape_ = shape;
+    shape_.channels = layer.out;
+  }
+
+  bool has_parameters() const override { return true; }
+  std::size_t adapted() const override { return layer_.weight; }
+
+  void initialise(std::span<float> parameters, Rng rng, Initialisation how) const override {
+    initialise_weights(parameters.subspan(layer_.weight, layer_.in * layer_.out),
+                       bias_ ? parameters.subspan(layer_.bias, layer_.out) : std::span<float>(),
+                       {layer_.in, layer_.out}, rng, how);
+  }
+
+  std::unique_ptr<OperationSpace> make_space(std::size_t) const override {
+    return std::make_unique<DenseSpace>(layer_);
+  }
+
+  void forward(const ForwardPass& pass, OperationSpace* space) const override {
+    PackedLinear& linear = static_cast<DenseSpace*>(space)->linear;
+    linear.pack_forward(pass.kernels, pass.parameters.data() + layer_.weight);
+    linear.forward(pass.kernels, {pass.rows * pass.points, layer_.in}, pass.x[0],
+                   {pass.y, layer_.out, bias_ ? pass.parameters.data() + layer_.bias : nullptr});
+  }
+
+  Products backward(const BackwardPass& pass, OperationSpace* space) const override {
+    PackedLinear& linear = static_cast<DenseSpace*>(space)->linear;
+    const Rows rows{pass.rows * pass.points, layer_.in};
+    const std::size_t terms = rows.count * layer_.in * layer_.out;
+    Products products;
+    if (pass.dx[0] != nullptr) {
+      linear.pack_backward(pass.kernels, pass.parameters + layer_.weight);
+      linear.backward(pass.kernels, {rows.count, layer_.out}, pass.dy, {pass.dx[0], layer_.in});
+      products.inputs += terms;
+    }
+    if (!pass.moves) return products;
+    if (pass.adapters != nullptr) {
+      products.weights += pass.adapters->add_gradient(
+          layer_.weight, {rows.count, {pass.x[0], layer_.in, 1}, {pass.dy, layer_.out, 1}}, pass.kernels,
+          pass.destination.values);
+      return products;
+    }
+    linear.clear_gradient();
+    linear.add_gradient(pass.kernels, rows, pass.x[0], pass.dy);
+    linear.read_gradient(pass.kernels, pass.gradient);
+    apply_gradient(pass, layer_.weight, layer_.in * layer_.out, pass.gradient);
+    products.weights += terms;
+    if (!bias_) return products;
+    pass.kernels.bias_update(shape_of(layer_, rows.count), {0, layer_.out}, pass.dy, 0.0F, pass.gradient);
+    apply_gradient(pass, layer_.bias, layer_.out, pass.gradient);
+    return products;
+  }
+
+ private:
+  Layer layer_;
+  bool bias_;
+};
+
+}  // namespace
+
+MadeOperation make_dense(const LayerContext& context) {
+  const LayerShape& from = context.from[0];
+  if (from.rank == LayerShape::Rank::kImage)
+    return layer_error(context, "a dense layer cannot read images (" + from.text() +
+                                    "); put a flatten or a global_average_pool before it");
+  FEDGE_TRY(weight, add_tensor(context, "weight", {context.units(), from.channels}));
+  Layer layer{weight.offset, 0, from.channels, context.units()};
+  if (context.spec.bias) {
+    FEDGE_TRY(bias, add_tensor(context, "bias", {context.units()}));
+    layer.bias = bias.offset;
+  }
+  if (from.rank == LayerShape::Rank::kFlat) return make_operation<Dense>(from, layer, context.spec.bias);
+  return make_operation<PointwiseDense>(from, layer, context.spec.bias);
+}
+
+}  // namespace fedge::learn
