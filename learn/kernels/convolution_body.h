@@ -78,7 +78,31 @@ void add_terms(const TermRows& rows, const float* from, std::size_t run, float* 
   std::size_t i = 0;
   for (; i + kVectors * kLanes <= run; i += kVectors * kLanes)
     add_terms_part<kVectors, 1>(rows, from + i, to + i);
-  for (; i < run; i += kLanes) add_terms_part<1, 8>(rows, from + i, to + i);
+  // The last vectors together, if they are more than one: each term is then read once for all of them.
+  switch ((run - i + kLanes - 1) / kLanes) {
+    case 0:
+      return;
+    case 1:
+      return add_terms_part<1, 8>(rows, from + i, to + i);
+    case 2:
+      return add_terms_part<2, 4>(rows, from + i, to + i);
+    case 3:
+      return add_terms_part<3, 4>(rows, from + i, to + i);
+    case 4:
+      return add_terms_part<4, 2>(rows, from + i, to + i);
+    case 5:
+      return add_terms_part<5, 2>(rows, from + i, to + i);
+    case 6:
+      return add_terms_part<6, 2>(rows, from + i, to + i);
+    case 7:
+      return add_terms_part<7, 1>(rows, from + i, to + i);
+    case 8:
+      return add_terms_part<8, 1>(rows, from + i, to + i);
+    case 9:
+      return add_terms_part<9, 1>(rows, from + i, to + i);
+    default:
+      return add_terms_part<10, 1>(rows, from + i, to + i);
+  }
 }
 
 }  // namespace

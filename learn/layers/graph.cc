@@ -60,7 +60,8 @@ class Builder {
       // The next layer is part of this one.
       const LayerSpec& pool = network_.layers[++i];
       if (pool.activation != Curve::kNone) FEDGE_TRY_VOID(add_curve(pool, layer_names_[i]));
-      FEDGE_TRY_VOID(set_name(layer_names_[i]));
+      if (!names_.emplace(layer_names_[i], graph_.nodes.size()).second)
+        return invalid("model.layer: two layers are called \"" + layer_names_[i] + "\"");
     }
     FEDGE_TRY_VOID(check_result());
     connect();
@@ -70,12 +71,6 @@ class Builder {
  private:
   const LayerShape& shape(std::size_t node) const {
     return node == 0 ? network_.input : graph_.nodes[node - 1].operation->shape();
-  }
-
-  Result<void> set_name(const std::string& name) {
-    if (!names_.emplace(name, graph_.nodes.size()).second)
-      return invalid("model.layer: two layers are called \"" + name + "\"");
-    return {};
   }
 
   Result<std::size_t> find(const std::string& name, const std::string& reader) const {
@@ -103,6 +98,7 @@ class Builder {
   }
 
   Result<void> add(const LayerSpec& layer, const std::string& name, bool pooled) {
+    if (names_.contains(name)) return invalid("model.layer: two layers are called \"" + name + "\"");
     std::vector<std::size_t> from;
     for (const std::string& input : layer.from) {
       FEDGE_TRY(node, find(input, name));
@@ -118,7 +114,8 @@ class Builder {
     FEDGE_TRY_VOID(add_node(layer, name, std::move(from), pooled ? make_pooled_convolution : kind.make));
     const bool is_curve = kind.make == make_curve;
     if (!pooled && !is_curve && layer.activation != Curve::kNone) FEDGE_TRY_VOID(add_curve(layer, name));
-    return set_name(name);
+    names_.emplace(name, graph_.nodes.size());
+    return {};
   }
 
   Result<void> add_curve(const LayerSpec& layer, const std::string& name) {

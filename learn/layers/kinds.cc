@@ -70,7 +70,8 @@ void read_upsample(config::Reader& section, LayerSpec& spec) {
 }
 
 void read_group_norm(config::Reader& section, LayerSpec& spec) {
-  spec.groups = positive(section, "groups", 1, kMostUnits, "groups of channels that are normalised together.");
+  spec.groups =
+      positive(section, "groups", 1, kMostUnits, "groups of channels that are normalised together.");
 }
 
 void read_dropout(config::Reader& section, LayerSpec& spec) {

@@ -288,8 +288,8 @@ Result<std::unique_ptr<Model>> make_network(const NetworkSpec& network, const Mo
   auto layout = std::make_shared<ParameterLayout>();
   FEDGE_TRY(graph, build_graph(network, context, *layout));
   FEDGE_TRY(adapters, make_adapters(context.spec.adapter, graph, *layout));
-  return std::unique_ptr<Model>(std::make_unique<Network>(std::move(graph), std::move(layout),
-                                                          std::move(adapters), network, context));
+  return std::unique_ptr<Model>(
+      std::make_unique<Network>(std::move(graph), std::move(layout), std::move(adapters), network, context));
 }
 
 }  // namespace fedge::learn

@@ -80,18 +80,20 @@ class InputCurve final : public Operation {
 };
 
 struct Kept final : OperationSpace {
-  explicit Kept(std::size_t size) : factors(size) {}
+  explicit Kept(std::size_t size) : factors(size + 4) {}  // whole words are drawn
   std::vector<float> factors;
   bool used = false;  // in the last forward pass
 };
 
 // Dropout (Srivastava et al., JMLR 2014): in training each number is zero with probability `rate`, and
-// divided by 1 - rate otherwise. The draws, 16 bits each, are a function of the step and the layer.
+// divided by 1 - rate otherwise. The draws, of 8 bits if that is exact and of 16 otherwise, are a function of
+// the step and the layer.
 class Dropout final : public Operation {
  public:
   Dropout(const LayerShape& shape, double rate)
-      : limit_(static_cast<std::uint32_t>(std::lround(rate * 65536))),
-        scale_(65536.0F / static_cast<float>(65536 - limit_)) {
+      : bits_(std::floor(rate * 256) == rate * 256 ? 8 : 16),
+        limit_(static_cast<std::uint32_t>(std::lround(std::ldexp(rate, bits_)))),
+        scale_(std::ldexp(1.0F, bits_) / (std::ldexp(1.0F, bits_) - static_cast<float>(limit_))) {
     shape_ = shape;
   }
 
@@ -109,10 +111,12 @@ class Dropout final : public Operation {
     }
     Rng rng = *pass.draws;
     float* factors = kept.factors.data();
-    for (std::size_t i = 0; i < count; i += 2) {
-      const std::uint32_t word = rng.next_u32();
-      factors[i] = (word & 0xFFFF) < limit_ ? 0.0F : scale_;
-      if (i + 1 < count) factors[i + 1] = word >> 16 < limit_ ? 0.0F : scale_;
+    const std::uint32_t mask = (1U << bits_) - 1;
+    const std::size_t draws = 32 / static_cast<std::size_t>(bits_);
+    for (std::size_t i = 0; i < count; i += draws) {
+      std::uint32_t word = rng.next_u32();
+      for (std::size_t d = 0; d < draws; ++d, word >>= bits_)
+        factors[i + d] = (word & mask) < limit_ ? 0.0F : scale_;
     }
     for (std::size_t i = 0; i < count; ++i) pass.y[i] = factors[i] * pass.x[0][i];
   }
@@ -130,6 +134,7 @@ class Dropout final : public Operation {
   }
 
  private:
+  int bits_;
   std::uint32_t limit_;
   float scale_;
 };

@@ -56,7 +56,7 @@ struct PooledConvolutionSpace {
   // pixel its nonzero channels.
   std::vector<Term> pixel_terms;      // out x pooled()
   std::vector<TermRow> channel_rows;  // out
-  std::vector<Term> channel_terms;    // pooled() x out
+  std::vector<Term> channel_terms;    // pooled() x 4 x out, and `out` that do not count
   std::vector<TermRow> pixel_rows;    // lines * places
 };
 
