@@ -195,7 +195,7 @@ Ordered training_of(const learn::TrainingSpec& spec) {
   return training;
 }
 
-// Options of a kind that a program registers are in the run file alone.
+// Lists of layers, and the options of a kind that a program registers, are in the run file alone.
 Ordered network_of(const learn::ModelSpec& spec) {
   Ordered network = {{"kind", spec.kind}};
   if (spec.kind == "mlp") network["hidden"] = spec.hidden;

@@ -227,6 +227,7 @@ ModelFactory read_options(const ModelKind& kind, config::Reader& section, ModelS
 std::span<const ModelKind> model_kinds() { return model_table(); }
 
 std::string with_article(const ModelKind& kind) {
+  if (std::string(kind.name) == "layers") return "a list of layers";
   return (std::string("aeiou").find(kind.name[0]) == std::string::npos ? "a " : "an ") +
          std::string(kind.name);
 }

@@ -33,7 +33,7 @@ struct ModelKind {
 };
 
 std::span<const ModelKind> model_kinds();
-// "a cnn", for messages.
+// "a cnn", "a list of layers", for messages.
 std::string with_article(const ModelKind& kind);
 // Null if there is no kind of this name.
 const ModelKind* find_model_kind(const std::string& name);

@@ -34,6 +34,7 @@ std::string listed_sizes(const std::vector<std::size_t>& sizes) {
 
 std::string model_text(const learn::ModelSpec& model, std::size_t parameters) {
   std::string text = model.kind;
+  if (model.kind == "layers") text = plural(model.network.size(), "layer");
   if (model.kind == "mlp") text += ", hidden " + listed_sizes(model.hidden);
   if (model.kind == "cnn")
     text += ", channels " + listed_sizes(model.channels) + ", dense " + std::to_string(model.dense);
