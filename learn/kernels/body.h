@@ -30,6 +30,7 @@ struct ForwardBlock {
   const float* start;
   std::size_t start_step;
   float* y;
+  TailLoader tail;  // of the inputs that do not fill a vector
 };
 
 // y[r][o] = start[r][o] + x[r] . w[o] for R rows and O outputs; vectors run along the inputs.
@@ -52,15 +53,21 @@ inline void forward_tile(const ForwardBlock& b, std::size_t row, std::size_t out
       for (std::size_t o = 0; o < O; ++o) acc[r][o] += input * weights[o];
     }
   }
-  if (i < b.count) {
-    const std::size_t rest = b.count - i;
+  const auto add_rest = [&](const auto& load_rest) {
+    Vector weights[O];
 #pragma GCC unroll 8
-    for (std::size_t o = 0; o < O; ++o) {
-      const Vector weights = load_part(w + o * step + i, rest);
+    for (std::size_t o = 0; o < O; ++o) weights[o] = load_rest(w + o * step + i);
 #pragma GCC unroll 8
-      for (std::size_t r = 0; r < R; ++r) acc[r][o] += load_part(x + r * step + i, rest) * weights;
+    for (std::size_t r = 0; r < R; ++r) {
+      const Vector input = load_rest(x + r * step + i);
+#pragma GCC unroll 8
+      for (std::size_t o = 0; o < O; ++o) acc[r][o] += input * weights[o];
     }
-  }
+  };
+  if (i < b.count && i > 0)
+    add_rest(b.tail);
+  else if (i < b.count)
+    add_rest([&](const float* p) { return load_part(p, b.count); });
   const float* start = b.start + row * b.start_step + output;
   float* y = b.y + row * b.shape.out + output;
 #pragma GCC unroll 8
@@ -102,7 +109,8 @@ void dense_forward(const DenseShape& s, const float* x, const float* w, const fl
   const std::size_t step = ((s.in + blocks - 1) / blocks + kLanes - 1) / kLanes * kLanes;
   for (std::size_t i = 0; i < s.in; i += step) {
     const std::size_t count = s.in - i < step ? s.in - i : step;
-    const ForwardBlock block{s, count, x + i, w + i, i == 0 ? bias : y, i == 0 ? 0 : s.out, y};
+    const ForwardBlock block{
+        s, count, x + i, w + i, i == 0 ? bias : y, i == 0 ? 0 : s.out, y, TailLoader(count % kLanes)};
     for (std::size_t o = 0; o < s.out; o += kOutputs)
       forward_outputs(block, o, s.out - o < kOutputs ? s.out : o + kOutputs);
   }
@@ -161,7 +169,11 @@ void dense_backward(const DenseShape& s, const float* dy, const float* w, float*
   std::size_t i = 0;
   for (; i + kWidth <= s.in; i += kWidth) backward_columns<kTileVectors, true>(s, dy, w + i, dx + i, kLanes);
   for (; i + kLanes <= s.in; i += kLanes) backward_columns<1, true>(s, dy, w + i, dx + i, kLanes);
-  if (i < s.in) backward_columns<1, false>(s, dy, w + i, dx + i, s.in - i);
+  // The last columns are computed together with some that are computed already: they get the same bits again.
+  if (i < s.in && i > 0)
+    backward_columns<1, true>(s, dy, w + s.in - kLanes, dx + s.in - kLanes, kLanes);
+  else if (i < s.in)
+    backward_columns<1, false>(s, dy, w + i, dx + i, s.in - i);
 }
 
 // w[o] = keep * w[o] + sum over r of dy[r][o] * x[r], for O outputs and V vectors of inputs.
@@ -193,6 +205,26 @@ inline void update_tile(const DenseShape& s, const float* dy, const float* x, fl
     for (std::size_t v = 0; v < V; ++v) put<kWhole>(w + o * s.in + v * kLanes, acc[o][v], count);
 }
 
+// The last columns, together with others that are updated already and keep their values.
+template <std::size_t O>
+inline void update_last(const DenseShape& s, const float* dy, const float* x, float keep, float* w,
+                        const Integers& last) {
+  Vector acc[O] = {};
+  if (keep != 0.0F)
+#pragma GCC unroll 8
+    for (std::size_t o = 0; o < O; ++o) acc[o] = broadcast(keep) * load(w + o * s.in);
+  for (std::size_t r = 0; r < s.rows; ++r) {
+    const Vector inputs = load(x + r * s.in);
+#pragma GCC unroll 8
+    for (std::size_t o = 0; o < O; ++o) acc[o] += broadcast(dy[r * s.out + o]) * inputs;
+  }
+#pragma GCC unroll 8
+  for (std::size_t o = 0; o < O; ++o) {
+    const Vector before = load(w + o * s.in);
+    store(w + o * s.in, last ? acc[o] : before);
+  }
+}
+
 template <std::size_t O>
 inline void update_outputs(const DenseShape& s, const float* dy, const float* x, float keep, float* w) {
   constexpr std::size_t kWidth = kTileVectors * kLanes;
@@ -200,7 +232,10 @@ inline void update_outputs(const DenseShape& s, const float* dy, const float* x,
   for (; i + kWidth <= s.in; i += kWidth)
     update_tile<O, kTileVectors, true>(s, dy, x + i, keep, w + i, kLanes);
   for (; i + kLanes <= s.in; i += kLanes) update_tile<O, 1, true>(s, dy, x + i, keep, w + i, kLanes);
-  if (i < s.in) update_tile<O, 1, false>(s, dy, x + i, keep, w + i, s.in - i);
+  if (i < s.in && i > 0)
+    update_last<O>(s, dy, x + s.in - kLanes, keep, w + s.in - kLanes, last_lanes(s.in - i));
+  else if (i < s.in)
+    update_tile<O, 1, false>(s, dy, x + i, keep, w + i, s.in - i);
 }
 
 void dense_update(const DenseShape& s, const Outputs& outputs, const float* dy, const float* x, float keep,
@@ -228,6 +263,7 @@ Kernels table(const char* name) {
           multiply_patches,
           add_patch_gradient,
           pool,
+          unpool,
           add_terms,
           product,
           layer_norm,

@@ -41,6 +41,30 @@ void pool(const PoolShape& s, const float* y, float* output, std::int32_t* winne
     }
 }
 
+// Writes one vector of channels of a pixel's four inputs; lanes beyond `count` get zeros.
+template <bool kWhole>
+inline void unpool_vector(const float* output, const std::int32_t* winners, const float* dy, std::size_t i,
+                          float* const (&four)[4], std::size_t count) {
+  const Vector passed = take<kWhole>(output + i, count);
+  const Vector gradient = passed > 0.0F ? take<kWhole>(dy + i, count) : Vector{};
+  Integers winner{};
+  __builtin_memcpy(&winner, winners + i, kWhole ? sizeof winner : count * sizeof(std::int32_t));
+  for (std::int32_t k = 0; k < 4; ++k) store(four[k] + i, winner == k ? gradient : Vector{});
+}
+
+void unpool(const PoolShape& s, const float* output, const std::int32_t* winners, const float* dy, float* y) {
+  const std::size_t line = s.width * s.stride;
+  for (std::size_t row = 0; row < s.height / 2; ++row, y += 2 * line)
+    for (std::size_t column = 0; column < s.width / 2;
+         ++column, output += s.out, winners += s.out, dy += s.out) {
+      float* corner = y + 2 * column * s.stride;
+      float* const four[4] = {corner, corner + s.stride, corner + line, corner + line + s.stride};
+      std::size_t i = 0;
+      for (; i + kLanes <= s.out; i += kLanes) unpool_vector<true>(output, winners, dy, i, four, kLanes);
+      if (i < s.out) unpool_vector<false>(output, winners, dy, i, four, s.out - i);
+    }
+}
+
 // Adds V vectors of every row's run. Few vectors are summed in several independent chains, since each
 // addition waits for the one before it.
 template <std::size_t V, std::size_t kChains>

@@ -183,6 +183,10 @@ struct Kernels {
   // output (height/2 x width/2 x out) = relu of the maximum of each 2x2 square. winners: index of the maximum
   // among the four, row by row; the first of equals.
   void (*pool)(const PoolShape& shape, const float* y, float* output, std::int32_t* winners);
+  // The gradient with respect to y, from that with respect to the output: at each winner whose output is
+  // positive, and zero elsewhere. The strides beyond `out` get zeros.
+  void (*unpool)(const PoolShape& shape, const float* output, const std::int32_t* winners, const float* dy,
+                 float* y);
   // For each row: to[row.to + j] += sum over its terms of factor * from[term.from + j], j < run.
   void (*add_terms)(const TermRows& rows, const float* from, std::size_t run, float* to);
 

@@ -38,6 +38,46 @@ inline void store_part(float* p, Vector v, std::size_t count) {
   __builtin_memcpy(p, &v, count * sizeof(float));
 }
 
+// Lanes below `count`, or the last `count`, are -1 and the others 0.
+inline Integers first_lanes(std::size_t count) {
+  Integers lane{};
+  for (std::size_t i = 0; i < kLanes; ++i) lane[i] = i < count ? -1 : 0;
+  return lane;
+}
+inline Integers last_lanes(std::size_t count) {
+  Integers lane{};
+  for (std::size_t i = 0; i < kLanes; ++i) lane[i] = i + count >= kLanes ? -1 : 0;
+  return lane;
+}
+
+// Loads the last `count` floats before some end, of which there are at least a vector: like load_part(), but
+// without a way through memory.
+class TailLoader {
+ public:
+  explicit TailLoader(std::size_t count) : count_(count), mask_(first_lanes(count)) {
+    for (std::size_t i = 0; i < kLanes; ++i)
+      places_[i] = static_cast<std::int32_t>((i + kLanes - count) % kLanes);
+  }
+  Vector operator()(const float* p) const {
+#if defined(__GNUC__) && !defined(__clang__)
+    Integers bits;
+    const Vector turned = __builtin_shuffle(load(p + count_ - kLanes), places_);
+    __builtin_memcpy(&bits, &turned, sizeof bits);
+    bits &= mask_;
+    Vector tail;
+    __builtin_memcpy(&tail, &bits, sizeof tail);
+    return tail;
+#else
+    return load_part(p, count_);
+#endif
+  }
+
+ private:
+  std::size_t count_;
+  Integers mask_;
+  Integers places_{};
+};
+
 // take() and put(): a whole vector, or only its first `count` lanes.
 template <bool kWhole>
 inline Vector take(const float* p, std::size_t count) {

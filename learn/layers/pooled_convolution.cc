@@ -37,6 +37,7 @@ PooledConvolutionSpace::PooledConvolutionSpace(const PooledConvolutionShape& sha
       packed_weights(shape.patch() * kernels.packed_size(shape.out)),
       wide_weights(shape.out * shape.kernel * shape.wide_run()),
       weight_gradient(shape.out * shape.kernel * shape.wide_run()),
+      packed_gradient(shape.dense_weights(kernels) ? packed_weights.size() : 0),
       bias_gradient(shape.out),
       padded(shape.padded_size() + kRunRounding),
       padded_gradient(shape.padded_size() + kRunRounding),
@@ -77,16 +78,9 @@ void PooledConvolution::forward(const Kernels& kernels, std::span<const float> p
                                 const float* x, float* y, PooledConvolutionSpace& space) const {
   pack_weights(kernels, parameters, space);
   const std::size_t padded = kernels.packed_size(shape_.out);
-  const Patches patches{.height = shape_.lines(),
-                        .width = shape_.places(),
-                        .line = shape_.padded_line(),
-                        .column = shape_.in,
-                        .starts = space.starts.data(),
-                        .runs = shape_.kernel,
-                        .length = shape_.run()};
   for (std::size_t image = 0; image < rows; ++image) {
     add_border(x + image * shape_.input_size(), space.padded.data());
-    kernels.multiply_patches(patches, space.padded.data(), shape_.out, space.packed_weights.data(),
+    kernels.multiply_patches(patches(space), space.padded.data(), shape_.out, space.packed_weights.data(),
                              {space.unpooled.data(), padded, parameters.data() + layer_.bias, 0});
     const std::size_t at = image * shape_.output_size();
     kernels.pool({shape_.lines(), shape_.places(), shape_.out, padded}, space.unpooled.data(), y + at,
@@ -158,12 +152,23 @@ void PooledConvolution::list_pixel_rows(const Image& image, PooledConvolutionSpa
   }
 }
 
+Patches PooledConvolution::patches(const PooledConvolutionSpace& space) const {
+  return {.height = shape_.lines(),
+          .width = shape_.places(),
+          .line = shape_.padded_line(),
+          .column = shape_.in,
+          .starts = space.starts.data(),
+          .runs = shape_.kernel,
+          .length = shape_.run()};
+}
+
 // Gradients are summed in separate buffers: the destination may be the weights, which must not change until
 // the end.
 void PooledConvolution::clear_gradients(const LayerRows& trained, PooledConvolutionSpace& space) const {
   const std::size_t row = shape_.kernel * shape_.wide_run();
   for (const Range& outputs : trained.weights)
     std::memset(space.weight_gradient.data() + outputs.begin * row, 0, outputs.size() * row * sizeof(float));
+  std::fill_n(space.packed_gradient.data(), space.packed_gradient.size(), 0.0F);
   std::memset(space.bias_gradient.data(), 0, space.bias_gradient.size() * sizeof(float));
 }
 
@@ -171,6 +176,7 @@ std::uint64_t PooledConvolution::add_weight_gradients(const Kernels& kernels, co
                                                       const Image& image,
                                                       PooledConvolutionSpace& space) const {
   add_border(image.x, space.padded.data());
+  if (shape_.dense_weights(kernels)) return add_dense_gradients(kernels, trained, image, space);
   list_channel_rows(trained.either, image, space);
   for (const Range& outputs : trained.biases)
     for (std::size_t c = outputs.begin; c < outputs.end; ++c) {
@@ -186,6 +192,46 @@ std::uint64_t PooledConvolution::add_weight_gradients(const Kernels& kernels, co
     for (std::size_t c = 0; c < rows.count; ++c) products += rows.rows[c].count * shape_.patch();
   }
   return products;
+}
+
+// The sparse sums would leave most lanes of a vector unused: the gradient of all pixels is written out
+// instead.
+std::uint64_t PooledConvolution::add_dense_gradients(const Kernels& kernels, const LayerRows& trained,
+                                                     const Image& image,
+                                                     PooledConvolutionSpace& space) const {
+  const std::size_t padded = kernels.packed_size(shape_.out);
+  kernels.unpool({shape_.lines(), shape_.places(), shape_.out, padded}, image.output, image.winners, image.dy,
+                 space.unpooled.data());
+  const std::size_t pixels = shape_.lines() * shape_.places();
+  for (const Range& outputs : trained.biases)
+    kernels.bias_update({pixels, 0, padded}, {outputs.begin, outputs.end}, space.unpooled.data(), 1.0F,
+                        space.bias_gradient.data());
+  // Whole panels, whichever of their outputs are trained: an output's bits do not depend on the others.
+  const std::size_t panel = 2 * kernels.lanes;
+  std::uint64_t products = 0;
+  std::size_t done = 0;
+  for (const Range& outputs : trained.weights) {
+    for (std::size_t first = std::max(done, outputs.begin / panel * panel); first < outputs.end;
+         first += panel) {
+      const std::size_t columns = std::min(panel, shape_.out - first);
+      kernels.add_patch_gradient(patches(space), space.padded.data(), columns, space.unpooled.data() + first,
+                                 padded, space.packed_gradient.data() + first * shape_.patch());
+      done = first + panel;
+    }
+    products += outputs.size() * shape_.patch() * pixels;
+  }
+  return products;
+}
+
+// Takes the sums of the panels apart, as if they had been sparse.
+void PooledConvolution::unpack_gradient(const Kernels& kernels, const LayerRows& trained,
+                                        PooledConvolutionSpace& space) const {
+  for (const Range& outputs : trained.weights)
+    for_each_weight(shape_, outputs, [&](std::size_t, std::size_t o, std::size_t k, std::size_t at) {
+      const std::size_t place = kernels.packed_place(shape_.patch(), shape_.out, k * shape_.run() + at, o);
+      space.weight_gradient.data()[(o * shape_.kernel + k) * shape_.wide_run() + at] =
+          space.packed_gradient.data()[place];
+    });
 }
 
 Products PooledConvolution::backward(const Kernels& kernels, const LayerRows& trained, const LayerPass& pass,
@@ -213,6 +259,7 @@ Products PooledConvolution::backward(const Kernels& kernels, const LayerRows& tr
                         space.padded_gradient.data() + k * shape_.padded_line());
     remove_border(space.padded_gradient.data(), pass.dx + row * shape_.input_size());
   }
+  if (shape_.dense_weights(kernels)) unpack_gradient(kernels, trained, space);
   add_gradients(trained, destination, space);
   return products;
 }

@@ -1,8 +1,9 @@
 // PooledConvolution: a convolution with bias, ReLU and 2x2 max-pooling, over height x width x channels, one
 // image at a time. Forward is a dense product. Backward is a sparse one: of each four pixels only the winner
 // of the pooling has a gradient, and only if ReLU passed it, so that at most a quarter of the products
-// remain. Weights are [out, in, kernel, kernel] as in PyTorch. They are rearranged once a step, so that the
-// weights for one row of the kernel at a pixel are contiguous.
+// remain. The weights' gradient is dense, too, if a kernel row is short (dense_weights()). Weights are [out,
+// in, kernel, kernel] as in PyTorch. They are rearranged once a step, so that the weights for one row of the
+// kernel at a pixel are contiguous.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +32,8 @@ struct PooledConvolutionShape {
   std::size_t output_size() const { return pooled() * out; }
   std::size_t run() const { return kernel * in; }  // floats of one kernel row
   std::size_t patch() const { return kernel * run(); }
+  // Whether a kernel row fills so little of a vector that the weights' gradient is a dense product.
+  bool dense_weights(const Kernels& kernels) const { return 2 * run() <= kernels.lanes; }
   // Size of an image's line, and of an image, with its border of zeros.
   std::size_t padded_line() const { return (width + 2 * border()) * in; }
   std::size_t padded_size() const { return (height + 2 * border()) * padded_line(); }
@@ -47,6 +50,7 @@ struct PooledConvolutionSpace {
   AlignedBuffer<float> packed_weights;
   AlignedBuffer<float> wide_weights;     // out x kernel x wide_run
   AlignedBuffer<float> weight_gradient;  // out x kernel x wide_run
+  AlignedBuffer<float> packed_gradient;  // like packed_weights
   AlignedBuffer<float> bias_gradient;    // out
   AlignedBuffer<float> padded;           // one image
   AlignedBuffer<float> padded_gradient;  // one image
@@ -77,11 +81,15 @@ class PooledConvolution {
  private:
   void pack_weights(const Kernels& kernels, std::span<const float> parameters,
                     PooledConvolutionSpace& space) const;
+  Patches patches(const PooledConvolutionSpace& space) const;
   void add_border(const float* image, float* padded) const;
   void remove_border(const float* padded, float* image) const;
   struct Image;  // the arrays of one image that backward reads
   std::uint64_t add_weight_gradients(const Kernels& kernels, const LayerRows& trained, const Image& image,
                                      PooledConvolutionSpace& space) const;
+  std::uint64_t add_dense_gradients(const Kernels& kernels, const LayerRows& trained, const Image& image,
+                                    PooledConvolutionSpace& space) const;
+  void unpack_gradient(const Kernels& kernels, const LayerRows& trained, PooledConvolutionSpace& space) const;
   void list_channel_rows(const std::vector<Range>& channels, const Image& image,
                          PooledConvolutionSpace& space) const;
   void list_pixel_rows(const Image& image, PooledConvolutionSpace& space) const;
