@@ -9,6 +9,7 @@
 #include "apps/cli/validators.h"
 #include "apps/commands/reference/key_reference.h"
 #include "learn/data/kinds.h"
+#include "learn/layers/kinds.h"
 #include "learn/models/kinds.h"
 #include "learn/objectives/kinds.h"
 #include "protocol/codecs/compression_spec.h"
@@ -49,11 +50,22 @@ void append_with_own_options(std::vector<PartDoc>& parts, const std::string& sec
   }
 }
 
+// The layers of model.kind = "layers"; their summaries name the papers.
+std::span<const config::KindDoc> layer_docs() {
+  static const std::vector<config::KindDoc> docs = [] {
+    std::vector<config::KindDoc> all;
+    for (const learn::LayerKind& kind : learn::layer_kinds()) all.push_back({kind.name, "", kind.summary});
+    return all;
+  }();
+  return docs;
+}
+
 std::vector<PartDoc> all_parts() {
   std::vector<PartDoc> parts = aggregation::describe_parts();
   append_with_own_options(parts, "training.objective", learn::objective_kinds());
   append(parts, "compression", protocol::compression_kinds());
   append_with_own_options(parts, "model", learn::model_kinds());
+  append_with_own_options(parts, "model.layer", layer_docs());
   append_with_own_options(parts, "data", learn::dataset_kinds());
   return parts;
 }

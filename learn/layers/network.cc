@@ -76,7 +76,7 @@ class NetworkAdapters final : public AdapterRun {
 };
 
 // The samples of a pass, and the points of each that a text's length changes.
-struct Samples {
+struct PassSize {
   std::size_t rows;
   std::size_t length;  // 0: not a text
   std::size_t points(const LayerShape& shape) const { return length > 0 ? length : shape.points(); }
@@ -117,13 +117,13 @@ class Network final : public LayeredModel {
   void forward(std::span<const float> parameters, const Batch& batch, std::span<float> logits,
                Workspace& workspace) const override {
     auto& space = static_cast<NetworkSpace&>(workspace);
-    const Samples samples = samples_of(batch);
+    const PassSize samples = samples_of(batch);
     run_forward(parameters, batch, samples, nullptr, space);
     std::copy_n(output(graph_.nodes.size(), space), size_of(graph_.nodes.size(), samples), logits.data());
   }
 
  private:
-  Samples samples_of(const Batch& batch) const {
+  PassSize samples_of(const Batch& batch) const {
     if (!text_) return {batch.inputs.size() / input_size_, 0};
     const std::size_t length = batch.length > 0 ? batch.length : input_size_;
     return {batch.tokens.size() / length, length};
@@ -136,7 +136,7 @@ class Network final : public LayeredModel {
   }
   float* output(std::size_t n, NetworkSpace& space) const { return space.outputs[owner(n) - 1].data(); }
   float* gradient(std::size_t n, NetworkSpace& space) const { return space.gradients[owner(n) - 1].data(); }
-  std::size_t size_of(std::size_t n, const Samples& samples) const {
+  std::size_t size_of(std::size_t n, const PassSize& samples) const {
     const LayerShape& shape = graph_.nodes[n - 1].operation->shape();
     return samples.rows * samples.points(shape) * shape.channels;
   }
@@ -150,7 +150,7 @@ class Network final : public LayeredModel {
   }
 
   // `draws`: of this step; null: not for training.
-  void run_forward(std::span<const float> parameters, const Batch& batch, const Samples& samples,
+  void run_forward(std::span<const float> parameters, const Batch& batch, const PassSize& samples,
                    const Rng* draws, NetworkSpace& space) const {
     FEDGE_CHECK(samples.rows <= space.max_batch, "the workspace was made for smaller batches");
     if (!adapters_.empty())
@@ -170,7 +170,7 @@ class Network final : public LayeredModel {
   BatchLoss backpropagate(std::span<const float> parameters, const Batch& batch, float scale,
                           const Destination& destination, Workspace& workspace) const override {
     auto& space = static_cast<NetworkSpace&>(workspace);
-    const Samples samples = samples_of(batch);
+    const PassSize samples = samples_of(batch);
     run_forward(parameters, batch, samples, &space.draws, space);
     const std::size_t last = graph_.nodes.size();
     const std::span<float> scores{gradient(last, space), size_of(last, samples)};
@@ -186,7 +186,7 @@ class Network final : public LayeredModel {
     return loss;
   }
 
-  BatchLoss loss_of(const Batch& batch, std::span<float> scores, const Samples& samples, float scale) const {
+  BatchLoss loss_of(const Batch& batch, std::span<float> scores, const PassSize& samples, float scale) const {
     if (!text_) return sample_loss(kernels(), scores, batch, classes_, scale);
     TokenLoss loss(batch.targets, samples.length);
     loss.add(kernels(), scores, 0, classes_);
@@ -212,7 +212,7 @@ class Network final : public LayeredModel {
     return !space.trained.layers[node.index].either.empty();
   }
 
-  void run_backward(const float* parameters, const Batch& batch, const Samples& samples,
+  void run_backward(const float* parameters, const Batch& batch, const PassSize& samples,
                     const Destination& destination, const AdapterRun* adapters, NetworkSpace& space) const {
     find_trained(adapters, space);
     std::ranges::fill(space.written, 0);
@@ -242,7 +242,7 @@ class Network final : public LayeredModel {
   }
 
   // Adds the gradient of a node's input number i to those that were written before.
-  void collect(const Node& node, std::size_t i, const Samples& samples, NetworkSpace& space) const {
+  void collect(const Node& node, std::size_t i, const PassSize& samples, NetworkSpace& space) const {
     const std::size_t from = node.from[i];
     if (space.dx[i] != nullptr && space.dx[i] != gradient(from, space))
       kernels().axpy(1.0F, space.dx[i], gradient(from, space), size_of(from, samples));

@@ -45,7 +45,7 @@ PooledConvolutionSpace::PooledConvolutionSpace(const PooledConvolutionShape& sha
       winners(max_batch * shape.output_size()),
       pixel_terms(shape.output_size()),
       channel_rows(shape.out),
-      channel_terms(4 * shape.output_size() + shape.out),
+      channel_terms(shape.output_size()),
       pixel_rows(shape.lines() * shape.places()) {}
 
 void PooledConvolution::pack_weights(const Kernels& kernels, std::span<const float> parameters,
@@ -127,24 +127,26 @@ void PooledConvolution::list_channel_rows(const std::vector<Range>& channels, co
 // Lists for each pixel the channels with a nonzero gradient there, as offsets in the wide weights.
 void PooledConvolution::list_pixel_rows(const Image& image, PooledConvolutionSpace& space) const {
   auto [pixels, output, winners, dy] = image;
-  TermRow* row = space.pixel_rows.data();
   Term* terms = space.channel_terms.data();
-  Term* const rejected = terms + 4 * shape_.output_size();
+  TermRow* row = space.pixel_rows.data();
   const std::uint32_t step = static_cast<std::uint32_t>(shape_.kernel * shape_.wide_run());
   for (std::size_t y = 0; y < shape_.lines(); y += 2) {
-    for (std::size_t x = 0; x < shape_.places(); x += 2, row += 4, terms += 4 * shape_.out) {
-      // Always written, but kept only if the gradient is nonzero: this avoids a branch.
-      std::array<Term*, 5> ends{terms, terms + shape_.out, terms + 2 * shape_.out, terms + 3 * shape_.out,
-                                rejected};
+    for (std::size_t x = 0; x < shape_.places(); x += 2) {
+      const std::size_t corner = y * shape_.padded_line() + x * shape_.in;
+      std::array<std::uint32_t, 5> counts{};
+      for (std::size_t c = 0; c < shape_.out; ++c)
+        ++counts[output[c] > 0.0F ? static_cast<std::size_t>(winners[c]) : 4];
+      std::array<Term*, 5> ends{};
+      for (std::size_t i = 0; i < 5; ++i) {
+        ends[i] = terms;
+        if (i < 4)
+          *row++ = {terms, counts[i],
+                    static_cast<std::uint32_t>(corner + i / 2 * shape_.padded_line() + i % 2 * shape_.in)};
+        terms += counts[i];
+      }
       std::uint32_t place = 0;
       for (std::size_t c = 0; c < shape_.out; ++c, place += step)
         *ends[output[c] > 0.0F ? static_cast<std::size_t>(winners[c]) : 4]++ = {place, dy[c]};
-      const std::size_t corner = y * shape_.padded_line() + x * shape_.in;
-      for (std::size_t i = 0; i < 4; ++i) {
-        const Term* first = terms + i * shape_.out;
-        row[i] = {first, static_cast<std::uint32_t>(ends[i] - first),
-                  static_cast<std::uint32_t>(corner + i / 2 * shape_.padded_line() + i % 2 * shape_.in)};
-      }
       output += shape_.out;
       winners += shape_.out;
       dy += shape_.out;

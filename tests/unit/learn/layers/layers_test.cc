@@ -90,6 +90,11 @@ const std::vector<LayerCase>& layer_cases() {
           {kind = "concat", from = ["b", "a", "input"]}, {kind = "take", first = 2, count = 7},)" +
            kPointHead,
        kImage},
+      {R"({kind = "conv2d", units = 4, name = "a", activation = "relu"}, {kind = "max_pool"}, {kind = "upsample"},
+          {kind = "add", from = ["upsample1", "a"], name = "b"}, {kind = "tanh"},
+          {kind = "add", from = ["tanh1", "b"]},)" +
+           kPointHead,
+       kImage},
       {R"({kind = "conv2d", units = 4, name = "a"}, {kind = "conv2d", units = 1, name = "b", activation = "sigmoid"},
           {kind = "multiply", from = ["a", "b"], name = "c"}, {kind = "multiply", from = ["c", "a"]},)" +
            kPointHead,
