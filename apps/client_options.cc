@@ -9,27 +9,6 @@
 namespace fedge::apps {
 namespace {
 
-void add_trainer_options(CLI::App& run, ClientOptions& options) {
-  run.add_option(
-         "--trainer", options.trainer,
-         "Program with arguments that trains instead of the built-in trainer; quotes work as in a shell, "
-         "variables and patterns do not")
-      ->type_name("COMMAND");
-  run.add_option("--trainer-memory-mb", options.trainer_memory_mb,
-                 "Limit of the trainer's private memory, in MiB; 0: no limit")
-      ->type_name("MIB")
-      ->capture_default_str()
-      ->check(between(0, 1 << 30));
-  run.add_option("--trainer-timeout", options.trainer_timeout_seconds,
-                 "Kill the trainer when an expected message does not arrive within this time")
-      ->type_name("SECONDS")
-      ->capture_default_str()
-      ->check(between(0.1, 1e6));
-  run.add_option("--trainer-nice", options.trainer_nice, "Nice value (CPU priority) of the trainer")
-      ->capture_default_str()
-      ->check(between(0, 19));
-}
-
 void add_swarm_options(CLI::App& run, ClientOptions& options) {
   run.add_option("--peer-listen", options.peer_listen,
                  "Address to which other clients can connect, for runs whose clients exchange models; "
@@ -196,7 +175,7 @@ ClientCommands add_client_commands(CLI::App& app, ClientOptions& options) {
       "--once", options.once,
       "Exit when a run has ended and no other run is in progress; with an error if the client took no part");
   add_cache_option(*run_command, options);
-  add_trainer_options(*run_command, options);
+  add_trainer_options(*run_command, options.trainer);
   add_privacy_options(*run_command, options);
   add_swarm_options(*run_command, options);
   for (auto* command : {join_command, run_command}) add_directory_options(*command, options);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/cli/trainer_options.h"
 #include "privacy/secure_aggregation/graph_parameters.h"
 
 namespace CLI {
@@ -24,10 +25,7 @@ struct ClientOptions {
   bool once = false;
   bool no_evaluation = false;
   bool no_statistics = false;
-  std::string trainer;  // empty: the built-in trainer
-  std::uint64_t trainer_memory_mb = 0;
-  double trainer_timeout_seconds = 300;
-  int trainer_nice = 10;
+  TrainerArguments trainer;
   std::size_t cache_mb = 1024;
   std::string format = "table";
   std::vector<std::string> bootstrap;  // HOST:PORT; if any, the client is a node of the directory

@@ -14,7 +14,6 @@
 #include "apps/client_options.h"
 #include "apps/common.h"
 #include "client/daemon.h"
-#include "client/trainers/process.h"
 #include "core/platform/files.h"
 #include "protocol/join_token.h"
 
@@ -130,20 +129,6 @@ int join(const Options& options) {
   return fedge::apps::kOk;
 }
 
-using MaybeTrainer = std::optional<fedge::client::TrainerOptions>;
-
-fedge::Result<MaybeTrainer> trainer_of(const Options& options) {
-  if (options.trainer.empty()) return MaybeTrainer();
-  auto command = fedge::client::split_command(options.trainer);
-  if (!command) return command.error().with_prefix("--trainer: ");
-  if (const auto found = fedge::client::check_program(command->front()); !found)
-    return found.error().with_prefix("--trainer: ");
-  return MaybeTrainer({.command = std::move(*command),
-                       .memory_bytes = options.trainer_memory_mb << 20,
-                       .nice = options.trainer_nice,
-                       .silence = fedge::seconds(options.trainer_timeout_seconds)});
-}
-
 // Standard input is not read: it may never end.
 void report_unused_token(const Options& options, const fedge::client::Membership& membership) {
   const auto text = options.token_file == "-" ? fedge::invalid("not read") : token_text(options);
@@ -194,7 +179,7 @@ std::optional<double> positive(double value) { return value > 0 ? std::optional(
 int run(const Options& options) {
   fedge::apps::set_up_logging(options.program, options.log_level);
   std::signal(SIGPIPE, SIG_IGN);  // keep running when the log's reader exits
-  auto trainer = trainer_of(options);
+  auto trainer = fedge::apps::trainer_of(options.trainer);
   if (!trainer) return fedge::apps::report_failure(options.program, trainer.error());
   const auto directories = fedge::learn::read_data_directories(options.data_directories);
   if (!directories)

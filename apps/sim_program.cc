@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
 #include "apps/cli/command_line.h"
+#include "apps/cli/trainer_options.h"
 #include "apps/cli/validators.h"
 #include "apps/client_program.h"
 #include "apps/commands/pretrain.h"
@@ -27,6 +29,7 @@
 #include "sim/noise_key.h"
 #include "sim/simulation.h"
 #include "sim/update_spool.h"
+#include "sim/virtual_trainers.h"
 
 namespace {
 
@@ -45,6 +48,8 @@ struct Options {
   std::vector<std::string> assignments;
   std::vector<std::string> data;  // --data
   std::size_t threads = fedge::available_processors();
+  fedge::apps::TrainerArguments trainer;
+  std::size_t workers = 1;  // trainer programs
   std::string log_level = "warning";
   std::string report_directory;
   std::string part;  // of `strategies`
@@ -87,9 +92,11 @@ fedge::Result<void> run_abstract(Options& options, const fedge::sim::SimulationS
     FEDGE_TRY(loaded, fedge::learn::load_evaluation(config.task.data, fedge::Rng(config.seed)));
     test = std::move(loaded);
   }
+  FEDGE_TRY(trainer, fedge::apps::trainer_of(options.trainer));
+  if (trainer) trainer->on_event = fedge::apps::log_event;
   FEDGE_TRY(claim, claim_results(options));
   FEDGE_TRY(output, fedge::server::RunOutput::create(options.results, config, fedge::apps::version()));
-  fedge::ThreadPool threads(options.threads);
+  fedge::ThreadPool threads(trainer ? std::max(options.threads, options.workers) : options.threads);
   const auto store = fedge::protocol::make_memory_chunk_store(std::size_t{1} << 36);
   std::optional<fedge::sim::UpdateSpool> spool;  // must outlive all updates in it
   if (fedge::sim::UpdateSpool::needed(config, task->model().layout()->size())) {
@@ -104,7 +111,14 @@ fedge::Result<void> run_abstract(Options& options, const fedge::sim::SimulationS
   fedge::sim::take_noise_key(state);
   auto engine = fedge::server::make_engine(state);
   if (!engine) return fedge::config::at_key(*config.source, engine.error());
-  fedge::sim::Simulation simulation(spec, *task, state, std::move(*engine), threads);
+  std::unique_ptr<fedge::sim::VirtualTrainers> trainers;
+  if (trainer) {
+    FEDGE_TRY(started, fedge::sim::VirtualTrainers::start(*trainer, options.workers, *task, config));
+    trainers = std::move(started);
+  }
+  fedge::sim::Simulation simulation(
+      spec, *task, state, std::move(*engine), threads,
+      trainers ? trainers->each() : std::vector<fedge::client::TrainElsewhere>());
   if (spool) simulation.spool_to(spool->store());
   std::uint64_t completed = 0;
   const auto simulated =
@@ -207,6 +221,11 @@ int run_experiment(Options& options) {
   const auto document = fedge::apps::load_document(options.run_file, options.assignments);
   if (!document) return fedge::apps::report_failure(options.program, document.error());
   const bool concrete = options.mode == "concrete";
+  if (concrete && !options.trainer.command.empty())
+    return fedge::apps::report_wrong_usage(options.program,
+                                           "--trainer trains for all clients of a simulation; with --mode "
+                                           "concrete each client is a process of its "
+                                           "own, so start fedge-client run --trainer for each instead");
   auto experiment = fedge::sim::read_experiment(*document, concrete);
   if (!experiment) return fedge::apps::report_failure(options.program, experiment.error());
   auto& [config, simulation] = *experiment;
@@ -287,6 +306,13 @@ CLI::App* add_run(CLI::App& app, Options& options) {
       ->check(fedge::apps::one_of({"abstract", "concrete"}));
   fedge::apps::add_assignments(*command, options.assignments);
   fedge::apps::add_data(*command, options.data);
+  fedge::apps::add_trainer_options(*command, options.trainer);
+  command
+      ->add_option("--workers", options.workers,
+                   "Number of processes of the trainer that train at the same time, each for any client")
+      ->capture_default_str()
+      ->check(fedge::apps::between(1, 1024))
+      ->needs("--trainer");
   fedge::apps::add_threads(*command, options.threads, kThreadsHelp);
   fedge::apps::add_log_level(*command, options.log_level);
   return command;

@@ -68,6 +68,8 @@ class Task {
   // The indices in data() of this client's samples. The client must be below clients(), and must be the one
   // that the task was built for, if it was built for one.
   std::span<const std::uint32_t> samples_of(ClientId client) const;
+  // Those of them that it trains on, of this fraction; the same in every round.
+  std::vector<std::uint32_t> trained_on(ClientId client, double data_share) const;
   // Number of samples on which this client evaluates models.
   SampleCount evaluation_samples(ClientId client) const;
   // Evaluates a model on them. kInvalid: a model of a kind that a program registers has failed.
@@ -111,8 +113,6 @@ class Task {
                                       std::span<float> update, Trainer& trainer) const;
   Result<void> check(const Assignment& assignment) const;
   Result<void> check_normalisation(const FeatureColumns& columns, const Normalisation* by) const;
-  // The samples that the client trains on; the same in every round.
-  std::vector<std::uint32_t> trained_on(ClientId client, double data_share) const;
   // Trains `parameters` on the assigned samples with the client's random stream for this round.
   TrainingResult run(const Assignment& assignment, std::span<float> parameters, TrainingOptions options,
                      Trainer& trainer) const;

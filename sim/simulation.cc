@@ -13,14 +13,15 @@ constexpr Duration kPresencePatience = std::chrono::hours(30 * 24);
 }  // namespace
 
 Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
-                       std::unique_ptr<server::RunEngine> engine, Parallel& parallel)
+                       std::unique_ptr<server::RunEngine> engine, Parallel& parallel,
+                       std::vector<client::TrainElsewhere> trainers)
     : spec_(spec),
       task_(task),
       state_(state),
       engine_(std::move(engine)),
       parallel_(parallel),
       world_(Rng(state.config().seed)),
-      pool_(task, state.config(), parallel),
+      pool_(task, state.config(), parallel, std::move(trainers)),
       adversary_(spec.attack, task.clients(), world_.root(), pool_) {}
 
 Result<void> Simulation::run(const SimulationHooks& hooks) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "core/parallel.h"
 #include "core/result.h"
@@ -45,9 +46,11 @@ struct SimulationHooks {
 
 class Simulation {
  public:
-  // Borrowed arguments must outlive the simulation.
+  // Borrowed arguments must outlive the simulation. With `trainers`, these train instead of the built-in
+  // trainer.
   Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
-             std::unique_ptr<server::RunEngine> engine, Parallel& parallel);
+             std::unique_ptr<server::RunEngine> engine, Parallel& parallel,
+             std::vector<client::TrainElsewhere> trainers = {});
 
   // Stores waiting updates in this store instead of memory. Call it before run(); the store must outlive the
   // simulation.

@@ -47,12 +47,15 @@ void SpareBuffers::give(AlignedBuffer<float> buffer) {
   buffers_.push_back(std::move(buffer));
 }
 
-TrainingPool::TrainingPool(const learn::Task& task, const run::RunConfig& config, Parallel& parallel)
+TrainingPool::TrainingPool(const learn::Task& task, const run::RunConfig& config, Parallel& parallel,
+                           std::vector<client::TrainElsewhere> elsewhere)
     : task_(task),
       parallel_(parallel),
       chunk_size_(config.chunk_size),
       layout_(task.model().layout()->hash()) {
-  for (std::size_t i = 0; i < parallel.width(); ++i)
+  for (client::TrainElsewhere& place : elsewhere)
+    workers_.emplace_back(task, config.compression, config.seed, std::move(place));
+  while (workers_.size() < (elsewhere.empty() ? parallel.width() : elsewhere.size()))
     workers_.emplace_back(task, config.compression, config.seed);
   for (client::LocalWork& worker : workers_) worker.count_in_shares(config.privacy.statistics_whole);
   if (config.secure.on)

@@ -93,7 +93,9 @@ struct TrainingJob {
 class TrainingPool final : public VirtualUpdates {
  public:
   // `task` and `parallel` must outlive the pool; updates are cut into chunks of `chunk_size` bytes.
-  TrainingPool(const learn::Task& task, const run::RunConfig& config, Parallel& parallel);
+  // With `elsewhere`, training takes place there: as many at a time as it has members, or threads.
+  TrainingPool(const learn::Task& task, const run::RunConfig& config, Parallel& parallel,
+               std::vector<client::TrainElsewhere> elsewhere = {});
   // Stores later updates in this store, which must outlive the pool, instead of in memory.
   void spool_to(protocol::ChunkStore& store) { spool_ = &store; }
 
@@ -128,7 +130,7 @@ class TrainingPool final : public VirtualUpdates {
 
   const learn::Task& task_;
   Parallel& parallel_;
-  std::vector<client::LocalWork> workers_;  // one a thread
+  std::vector<client::LocalWork> workers_;  // one a thread, or for each place elsewhere
   std::uint32_t chunk_size_;
   Digest layout_;
   std::optional<std::uint64_t> noise_seed_;  // set if clients noise their updates

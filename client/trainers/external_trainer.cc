@@ -67,7 +67,8 @@ Result<TrainerReady> ExternalTrainer::start(const std::stop_token& stop) {
   auto begun = Conversation::begin(options_, max_update_payload(run_->layout->size_bytes()));
   if (!begun) return lost(begun.error());
   conversation_ = std::move(*begun);
-  conversation_->say(hello_frame({run_->client, run_->name, run_->seed, run_->task, run_->data}));
+  conversation_->say(
+      hello_frame({run_->client, run_->name, run_->seed, run_->task, run_->data, run_->clients}));
   const auto frame =
       conversation_->listen({.task = 0, .stop = stop, .finish = {}, .leave = leaving_.get_token()});
   if (!frame) return lost(frame.error());
@@ -109,6 +110,8 @@ Result<learn::TrainingResult> ExternalTrainer::train(const WorkOrder& order, std
     FEDGE_TRY(again, start(order.stop));
     static_cast<void>(again);
   }
+  VirtualSamples own{.count = learn::trained_samples(samples_, order.data_share), .numbers = {}, .path = {}};
+  if (run_->samples_of) own = run_->samples_of(order.client, order.data_share);
   const Rng seed = Rng(run_->seed).fork("trainer", order.round.value(), order.client.value());
   FEDGE_TRY(frame, train_frame({.task = ++task_,
                                 .round = order.round,
@@ -118,26 +121,30 @@ Result<learn::TrainingResult> ExternalTrainer::train(const WorkOrder& order, std
                                 .data_share = order.data_share,
                                 .coverage = order.coverage,
                                 .model_size = model.size(),
-                                .payload_bytes = payload_header_.size() + model.size_bytes()}));
+                                .payload_bytes = payload_header_.size() + model.size_bytes(),
+                                .client = run_->samples_of ? std::optional(order.client) : std::nullopt,
+                                .samples = own.numbers,
+                                .path = own.path}));
   conversation_->say(std::move(frame) + payload_header_);
   conversation_->lend(std::as_bytes(model));
   const auto answer = conversation_->listen(
       {.task = task_, .stop = order.stop, .finish = order.finish, .leave = leaving_.get_token()});
   if (!answer) return lost(answer.error());
   failures_ = 0;
-  return take(*answer, order, model, update);
+  return take(*answer, order, own.count, model, update);
 }
 
 Result<learn::TrainingResult> ExternalTrainer::take(const TrainerFrame& frame, const WorkOrder& order,
-                                                    std::span<const float> model, std::span<float> update) {
+                                                    SampleCount most, std::span<const float> model,
+                                                    std::span<float> update) {
   if (const auto* failure = std::get_if<TrainerFailure>(&frame.message))
     return Error{ErrorCode::kUnavailable, "the trainer program could not train: " + failure->reason};
   const auto& sent = std::get<TrainerUpdate>(frame.message);
-  const SampleCount most = learn::trained_samples(samples_, order.data_share);
   if (sent.samples > most)
     return invalid("the trainer program reports training on " + std::to_string(sent.samples.value()) +
                    " samples; this task may use at most " + std::to_string(most.value()) +
-                   " of the device's " + std::to_string(samples_.value()));
+                   (run_->clients > 0 ? " of client " + std::to_string(order.client.value())
+                                      : " of the device's " + std::to_string(samples_.value())));
   const learn::TrainingSpec& spec = run_->task.training;
   const std::uint64_t steps = spec.steps(sent.samples.value());
   if (sent.steps > steps)

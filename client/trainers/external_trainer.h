@@ -6,12 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "client/local_work.h"
 #include "client/trainers/conversation.h"
@@ -33,6 +35,12 @@ class ExternalTrainer {
   explicit ExternalTrainer(TrainerOptions options);
   ~ExternalTrainer();
 
+  // What one client of a simulation trains on.
+  struct VirtualSamples {
+    SampleCount count;
+    std::vector<std::uint32_t> numbers;  // in the data set's training samples; empty if they have a path
+    std::string path;
+  };
   struct Run {
     ClientId client;
     std::string name;
@@ -40,6 +48,10 @@ class ExternalTrainer {
     learn::TaskSpec task;
     learn::DatasetInfo data;
     std::shared_ptr<const ParameterLayout> layout;
+    // In a simulation: the number of clients for which the program trains, and the samples of each, of which
+    // it trains on this fraction. Otherwise 0 and empty.
+    std::uint32_t clients = 0;
+    std::function<VirtualSamples(ClientId client, double data_share)> samples_of{};
   };
   // Starts a program for this run, replacing a running one, and waits until it is ready. Retries a few
   // times.
@@ -57,7 +69,7 @@ class ExternalTrainer {
  private:
   Result<TrainerReady> start(const std::stop_token& stop);
   Result<void> wait_for_turn(const std::stop_token& stop);
-  Result<learn::TrainingResult> take(const TrainerFrame& frame, const WorkOrder& order,
+  Result<learn::TrainingResult> take(const TrainerFrame& frame, const WorkOrder& order, SampleCount samples,
                                      std::span<const float> model, std::span<float> update);
   Error lost(const Error& error);
 

@@ -304,19 +304,20 @@ Result<std::optional<TrainerFrame>> TrainerFrameReader::filled(std::size_t bytes
 
 std::string hello_frame(const TrainerHello& hello) {
   const learn::InputShape& shape = hello.data.shape;
-  return framed({{"type", "hello"},
-                 {"protocol", kTrainerProtocol},
-                 {"client", hello.client.value()},
-                 {"run", {{"name", hello.run}, {"seed", hello.seed}}},
-                 {"training", training_of(hello.task.training)},
-                 {"model", model_of(hello.task.model)},
-                 {"data",
-                  {{"dataset", hello.task.data.dataset},
-                   {"input", {shape.height, shape.width, shape.channels}},
-                   {"task", hello.data.target().task()},
-                   {"points", hello.data.points},
-                   {"classes", hello.data.outputs}}}},
-                0);
+  Ordered header = {{"type", "hello"}, {"protocol", kTrainerProtocol}};
+  if (hello.clients > 0)
+    header["clients"] = hello.clients;
+  else
+    header["client"] = hello.client.value();
+  header["run"] = {{"name", hello.run}, {"seed", hello.seed}};
+  header["training"] = training_of(hello.task.training);
+  header["model"] = model_of(hello.task.model);
+  header["data"] = {{"dataset", hello.task.data.dataset},
+                    {"input", {shape.height, shape.width, shape.channels}},
+                    {"task", hello.data.target().task()},
+                    {"points", hello.data.points},
+                    {"classes", hello.data.outputs}};
+  return framed(header, 0);
 }
 
 Result<std::string> train_frame(const TrainerTask& task) {
@@ -332,11 +333,17 @@ Result<std::string> train_frame(const TrainerTask& task) {
     for (const Range& range : task.coverage.ranges()) ranges.push_back({range.begin, range.end});
     header["coverage"] = std::move(ranges);
   }
+  if (task.client) header["client"] = task.client->value();
+  if (!task.path.empty())
+    header["path"] = task.path;
+  else if (task.client)
+    header["samples"] = std::vector<std::uint32_t>(task.samples.begin(), task.samples.end());
   std::string frame = framed(header, task.payload_bytes);
   if (frame.size() - kTrainerPrefix > kMaxDaemonHeader)
     return Error{ErrorCode::kResource, "the part to be trained has " +
-                                           std::to_string(task.coverage.ranges().size()) +
-                                           " ranges, more than a trainer program can receive"};
+                                           std::to_string(task.coverage.ranges().size()) + " ranges and " +
+                                           std::to_string(task.samples.size()) +
+                                           " samples, more than a trainer program can receive"};
   return frame;
 }
 

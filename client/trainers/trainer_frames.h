@@ -101,6 +101,7 @@ struct TrainerHello {
   std::uint64_t seed = 0;
   const learn::TaskSpec& task;
   const learn::DatasetInfo& data;
+  std::uint32_t clients = 0;  // of a simulation, for all of which the program trains; 0: only for `client`
 };
 std::string hello_frame(const TrainerHello& hello);
 
@@ -114,8 +115,12 @@ struct TrainerTask {
   const Coverage& coverage;
   std::size_t model_size = 0;     // parameters
   std::size_t payload_bytes = 0;  // size of the payload that follows
+  // In a simulation: which client, and its samples, by number or as a path.
+  std::optional<ClientId> client{};
+  std::span<const std::uint32_t> samples{};
+  std::string path{};
 };
-// kResource if the coverage has too many ranges for a header.
+// kResource if the coverage has too many ranges, or the client too many samples, for a header.
 Result<std::string> train_frame(const TrainerTask& task);
 
 std::string stop_frame(std::uint64_t task, bool give_up);

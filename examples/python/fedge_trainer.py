@@ -72,12 +72,17 @@ def write_safetensors(tensors):
 
 
 class Task:
-    """The work of one round: `tensors` (the model by name), `round`, `seed`, `data_share`, `seconds_left`."""
+    """The work of one round: `tensors` (the model by name), `round`, `seed`, `data_share`, `seconds_left`.
+
+    In a simulation, `client` is the number of the client to train for, and its samples are either `samples`, their
+    numbers in the training samples of the data set, or at `path`. On a device, all three are None.
+    """
 
     def __init__(self, connection, header, tensors):
         self.connection, self.header, self.tensors = connection, header, tensors
         self.number, self.round, self.seed = header["task"], header["round"], header["seed"]
         self.data_share, self.seconds_left = header["data_share"], header["seconds_left"]
+        self.client, self.samples, self.path = (header.get(key) for key in ("client", "samples", "path"))
         self.done = False
 
     def parts(self, name):
@@ -127,10 +132,12 @@ class Connection:
         hello, _ = self.receive() or sys.exit(0)
         if hello["type"] != "hello" or hello["protocol"] != 1:
             raise RuntimeError(f"this program speaks version 1 of the trainer protocol, not {hello}")
-        self.client, self.run, self.training = hello["client"], hello["run"], hello["training"]
+        self.client, self.clients = hello.get("client"), hello.get("clients")  # one is None
+        self.run, self.training = hello["run"], hello["training"]
         self.model, self.data = hello["model"], hello["data"]
 
-    def ready(self, samples, capability=None):
+    def ready(self, samples=1, capability=None):
+        """Says that the program can train. In a simulation (`clients` is not None), `samples` has no meaning."""
         header = {"type": "ready", "protocol": 1, "samples": samples}
         if capability is not None:
             header["capability"] = capability

@@ -1,0 +1,80 @@
+"""Trains the ResNet-20 of examples/models/resnet20.toml in PyTorch, for all clients of a simulation:
+
+    fedge-sim run examples/models/resnet20.toml --data cifar-10=DIRECTORY --workers 2 \\
+        --trainer "python3 examples/pytorch/resnet20.py DIRECTORY"
+
+Each task names a client's samples by their numbers in the training files, data_batch_1.bin to data_batch_5.bin.
+"""
+import pathlib
+import sys
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "python"))
+import fedge_trainer  # noqa: E402
+
+
+class Block(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.norm1 = nn.GroupNorm(4, outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.norm2 = nn.GroupNorm(4, outputs)
+        self.short = nn.Identity() if stride == 1 else nn.Sequential(
+            nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.GroupNorm(4, outputs))
+
+    def forward(self, x):
+        return F.relu(self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x))))) + self.short(x))
+
+
+def build():
+    """Returns the network. Its parameters are registered in the order of the list of layers."""
+    layers = [nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.GroupNorm(4, 16), nn.ReLU()]
+    channels = 16
+    for units in (16, 32, 64):
+        for block in range(3):
+            layers.append(Block(channels, units, 2 if block == 0 and units > 16 else 1))
+            channels = units
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
+
+
+def read_cifar(directory):
+    """Returns images (normalised, channels first) and labels of the training files."""
+    raw = b"".join((pathlib.Path(directory) / f"data_batch_{i}.bin").read_bytes() for i in range(1, 6))
+    rows = torch.frombuffer(bytearray(raw), dtype=torch.uint8).reshape(-1, 3073)
+    mean = torch.tensor([0.4914, 0.4822, 0.4465]).reshape(3, 1, 1)
+    deviation = torch.tensor([0.2470, 0.2435, 0.2616]).reshape(3, 1, 1)
+    return (rows[:, 1:].reshape(-1, 3, 32, 32) / 255 - mean) / deviation, rows[:, 0].long()
+
+
+def train(task, settings, model):
+    sent = task.tensors.values()
+    for parameter, tensor in zip(model.parameters(), sent):
+        parameter.data.copy_(torch.frombuffer(tensor.data, dtype=torch.float32).reshape(tensor.shape))
+    torch.manual_seed(task.seed)
+    optimizer = torch.optim.SGD(model.parameters(), settings["learning_rate"], settings["momentum"],
+                                weight_decay=settings["weight_decay"])
+    own, losses = torch.tensor(task.samples), []
+    for batch in [b for _ in range(settings["local_epochs"])
+                  for b in own[torch.randperm(len(own))].split(settings["batch_size"])]:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(images[batch]), labels[batch])
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        if task.should_stop():
+            break
+    trained = dict(zip(task.tensors, model.parameters()))
+    task.update(trained, samples=len(own), steps=len(losses), train_loss=sum(losses) / len(losses))
+
+
+torch.set_num_threads(1)  # there is a process for each core
+images, labels = read_cifar(sys.argv[1])
+fedge = fedge_trainer.connect()
+model = build()
+fedge.ready()
+for task in fedge.tasks():
+    train(task, fedge.training, model)
