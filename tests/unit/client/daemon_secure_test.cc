@@ -442,9 +442,10 @@ TEST_CASE("daemon: an update is not masked for others whose keys are not written
 
 TEST_CASE("daemon: clients agree on masks while a device trains, also those that see each other first") {
   Site site;
-  site.trainer = {.command = {"/usr/bin/python3", FEDGE_SOURCE_DIR "/tests/support/trainer_program.py",
-                              "hangs", site.data.path().string()},
-                  .on_event = {}};
+  site.trainer = {
+      .command = {"/usr/bin/python3", FEDGE_SOURCE_DIR "/tests/support/trainers/trainer_program.py", "hangs",
+                  site.data.path().string()},
+      .on_event = {}};
   begin_secure(site);
   SecureTurn turn(site, 1, 1);
   turn.begin();

@@ -32,12 +32,12 @@ void offer_both(Site& site) {
 
 // A site's trainer program that records each of its starts in a file.
 TrainerOptions noted_program(const Site& site, const std::string& mode) {
-  return {
-      .command = {"/bin/sh", "-c",
-                  "echo $$ >> '" + (site.data.path() / "starts").string() +
-                      "'; exec /usr/bin/python3 '" FEDGE_SOURCE_DIR "/tests/support/trainer_program.py' " +
-                      mode + " '" + site.data.path().string() + "'"},
-      .on_event = {}};
+  return {.command = {"/bin/sh", "-c",
+                      "echo $$ >> '" + (site.data.path() / "starts").string() +
+                          "'; exec /usr/bin/python3 '" FEDGE_SOURCE_DIR
+                          "/tests/support/trainers/trainer_program.py' " +
+                          mode + " '" + site.data.path().string() + "'"},
+          .on_event = {}};
 }
 
 std::vector<pid_t> starts(const Site& site) {

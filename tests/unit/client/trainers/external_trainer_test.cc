@@ -17,13 +17,13 @@
 namespace fedge::client {
 namespace {
 
-// A model of two tensors with 4 + 3 parameters, and the program tests/support/trainer_program.py, which adds
-// 1.
+// A model of two tensors with 4 + 3 parameters, and the program tests/support/trainers/trainer_program.py,
+// which adds 1.
 struct Trainer {
   explicit Trainer(const std::string& mode, Duration silence = seconds(60)) {
     layout->add("a", {2, 2}).add("b", {3});
-    options.command = {"/usr/bin/python3", FEDGE_SOURCE_DIR "/tests/support/trainer_program.py", mode,
-                       directory.path().string()};
+    options.command = {"/usr/bin/python3", FEDGE_SOURCE_DIR "/tests/support/trainers/trainer_program.py",
+                       mode, directory.path().string()};
     options.silence = silence;
     options.nice = 3;
     options.on_event = [this](const Event& event) { events.push_back(event); };

@@ -9,7 +9,7 @@ import pathlib
 import struct
 import sys
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent.parent / "examples" / "python"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "examples" / "python"))
 import fedge_trainer  # noqa: E402
 
 fedge = fedge_trainer.connect()

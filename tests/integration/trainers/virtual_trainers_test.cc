@@ -39,8 +39,9 @@ struct Simulated {
     std::filesystem::create_directories(path("of-" + name));
     REQUIRE(write_file_atomic(path("run.toml"), settings));
     return run("fedge-sim run " + path("run.toml").string() + " --log-level info --out " +
-               path(name).string() + " --trainer \"/usr/bin/python3 '" FEDGE_SOURCE_DIR "/tests/support/" +
-               trainer + "\" " + more);
+               path(name).string() +
+               " --trainer \"/usr/bin/python3 '" FEDGE_SOURCE_DIR "/tests/support/trainers/" + trainer +
+               "\" " + more);
   }
   std::string program(const std::string& mode) const {
     return "trainer_program.py' " + mode + " " + path("of-" + mode).string();

@@ -44,9 +44,9 @@ struct TrainerPrograms {
     token.pop_back();
     if (!mode.empty()) {
       std::filesystem::create_directory(path("of-" + name));
-      more.insert(more.end(),
-                  {"--trainer", "/usr/bin/python3 '" FEDGE_SOURCE_DIR "/tests/support/trainer_program.py' " +
-                                    mode + " " + path("of-" + name).string()});
+      more.insert(more.end(), {"--trainer", "/usr/bin/python3 '" FEDGE_SOURCE_DIR
+                                            "/tests/support/trainers/trainer_program.py' " +
+                                                mode + " " + path("of-" + name).string()});
     }
     more.insert(more.begin(), {FEDGE_BINARY_DIR "/fedge-client", "--state-dir", path(name).string(), "run",
                                "--once", "--token", token});
