@@ -39,6 +39,11 @@ std::vector<Widths> nested_widths(const Model& whole, std::span<const double> sh
 
 // Refuses combinations that a run file cannot contain, but a message of a coordinator can.
 Result<void> check_training(const TrainingSpec& training, const Model& model) {
+  // 16 GiB of float32: neither a mistake in a run file nor a coordinator may exhaust the machine's memory.
+  constexpr std::size_t kMostActivations = std::size_t{1} << 32;
+  if (training.batch_size > kMostActivations / (model.activations_per_sample() + 1))
+    return invalid("training.batch_size: the activations of " + std::to_string(training.batch_size) +
+                   " samples have more than 2^32 numbers; use smaller batches or a smaller model");
   const bool adapters = model.adapters() != nullptr;
   const bool slices =
       training.local_model == LocalModel::kSlice || training.local_model == LocalModel::kNested;

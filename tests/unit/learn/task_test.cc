@@ -219,4 +219,9 @@ TEST_CASE("R3 task: what no run file asks for, but a coordinator's text may, is 
   CHECK(refusal(spec).empty());
   spec.training.optimizer = OptimizerKind::kAdamW;
   CHECK(refusal(spec).find("because adamw also counts the steps") != std::string::npos);
+  spec = small_spec();
+  spec.model.hidden = {65'536};
+  CHECK(refusal(spec).empty());
+  spec.training.batch_size = 65'536;
+  CHECK(refusal(spec).find("training.batch_size: the activations of 65536 samples") != std::string::npos);
 }
