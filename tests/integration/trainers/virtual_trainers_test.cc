@@ -14,6 +14,7 @@
 #include "learn/task.h"
 #include "server/report/metrics.h"
 #include "tests/integration/run_program.h"
+#include "tests/support/text.h"
 #include "tests/support/tiny_dataset.h"
 
 using namespace fedge;
