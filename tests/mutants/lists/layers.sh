@@ -40,12 +40,6 @@ new '    const std::size_t begin = offset;
     const std::size_t end = offset + size + 0 * range.end;'
 caught_by unit_learn 'layers: training some tensors'
 
-mutant layer-trains-untrained 'Layers: layers without a trained parameter are written'
-file learn/layers/network.cc
-old '    return !space.trained.layers[node.index].either.empty();'
-new '    return space.trained.layers.size() > node.index;'
-caught_by unit_learn 'layers: training some tensors'
-
 mutant layer-pools-read-convolution 'Layers: a convolution that another layer reads is joined with its pooling'
 file learn/layers/graph.cc
 old '    if (layer.from.size() > 1 || read_names_.contains(layer_names_[i])) return false;'

@@ -51,7 +51,7 @@ const std::vector<LayerCase>& layer_cases() {
           {kind = "dense", units = 7, activation = "tanh"}, {kind = "layer_norm"}, {kind = "dense"})",
        kVector},
       {R"({kind = "leaky_relu", slope = 0.3}, {kind = "dense", units = 4}, {kind = "silu"}, {kind = "gelu"},
-          {kind = "tanh"}, {kind = "relu"}, {kind = "dense"}, {kind = "sigmoid"})",
+          {kind = "tanh"}, {kind = "sigmoid"}, {kind = "relu"}, {kind = "dense"}, {kind = "sigmoid"})",
        kVector},
       {R"({kind = "conv1d", units = 4, kernel = 3}, )" + kPointHead, kArray},
       {R"({kind = "conv1d", units = 17, kernel = 4, stride = 2, activation = "relu"},
