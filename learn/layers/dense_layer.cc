@@ -7,12 +7,12 @@
 namespace fedge::learn {
 namespace {
 
-class Dense final : public Operation {
+// Common parts of both.
+class DenseLayer : public Operation {
  public:
-  Dense(const LayerShape& shape, const Layer& layer, bool bias) : layer_(layer), bias_(bias) {
+  DenseLayer(const LayerShape& shape, const Layer& layer, bool bias) : layer_(layer), bias_(bias) {
     shape_ = shape;
     shape_.channels = layer.out;
-    if (!bias) zeros_ = AlignedBuffer<float>(layer.out);
   }
 
   bool has_parameters() const override { return true; }
@@ -22,6 +22,23 @@ class Dense final : public Operation {
     initialise_weights(parameters.subspan(layer_.weight, layer_.in * layer_.out),
                        bias_ ? parameters.subspan(layer_.bias, layer_.out) : std::span<float>(),
                        {layer_.in, layer_.out}, rng, how);
+  }
+
+ protected:
+  // Adds the gradient of the layer's adapter, if it has one: its own weights are frozen.
+  std::uint64_t add_adapter_gradient(const BackwardPass& pass, std::size_t rows) const {
+    const AdapterPass both{rows, {pass.x[0], layer_.in, 1}, {pass.dy, layer_.out, 1}};
+    return pass.adapters->add_gradient(layer_.weight, both, pass.kernels, pass.destination.values);
+  }
+
+  Layer layer_;
+  bool bias_;
+};
+
+class Dense final : public DenseLayer {
+ public:
+  Dense(const LayerShape& shape, const Layer& layer, bool bias) : DenseLayer(shape, layer, bias) {
+    if (!bias) zeros_ = AlignedBuffer<float>(layer.out);
   }
 
   void forward(const ForwardPass& pass, OperationSpace*) const override {
@@ -35,17 +52,13 @@ class Dense final : public Operation {
     const float* weights = pass.parameters + layer_.weight;
     if (pass.adapters == nullptr) {
       static const LayerRows kNone;
-      LayerRows trained = pass.moves ? pass.trained.layers[pass.index] : kNone;
-      if (!bias_) trained.biases.clear();
+      const LayerRows& trained = pass.moves ? pass.trained.layers[pass.index] : kNone;
       return layer_backward(pass.kernels, layer_, trained, {rows, weights, pass.x[0], pass.dy, pass.dx[0]},
                             pass.destination);
     }
     // All layers are frozen: the weights' gradient is skipped.
     Products products;
-    if (pass.moves)
-      products.weights += pass.adapters->add_gradient(
-          layer_.weight, {rows, {pass.x[0], layer_.in, 1}, {pass.dy, layer_.out, 1}}, pass.kernels,
-          pass.destination.values);
+    if (pass.moves) products.weights += add_adapter_gradient(pass, rows);
     if (pass.dx[0] == nullptr) return products;
     pass.kernels.dense_backward(shape_of(layer_, rows), pass.dy, weights, pass.dx[0]);
     products.inputs += rows * layer_.out * layer_.in;
@@ -53,8 +66,6 @@ class Dense final : public Operation {
   }
 
  private:
-  Layer layer_;
-  bool bias_;
   AlignedBuffer<float> zeros_;  // instead of a bias
 };
 
@@ -64,21 +75,9 @@ struct DenseSpace final : OperationSpace {
 };
 
 // The same for every point of a sequence: the weights are packed once for all of them.
-class PointwiseDense final : public Operation {
+class PointwiseDense final : public DenseLayer {
  public:
-  PointwiseDense(const LayerShape& shape, const Layer& layer, bool bias) : layer_(layer), bias_(bias) {
-    shape_ = shape;
-    shape_.channels = layer.out;
-  }
-
-  bool has_parameters() const override { return true; }
-  std::size_t adapted() const override { return layer_.weight; }
-
-  void initialise(std::span<float> parameters, Rng rng, Initialisation how) const override {
-    initialise_weights(parameters.subspan(layer_.weight, layer_.in * layer_.out),
-                       bias_ ? parameters.subspan(layer_.bias, layer_.out) : std::span<float>(),
-                       {layer_.in, layer_.out}, rng, how);
-  }
+  using DenseLayer::DenseLayer;
 
   std::unique_ptr<OperationSpace> make_space(std::size_t) const override {
     return std::make_unique<DenseSpace>(layer_);
@@ -103,9 +102,7 @@ class PointwiseDense final : public Operation {
     }
     if (!pass.moves) return products;
     if (pass.adapters != nullptr) {
-      products.weights += pass.adapters->add_gradient(
-          layer_.weight, {rows.count, {pass.x[0], layer_.in, 1}, {pass.dy, layer_.out, 1}}, pass.kernels,
-          pass.destination.values);
+      products.weights += add_adapter_gradient(pass, rows.count);
       return products;
     }
     linear.clear_gradient();
@@ -118,10 +115,6 @@ class PointwiseDense final : public Operation {
     apply_gradient(pass, layer_.bias, layer_.out, pass.gradient);
     return products;
   }
-
- private:
-  Layer layer_;
-  bool bias_;
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace fedge::learn {
 
-// What a layer applies to each of its outputs.
+// The function that a layer applies to each of its outputs.
 enum class Curve { kNone, kRelu, kLeakyRelu, kGelu, kSilu, kSigmoid, kTanh };
 
 // How the weights of dense layers and convolutions are drawn.

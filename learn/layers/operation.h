@@ -43,7 +43,7 @@ struct LayerShape {
 // (an array of steps x numbers) by its lines. Otherwise unchanged.
 LayerShape as_sequence(const LayerShape& shape);
 
-// What an operation is made from.
+// The arguments from which an operation is made.
 struct LayerContext {
   const LayerSpec& spec;
   const std::string& name;           // of the layer

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/config/reader.h"
+#include "core/platform/files.h"
 #include "core/rng.h"
 #include "learn/model.h"
 #include "tests/unit/learn/layers/reference_layers.h"
@@ -418,6 +419,34 @@ TEST_CASE("layers: absurd sizes are refused before memory is taken") {
       R"({kind = "upsample", factor = 64}, {kind = "upsample", factor = 64}, {kind = "upsample", factor = 64},
                    {kind = "global_average_pool"}, {kind = "dense"})",
       {"upsample2", "2^28 numbers"});
+}
+
+TEST_CASE("layers: the ready-made lists fit their data, and have as many parameters as the same in PyTorch") {
+  struct Example {
+    std::string file;
+    InputShape input;
+    std::size_t outputs;
+    std::size_t parameters;
+  };
+  for (const Example& e :
+       {Example{"lenet", {28, 28, 1}, 10, 61'706}, Example{"cifar_cnn", {32, 32, 3}, 10, 1'626'442},
+        Example{"resnet20", {32, 32, 3}, 10, 272'474}, Example{"activity_cnn", {104, 6, 1}, 5, 9'797},
+        Example{"shakespeare_lstm", {1, 80, 1, true}, 96, 824'160},
+        Example{"tabular_mlp", {1, 12, 1}, 2, 400}}) {
+    CAPTURE(e.file);
+    const auto text = read_file(FEDGE_SOURCE_DIR "/examples/models/" + e.file + ".toml", 1 << 16);
+    REQUIRE(text.has_value());
+    const auto document = config::parse_toml(*text, e.file);
+    REQUIRE_MESSAGE(document.has_value(), document.error().message);
+    config::Reader root(document->root, "", document->name);
+    const TaskSpec spec = read_task(root);
+    for (const char* other : {"run", "sampling", "strategy"}) root.ignore(other);
+    const auto read = root.finish();
+    REQUIRE_MESSAGE(read.has_value(), read.error().message);
+    const auto made = make_model(spec.model, e.input, e.outputs);
+    REQUIRE_MESSAGE(made.has_value(), made.error().message);
+    CHECK((*made)->layout()->size() == e.parameters);
+  }
 }
 
 TEST_CASE("layers: errors of the run file name the layer's key") {
