@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "apps/abstract_run.h"
 #include "apps/cli/command_line.h"
 #include "apps/cli/trainer_options.h"
 #include "apps/cli/validators.h"
@@ -19,17 +20,12 @@
 #include "apps/coordinator_program.h"
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
-#include "learn/data/dataset.h"
 #include "learn/data/files/own_data.h"
-#include "server/report/console.h"
 #include "server/report/results_place.h"
 #include "server/report/run_output.h"
-#include "server/report/run_verdict.h"
 #include "sim/concrete.h"
-#include "sim/noise_key.h"
-#include "sim/simulation.h"
-#include "sim/update_spool.h"
-#include "sim/virtual_trainers.h"
+#include "sim/devices.h"
+#include "sim/first_model.h"
 
 namespace {
 
@@ -42,7 +38,8 @@ struct Options {
   std::string run_file;
   std::optional<std::string> out;
   bool force = false;
-  std::filesystem::path results;  // directory of the results
+  std::filesystem::path results;                     // directory of the results
+  std::optional<fedge::server::ResultsClaim> claim;  // of them
   std::string mode = "abstract";
   bool check = false;
   std::vector<std::string> assignments;
@@ -75,77 +72,45 @@ struct Scratch {
   }
 };
 
-// Chooses and claims options.results. The claim lasts until its destruction.
-fedge::Result<fedge::server::ResultsClaim> claim_results(Options& options) {
+// Chooses and claims options.results, if that has not been done.
+fedge::Result<void> claim_results(Options& options) {
+  if (options.claim) return {};
   FEDGE_TRY(claim, fedge::server::choose_results({.out = options.out, .force = options.force}));
   options.results = claim.directory();
-  return claim;
+  options.claim = std::move(claim);
+  return {};
+}
+
+// The trainer program that was given; nothing for the built-in trainer.
+fedge::Result<std::optional<fedge::client::TrainerOptions>> trainer_program(const Options& options) {
+  FEDGE_TRY(trainer, fedge::apps::trainer_of(options.trainer));
+  if (trainer) trainer->on_event = fedge::apps::log_event;
+  return trainer;
+}
+
+// Reads the run file again, with the first model of the trainer program.
+fedge::Result<fedge::sim::Experiment> read_with_first_model(Options& options,
+                                                            const fedge::config::Document& run_file,
+                                                            const fedge::run::RunConfig& config) {
+  FEDGE_TRY(trainer, trainer_program(options));
+  FEDGE_TRY_VOID(claim_results(options));
+  FEDGE_TRY(completed,
+            fedge::sim::add_first_model(run_file, config, *trainer, options.results / "first.safetensors"));
+  return fedge::sim::read_experiment(completed);
 }
 
 fedge::Result<void> run_abstract(Options& options, const fedge::sim::SimulationSpec& spec,
                                  const fedge::run::RunConfig& config) {
-  auto built = fedge::learn::Task::build(config.task, config.seed, config.evaluation.on_clients());
-  if (!built) return fedge::config::at_key(*config.source, built.error());
-  const auto& task = *built;
-  std::shared_ptr<const fedge::learn::Dataset> test;
-  if (config.evaluation.on_coordinator()) {
-    FEDGE_TRY(loaded, fedge::learn::load_evaluation(config.task.data, fedge::Rng(config.seed)));
-    test = std::move(loaded);
-  }
-  FEDGE_TRY(trainer, fedge::apps::trainer_of(options.trainer));
-  if (trainer) trainer->on_event = fedge::apps::log_event;
-  FEDGE_TRY(claim, claim_results(options));
-  FEDGE_TRY(output, fedge::server::RunOutput::create(options.results, config, fedge::apps::version()));
-  fedge::ThreadPool threads(trainer ? std::max(options.threads, options.workers) : options.threads);
-  const auto store = fedge::protocol::make_memory_chunk_store(std::size_t{1} << 36);
-  std::optional<fedge::sim::UpdateSpool> spool;  // must outlive all updates in it
-  if (fedge::sim::UpdateSpool::needed(config, task->model().layout()->size())) {
-    FEDGE_TRY(opened, fedge::sim::UpdateSpool::open(options.results / "updates"));
-    spool.emplace(std::move(opened));
-  }
-  FEDGE_TRY(state, fedge::server::RunState::create(config, task->model(), test.get(), *store, threads));
-  fedge::server::RoundTable table(stdout, config.rounds);
-  table.begin(config.name, fedge::learn::task_of(config.task.data));
-  std::optional<fedge::Error> failure;
-  fedge::server::RunVerdict verdict;
-  fedge::sim::take_noise_key(state);
-  auto engine = fedge::server::make_engine(state);
-  if (!engine) return fedge::config::at_key(*config.source, engine.error());
-  std::unique_ptr<fedge::sim::VirtualTrainers> trainers;
-  if (trainer) {
-    FEDGE_TRY(started, fedge::sim::VirtualTrainers::start(*trainer, options.workers, *task, config));
-    trainers = std::move(started);
-  }
-  fedge::sim::Simulation simulation(
-      spec, *task, state, std::move(*engine), threads,
-      trainers ? trainers->each() : std::vector<fedge::client::TrainElsewhere>());
-  if (spool) simulation.spool_to(spool->store());
-  std::uint64_t completed = 0;
-  const auto simulated =
-      simulation.run({.on_round =
-                          [&](const fedge::server::RoundMetrics& metrics) {
-                            if (const auto added = output.add(metrics); !added && !failure)
-                              failure = added.error();
-                            verdict.add(metrics);
-                            table.add(metrics);
-                            ++completed;
-                          },
-                      .on_event =
-                          [&](fedge::Time, const fedge::Event& event) {
-                            verdict.add(event);
-                            fedge::apps::log_event(event);
-                          },
-                      .interrupted = [&] { return interrupt_signal != 0 || failure.has_value(); }});
-  table.finish();
-  if (failure) return *failure;
-  if (!simulated && completed == 0) return simulated.error();
-  FEDGE_TRY(models, state.load_models());
-  FEDGE_TRY_VOID(output.finish(models));
-  std::printf("%s", output.summary().c_str());
-  if (!simulated) return simulated.error();
-  const std::string failed = interrupt_signal != 0 ? std::string() : verdict.failure();
-  if (!failed.empty()) return fedge::Error{fedge::ErrorCode::kUnavailable, failed};
-  return {};
+  FEDGE_TRY(trainer, trainer_program(options));
+  return fedge::apps::run_abstract({.trainer = std::move(trainer),
+                                    .workers = options.workers,
+                                    .threads = options.threads,
+                                    .claim = [&]() -> fedge::Result<std::filesystem::path> {
+                                      FEDGE_TRY_VOID(claim_results(options));
+                                      return options.results;
+                                    },
+                                    .interrupted = [] { return interrupt_signal != 0; }},
+                                   spec, config);
 }
 
 std::filesystem::path own_file() { return std::filesystem::read_symlink("/proc/self/exe"); }
@@ -168,7 +133,7 @@ fedge::Result<std::vector<std::string>> client_data(const fedge::learn::DataSpec
 
 fedge::Result<void> run_concrete(Options& options, const fedge::sim::SimulationSpec& simulation,
                                  const fedge::run::RunConfig& config) {
-  FEDGE_TRY(claim, claim_results(options));
+  FEDGE_TRY_VOID(claim_results(options));
   std::string scratch = (std::filesystem::temp_directory_path() / "fedge-XXXXXX").string();
   if (::mkdtemp(scratch.data()) == nullptr)
     return fedge::system_error("cannot make directory", scratch, errno);
@@ -231,6 +196,13 @@ int run_experiment(Options& options) {
   auto& [config, simulation] = *experiment;
   if (const auto used = fedge::apps::use_data(options.data, config.task.data); !used)
     return fedge::apps::report_failure(options.program, used.error());
+  if (!options.check && !options.trainer.command.empty() && fedge::sim::lacks_first_model(config)) {
+    auto again = read_with_first_model(options, *document, config);
+    if (!again) return fedge::apps::report_failure(options.program, again.error());
+    const std::string directory = config.task.data.directory;
+    experiment = std::move(again);
+    config.task.data.directory = directory;
+  }
   fedge::apps::print_notes(config);
   if (options.check) {
     std::printf("%s: the run file is valid\n", options.run_file.c_str());

@@ -108,13 +108,19 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
   return result;
 }
 
+Result<learn::EvaluationSums> LocalWork::evaluate(const WorkOrder& order,
+                                                  std::span<const float> model) const {
+  if (elsewhere_.evaluate) return elsewhere_.evaluate(order, model);
+  return task_.evaluate(order.client, model, order.stop, order.normalisation);
+}
+
 Result<WorkResult> LocalWork::answer(const WorkOrder& order, std::span<const float> model) const {
   WorkResult result;
   if (order.kind == TaskKind::kStatistics) {
     FEDGE_TRY(sums, task_.count_values(order.client, order.edges, statistics_whole_));
     result.sums = std::move(sums);
   } else {
-    FEDGE_TRY(sums, task_.evaluate(order.client, model, order.stop, order.normalisation));
+    FEDGE_TRY(sums, evaluate(order, model));
     result.sums.assign(sums.values().begin(), sums.values().end());
   }
   result.training = nothing_told();
@@ -134,7 +140,7 @@ Result<WorkResult> LocalWork::answer(const WorkOrder& order, std::span<const flo
 // divergence does, and failures of a model or objective that a program registers. Of a trainer program's
 // errors only those about the program itself are reported, not those about what it sent.
 bool LocalWork::hides(const Result<learn::TrainingResult>& training, const Error& fault) const {
-  const bool of_the_user = elsewhere_ || task_.has_own_parts();
+  const bool of_the_user = elsewhere_.train || task_.has_own_parts();
   return hides_failures_ && (training || (of_the_user && fault.code == ErrorCode::kInvalid));
 }
 
@@ -153,7 +159,7 @@ Result<void> LocalWork::add_noise(const WorkOrder& order, WorkResult& result) co
 
 Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span<const float> model,
                                                const ClientMemory& memory, std::span<float> update) {
-  if (elsewhere_) return elsewhere_(order, model, update);
+  if (elsewhere_.train) return elsewhere_.train(order, model, update);
   const learn::TrainingSpec& spec = task_.spec().training;
   if (scaffold()) {
     if (order.control.size() != model.size())

@@ -62,9 +62,16 @@ struct WorkOrder {
   std::optional<fedge::run::PrivateSum::Noise> noise = {};
 };
 
-// Local training outside learn/: writes update = trained - model, packed over the order's coverage.
-using TrainElsewhere = std::function<Result<learn::TrainingResult>(
-    const WorkOrder& order, std::span<const float> model, std::span<float> update)>;
+// Work outside learn/.
+struct Elsewhere {
+  // Writes update = trained - model, packed over the order's coverage.
+  std::function<Result<learn::TrainingResult>(const WorkOrder& order, std::span<const float> model,
+                                              std::span<float> update)>
+      train;
+  // Evaluates the model on the client's own samples; empty: learn/ does.
+  std::function<Result<learn::EvaluationSums>(const WorkOrder& order, std::span<const float> model)>
+      evaluate = {};
+};
 
 // When a client that may send partial work ends the training of a task that arrived at `asked`; nothing if
 // it always trains to the end.
@@ -119,9 +126,9 @@ class LocalWork {
   // `task` must outlive it.
   LocalWork(const learn::Task& task, const protocol::CompressionSpec& compression, std::uint64_t seed)
       : task_(task), compression_(compression), rng_(seed), trainer_(task.make_trainer()) {}
-  // For training elsewhere: uses only the task's model and settings; its objective must not be SCAFFOLD.
+  // For work elsewhere: trains only there; the task's objective must not be SCAFFOLD.
   LocalWork(const learn::Task& task, const protocol::CompressionSpec& compression, std::uint64_t seed,
-            TrainElsewhere elsewhere)
+            Elsewhere elsewhere)
       : task_(task), compression_(compression), rng_(seed), elsewhere_(std::move(elsewhere)) {}
 
   // Adds noise to all later updates and hides failures and training metrics.
@@ -152,6 +159,7 @@ class LocalWork {
 
  private:
   bool scaffold() const { return task_.spec().training.objective.kind == "scaffold"; }
+  Result<learn::EvaluationSums> evaluate(const WorkOrder& order, std::span<const float> model) const;
   Result<learn::TrainingResult> train(const WorkOrder& order, std::span<const float> model,
                                       const ClientMemory& memory, std::span<float> update);
   bool hides(const Result<learn::TrainingResult>& training, const Error& fault) const;
@@ -166,7 +174,7 @@ class LocalWork {
   bool hides_failures_ = false;
   Rng rng_;
   std::optional<learn::Trainer> trainer_;  // the built-in trainer, or
-  TrainElsewhere elsewhere_;
+  Elsewhere elsewhere_;
   std::vector<float> correction_;  // SCAFFOLD: c - c_k
 };
 

@@ -11,6 +11,8 @@
 #include "client/node_status.h"
 #include "core/crypto/hkdf.h"
 #include "core/text.h"
+#include "learn/evaluation/evaluate.h"
+#include "learn/models/external.h"
 
 namespace fedge::client {
 namespace {
@@ -51,11 +53,15 @@ Result<std::shared_ptr<PreparedRun>> prepare_outside(const protocol::RunDescript
                                         .seed = description.seed,
                                         .task = outside.spec.task,
                                         .data = data,
-                                        .layout = outside.task->model().layout()}));
-  TrainElsewhere elsewhere = [trainer = side.trainer](const WorkOrder& order, std::span<const float> model,
-                                                      std::span<float> update) {
-    return trainer->train(order, model, update);
-  };
+                                        .layout = outside.task->model().layout(),
+                                        .sums = learn::sums_shape(outside.task->model())}));
+  Elsewhere elsewhere{.train = [trainer = side.trainer](
+                                   const WorkOrder& order, std::span<const float> model,
+                                   std::span<float> update) { return trainer->train(order, model, update); },
+                      .evaluate =
+                          [trainer = side.trainer](const WorkOrder& order, std::span<const float> model) {
+                            return trainer->evaluate(order, model);
+                          }};
   return std::make_shared<PreparedRun>(PreparedRun{
       .name = description.name,
       .task = outside.task,
@@ -63,7 +69,8 @@ Result<std::shared_ptr<PreparedRun>> prepare_outside(const protocol::RunDescript
       .memory = outside.memory,
       .status = outside.spec.status,
       .samples = ready.samples,
-      .capability = ready.capability});
+      .capability = ready.capability,
+      .evaluates = outside.spec.evaluates && side.evaluates ? ready.evaluates : SampleCount()});
 }
 
 // The parsed run description. In serverless runs it is the whole run file.
@@ -104,6 +111,11 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
         "not connected to it; start the client with: fedge-client run --bootstrap HOST:PORT"};
   const auto chosen = learn::choose_directory(side.data_directories, spec.task.data);
   if (!chosen && !side.trainer) return chosen.error();  // a trainer program has its own data
+  if (!side.trainer && learn::is_external(spec.task.model))
+    return Error{
+        ErrorCode::kUnsupported,
+        "only a trainer program can compute the model of this run (model.kind = \"external\"); start the "
+        "client with --trainer"};
   FEDGE_TRY(task, side.trainer ? learn::Task::build_without_data(spec.task, description.seed, side.client)
                                : learn::Task::build_for(spec.task, description.seed, side.client,
                                                         spec.evaluates && side.evaluates));

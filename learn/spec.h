@@ -100,6 +100,12 @@ struct AdapterSpec {
   std::vector<std::string> targets;  // layers with an adapter; empty: every layer that can have one
 };
 
+// A tensor of a model of which Fedge knows nothing else.
+struct NamedShape {
+  std::string name;
+  std::vector<std::size_t> shape;  // outermost dimension first, all positive; empty: a single number
+};
+
 struct ModelSpec {
   std::string kind = "mlp";                      // in the table of learn/models/kinds.h
   std::vector<std::size_t> hidden = {200, 200};  // mlp: units of each hidden layer
@@ -111,6 +117,7 @@ struct ModelSpec {
   bool tied = true;                              // transformer: the output layer uses the token embedding
   std::vector<LayerSpec> network;                // layers
   Initialisation initialisation = Initialisation::kUniform;  // layers
+  std::vector<NamedShape> tensors;                           // external
   std::string base;  // path of a .safetensors file with the initial weights; only the coordinator reads it
   std::string base_hash;  // model_hash() of its values in hexadecimal; empty: not checked
   AdapterSpec adapter;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/config/own_part.h"
+#include "learn/models/external.h"
 #include "protocol/limits.h"
 #include "run/track_model.h"
 
@@ -73,6 +74,29 @@ void check_planner(const RunConfig& run, config::Reader& root) {
                   " trains a narrower network in some steps, but adamw counts every step for every "
                   "parameter; use optimizer.kind = \"sgd\"",
               {"training.local_model", "training.optimizer.kind", "strategy.planner"});
+}
+
+// What a trainer program cannot do, or Fedge not without knowing the model's layers.
+void check_external(const RunConfig& run, config::Reader& root) {
+  if (!learn::is_external(run.task.model)) return;
+  const std::string kind = "kind = \"external\" has tensors, but no layers that Fedge knows, so ";
+  const LocalModel local = run.strategy.planner_traits.local_model;
+  if (local == LocalModel::kSlice || local == LocalModel::kNested)
+    root.fail("model",
+              kind + "the planner " + run.strategy.planner_kind +
+                  " cannot cut narrower networks out of it; use the planner \"full\", or another model",
+              {"strategy.planner", "model.kind"});
+  if (run.task.model.adapter.rank > 0)
+    root.fail("model", kind + "it cannot have adapters; train them in your program, as its tensors",
+              {"model.adapter.rank", "model.kind"});
+  if (const auto trains = learn::check_program_trains(run.task.training);
+      local == LocalModel::kWhole && !trains)
+    root.fail("training", trains.error().message, {"training.objective", "model.kind"});
+  if (run.task.data.federated_normalisation)
+    root.fail("data",
+              "normalise = \"federated\" is not possible with model.kind = \"external\": only the trainer "
+              "programs know the data",
+              {"data.normalise", "model.kind"});
 }
 
 void check_adapters(const RunConfig& run, config::Reader& root) {
@@ -370,6 +394,7 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
                   objective + "\"; remove training.objective.kind",
               {"strategy.kind", "training.objective"});
   check_planner(run, root);
+  check_external(run, root);
   if (training.objective.kind == "scaffold") check_scaffold(run, root);
   check_adapters(run, root);
   check_steps(run, root);

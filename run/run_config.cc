@@ -11,6 +11,7 @@
 #include "core/platform/files.h"
 #include "core/text.h"
 #include "learn/model_file.h"
+#include "learn/models/external.h"
 #include "protocol/limits.h"
 #include "run/recipe.h"
 
@@ -154,6 +155,22 @@ Result<void> add_base_hash(config::Table& root, BaseHashes& known) {
   return {};
 }
 
+// Embeds the tensors of an external model, because only this machine has its file.
+Result<void> add_tensors(config::Table& root) {
+  config::Table* model = table_at(root, "model");
+  const std::string* base = model == nullptr ? nullptr : named_file(*model, "base");
+  const std::string* kind = model == nullptr ? nullptr : named_file(*model, "kind");
+  if (base == nullptr || kind == nullptr || !learn::is_external({.kind = *kind}) ||
+      model->contains("tensors"))
+    return {};
+  auto texts = learn::tensor_texts(*base);
+  if (!texts) return texts.error().with_prefix("model.base: ");
+  config::Array tensors;
+  for (std::string& text : *texts) tensors.push_back({std::move(text), "model.base"});
+  model->emplace("tensors", config::Value{std::move(tensors), "model.base"});
+  return {};
+}
+
 // Embeds the tokenizer table, because only this machine has its file. Clients and run results need the table.
 Result<void> add_tokenizer_table(config::Table& root) {
   config::Table* data = table_at(root, "data");
@@ -175,7 +192,7 @@ struct CompleteFile {
 CompleteFile complete(const config::Document& document, BaseHashes& known) {
   CompleteFile file{{.name = document.name, .root = document.root}};
   config::Table& root = file.document.root;
-  for (const auto& added : {add_tokenizer_table(root), add_base_hash(root, known)})
+  for (const auto& added : {add_tokenizer_table(root), add_base_hash(root, known), add_tensors(root)})
     if (!added) file.errors.push_back(added.error());
   return file;
 }

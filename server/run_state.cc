@@ -296,7 +296,8 @@ Result<TrackMetrics> RunState::measure(const RunEngine::CloseRound& turn, const 
   if (test_ == nullptr) return metrics;
   if (round % config_->evaluate_every != 0 && round != config_->rounds) return metrics;
   FEDGE_TRY(values, model.load());
-  FEDGE_TRY(evaluated, learn::evaluate(*model_, values.values(), *test_, *parallel_));
+  FEDGE_TRY(evaluated, evaluate_ ? evaluate_(values.values(), turn.round)
+                                 : learn::evaluate(*model_, values.values(), *test_, *parallel_));
   evaluation = std::move(evaluated);
   metrics.test_accuracy = evaluation->accuracy;
   metrics.test_loss = evaluation->loss;

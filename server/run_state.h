@@ -90,6 +90,10 @@ class RunState {
   // Gives a journaled sum to the track's aggregator.
   Result<void> take_up_sum(const SummedTurn& turn);
 
+  // Evaluates models elsewhere than in learn/; replaces the evaluation on `test`.
+  using Evaluate = std::function<Result<learn::Evaluation>(std::span<const float> model, RoundNumber round)>;
+  void evaluate_with(Evaluate evaluate) { evaluate_ = std::move(evaluate); }
+
   // Samples of each label per client, known only in a simulation, for label coverage. Asked at the end of a
   // round about the clients whose updates were aggregated.
   using LabelCounts = std::function<std::vector<std::uint64_t>(ClientId)>;
@@ -192,6 +196,7 @@ class RunState {
   std::optional<TaskId> charged_;  // last phase charged to the privacy budget
   std::optional<Secret> noise_key_;
   std::vector<protocol::ObjectId> memories_;  // objects that the last save() created
+  Evaluate evaluate_;                         // null: in learn/
   LabelCounts labels_of_;                     // null if unknown
 };
 

@@ -14,7 +14,7 @@ constexpr Duration kPresencePatience = std::chrono::hours(30 * 24);
 
 Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
                        std::unique_ptr<server::RunEngine> engine, Parallel& parallel,
-                       std::vector<client::TrainElsewhere> trainers)
+                       std::vector<client::Elsewhere> trainers)
     : spec_(spec),
       task_(task),
       state_(state),

@@ -50,7 +50,7 @@ class Simulation {
   // trainer.
   Simulation(const SimulationSpec& spec, const learn::Task& task, server::RunState& state,
              std::unique_ptr<server::RunEngine> engine, Parallel& parallel,
-             std::vector<client::TrainElsewhere> trainers = {});
+             std::vector<client::Elsewhere> trainers = {});
 
   // Stores waiting updates in this store instead of memory. Call it before run(); the store must outlive the
   // simulation.

@@ -48,12 +48,12 @@ void SpareBuffers::give(AlignedBuffer<float> buffer) {
 }
 
 TrainingPool::TrainingPool(const learn::Task& task, const run::RunConfig& config, Parallel& parallel,
-                           std::vector<client::TrainElsewhere> elsewhere)
+                           std::vector<client::Elsewhere> elsewhere)
     : task_(task),
       parallel_(parallel),
       chunk_size_(config.chunk_size),
       layout_(task.model().layout()->hash()) {
-  for (client::TrainElsewhere& place : elsewhere)
+  for (client::Elsewhere& place : elsewhere)
     workers_.emplace_back(task, config.compression, config.seed, std::move(place));
   while (workers_.size() < (elsewhere.empty() ? parallel.width() : elsewhere.size()))
     workers_.emplace_back(task, config.compression, config.seed);

@@ -95,7 +95,7 @@ class TrainingPool final : public VirtualUpdates {
   // `task` and `parallel` must outlive the pool; updates are cut into chunks of `chunk_size` bytes.
   // With `elsewhere`, training takes place there: as many at a time as it has members, or threads.
   TrainingPool(const learn::Task& task, const run::RunConfig& config, Parallel& parallel,
-               std::vector<client::TrainElsewhere> elsewhere = {});
+               std::vector<client::Elsewhere> elsewhere = {});
   // Stores later updates in this store, which must outlive the pool, instead of in memory.
   void spool_to(protocol::ChunkStore& store) { spool_ = &store; }
 

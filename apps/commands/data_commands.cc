@@ -10,6 +10,7 @@
 #include "apps/common.h"
 #include "core/platform/files.h"
 #include "learn/data/validation.h"
+#include "learn/models/external.h"
 #include "learn/task.h"
 #include "learn/text/bpe_trainer.h"
 #include "learn/text/corpus.h"
@@ -25,11 +26,19 @@ struct Shared {
   std::shared_ptr<const learn::Task> task;
 };
 
+// Whether the tensors of the model are those of its base.
+bool names_external(const config::Table& model) {
+  const auto kind = model.find("kind");
+  const auto* name = kind == model.end() ? nullptr : std::get_if<std::string>(&kind->second.data);
+  return name != nullptr && learn::is_external({.kind = *name});
+}
+
 Result<Shared> share_out(const DataOptions& options) {
   FEDGE_TRY(document, load_document(options.run_file, options.assignments));
   // The partition of the samples does not depend on the model's initial parameters.
   if (const auto model = document.root.find("model"); model != document.root.end())
-    if (auto* table = std::get_if<config::Table>(&model->second.data))
+    if (auto* table = std::get_if<config::Table>(&model->second.data);
+        table != nullptr && !names_external(*table))
       for (const char* key : {"base", "base_hash"}) table->erase(key);
   FEDGE_TRY(config, run::read_run_config(document));
   print_notes(config);

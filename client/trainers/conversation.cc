@@ -67,11 +67,11 @@ int milliseconds(Duration duration) {
 }  // namespace
 
 Result<std::unique_ptr<Conversation>> Conversation::begin(const TrainerOptions& options,
-                                                          std::size_t max_payload) {
+                                                          const PayloadLimits& limits) {
   FEDGE_TRY(process,
             ChildProcess::start(
                 {.command = options.command, .memory_bytes = options.memory_bytes, .nice = options.nice}));
-  return std::unique_ptr<Conversation>(new Conversation(options, std::move(process), max_payload));
+  return std::unique_ptr<Conversation>(new Conversation(options, std::move(process), limits));
 }
 
 Conversation::~Conversation() {
@@ -150,6 +150,8 @@ Result<bool> Conversation::answers(const TrainerMessage& message, const Waiting&
                                  return false;
                                },
                                [&](const TrainerUpdate& update) { return about(update.task); },
+                               [&](const TrainerPredictions& some) { return about(some.task); },
+                               [&](const TrainerEvaluation& all) { return about(all.task); },
                                [&](const TrainerFailure& failure) -> Result<bool> {
                                  return failure.task ? about(*failure.task) : Result<bool>(true);
                                }},

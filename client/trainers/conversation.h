@@ -38,7 +38,8 @@ inline Time trainer_now() { return Time(std::chrono::steady_clock::now().time_si
 
 class Conversation {
  public:
-  static Result<std::unique_ptr<Conversation>> begin(const TrainerOptions& options, std::size_t max_payload);
+  static Result<std::unique_ptr<Conversation>> begin(const TrainerOptions& options,
+                                                     const PayloadLimits& limits);
   ~Conversation();
 
   // Queue data for the next listen(), which sends it. Lent bytes must stay valid until listen() returns.
@@ -51,8 +52,8 @@ class Conversation {
     std::stop_token finish;  // tell the program to end its training
     std::stop_token leave;   // return at once
   };
-  // Waits for the next ready, update or error of this task; ignores those of earlier tasks. An error says
-  // what the program did instead: it ended, hangs, or sent an invalid message.
+  // Waits for the next ready, update, predictions, evaluation or error of this task; ignores those of earlier
+  // tasks. An error says what the program did instead: it ended, hangs, or sent an invalid message.
   Result<TrainerFrame> listen(const Waiting& waiting);
 
  private:
@@ -65,8 +66,9 @@ class Conversation {
     }
   };
 
-  Conversation(const TrainerOptions& options, std::unique_ptr<ChildProcess> process, std::size_t max_payload)
-      : options_(options), process_(std::move(process)), reader_(max_payload) {}
+  Conversation(const TrainerOptions& options, std::unique_ptr<ChildProcess> process,
+               const PayloadLimits& limits)
+      : options_(options), process_(std::move(process)), reader_(limits) {}
 
   void pass_on_stops(const Waiting& waiting);
   Result<std::optional<TrainerFrame>> exchange(Duration patience, int wake);

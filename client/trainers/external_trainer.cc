@@ -5,9 +5,10 @@
 #include <condition_variable>
 #include <utility>
 
+#include "client/trainers/trainer_predictions.h"
 #include "client/trainers/trainer_update.h"
 #include "core/safetensors.h"
-#include "learn/objectives/kinds.h"
+#include "learn/models/external.h"
 
 namespace fedge::client {
 namespace {
@@ -24,23 +25,6 @@ Duration pause_after(std::uint32_t failures) {
 
 }  // namespace
 
-Result<void> check_external(const learn::TrainingSpec& spec) {
-  if (spec.objective.kind == "scaffold")
-    return Error{ErrorCode::kUnsupported,
-                 "a client with a trainer program cannot take part in a run with training.objective.kind = "
-                 "\"scaffold\"; control variates need the built-in trainer"};
-  if (const auto* kind = learn::find_objective_kind(spec.objective.kind); kind != nullptr && kind->own)
-    return Error{
-        ErrorCode::kUnsupported,
-        "a client with a trainer program cannot take part in a run with training.objective.kind = \"" +
-            spec.objective.kind + "\"; the objective of a program needs the built-in trainer"};
-  if (spec.local_model != LocalModel::kWhole)
-    return Error{ErrorCode::kUnsupported,
-                 "a client with a trainer program cannot take part in a run that trains thinner networks "
-                 "(training.local_model); they need the built-in trainer"};
-  return {};
-}
-
 ExternalTrainer::ExternalTrainer(TrainerOptions options) : options_(std::move(options)) {}
 ExternalTrainer::~ExternalTrainer() { shut_down(); }
 
@@ -50,7 +34,7 @@ Result<TrainerReady> ExternalTrainer::begin(Run run) {
   run_.reset();
   failures_ = 0;
   task_ = 0;
-  FEDGE_TRY_VOID(check_external(run.task.training));
+  FEDGE_TRY_VOID(learn::check_program_trains(run.task.training));
   FEDGE_TRY(header, safetensors_header(*run.layout, {}));
   payload_header_ = std::move(header);
   run_ = std::move(run);
@@ -64,7 +48,8 @@ Result<TrainerReady> ExternalTrainer::begin(Run run) {
 Result<TrainerReady> ExternalTrainer::start(const std::stop_token& stop) {
   FEDGE_TRY_VOID(wait_for_turn(stop));
   started_ = trainer_now();
-  auto begun = Conversation::begin(options_, max_update_payload(run_->layout->size_bytes()));
+  auto begun = Conversation::begin(options_, {.update = max_update_payload(run_->layout->size_bytes()),
+                                              .predictions = kMaxPredictionsPayload});
   if (!begun) return lost(begun.error());
   conversation_ = std::move(*begun);
   conversation_->say(
@@ -75,7 +60,7 @@ Result<TrainerReady> ExternalTrainer::start(const std::stop_token& stop) {
   if (const auto* failure = std::get_if<TrainerFailure>(&frame->message))
     return lost(invalid("the trainer program refused the run: " + failure->reason));
   const auto& ready = std::get<TrainerReady>(frame->message);
-  samples_ = ready.samples;
+  ready_ = ready;
   return ready;
 }
 
@@ -102,18 +87,32 @@ Error ExternalTrainer::lost(const Error& error) {
   return error;
 }
 
+// Makes sure that a program is there for the next task.
+Result<void> ExternalTrainer::begin_task(const std::stop_token& stop) {
+  if (!run_) return Error{ErrorCode::kUnavailable, "no trainer program has been started for this run"};
+  if (!conversation_) {
+    FEDGE_TRY(again, start(stop));
+    static_cast<void>(again);
+  }
+  ++task_;
+  return {};
+}
+
+Result<TrainerFrame> ExternalTrainer::answer(const Conversation::Waiting& waiting) {
+  auto frame = conversation_->listen(waiting);
+  if (!frame) return lost(frame.error());
+  return frame;
+}
+
 Result<learn::TrainingResult> ExternalTrainer::train(const WorkOrder& order, std::span<const float> model,
                                                      std::span<float> update) {
   const std::lock_guard lock(mutex_);
-  if (!run_) return Error{ErrorCode::kUnavailable, "no trainer program has been started for this run"};
-  if (!conversation_) {
-    FEDGE_TRY(again, start(order.stop));
-    static_cast<void>(again);
-  }
-  VirtualSamples own{.count = learn::trained_samples(samples_, order.data_share), .numbers = {}, .path = {}};
+  FEDGE_TRY_VOID(begin_task(order.stop));
+  VirtualSamples own{
+      .count = learn::trained_samples(ready_.samples, order.data_share), .numbers = {}, .path = {}};
   if (run_->samples_of) own = run_->samples_of(order.client, order.data_share);
   const Rng seed = Rng(run_->seed).fork("trainer", order.round.value(), order.client.value());
-  FEDGE_TRY(frame, train_frame({.task = ++task_,
+  FEDGE_TRY(frame, train_frame({.task = task_,
                                 .round = order.round,
                                 .track = order.track,
                                 .seed = Rng(seed).next_u64() >> 11,
@@ -127,24 +126,89 @@ Result<learn::TrainingResult> ExternalTrainer::train(const WorkOrder& order, std
                                 .path = own.path}));
   conversation_->say(std::move(frame) + payload_header_);
   conversation_->lend(std::as_bytes(model));
-  const auto answer = conversation_->listen(
-      {.task = task_, .stop = order.stop, .finish = order.finish, .leave = leaving_.get_token()});
-  if (!answer) return lost(answer.error());
+  FEDGE_TRY(
+      answered,
+      answer({.task = task_, .stop = order.stop, .finish = order.finish, .leave = leaving_.get_token()}));
+  if (const auto* failure = std::get_if<TrainerFailure>(&answered.message)) {
+    failures_ = 0;
+    return Error{ErrorCode::kUnavailable, "the trainer program could not train: " + failure->reason};
+  }
+  if (!std::holds_alternative<TrainerUpdate>(answered.message))
+    return lost(invalid("the trainer program answered a training task with predictions"));
   failures_ = 0;
-  return take(*answer, order, own.count, model, update);
+  return take(answered, order, own.count, model, update);
+}
+
+Result<learn::EvaluationSums> ExternalTrainer::evaluate(const WorkOrder& order,
+                                                        std::span<const float> model) {
+  const std::lock_guard lock(mutex_);
+  FEDGE_TRY_VOID(begin_task(order.stop));
+  EvaluationQuestion question{
+      .task = task_, .round = order.round, .track = order.track, .time_left = order.time_left};
+  if (!run_->evaluated_by) return ask(std::move(question), ready_.evaluates, order.stop, model);
+  const VirtualSamples own = run_->evaluated_by(order.client);
+  question.client = order.client;
+  question.path = own.path;
+  return ask(std::move(question), own.count, order.stop, model);
+}
+
+Result<learn::EvaluationSums> ExternalTrainer::evaluate_on(const VirtualSamples& samples, RoundNumber round,
+                                                           std::span<const float> model) {
+  const std::lock_guard lock(mutex_);
+  FEDGE_TRY_VOID(begin_task({}));
+  return ask({.task = task_, .round = round, .track = {}, .of = samples.of, .samples = samples.numbers},
+             samples.count, {}, model);
+}
+
+Result<learn::EvaluationSums> ExternalTrainer::ask(EvaluationQuestion question, SampleCount samples,
+                                                   const std::stop_token& stop,
+                                                   std::span<const float> model) {
+  question.payload_bytes = payload_header_.size() + model.size_bytes();
+  FEDGE_TRY(frame, evaluate_frame(question));
+  conversation_->say(std::move(frame) + payload_header_);
+  conversation_->lend(std::as_bytes(model));
+  // A program that is told a path divides the data there itself, possibly in another way.
+  return count(samples, question.path.empty(), stop);
+}
+
+// Receives the predictions of the current task. A program that has sent wrong ones may send more, so its
+// state is unknown. `all`: there must be one for each of the samples.
+Result<learn::EvaluationSums> ExternalTrainer::count(SampleCount samples, bool all,
+                                                     const std::stop_token& stop) {
+  learn::EvaluationSums sums(run_->sums);
+  SampleCount counted;
+  for (;;) {
+    FEDGE_TRY(frame, answer({.task = task_, .stop = stop, .finish = {}, .leave = leaving_.get_token()}));
+    if (std::holds_alternative<TrainerPredictions>(frame.message)) {
+      const auto more = count_predictions(frame.payload, samples - counted, sums);
+      if (!more) return lost(more.error());
+      counted += *more;
+      continue;
+    }
+    if (std::holds_alternative<TrainerUpdate>(frame.message))
+      return lost(invalid("the trainer program answered an evaluation with an update"));
+    failures_ = 0;
+    if (const auto* failure = std::get_if<TrainerFailure>(&frame.message))
+      return Error{ErrorCode::kUnavailable, "the trainer program could not evaluate: " + failure->reason};
+    const SampleCount said = std::get<TrainerEvaluation>(frame.message).samples;
+    if (said != counted || (all && counted != samples))
+      return invalid("the trainer program says that it evaluated " + std::to_string(said.value()) +
+                     " samples and sent predictions for " + std::to_string(counted.value()) +
+                     "; this evaluation has " + std::to_string(samples.value()));
+    sums.end_client(counted.value());
+    return sums;
+  }
 }
 
 Result<learn::TrainingResult> ExternalTrainer::take(const TrainerFrame& frame, const WorkOrder& order,
                                                     SampleCount most, std::span<const float> model,
                                                     std::span<float> update) {
-  if (const auto* failure = std::get_if<TrainerFailure>(&frame.message))
-    return Error{ErrorCode::kUnavailable, "the trainer program could not train: " + failure->reason};
   const auto& sent = std::get<TrainerUpdate>(frame.message);
   if (sent.samples > most)
     return invalid("the trainer program reports training on " + std::to_string(sent.samples.value()) +
                    " samples; this task may use at most " + std::to_string(most.value()) +
                    (run_->clients > 0 ? " of client " + std::to_string(order.client.value())
-                                      : " of the device's " + std::to_string(samples_.value())));
+                                      : " of the device's " + std::to_string(ready_.samples.value())));
   const learn::TrainingSpec& spec = run_->task.training;
   const std::uint64_t steps = spec.steps(sent.samples.value());
   if (sent.steps > steps)

@@ -1,5 +1,6 @@
 #include "client/trainers/trainer_frames.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -99,11 +100,13 @@ class Fields {
     return std::nullopt;
   }
   // The number of samples, limited as in protocol messages: a coordinator disconnects on a larger one.
-  SampleCount samples() {
-    const std::uint64_t samples = required("samples", count("samples", 1));
-    if (samples > protocol::kMaxSamples) fail("needs samples of at most 2^40");
-    return SampleCount(samples);
+  std::optional<SampleCount> samples(const std::string& key, std::uint64_t least) {
+    const auto samples = count(key, least);
+    if (!samples) return std::nullopt;
+    if (*samples > protocol::kMaxSamples) fail("needs " + key + " of at most 2^40");
+    return SampleCount(*samples);
   }
+  SampleCount samples() { return required("samples", samples("samples", 1)); }
   std::string text(const std::string& key) {
     const auto field = header_.fields.find(key);
     const auto* value = field == header_.fields.end() ? nullptr : std::get_if<std::string>(&field->second);
@@ -140,6 +143,7 @@ Result<TrainerMessage> read_ready(Fields fields, const Header& header) {
   TrainerReady ready;
   ready.samples = fields.samples();
   ready.capability = fields.number("capability", 0.001, 1);
+  ready.evaluates = fields.samples("evaluates", 0).value_or(SampleCount());
   return fields.finish(ready);
 }
 
@@ -233,6 +237,13 @@ Result<TrainerMessage> parse_trainer_header(std::string_view text) {
   Fields fields(header, *type);
   if (*type == "ready") return read_ready(fields, header);
   if (*type == "update") return read_update(fields);
+  if (*type == "predictions")
+    return fields.finish(TrainerPredictions{fields.required("task", fields.count("task", 1))});
+  if (*type == "evaluation") {
+    const auto task = fields.required("task", fields.count("task", 1));
+    const SampleCount samples = fields.samples();
+    return fields.finish(TrainerEvaluation{task, samples});
+  }
   if (*type == "heartbeat") return TrainerMessage(TrainerProgress{});
   if (*type == "progress") {
     const auto fraction = fields.number("fraction", 0, 1);
@@ -259,12 +270,34 @@ Result<void> TrainerFrameReader::read_prefix() {
   if (header < 2 || header > kMaxTrainerHeader)
     return invalid("the trainer program announces a header of " + std::to_string(header) +
                    " bytes; a header has 2 to " + std::to_string(kMaxTrainerHeader) + " bytes" + hint);
-  if (payload_size_ > max_payload_)
+  const std::size_t most = std::max({limits_.update, limits_.predictions, limits_.first_model});
+  if (payload_size_ > most)
     return invalid("the trainer program announces a payload of " + std::to_string(payload_size_) +
-                   " bytes; at most " + std::to_string(max_payload_) + " are allowed" + hint);
+                   " bytes; at most " + std::to_string(most) + " are allowed" + hint);
   part_ = Part::kHeader;
   buffer_.resize(header);
   return {};
+}
+
+// Whether the message may, or must, have a payload of this size.
+Result<void> TrainerFrameReader::check_payload() const {
+  const auto limited = [&](std::size_t most, const char* what) -> Result<void> {
+    if (payload_size_ <= most) return {};
+    return invalid("the trainer program announces " + std::to_string(payload_size_) + " bytes of " + what +
+                   "; at most " + std::to_string(most) + " are allowed");
+  };
+  const auto needed = [&](std::size_t most, const char* message, const char* what) -> Result<void> {
+    if (payload_size_ > 0) return limited(most, what);
+    return invalid(std::string("the trainer program sent ") + message + " without " + what);
+  };
+  if (std::holds_alternative<TrainerUpdate>(*message_)) return needed(limits_.update, "an update", "a model");
+  if (std::holds_alternative<TrainerPredictions>(*message_))
+    return needed(limits_.predictions, "predictions", "scores and targets");
+  if (std::holds_alternative<TrainerReady>(*message_) && limits_.first_model > 0)
+    return needed(limits_.first_model, "\"ready\"", "its first model");
+  if (payload_size_ == 0) return {};
+  return invalid("the trainer program sent " + std::to_string(payload_size_) +
+                 " bytes of payload with a message type that has no payload");
 }
 
 TrainerFrame TrainerFrameReader::finish() {
@@ -287,13 +320,9 @@ Result<std::optional<TrainerFrame>> TrainerFrameReader::filled(std::size_t bytes
   if (part_ == Part::kHeader) {
     const auto* text = reinterpret_cast<const char*>(buffer_.data());
     FEDGE_TRY(message, parse_trainer_header({text, buffer_.size()}));
-    const bool update = std::holds_alternative<TrainerUpdate>(message);
-    if (update && payload_size_ == 0) return invalid("the trainer program sent an update without a model");
-    if (!update && payload_size_ > 0)
-      return invalid("the trainer program sent " + std::to_string(payload_size_) +
-                     " bytes of payload with a message type that has no payload");
     message_ = std::move(message);
-    if (update) {
+    FEDGE_TRY_VOID(check_payload());
+    if (payload_size_ > 0) {
       part_ = Part::kPayload;
       buffer_.resize(payload_size_);
       return std::optional<TrainerFrame>();
@@ -312,6 +341,7 @@ std::string hello_frame(const TrainerHello& hello) {
   header["run"] = {{"name", hello.run}, {"seed", hello.seed}};
   header["training"] = training_of(hello.task.training);
   header["model"] = model_of(hello.task.model);
+  if (hello.asks_for_model) header["model"]["asked"] = true;
   header["data"] = {{"dataset", hello.task.data.dataset},
                     {"input", {shape.height, shape.width, shape.channels}},
                     {"task", hello.data.target().task()},
@@ -344,6 +374,25 @@ Result<std::string> train_frame(const TrainerTask& task) {
                                            std::to_string(task.coverage.ranges().size()) + " ranges and " +
                                            std::to_string(task.samples.size()) +
                                            " samples, more than a trainer program can receive"};
+  return frame;
+}
+
+Result<std::string> evaluate_frame(const EvaluationQuestion& question) {
+  Ordered header = {{"type", "evaluate"},
+                    {"task", question.task},
+                    {"round", question.round.value()},
+                    {"track", question.track.value()},
+                    {"seconds_left", to_seconds(question.time_left)}};
+  if (question.client) header["client"] = question.client->value();
+  if (!question.path.empty()) header["path"] = question.path;
+  if (question.of != nullptr) {
+    header["of"] = question.of;
+    header["samples"] = std::vector<std::uint32_t>(question.samples.begin(), question.samples.end());
+  }
+  std::string frame = framed(header, question.payload_bytes);
+  if (frame.size() - kTrainerPrefix > kMaxDaemonHeader)
+    return Error{ErrorCode::kResource, "there are " + std::to_string(question.samples.size()) +
+                                           " samples to evaluate, more than a trainer program can be told"};
   return frame;
 }
 

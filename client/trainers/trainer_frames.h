@@ -34,6 +34,7 @@ inline constexpr std::size_t kMaxTrainerReason = 300;                    // byte
 struct TrainerReady {
   SampleCount samples;               // available for training, at least 1
   std::optional<double> capability;  // fraction of a model that it can train, in (0, 1]
+  SampleCount evaluates{};           // available for evaluation; 0: it evaluates no models
 };
 // A heartbeat; both values may be absent.
 struct TrainerProgress {
@@ -48,11 +49,21 @@ struct TrainerUpdate {
   double train_loss = 0;
   double rms_loss = 0;  // train_loss if the program did not say
 };
+// Predictions for some of the samples to evaluate, which are the frame's payload.
+struct TrainerPredictions {
+  std::uint64_t task = 0;
+};
+// All predictions of a task have been sent.
+struct TrainerEvaluation {
+  std::uint64_t task = 0;
+  SampleCount samples;
+};
 struct TrainerFailure {
   std::optional<std::uint64_t> task;  // absent: the current task
   std::string reason;                 // clean text, at most kMaxTrainerReason bytes
 };
-using TrainerMessage = std::variant<TrainerReady, TrainerProgress, TrainerUpdate, TrainerFailure>;
+using TrainerMessage = std::variant<TrainerReady, TrainerProgress, TrainerUpdate, TrainerPredictions,
+                                    TrainerEvaluation, TrainerFailure>;
 
 // Parses a header; ignores unknown keys. kInvalid: not JSON, nested too deeply, a duplicate key, an unknown
 // type, a field that is missing or out of range.
@@ -64,15 +75,24 @@ constexpr std::size_t max_update_payload(std::size_t model_bytes) {
   return model_bytes + model_bytes / 20 + (std::size_t{64} << 10);
 }
 
+inline constexpr std::size_t kMaxPredictionsPayload = std::size_t{16} << 20;
+
+// The largest payload of each type of message that has one; 0: none may be sent.
+struct PayloadLimits {
+  std::size_t update = 0;
+  std::size_t predictions = 0;
+  std::size_t first_model = 0;  // of a ready
+};
+
 struct TrainerFrame {
   TrainerMessage message;
-  std::vector<std::byte> payload;  // only with an update
+  std::vector<std::byte> payload;
 };
 
 // Assembles frames from a stream, one at a time. Unusable after an error.
 class TrainerFrameReader {
  public:
-  explicit TrainerFrameReader(std::size_t max_payload) : max_payload_(max_payload), buffer_(kTrainerPrefix) {}
+  explicit TrainerFrameReader(const PayloadLimits& limits) : limits_(limits), buffer_(kTrainerPrefix) {}
 
   // Where to put the next bytes: never empty, never more than the current frame lacks.
   std::span<std::byte> room() { return std::span(buffer_).subspan(filled_); }
@@ -84,9 +104,10 @@ class TrainerFrameReader {
  private:
   enum class Part : std::uint8_t { kPrefix, kHeader, kPayload };
   Result<void> read_prefix();
+  Result<void> check_payload() const;
   TrainerFrame finish();
 
-  std::size_t max_payload_;
+  PayloadLimits limits_;
   std::vector<std::byte> buffer_;  // the current part, at its full size
   std::size_t filled_ = 0;
   Part part_ = Part::kPrefix;
@@ -101,7 +122,8 @@ struct TrainerHello {
   std::uint64_t seed = 0;
   const learn::TaskSpec& task;
   const learn::DatasetInfo& data;
-  std::uint32_t clients = 0;  // of a simulation, for all of which the program trains; 0: only for `client`
+  std::uint32_t clients = 0;    // of a simulation, for all of which the program trains; 0: only for `client`
+  bool asks_for_model = false;  // the program is to send its first model with its answer
 };
 std::string hello_frame(const TrainerHello& hello);
 
@@ -122,6 +144,22 @@ struct TrainerTask {
 };
 // kResource if the coverage has too many ranges, or the client too many samples, for a header.
 Result<std::string> train_frame(const TrainerTask& task);
+
+struct EvaluationQuestion {
+  std::uint64_t task = 0;
+  RoundNumber round;
+  TrackId track;
+  Duration time_left{};
+  std::size_t payload_bytes = 0;
+  // In a simulation: a client whose own samples are at the path, or the numbers of samples in the data set's
+  // training or test samples. Otherwise the program's own samples.
+  std::optional<ClientId> client{};
+  std::string path{};
+  const char* of = nullptr;  // "training" or "test"
+  std::span<const std::uint32_t> samples{};
+};
+// kResource if there are too many samples for a header.
+Result<std::string> evaluate_frame(const EvaluationQuestion& question);
 
 std::string stop_frame(std::uint64_t task, bool give_up);
 

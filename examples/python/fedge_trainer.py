@@ -9,6 +9,9 @@ only the standard library, so that you can copy this file beside your program.
         ...                              # train, starting from task.tensors
         task.update(tensors, samples=600, steps=30, train_loss=0.7)
 
+A program that evaluates models says so with ready(..., evaluates=100), and answers the tasks with task.evaluates by
+task.predictions(scores, targets) for some samples at a time, and then task.evaluated().
+
 After connect(), print() writes to standard error, which the client copies to its log.
 """
 import json
@@ -49,13 +52,24 @@ def read_safetensors(path):
         return parse_safetensors(memoryview(file.read()))
 
 
+def in_memory(value):
+    """Returns a NumPy array of a PyTorch tensor; other values as they are."""
+    return value.detach().cpu().contiguous().numpy() if hasattr(value, "detach") else value
+
+
+def as_float(value):
+    """Returns the PyTorch tensor, NumPy array or Tensor in float32."""
+    if hasattr(value, "detach"):
+        return value.float()
+    return value.astype("float32") if hasattr(value, "astype") else value
+
+
 def write_safetensors(tensors):
     """Returns the bytes of a .safetensors file. `tensors` maps names to PyTorch tensors, NumPy arrays or Tensors,
     all of float32."""
     header, pieces, offset = {}, [], 0
     for name, value in tensors.items():
-        if hasattr(value, "detach"):  # PyTorch
-            value = value.detach().cpu().contiguous().numpy()
+        value = in_memory(value)
         if isinstance(value, Tensor):
             kind, shape, raw = TYPES[value.dtype][0], value.shape, bytes(value.data)
         else:
@@ -72,18 +86,21 @@ def write_safetensors(tensors):
 
 
 class Task:
-    """The work of one round: `tensors` (the model by name), `round`, `seed`, `data_share`, `seconds_left`.
+    """The work of one round: `tensors` (the model by name), `round`, `seconds_left`; to train, also `seed` and
+    `data_share`. `evaluates`: whether the model is to be evaluated, not trained.
 
-    In a simulation, `client` is the number of the client to train for, and its samples are either `samples`, their
-    numbers in the training samples of the data set, or at `path`. On a device, all three are None.
+    In a simulation, `client` is the number of the client to work for, and its samples are either `samples`, their
+    numbers in the training samples of the data set, or at `path`. To evaluate, `samples` are numbers in the samples
+    that `of` names, "training" or "test", and `client` is None. On a device, all four are None.
     """
 
     def __init__(self, connection, header, tensors):
         self.connection, self.header, self.tensors = connection, header, tensors
-        self.number, self.round, self.seed = header["task"], header["round"], header["seed"]
-        self.data_share, self.seconds_left = header["data_share"], header["seconds_left"]
-        self.client, self.samples, self.path = (header.get(key) for key in ("client", "samples", "path"))
-        self.done = False
+        self.number, self.round, self.seconds_left = header["task"], header["round"], header["seconds_left"]
+        self.evaluates = header["type"] == "evaluate"
+        self.seed, self.data_share, self.client, self.samples, self.path, self.of = (
+            header.get(key) for key in ("seed", "data_share", "client", "samples", "path", "of"))
+        self.done, self.predicted = False, 0
 
     def parts(self, name):
         """Returns the ranges [begin, end) of this tensor's flat values to train. Without a coverage: all of it."""
@@ -116,6 +133,19 @@ class Task:
         self.connection.send({"type": "update", "task": self.number, "samples": samples, "steps": steps,
                               "train_loss": train_loss}, write_safetensors(tensors))
 
+    def predictions(self, scores, targets):
+        """Sends what the model predicts of some samples: the scores before softmax, samples x classes, and the right
+        classes. PyTorch tensors, NumPy arrays or Tensors; docs/reference/trainer-protocol.md has the shapes
+        for other tasks. The client computes all metrics from them."""
+        self.connection.send({"type": "predictions", "task": self.number},
+                             write_safetensors({"scores": as_float(scores), "targets": as_float(targets)}))
+        self.predicted += targets.shape[0]
+
+    def evaluated(self):
+        """Says that predictions() was called for all samples."""
+        self.done = True
+        self.connection.send({"type": "evaluation", "task": self.number, "samples": self.predicted})
+
     def fail(self, reason):
         self.done = True
         self.connection.send({"type": "error", "task": self.number, "reason": reason})
@@ -136,23 +166,25 @@ class Connection:
         self.run, self.training = hello["run"], hello["training"]
         self.model, self.data = hello["model"], hello["data"]
 
-    def ready(self, samples=1, capability=None):
-        """Says that the program can train. In a simulation (`clients` is not None), `samples` has no meaning."""
-        header = {"type": "ready", "protocol": 1, "samples": samples}
+    def ready(self, samples=1, capability=None, evaluates=0, model=None):
+        """Says that the program can train on so many samples, and evaluate models on `evaluates` others. In a
+        simulation (`clients` is not None), both have no meaning. `model`: the tensors by name that a run with
+        model.kind = "external" starts from; they are sent only if they are asked for."""
+        header = {"type": "ready", "protocol": 1, "samples": samples, "evaluates": evaluates}
         if capability is not None:
             header["capability"] = capability
-        self.send(header)
+        self.send(header, write_safetensors(model) if self.model.get("asked") and model is not None else b"")
 
     def tasks(self):
         """Yields the tasks in turn. An exception in the loop's body ends the program; the task has then failed."""
         while (frame := self.receive()) is not None:
             header, payload = frame
-            if header["type"] != "train":
+            if header["type"] not in ("train", "evaluate"):
                 continue  # a message about a task that was already answered
             task = Task(self, header, parse_safetensors(payload))
             yield task
             if not task.done:
-                task.fail("the program gave no update")
+                task.fail("the program gave no answer")
 
     def stopped(self, task):
         if time.monotonic() - self.sent > HEARTBEAT_SECONDS:

@@ -1,9 +1,10 @@
-"""Trains the ResNet-20 of examples/models/resnet20.toml in PyTorch, for all clients of a simulation:
+"""Trains and evaluates a ResNet-20 in PyTorch, for all clients of a simulation:
 
-    fedge-sim run examples/models/resnet20.toml --data cifar-10=DIRECTORY --workers 2 \\
+    fedge-sim run examples/pytorch/resnet20.toml --data cifar-10=DIRECTORY --workers 2 \\
         --trainer "python3 examples/pytorch/resnet20.py DIRECTORY"
 
-Each task names a client's samples by their numbers in the training files, data_batch_1.bin to data_batch_5.bin.
+Each task names a client's samples by their numbers in the training files, data_batch_1.bin to data_batch_5.bin, and
+an evaluation those of test_batch.bin.
 """
 import pathlib
 import sys
@@ -31,7 +32,6 @@ class Block(nn.Module):
 
 
 def build():
-    """Returns the network. Its parameters are registered in the order of the list of layers."""
     layers = [nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.GroupNorm(4, 16), nn.ReLU()]
     channels = 16
     for units in (16, 32, 64):
@@ -41,19 +41,23 @@ def build():
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
 
 
-def read_cifar(directory):
-    """Returns images (normalised, channels first) and labels of the training files."""
-    raw = b"".join((pathlib.Path(directory) / f"data_batch_{i}.bin").read_bytes() for i in range(1, 6))
+def read_cifar(directory, names):
+    """Returns images (normalised, channels first) and labels of these files."""
+    raw = b"".join((pathlib.Path(directory) / name).read_bytes() for name in names)
     rows = torch.frombuffer(bytearray(raw), dtype=torch.uint8).reshape(-1, 3073)
     mean = torch.tensor([0.4914, 0.4822, 0.4465]).reshape(3, 1, 1)
     deviation = torch.tensor([0.2470, 0.2435, 0.2616]).reshape(3, 1, 1)
     return (rows[:, 1:].reshape(-1, 3, 32, 32) / 255 - mean) / deviation, rows[:, 0].long()
 
 
-def train(task, settings, model):
-    sent = task.tensors.values()
-    for parameter, tensor in zip(model.parameters(), sent):
-        parameter.data.copy_(torch.frombuffer(tensor.data, dtype=torch.float32).reshape(tensor.shape))
+def load(task, model):
+    model.load_state_dict({name: torch.frombuffer(tensor.data, dtype=torch.float32).reshape(tensor.shape)
+                           for name, tensor in task.tensors.items()})
+
+
+def train(task, settings, model, images, labels):
+    load(task, model)
+    model.train()
     torch.manual_seed(task.seed)
     optimizer = torch.optim.SGD(model.parameters(), settings["learning_rate"], settings["momentum"],
                                 weight_decay=settings["weight_decay"])
@@ -67,14 +71,29 @@ def train(task, settings, model):
         losses.append(loss.item())
         if task.should_stop():
             break
-    trained = dict(zip(task.tensors, model.parameters()))
-    task.update(trained, samples=len(own), steps=len(losses), train_loss=sum(losses) / len(losses))
+    task.update(model.state_dict(), samples=len(own), steps=len(losses), train_loss=sum(losses) / len(losses))
+
+
+def evaluate(task, model, images, labels):
+    load(task, model)
+    model.eval()
+    with torch.no_grad():
+        for batch in torch.tensor(task.samples).split(500):
+            task.predictions(model(images[batch]), labels[batch])
+            if task.should_stop():
+                break
+    task.evaluated()
 
 
 torch.set_num_threads(1)  # there is a process for each core
-images, labels = read_cifar(sys.argv[1])
+data = {"training": read_cifar(sys.argv[1], [f"data_batch_{i}.bin" for i in range(1, 6)]),
+        "test": read_cifar(sys.argv[1], ["test_batch.bin"])}
 fedge = fedge_trainer.connect()
+torch.manual_seed(fedge.run["seed"])
 model = build()
-fedge.ready()
+fedge.ready(model=model.state_dict())
 for task in fedge.tasks():
-    train(task, fedge.training, model)
+    if task.evaluates:
+        evaluate(task, model, *data[task.of])
+    else:
+        train(task, fedge.training, model, *data["training"])

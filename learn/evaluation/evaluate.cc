@@ -180,6 +180,19 @@ EvaluationSums::Shape sums_shape(const Model& model) {
           .kind = model.target().kind};
 }
 
+Evaluation evaluation_of(EvaluationSums sums, std::span<const float> scale) {
+  Evaluation result;
+  result.samples = sums.samples();
+  result.metrics = sums.metrics(scale);
+  result.loss = result.metrics.loss;
+  result.accuracy = result.metrics.accuracy;
+  result.between_class_variance = result.within_class_variance = std::numeric_limits<double>::quiet_NaN();
+  result.per_class_accuracy = result.metrics.per_class_accuracy;
+  result.bits_per_byte = result.metrics.bits_per_byte.value_or(0);
+  result.sums = std::move(sums);
+  return result;
+}
+
 Result<Evaluation> evaluate(const Model& model, std::span<const float> parameters, const Dataset& data,
                             Parallel& parallel, std::size_t ranks) {
   const std::size_t size = block_size(model);

@@ -21,7 +21,8 @@ struct Evaluation {
   std::vector<double>
       per_class_accuracy;  // by class or label; NaN for one without samples; of a text by group
   // Computed over the classes with at least two samples; 0 if there are none. `between` is the population
-  // variance of the classes' mean losses; `within` is the mean of the classes' sample variances (n - 1).
+  // variance of the classes' mean losses; `within` is the mean of the classes' sample variances (n - 1). NaN:
+  // not known.
   double between_class_variance = 0;
   double within_class_variance = 0;
   // Texts: the total loss in bits divided by the number of predicted bytes, and the mean of the same ratio
@@ -31,6 +32,10 @@ struct Evaluation {
   EvaluationSums sums = {};        // of the same samples, as one client
   EvaluationMetrics metrics = {};  // of these sums
 };
+
+// The evaluation that these sums of one client contain: without variances and without means of groups.
+// `scale`: of values, as in EvaluationSums::metrics().
+Evaluation evaluation_of(EvaluationSums sums, std::span<const float> scale = {});
 
 // What is counted of this model's predictions.
 EvaluationSums::Shape sums_shape(const Model& model);

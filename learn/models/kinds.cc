@@ -8,6 +8,7 @@
 #include "learn/layers/kinds.h"
 #include "learn/layers/network.h"
 #include "learn/models/adapters.h"
+#include "learn/models/external.h"
 #include "learn/models/own_model.h"
 #include "learn/models/transformer.h"
 
@@ -195,6 +196,11 @@ std::vector<ModelKind>& model_table() {
                 "decoder-only language model",
                 {.texts = true, .adapters = true},
                 read_transformer},
+      ModelKind{"external",
+                "",
+                "model that only a trainer program can compute",
+                {.either = true, .external = true},
+                read_external},
   };
   return kinds;
 }
@@ -228,6 +234,7 @@ std::span<const ModelKind> model_kinds() { return model_table(); }
 
 std::string with_article(const ModelKind& kind) {
   if (std::string(kind.name) == "layers") return "a list of layers";
+  if (std::string(kind.name) == "external") return "an external model";
   return (std::string("aeiou").find(kind.name[0]) == std::string::npos ? "a " : "an ") +
          std::string(kind.name);
 }
@@ -241,10 +248,12 @@ void register_model(const ModelKind& kind) { config::register_kind(model_table()
 
 void choose_model_kind(config::Reader& section, ModelSpec& spec) {
   const std::vector<std::string> names = config::names_of(model_table());
-  spec.kind = names[section.choice("kind", names, kDefaultKind,
-                                   "Kind of model: softmax regression, multi-layer perceptron (mlp), "
-                                   "convolutional network (cnn), transformer, or a list of layers.",
-                                   config::own_program_hint("a model", /*on_clients=*/true))];
+  spec.kind =
+      names[section.choice("kind", names, kDefaultKind,
+                           "Kind of model: softmax regression, multi-layer perceptron (mlp), "
+                           "convolutional network (cnn), transformer, a list of layers, or a model of your "
+                           "trainer program (external).",
+                           config::own_program_hint("a model", /*on_clients=*/true))];
 }
 
 void read_model_options(config::Reader& section, ModelSpec& spec) {

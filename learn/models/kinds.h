@@ -18,6 +18,7 @@ struct ModelTraits {
   bool texts = false;     // its inputs are the tokens of a text; false: floats
   bool adapters = false;  // it has layers that can have adapters (model.adapter)
   bool either = false;    // its inputs can be floats as well as tokens
+  bool external = false;  // only a trainer program can compute it (learn/models/external.h)
 };
 
 struct ModelKind {

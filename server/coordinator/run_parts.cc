@@ -7,6 +7,7 @@
 #include "core/config/own_part.h"
 #include "core/event.h"
 #include "core/platform/files.h"
+#include "learn/models/external.h"
 #include "server/audit_log.h"
 #include "server/data_directory.h"
 #include "server/engine/make_engine.h"
@@ -41,6 +42,11 @@ Result<TestBench> make_bench(const run::RunConfig& config) {
   FEDGE_TRY(info, learn::describe(data));
   FEDGE_TRY(model, learn::make_model(config.task.model, info.shape, info.target()));
   bench.model = std::move(model);
+  if (config.evaluation.on_coordinator() && learn::is_external(config.task.model))
+    return Error{
+        ErrorCode::kUnsupported,
+        "evaluation.where: the coordinator cannot evaluate an external model; use \"none\", or clients "
+        "with data of their own (data.partition.kind = \"own\"), which evaluate it with their programs"};
   if (config.evaluation.on_coordinator()) {
     FEDGE_TRY(test, learn::load_evaluation(data, Rng(config.seed)));
     bench.test = std::move(test);

@@ -19,7 +19,8 @@ bool differ_in_base_alone(const std::string& former, const std::string& present)
     auto document = config::parse_toml(text, "");
     const auto model = document ? document->root.find("model") : config::Table::iterator();
     if (!document || model == document->root.end()) return text;
-    if (auto* table = std::get_if<config::Table>(&model->second.data)) table->erase("base_hash");
+    if (auto* table = std::get_if<config::Table>(&model->second.data))
+      for (const char* key : {"base_hash", "tensors"}) table->erase(key);
     return config::canonical_toml(document->root);
   };
   return without_hash(former) == without_hash(present);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/platform/files.h"
+#include "core/safetensors.h"
 #include "learn/task.h"
 #include "server/report/metrics.h"
 #include "tests/integration/run_program.h"
@@ -146,4 +147,87 @@ TEST_CASE("virtual trainers: a run that needs the built-in trainer says so") {
   const auto concrete = s.start("concrete", s.program("honest"), "--mode concrete");
   CHECK(concrete.code != 0);
   CHECK_MESSAGE(contains(concrete.output, "--trainer"), concrete.output);
+}
+
+namespace {
+
+const std::string kExternal = "--set 'model={kind=\"external\"}' ";
+
+std::vector<server::RoundMetrics> rounds_of(const Simulated& s, const std::string& name) {
+  auto rounds = server::read_metrics(s.path(name) / "metrics.jsonl");
+  REQUIRE(rounds);
+  return *rounds;
+}
+
+}  // namespace
+
+TEST_CASE("virtual trainers: a model that only the program knows is made, trained and evaluated by it") {
+  const Simulated s;
+  const auto done = s.start("honest", s.program("honest"), kExternal);
+  CHECK_MESSAGE(done.code == 0, done.output);
+  const auto rounds = rounds_of(s, "honest");
+  REQUIRE(rounds.size() == 2);
+  for (const auto& round : rounds) {
+    CHECK(round.clients_completed == 8);
+    CHECK(round.test_accuracy == doctest::Approx(0.9));  // of 10 test samples, one is predicted wrong
+    REQUIRE(round.test.macro_f1);
+    CHECK(round.per_class_accuracy.size() == 10);
+  }
+  const auto model = read_safetensors(s.path("honest") / "model.safetensors", 1 << 20);
+  REQUIRE(model);
+  REQUIRE(model->values.layout().tensors().size() == 2);
+  CHECK(model->values.layout().tensors()[1].name == "scale");
+  for (std::size_t i = 0; i < 7; ++i)
+    CHECK(model->values.values()[i] == static_cast<float>(i) + 2);  // two rounds each add 1
+  const auto asked = read_file(s.path("of-honest") / "evaluation", 1 << 20);
+  REQUIRE(asked);
+  const auto question = nlohmann::json::parse(*asked);
+  CHECK(question["of"] == "test");
+  CHECK(question["samples"].size() == 10);
+  const auto report = read_file(s.path("honest") / "report.html", 1 << 24);
+  REQUIRE(report);
+  CHECK(contains(*report, "90.0"));
+
+  // The run file of the results names the first model, and gives the same result again.
+  const auto again =
+      run("fedge-sim run " + (s.path("honest") / "run.toml").string() + " --out " + s.path("again").string() +
+          " --trainer \"/usr/bin/python3 '" FEDGE_SOURCE_DIR "/tests/support/trainers/" +
+          s.program("honest") + "\"");
+  CHECK_MESSAGE(again.code == 0, again.output);
+  CHECK(s.last_hash("again") == s.last_hash("honest"));
+}
+
+TEST_CASE(
+    "virtual trainers: an evaluation that fails once is repeated, and one that always fails ends the run") {
+  const Simulated s;
+  for (const std::string mode : {"evaluation_exits", "evaluation_many", "evaluation_error"}) {
+    CAPTURE(mode);
+    const auto done = s.start(mode, s.program(mode), kExternal);
+    CHECK_MESSAGE(done.code == 0, done.output);
+    CHECK(rounds_of(s, mode).back().test_accuracy == doctest::Approx(0.9));
+  }
+  const auto never = s.start("simulated", "simulated_trainer.py' " + s.path("record").string(), kExternal);
+  CHECK(never.code != 0);
+  CHECK_MESSAGE(contains(never.output, "round 1 cannot be evaluated: the trainer program"), never.output);
+}
+
+TEST_CASE("virtual trainers: what an external model lacks is said before anything is trained") {
+  const Simulated s;
+  const auto says = [&](const std::string& settings, const std::string& reason) {
+    const auto done = s.start("honest", s.program("honest"), "--force " + kExternal + settings);
+    CHECK(done.code != 0);
+    CHECK_MESSAGE(contains(done.output, reason), done.output);
+  };
+  says("--set strategy.kind=heterofl", "cannot cut narrower networks out of it");
+  says("--set strategy.kind=scaffold", "control variates need the built-in trainer");
+  says("--set model.adapter.rank=2", "it cannot have adapters");
+  says("--set strategy.kind=fedplt", "tensor scale belongs to a layer without a weight");
+  says("--set 'model.tensors=[\"a [2, 0]\"]'", "must be a name, a space and a shape");
+  const auto none = run("fedge-sim run " + s.path("run.toml").string() + " " + kExternal + "--out " +
+                        s.path("none").string());
+  CHECK(none.code != 0);
+  CHECK_MESSAGE(contains(none.output, "only a trainer program can compute an external model"), none.output);
+  const auto no_model = s.start("ready_no_model", s.program("ready_no_model"), kExternal);
+  CHECK(no_model.code != 0);
+  CHECK_MESSAGE(contains(no_model.output, "without its first model"), no_model.output);
 }

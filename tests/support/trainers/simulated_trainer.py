@@ -14,8 +14,10 @@ import fedge_trainer  # noqa: E402
 
 fedge = fedge_trainer.connect()
 assert fedge.client is None and fedge.clients > 0
-fedge.ready()
+fedge.ready(model={"weight": fedge_trainer.Tensor("F32", [2], bytearray(8))})
 for task in fedge.tasks():
+    if task.evaluates:
+        continue  # without an answer, the task fails
     own = task.samples if task.path is None else sorted(os.listdir(task.path))
     with open(sys.argv[1], "a", encoding="ascii") as record:
         record.write(json.dumps({"client": task.client, "round": task.round, "samples": own}) + "\n")

@@ -1,9 +1,10 @@
 """A trainer program that misbehaves once. Otherwise it adds 1 to every value and reports that it trained on all of
-its 5 samples in one step.
+its 5 samples in one step. It evaluates a model on 4 samples, of which it predicts the last one wrong; for the samples
+that it is told, on these. Its first model has the tensors "weight" (3 x 2) and "scale" (a single number).
 
     trainer_program.py MODE DIRECTORY
 
-MODE is the misbehaviour, at the first task (or before it, for ready_*). A file in DIRECTORY records that it has
+MODE is the misbehaviour, at the first task (or before it, for ready_*, and at the first evaluation for evaluation_*). A file in DIRECTORY records that it has
 happened, even if this process is killed. DIRECTORY/pid contains the process id. The program builds all bytes itself,
 without the library of the examples, so that it can send invalid ones.
 """
@@ -16,7 +17,7 @@ import sys
 import time
 
 MODE, DIRECTORY = sys.argv[1], sys.argv[2]
-HONEST = ("honest", "environment", "ready_exits", "ready_never", "ready_version")
+HONEST = ("honest", "environment", "ready_exits", "ready_never", "ready_version", "ready_nan", "ready_no_model")
 
 
 def is_turn():
@@ -156,6 +157,74 @@ def misbehave(task, tensors, values):
     return True
 
 
+def predict(task, scores, targets, shape=None):
+    rows, classes = shape or (len(targets), len(scores) // len(targets))
+    tensors = [("scores", "F32", [rows, classes], 4 * len(scores)), ("targets", "F32", [len(targets)], 4 * len(targets))]
+    values = [*scores, *targets]
+    write(frame({"type": "predictions", "task": task}, safetensors(tensors, struct.pack(f"<{len(values)}f", *values))))
+
+
+def misjudge(task, scores, targets):
+    """Misbehaves as MODE says. Returns True if the program must not answer the evaluation any more."""
+    classes = len(scores) // len(targets)
+    if MODE == "evaluation_exits":
+        sys.exit(3)
+    if MODE == "evaluation_hangs":
+        while True:
+            time.sleep(1000)
+    if MODE == "evaluation_error":
+        write(frame({"type": "error", "task": task, "reason": "no test samples here"}))
+    if MODE == "evaluation_target":
+        predict(task, scores, [classes, *targets[1:]])
+    if MODE == "evaluation_half":
+        predict(task, scores, [0.5, *targets[1:]])
+    if MODE == "evaluation_shape":
+        predict(task, scores, targets, [classes, len(targets)])
+    if MODE == "evaluation_names":
+        write(frame({"type": "predictions", "task": task},
+                    safetensors([("logits", "F32", [1], 4), ("targets", "F32", [1], 4)], bytes(8))))
+    if MODE == "evaluation_many":
+        predict(task, scores, targets)
+        predict(task, scores, targets)
+    if MODE == "evaluation_few":
+        predict(task, scores[classes:], targets[1:])
+        write(frame({"type": "evaluation", "task": task, "samples": len(targets) - 1}))
+    if MODE == "evaluation_lies":
+        predict(task, scores, targets)
+        write(frame({"type": "evaluation", "task": task, "samples": len(targets) + 1}))
+    if MODE == "evaluation_huge":
+        write(struct.pack("<IQ", 10, 2**60))
+    if MODE == "evaluation_empty":
+        write(frame({"type": "predictions", "task": task}))
+    if MODE == "evaluation_update":
+        answer(task, b"not looked at")
+    return True
+
+
+def evaluate(header, classes):
+    count = len(header["samples"]) if "samples" in header else 4
+    targets = [i % classes for i in range(count)]
+    scores = [float(c == ((target + 1) % classes if i == count - 1 else target))
+              for i, target in enumerate(targets) for c in range(classes)]
+    if MODE == "evaluation_nan":
+        scores[0] = float("nan")
+    elif MODE.startswith("evaluation_") and is_turn() and misjudge(header["task"], scores, targets):
+        return
+    half = max(1, count // 2)
+    predict(header["task"], scores[:half * classes], targets[:half])
+    write(frame({"type": "heartbeat"}))
+    if count > half:
+        predict(header["task"], scores[half * classes:], targets[half:])
+    write(frame({"type": "evaluation", "task": header["task"], "samples": count}))
+
+
+def first_model():
+    values = struct.pack("<7f", *range(7))
+    if MODE == "ready_nan":
+        values = struct.pack("<f", float("nan")) + values[4:]
+    return safetensors([("weight", "F32", [3, 2], 24), ("scale", "F32", [], 4)], values)
+
+
 def main():
     with open(os.path.join(DIRECTORY, "pid"), "w", encoding="ascii") as file:
         file.write(str(os.getpid()))
@@ -173,9 +242,15 @@ def main():
         with open(os.path.join(DIRECTORY, "seen"), "w", encoding="utf-8") as file:
             json.dump({"variables": dict(os.environ), "files": sorted(map(int, os.listdir("/proc/self/fd"))),
                        "group": os.getpgid(0) == os.getpid(), "nice": os.nice(0), "hello": hello}, file)
-    write(frame({"type": "ready", "protocol": 1, "samples": 5, "future": [{"deep": 1}]}))
+    asked = hello["model"].get("asked") and MODE != "ready_no_model"
+    write(frame({"type": "ready", "protocol": 1, "samples": 5, "evaluates": 4, "future": [{"deep": 1}]},
+                first_model() if asked else b""))
     while True:
         header, payload = receive()
+        if header["type"] == "evaluate":
+            with open(os.path.join(DIRECTORY, "evaluation"), "w", encoding="utf-8") as file:
+                json.dump(header, file)
+            evaluate(header, hello["data"]["classes"])
         if header["type"] != "train":
             continue
         with open(os.path.join(DIRECTORY, "task"), "w", encoding="utf-8") as file:
@@ -186,7 +261,7 @@ def main():
                 pass
             with open(os.path.join(DIRECTORY, "stop"), "w", encoding="utf-8") as file:
                 json.dump(stop, file)
-        elif MODE not in HONEST and is_turn() and misbehave(header["task"], tensors, values):
+        elif MODE not in HONEST and not MODE.startswith("evaluation_") and is_turn() and misbehave(header["task"], tensors, values):
             continue
         write(frame({"type": "progress", "fraction": 0.5, "loss": 1.25}))
         values = [value + 1 for value in values]

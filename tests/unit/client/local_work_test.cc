@@ -208,12 +208,12 @@ namespace {
 Result<WorkResult> trained_elsewhere(const Federation& federation, const WorkOrder& order,
                                      const Result<float>& value, bool masked) {
   LocalWork worker(*federation.task, federation.spec.compression, kSeed,
-                   [&](const WorkOrder&, std::span<const float>,
-                       std::span<float> update) -> Result<learn::TrainingResult> {
+                   {.train = [&](const WorkOrder&, std::span<const float>,
+                                 std::span<float> update) -> Result<learn::TrainingResult> {
                      if (!value) return value.error();
                      std::ranges::fill(update, *value);
                      return learn::TrainingResult{.samples = SampleCount(8), .steps = 2, .mean_loss = 3};
-                   });
+                   }});
   if (masked) worker.hide_failures();
   if (federation.spec.local_privacy) worker.make_private(*federation.spec.local_privacy);
   ClientMemory memory;

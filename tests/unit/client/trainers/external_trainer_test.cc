@@ -11,6 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "client/trainers/first_model.h"
+#include "core/safetensors.h"
+#include "learn/models/external.h"
 #include "tests/support/logged_process.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -36,7 +39,13 @@ struct Trainer {
     learn::TaskSpec task;
     task.model.hidden = {7};
     task.training.objective = {"proximal", 0.5F};
-    return trainer().begin({ClientId(3), "a run", 11, task, {{28, 28, 1}, 10, 10, {}}, layout});
+    return trainer().begin(
+        {ClientId(3), "a run", 11, task, {{28, 28, 1}, 10, 10, {}}, layout, {.outputs = 10}});
+  }
+  // The reason of a failed evaluation; "" if it succeeds.
+  std::string evaluation_failure() {
+    const auto sums = trainer().evaluate(order(), model);
+    return sums ? "" : sums.error().message;
   }
   WorkOrder order() const {
     return {.client = ClientId(3), .round = RoundNumber(9), .coverage = Coverage::all(7), .stop = {}};
@@ -116,7 +125,7 @@ TEST_CASE(
       {"garbage",
        "announces a header of 1668247653 bytes; a header has 2 to 65536 bytes; a frame that begins with "
        "\"epoch 1 of 1\" may be text that the program printed to standard output"},
-      {"huge_payload", "announces a payload of 1152921504606846976 bytes; at most 65565 are allowed"},
+      {"huge_payload", "announces a payload of 1152921504606846976 bytes; at most 16777216 are allowed"},
       {"huge_header", "announces a header of 2147483648 bytes; a header has 2 to 65536 bytes"},
       {"negative", "announces a header of 4294967295 bytes; a header has 2 to 65536 bytes"},
       {"big_endian", "announces a header of 335544320 bytes"},
@@ -147,6 +156,94 @@ TEST_CASE(
     CHECK_MESSAGE(has(failure, reason), failure);
     CHECK(t.failure() == "");
   }
+}
+
+TEST_CASE("external trainer: what the program predicts is counted as its own predictions would be") {
+  Trainer t("honest");
+  const auto ready = t.begin();
+  REQUIRE_MESSAGE(ready, ready.error().message);
+  CHECK(ready->evaluates == SampleCount(4));
+  learn::EvaluationSums expected({.outputs = 10});
+  for (std::size_t i = 0; i < 4; ++i) {
+    std::vector<float> scores(10);
+    scores[i < 3 ? i : i + 1] = 1;
+    expected.add(scores, i);
+  }
+  expected.end_client(4);
+  for (int round = 0; round < 2; ++round) {
+    const auto sums = t.trainer().evaluate(t.order(), t.model);
+    REQUIRE_MESSAGE(sums, sums.error().message);
+    CHECK(*sums == expected);
+    CHECK(t.failure() == "");
+  }
+  CHECK(expected.metrics().accuracy == 0.75);
+  const auto asked = t.file("evaluation");
+  CHECK(asked["round"] == 9);
+  CHECK_FALSE(asked.contains("client"));
+  CHECK_FALSE(asked.contains("samples"));
+}
+
+TEST_CASE("external trainer: scores that are not finite are wrong predictions with the largest loss") {
+  Trainer t("evaluation_nan");
+  REQUIRE(t.begin());
+  const auto sums = t.trainer().evaluate(t.order(), t.model);
+  REQUIRE(sums);
+  CHECK(sums->metrics().accuracy == 0.5);
+  CHECK(sums->metrics().loss > learn::EvaluationSums::kMostLoss / 4);
+  const auto again = learn::EvaluationSums::from(sums->shape(), sums->values(), 4);
+  CHECK_MESSAGE(again, again.error().message);
+}
+
+TEST_CASE(
+    "external trainer: an evaluation that a program does wrong fails with the reason, and the next is done") {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"evaluation_exits", "the trainer program ended with exit status 3"},
+      {"evaluation_hangs", "has sent nothing for 3 seconds"},
+      {"evaluation_error", "the trainer program could not evaluate: no test samples here"},
+      {"evaluation_target", "sent the target 10; a class must be an integer from 0 to 9"},
+      {"evaluation_half", "sent the target 0.5; a class must be an integer from 0 to 9"},
+      {"evaluation_shape", "scores of shape [10, 4] and targets of shape [4]; expected [4, 10] and [4]"},
+      {"evaluation_names", "must be the two tensors \"scores\" and \"targets\""},
+      {"evaluation_many", "sent predictions for more samples than it has for this task"},
+      {"evaluation_few", "evaluated 3 samples and sent predictions for 3; this evaluation has 4"},
+      {"evaluation_lies", "evaluated 5 samples and sent predictions for 4; this evaluation has 4"},
+      {"evaluation_huge", "announces a payload of 1152921504606846976 bytes"},
+      {"evaluation_empty", "sent predictions without scores and targets"},
+      {"evaluation_update", "answered an evaluation with an update"},
+  };
+  for (const auto& [mode, reason] : cases) {
+    CAPTURE(mode);
+    Trainer t(mode, seconds(mode == "evaluation_hangs" ? 3 : 60));
+    REQUIRE(t.begin());
+    const std::string failure = t.evaluation_failure();
+    CHECK_MESSAGE(has(failure, reason), failure);
+    CHECK(t.evaluation_failure() == "");
+    CHECK(t.failure() == "");
+  }
+}
+
+TEST_CASE("external trainer: a program is asked for its first model, and what it sends is checked") {
+  learn::TaskSpec task;
+  task.model.kind = "external";
+  const learn::DatasetInfo data{{28, 28, 1}, 10, 10, {}};
+  const auto ask = [&](const std::string& mode) {
+    Trainer t(mode);
+    return ask_for_first_model(
+        t.options, {.client = ClientId(0), .run = "a run", .task = task, .data = data, .clients = 3});
+  };
+  const auto file = ask("honest");
+  REQUIRE_MESSAGE(file, file.error().message);
+  const auto header = parse_safetensors_header(*file, "it");
+  REQUIRE(header);
+  REQUIRE(header->layout.tensors().size() == 2);
+  CHECK(header->layout.tensors()[0].shape == std::vector<std::size_t>{3, 2});
+  CHECK(header->layout.tensors()[1].shape.empty());
+  const auto nan = ask("ready_nan");
+  REQUIRE_FALSE(nan);
+  CHECK(nan.error().message == "the first model's weight contains a value that is not finite");
+  const auto none = ask("ready_no_model");
+  REQUIRE_FALSE(none);
+  CHECK(none.error().message == "the trainer program sent \"ready\" without its first model");
 }
 
 TEST_CASE(
@@ -277,13 +374,13 @@ TEST_CASE("external trainer: what a program has started ends with it") {
 
 TEST_CASE("external trainer: objectives and models that need the built-in trainer are refused by name") {
   learn::TrainingSpec spec;
-  CHECK(check_external(spec));
+  CHECK(learn::check_program_trains(spec));
   spec.objective.kind = "scaffold";
-  CHECK(has(check_external(spec).error().message, "training.objective.kind = \"scaffold\""));
+  CHECK(has(learn::check_program_trains(spec).error().message, "training.objective.kind = \"scaffold\""));
   spec.objective.kind = "proximal";
-  CHECK(check_external(spec));
+  CHECK(learn::check_program_trains(spec));
   spec.local_model = LocalModel::kSlice;
-  CHECK(has(check_external(spec).error().message, "training.local_model"));
+  CHECK(has(learn::check_program_trains(spec).error().message, "training.local_model"));
 }
 
 }  // namespace fedge::client

@@ -31,7 +31,7 @@ struct Outcome {
 
 // Reads `stream` in pieces of at most `step` bytes.
 Outcome read_all(const std::string& stream, std::size_t step, std::size_t max_payload = 100) {
-  TrainerFrameReader reader(max_payload);
+  TrainerFrameReader reader({.update = max_payload, .predictions = max_payload});
   Outcome outcome;
   for (std::size_t at = 0; at < stream.size();) {
     const auto room = reader.room();

@@ -1,0 +1,98 @@
+#include "apps/abstract_run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/common.h"
+#include "core/config/document.h"
+#include "core/platform/thread_pool.h"
+#include "learn/data/dataset.h"
+#include "learn/models/external.h"
+#include "learn/task.h"
+#include "protocol/chunks/chunk_store.h"
+#include "server/report/console.h"
+#include "server/report/run_output.h"
+#include "server/report/run_verdict.h"
+#include "server/run_state.h"
+#include "sim/noise_key.h"
+#include "sim/simulation.h"
+#include "sim/update_spool.h"
+#include "sim/virtual_trainers.h"
+
+namespace fedge::apps {
+
+Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec& spec,
+                          const run::RunConfig& config) {
+  if (!options.trainer && learn::is_external(config.task.model))
+    return config::at_key(
+        *config.source,
+        invalid("model.kind: only a trainer program can compute an external model; use --trainer"));
+  auto built = learn::Task::build(config.task, config.seed, config.evaluation.on_clients());
+  if (!built) return config::at_key(*config.source, built.error());
+  const auto& task = *built;
+  std::shared_ptr<const learn::Dataset> test;
+  if (config.evaluation.on_coordinator()) {
+    FEDGE_TRY(loaded, learn::load_evaluation(config.task.data, Rng(config.seed)));
+    test = std::move(loaded);
+  }
+  FEDGE_TRY(results, options.claim());
+  FEDGE_TRY(output, server::RunOutput::create(results, config, version()));
+  ThreadPool threads(options.trainer ? std::max(options.threads, options.workers) : options.threads);
+  const auto store = protocol::make_memory_chunk_store(std::size_t{1} << 36);
+  std::optional<sim::UpdateSpool> spool;  // must outlive all updates in it
+  if (sim::UpdateSpool::needed(config, task->model().layout()->size())) {
+    FEDGE_TRY(opened, sim::UpdateSpool::open(results / "updates"));
+    spool.emplace(std::move(opened));
+  }
+  FEDGE_TRY(state, server::RunState::create(config, task->model(), test.get(), *store, threads));
+  server::RoundTable table(stdout, config.rounds);
+  table.begin(config.name, learn::task_of(config.task.data));
+  std::optional<Error> failure;
+  server::RunVerdict verdict;
+  sim::take_noise_key(state);
+  auto engine = server::make_engine(state);
+  if (!engine) return config::at_key(*config.source, engine.error());
+  std::unique_ptr<sim::VirtualTrainers> trainers;
+  if (options.trainer) {
+    FEDGE_TRY(started,
+              sim::VirtualTrainers::start(*options.trainer, options.workers, *task, config, test.get()));
+    trainers = std::move(started);
+    if (learn::is_external(config.task.model))
+      state.evaluate_with(
+          [&](std::span<const float> model, RoundNumber round) { return trainers->evaluate(model, round); });
+  }
+  sim::Simulation simulation(spec, *task, state, std::move(*engine), threads,
+                             trainers ? trainers->each() : std::vector<client::Elsewhere>());
+  if (spool) simulation.spool_to(spool->store());
+  std::uint64_t completed = 0;
+  const auto simulated =
+      simulation.run({.on_round =
+                          [&](const server::RoundMetrics& metrics) {
+                            if (const auto added = output.add(metrics); !added && !failure)
+                              failure = added.error();
+                            verdict.add(metrics);
+                            table.add(metrics);
+                            ++completed;
+                          },
+                      .on_event =
+                          [&](Time, const Event& event) {
+                            verdict.add(event);
+                            log_event(event);
+                          },
+                      .interrupted = [&] { return options.interrupted() || failure.has_value(); }});
+  table.finish();
+  if (failure) return *failure;
+  if (!simulated && completed == 0) return simulated.error();
+  FEDGE_TRY(models, state.load_models());
+  FEDGE_TRY_VOID(output.finish(models));
+  std::printf("%s", output.summary().c_str());
+  if (!simulated) return simulated.error();
+  const std::string failed = options.interrupted() ? std::string() : verdict.failure();
+  if (!failed.empty()) return Error{ErrorCode::kUnavailable, failed};
+  return {};
+}
+
+}  // namespace fedge::apps

@@ -1,0 +1,30 @@
+// A simulation in virtual time: what `fedge-sim run` does with a run file that has been read.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "client/trainers/conversation.h"
+#include "core/result.h"
+#include "run/run_config.h"
+#include "sim/spec.h"
+
+namespace fedge::apps {
+
+struct AbstractRun {
+  std::optional<client::TrainerOptions> trainer;  // nothing: the built-in trainer
+  std::size_t workers = 1;                        // trainer programs
+  std::size_t threads = 1;
+  // Chooses and claims the directory of the results; called once nothing else can be refused.
+  std::function<Result<std::filesystem::path>()> claim;
+  std::function<bool()> interrupted;
+};
+
+// Writes the results, and a table of the rounds to standard output. An interrupted run is a success, with
+// the rounds so far.
+Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec& spec,
+                          const run::RunConfig& config);
+
+}  // namespace fedge::apps
