@@ -109,13 +109,13 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
         ErrorCode::kUnsupported,
         "in this run clients publish their node records in the directory (status.via), but this client is "
         "not connected to it; start the client with: fedge-client run --bootstrap HOST:PORT"};
-  const auto chosen = learn::choose_directory(side.data_directories, spec.task.data);
-  if (!chosen && !side.trainer) return chosen.error();  // a trainer program has its own data
   if (!side.trainer && learn::is_external(spec.task.model))
     return Error{
         ErrorCode::kUnsupported,
         "only a trainer program can compute the model of this run (model.kind = \"external\"); start the "
         "client with --trainer"};
+  const auto chosen = learn::choose_directory(side.data_directories, spec.task.data);
+  if (!chosen && !side.trainer) return chosen.error();  // a trainer program has its own data
   FEDGE_TRY(task, side.trainer ? learn::Task::build_without_data(spec.task, description.seed, side.client)
                                : learn::Task::build_for(spec.task, description.seed, side.client,
                                                         spec.evaluates && side.evaluates));

@@ -162,6 +162,59 @@ TEST_CASE("trainers: a compressed update of what a program trained is what it tr
   for (const float value : std::as_const(model->values).values()) REQUIRE(std::abs(value - 2) < 1.001F / 28);
 }
 
+namespace {
+
+// Settings of a run on four clients' own data whose model only their programs know.
+std::vector<std::string> external_settings(const std::filesystem::path& first) {
+  const auto layout = std::make_shared<ParameterLayout>();
+  layout->add("weight", {3, 2}).add("scale", {});
+  ParameterVector values(layout);
+  for (std::size_t i = 0; i < values.size(); ++i) values.values()[i] = static_cast<float>(i);
+  REQUIRE(write_safetensors(first, values, {}));
+  return {
+      "data={dataset=\"csv\",name=\"t\",numeric=[\"a\",\"b\"],target=\"kind\",classes=[\"x\",\"y\",\"z\"],"
+      "partition={kind=\"own\",clients=4}}",
+      "model={kind=\"external\",base=\"" + first.string() + "\"}"};
+}
+
+}  // namespace
+
+TEST_CASE("trainers: a model that only the programs know is trained and evaluated by four daemons") {
+  const test::TemporaryDirectory files;
+  TrainerPrograms programs(4, external_settings(files.path() / "first.safetensors"));
+  // Of the four, one is wrong about an evaluation, which costs only this one.
+  for (const std::string mode : {"honest", "evaluation_target", "environment", "evaluation_nan"})
+    programs.add(mode, mode);
+  for (const auto& client : programs.clients) CHECK_MESSAGE(client->wait() == 0, client->log());
+  CHECK(programs.coordinator->wait() == 0);
+  CHECK(programs.completed() == std::vector<std::size_t>{4, 4});
+  const auto model = read_safetensors(programs.path("results") / "model.safetensors", 1 << 20);
+  REQUIRE(model);
+  for (std::size_t i = 0; i < 7; ++i)
+    CHECK(model->values.values()[i] == static_cast<float>(i) + 2);  // two rounds each add 1
+  const auto rounds = server::read_metrics(programs.path("results") / "metrics.jsonl");
+  REQUIRE(rounds);
+  REQUIRE(rounds->back().evaluation);
+  CHECK(rounds->front().evaluation->clients == 3);
+  CHECK(rounds->back().evaluation->clients == 4);
+  CHECK(rounds->back().evaluation->samples == 16);
+  // Three right of four samples, and of one client two.
+  CHECK(rounds->back().evaluation->accuracy == doctest::Approx(11.0 / 16));
+  CHECK_MESSAGE(contains(programs.clients[1]->log(), "sent the target 3; a class must be"),
+                programs.clients[1]->log());
+}
+
+TEST_CASE("trainers: a client without a program takes part in no run whose model only programs know") {
+  const test::TemporaryDirectory files;
+  auto settings = external_settings(files.path() / "first.safetensors");
+  settings.push_back("run.wait_for_clients=1");
+  settings.push_back("sampling.clients_per_round=1");
+  TrainerPrograms programs(4, settings);
+  programs.add("built-in", "");
+  CHECK_MESSAGE(programs.clients[0]->wait_for("only a trainer program can compute the model of this run"),
+                programs.clients[0]->log());
+}
+
 TEST_CASE("trainers: the program ends with the run, and with a client that is killed") {
   TrainerPrograms programs(1, {});
   programs.add("one", "environment");
