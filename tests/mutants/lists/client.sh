@@ -71,8 +71,8 @@ caught_by unit_protocol 'one bit changed in what two links send'
 
 mutant any-samples 'N6: a program that says it has more samples than a message may makes its client connect over and over'
 file client/trainers/trainer_frames.cc
-old '    if (samples > protocol::kMaxSamples) fail('
-new '    if (samples > protocol::kMaxSamples && samples == 0) fail('
+old '    if (*samples > protocol::kMaxSamples) fail('
+new '    if (*samples > protocol::kMaxSamples && *samples == 0) fail('
 caught_by unit_client '2\^53 samples'
 
 mutant dials-idle 'A6: a coordinator makes an idle client connect to whom it names'

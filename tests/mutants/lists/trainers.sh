@@ -23,7 +23,7 @@ caught_by unit_client 'external trainer: an evaluation that a program'
 mutant trainer-predicts-few 'Trainers: an evaluation of fewer samples counts'
 file client/trainers/external_trainer.cc
 old 'if (said != counted || (all && counted != samples))'
-new 'if (said != counted)'
+new 'if (said != counted || (all && counted.value() == 0))'
 caught_by unit_client 'external trainer: an evaluation that a program'
 
 mutant trainer-unchecked-first-model 'Trainers: a first model with values that are not finite'

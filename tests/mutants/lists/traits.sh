@@ -46,8 +46,8 @@ caught_by unit_run 'own traits: a sampler that selects more'
 
 mutant own-failure-revealed 'the coordinator learns that the model or the objective of a program failed on the data'
 file client/local_work.cc
-old '= elsewhere_ || task_.has_own_parts();'
-new '= static_cast<bool>(elsewhere_);'
+old '= elsewhere_.train || task_.has_own_parts();'
+new '= static_cast<bool>(elsewhere_.train);'
 caught_by unit_client 'own parts: where updates are masked'
 
 mutant own-kind-not-chosen 'a registered kind that the run file does not select makes the run file wrong'
