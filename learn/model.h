@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "core/parameters.h"
 #include "core/rng.h"
 #include "learn/data/batch.h"
 #include "learn/data/dataset.h"
+#include "learn/loss_spec.h"
 #include "learn/spec.h"
 #include "learn/trained_rows.h"
 
@@ -58,6 +60,9 @@ class Workspace {
   std::size_t ranks = SIZE_MAX;
   Products products;  // sum over all backward passes
   Rng draws{0};       // of the step, for dropout; only forward() has none
+  const LossSpec* loss =
+      nullptr;  // to minimise; null: the usual one. Models that programs register have theirs
+  std::vector<double> loss_sums;  // scratch of chosen_loss()
 };
 
 class Model {

@@ -108,6 +108,9 @@ TrainingSpec read_training(config::Reader& reader) {
   config::Reader schedule = reader.section("schedule");
   spec.schedule = read_schedule(schedule);
   reader.adopt(schedule);
+  config::Reader loss = reader.section("loss");
+  spec.loss = read_loss(loss);
+  reader.adopt(loss);
   config::Reader objective = reader.section("objective");
   objective.depends_on("strategy.kind");
   spec.objective = read_objective(objective);

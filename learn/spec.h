@@ -16,6 +16,7 @@
 #include "core/local_model.h"
 #include "core/result.h"
 #include "learn/layers/layer_spec.h"
+#include "learn/loss_spec.h"
 #include "learn/text/tokenizer.h"
 
 namespace fedge::learn {
@@ -188,6 +189,7 @@ struct TrainingSpec {
   // work; Li et al., MLSys 2020, section 3.1). 0: it always completes its training.
   double partial_work = 0.0;
   ObjectiveSpec objective;
+  LossSpec loss;
   // Number of optimizer steps of training on this many samples, which must be more than 0.
   std::uint64_t steps(std::uint64_t samples) const {
     return local_steps > 0 ? local_steps : ((samples - 1) / batch_size + 1) * local_epochs;

@@ -44,6 +44,7 @@ Result<void> check_training(const TrainingSpec& training, const Model& model) {
   if (training.batch_size > kMostActivations / (model.activations_per_sample() + 1))
     return invalid("training.batch_size: the activations of " + std::to_string(training.batch_size) +
                    " samples have more than 2^32 numbers; use smaller batches or a smaller model");
+  FEDGE_TRY_VOID(check_loss(training.loss, model));
   const bool adapters = model.adapters() != nullptr;
   const bool slices =
       training.local_model == LocalModel::kSlice || training.local_model == LocalModel::kNested;

@@ -96,6 +96,7 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
       Coverage slice = prefix_slice(*plan.model, widths);
       const std::size_t size = slice.count();
       plan.nested.push_back({&submodels_.find(widths), std::move(slice), size});
+      plan.nested.back().network->workspace->loss = &spec_.loss;
     }
     if (!plan.nested.empty()) reserve(thin_, parameters.size());
   } else {
@@ -105,6 +106,7 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
   }
   FEDGE_CHECK(parameters.size() == plan.model->layout()->size(), "model size");
   plan.workspace->ranks = options.ranks;
+  plan.workspace->loss = &spec_.loss;
   if (spec_.nesting != NestingKind::kNone && !options.truncations.empty()) {
     FEDGE_CHECK(options.truncations.back() < options.ranks, "truncations of fewer ranks");
     plan.truncations.assign(options.truncations.begin(), options.truncations.end());

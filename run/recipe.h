@@ -30,6 +30,8 @@ std::size_t most_summed(const RunConfig& run);
 // that a built-in one has. A refusal names the key and says what to change. Errors stay in `root`, for its
 // finish().
 void check_recipe(const RunConfig& run, config::Reader& root);
+// Its rules about the model.
+void check_model(const RunConfig& run, config::Reader& root);
 // Its rules about evaluations and statistics.
 void check_sums(const RunConfig& run, config::Reader& root);
 // Its rules about secure aggregation and differential privacy.

@@ -241,8 +241,7 @@ Result<TrainerMessage> parse_trainer_header(std::string_view text) {
     return fields.finish(TrainerPredictions{fields.required("task", fields.count("task", 1))});
   if (*type == "evaluation") {
     const auto task = fields.required("task", fields.count("task", 1));
-    const SampleCount samples = fields.samples();
-    return fields.finish(TrainerEvaluation{task, samples});
+    return fields.finish(TrainerEvaluation{task, fields.samples()});
   }
   if (*type == "heartbeat") return TrainerMessage(TrainerProgress{});
   if (*type == "progress") {
@@ -281,14 +280,12 @@ Result<void> TrainerFrameReader::read_prefix() {
 
 // Whether the message may, or must, have a payload of this size.
 Result<void> TrainerFrameReader::check_payload() const {
-  const auto limited = [&](std::size_t most, const char* what) -> Result<void> {
+  const auto needed = [&](std::size_t most, const char* message, const char* what) -> Result<void> {
+    if (payload_size_ == 0)
+      return invalid(std::string("the trainer program sent ") + message + " without " + what);
     if (payload_size_ <= most) return {};
     return invalid("the trainer program announces " + std::to_string(payload_size_) + " bytes of " + what +
                    "; at most " + std::to_string(most) + " are allowed");
-  };
-  const auto needed = [&](std::size_t most, const char* message, const char* what) -> Result<void> {
-    if (payload_size_ > 0) return limited(most, what);
-    return invalid(std::string("the trainer program sent ") + message + " without " + what);
   };
   if (std::holds_alternative<TrainerUpdate>(*message_)) return needed(limits_.update, "an update", "a model");
   if (std::holds_alternative<TrainerPredictions>(*message_))

@@ -175,7 +175,7 @@ class Network final : public LayeredModel {
     const std::size_t last = graph_.nodes.size();
     const std::span<float> scores{gradient(last, space), size_of(last, samples)};
     std::copy_n(output(last, space), scores.size(), scores.data());
-    const BatchLoss loss = loss_of(batch, scores, samples, scale);
+    const BatchLoss loss = loss_of(batch, scores, samples, scale, space);
     if (adapters_.empty()) {
       run_backward(parameters.data(), batch, samples, destination, nullptr, space);
       return loss;
@@ -186,8 +186,12 @@ class Network final : public LayeredModel {
     return loss;
   }
 
-  BatchLoss loss_of(const Batch& batch, std::span<float> scores, const PassSize& samples, float scale) const {
-    if (!text_) return sample_loss(kernels(), scores, batch, classes_, scale);
+  BatchLoss loss_of(const Batch& batch, std::span<float> scores, const PassSize& samples, float scale,
+                    NetworkSpace& space) const {
+    static const LossSpec kUsual;
+    if (!text_)
+      return chosen_loss(kernels(), scores, batch, classes_, scale, space.loss ? *space.loss : kUsual,
+                         space.loss_sums);
     TokenLoss loss(batch.targets, samples.length);
     loss.add(kernels(), scores, 0, classes_);
     if (scale != 1.0F)

@@ -162,6 +162,10 @@ Result<void> check_program_trains(const TrainingSpec& spec) {
         ErrorCode::kUnsupported,
         "a client with a trainer program cannot take part in a run with training.objective.kind = \"" +
             spec.objective.kind + "\"; the objective of a program needs the built-in trainer"};
+  if (!spec.loss.usual())
+    return Error{ErrorCode::kUnsupported,
+                 "a client with a trainer program cannot take part in a run that chooses the loss "
+                 "(training.loss); the program has its own"};
   if (spec.local_model != LocalModel::kWhole)
     return Error{ErrorCode::kUnsupported,
                  "a client with a trainer program cannot take part in a run that trains thinner networks "

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "learn/kernels/kernels.h"
+#include "learn/loss_spec.h"
 #include "learn/model.h"
 
 namespace fedge::learn {
@@ -24,7 +25,12 @@ BatchLoss cross_entropy(const Kernels& kernels, std::span<float> logits, std::sp
 BatchLoss sample_loss(const Kernels& kernels, std::span<float> logits, const Batch& batch,
                       std::size_t outputs, float scale);
 
-// The same for a batch of sequences whose logits arrive in pieces. The mean is over the targets of the whole
+// The loss that a run chooses, of a batch that is no text. With the usual loss, the bits of sample_loss().
+// `spec` passed check_loss(). `scratch` grows to twice the outputs.
+BatchLoss chosen_loss(const Kernels& kernels, std::span<float> logits, const Batch& batch,
+                      std::size_t outputs, float scale, const LossSpec& spec, std::vector<double>& scratch);
+
+// The loss of a batch of sequences whose logits arrive in pieces. The mean is over the targets of the whole
 // batch; without targets, loss and gradient are 0.
 class TokenLoss {
  public:

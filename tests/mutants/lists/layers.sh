@@ -77,3 +77,27 @@ file learn/layers/norm_layers.cc
 old '    const std::size_t width = shape_.channels / groups_;'
 new '    const std::size_t width = shape_.channels * groups_ / groups_;'
 caught_by unit_learn 'layers: the outputs'
+
+mutant loss-weights-ignored 'Losses: training ignores the loss that the run chooses'
+file learn/trainer.cc
+old '  plan.workspace->loss = &spec_.loss;'
+new '  plan.workspace->loss = nullptr;'
+caught_by unit_learn 'chosen losses: a trainer minimises'
+
+mutant loss-weights-undivided 'Losses: the weighted mean is divided by the number of samples'
+file learn/models/weighted_losses.cc
+old '    for (const Label label : labels_) total_ += weight_of(spec, label);'
+new '    total_ = static_cast<double>(labels_.size());'
+caught_by unit_learn 'chosen losses: values and gradients'
+
+mutant loss-dice-of-the-batch 'Losses: the derivative of the Dice loss forgets the size of its own prediction'
+file learn/models/weighted_losses.cc
+old '((2 * sums[2 * k] + kSmooth) / size - (of_the_class ? 2 : 0)) / size /'
+new '(0.0 - (of_the_class ? 2 : 0)) / size /'
+caught_by unit_learn 'chosen losses: values and gradients'
+
+mutant loss-any-task 'Losses: the Huber loss of classes'
+file learn/loss_spec.cc
+old 'if (spec.kind == LossKind::kHuber && target.kind != TargetKind::kValues)'
+new 'if (spec.kind == LossKind::kHuber && target.outputs == 0)'
+caught_by unit_learn 'chosen losses: a loss that the data'

@@ -35,7 +35,7 @@ Result<Dataset> load_csv(const std::string& keys, const std::string& text) {
   return (*source)->load(*spec, Split::kTrain);
 }
 
-std::string csv_error(const std::string& keys, const std::string& text = "a,b,c\n1,2,3\n") {
+std::string task_error(const std::string& keys, const std::string& text = "a,b,c\n1,2,3\n") {
   const auto data = load_csv(keys, text);
   return data ? "no error" : data.error().message;
 }
@@ -130,23 +130,23 @@ TEST_CASE("task data: each row of a window is a point, and the sample's label is
 }
 
 TEST_CASE("task data: a table's wrong targets are named") {
-  CHECK(contains(csv_error(kRegression, "a,b,c\n1,2,x\n"),
+  CHECK(contains(task_error(kRegression, "a,b,c\n1,2,x\n"),
                  "t.csv:2: column \"c\": \"x\" is not a finite number"));
-  CHECK(contains(csv_error(kRegression, "a,b,c\n1,2,nan\n"), "is not a finite number"));
-  CHECK(contains(csv_error(kRegression, "a,b,c\n1,2000,0\n"),
+  CHECK(contains(task_error(kRegression, "a,b,c\n1,2,nan\n"), "is not a finite number"));
+  CHECK(contains(task_error(kRegression, "a,b,c\n1,2000,0\n"),
                  "column \"b\": 2000 is more than 1024 deviations from the mean"));
-  CHECK(contains(csv_error("task = \"multi-label\"\ntarget_columns = [\"b\"]\n", "a,b\n1,2\n"),
+  CHECK(contains(task_error("task = \"multi-label\"\ntarget_columns = [\"b\"]\n", "a,b\n1,2\n"),
                  "2 is not a label, expected 0 or 1"));
-  CHECK(contains(csv_error("task = \"regression\"\ntarget = \"b\"\n"),
+  CHECK(contains(task_error("task = \"regression\"\ntarget = \"b\"\n"),
                  "data.target: has no effect with task = \"regression\""));
-  CHECK(contains(csv_error("task = \"regression\"\n"), "data.target_columns"));
-  CHECK(contains(csv_error("task = \"regression\"\ntarget_columns = []\n"), "is empty"));
-  CHECK(contains(csv_error("task = \"regression\"\ntarget_columns = [\"a\"]\n"), "is also a feature"));
-  CHECK(contains(csv_error(kRegression + "classes = [\"x\", \"y\"]\n"), "data.classes: has no effect"));
-  CHECK(contains(csv_error(kRegression + "target_mean = [1]\n"), "data.target_columns names 2 columns"));
-  CHECK(contains(csv_error("target = \"b\"\nclasses = [\"x\", \"y\"]\ntarget_mean = [1]\n"),
+  CHECK(contains(task_error("task = \"regression\"\n"), "data.target_columns"));
+  CHECK(contains(task_error("task = \"regression\"\ntarget_columns = []\n"), "is empty"));
+  CHECK(contains(task_error("task = \"regression\"\ntarget_columns = [\"a\"]\n"), "is also a feature"));
+  CHECK(contains(task_error(kRegression + "classes = [\"x\", \"y\"]\n"), "data.classes: has no effect"));
+  CHECK(contains(task_error(kRegression + "target_mean = [1]\n"), "data.target_columns names 2 columns"));
+  CHECK(contains(task_error("target = \"b\"\nclasses = [\"x\", \"y\"]\ntarget_mean = [1]\n"),
                  "data.target_mean: has no effect"));
-  CHECK(contains(csv_error("task = \"segmentation\"\ntarget = \"b\"\nclasses = [\"x\", \"y\"]\n"),
+  CHECK(contains(task_error("task = \"segmentation\"\ntarget = \"b\"\nclasses = [\"x\", \"y\"]\n"),
                  "set data.window"));
 }
 

@@ -1,0 +1,94 @@
+// Rules about the model: what adapters need, and what an external model lacks.
+#include <string>
+
+#include "learn/models/external.h"
+#include "run/recipe.h"
+
+namespace fedge::run {
+namespace {
+
+// What a trainer program cannot do, or Fedge not without knowing the model's layers.
+void check_external(const RunConfig& run, config::Reader& root) {
+  if (!learn::is_external(run.task.model)) return;
+  const std::string kind = "kind = \"external\" has tensors, but no layers that Fedge knows, so ";
+  const LocalModel local = run.strategy.planner_traits.local_model;
+  if (local == LocalModel::kSlice || local == LocalModel::kNested)
+    root.fail("model",
+              kind + "the planner " + run.strategy.planner_kind +
+                  " cannot cut narrower networks out of it; use the planner \"full\", or another model",
+              {"strategy.planner", "model.kind"});
+  if (run.task.model.adapter.rank > 0)
+    root.fail("model", kind + "it cannot have adapters; train them in your program, as its tensors",
+              {"model.adapter.rank", "model.kind"});
+  if (const auto trains = learn::check_program_trains(run.task.training);
+      local == LocalModel::kWhole && !trains)
+    root.fail("training", trains.error().message, {"training.objective", "model.kind"});
+  if (run.task.data.federated_normalisation)
+    root.fail("data",
+              "normalise = \"federated\" is not possible with model.kind = \"external\": only the trainer "
+              "programs know the data",
+              {"data.normalise", "model.kind"});
+}
+
+void check_adapters(const RunConfig& run, config::Reader& root) {
+  const learn::TrainingSpec& training = run.task.training;
+  const aggregation::Recipe* recipe = run.strategy.recipe;
+  const bool prefix = run.strategy.planner_traits.local_model == LocalModel::kPrefix;
+  const bool needs =
+      run.strategy.traits.adapters || prefix || recipe->adapters || training.objective.kind == "rank_pruning";
+  if (needs && run.task.model.adapter.rank == 0)
+    root.fail("model",
+              std::string("strategy.kind = \"") + recipe->name +
+                  "\" trains adapters; set model.adapter.rank, and model.base to the pretrained model",
+              {"model.adapter.rank", "strategy.aggregator", "strategy.planner", "training.objective",
+               "strategy.kind"});
+  if (training.objective.kind == "rank_pruning" && !prefix)
+    root.fail("training",
+              "the objective rank_pruning requires a planner that assigns ranks; set strategy.planner.kind = "
+              "\"rank_prefix\"",
+              {"training.objective", "strategy.planner"});
+  if (!std::string(recipe->nesting).empty() && training.nesting == learn::NestingKind::kNone)
+    root.fail("training",
+              std::string("strategy.kind = \"") + recipe->name +
+                  "\" requires nested training; remove training.nesting, or use \"segment_only\"",
+              {"training.nesting", "strategy.kind"});
+  if (run.task.model.adapter.rank > 0 && run.strategy.traits.keeps_individuals &&
+      !run.strategy.traits.partial_updates)
+    root.fail("strategy",
+              "the aggregator " + run.strategy.aggregator_kind +
+                  " requires updates of the whole model, but with model.adapter.rank clients send only the "
+                  "adapters",
+              {"model.adapter.rank", "strategy.aggregator"});
+  if (!run.strategy.traits.adapters) return;
+  if (run.strategy.schedule.buffered)
+    root.fail("strategy",
+              "the aggregator " + run.strategy.aggregator_kind +
+                  " requires schedule.kind = \"synchronous\", because it combines factors that started from "
+                  "the same model",
+              {"strategy.aggregator", "strategy.schedule"});
+  if (!moves_by_the_aggregate(run.strategy))
+    root.fail("strategy",
+              "the aggregator " + run.strategy.aggregator_kind +
+                  " computes the new adapters itself; use the server optimizer sgd with learning_rate = 1",
+              {"strategy.aggregator", "strategy.server_optimizer"});
+  if (run.strategy.planner_traits.one_factor)
+    root.fail("strategy",
+              "the aggregator " + run.strategy.aggregator_kind +
+                  " requires both factors of the adapters, but with the planner " +
+                  run.strategy.planner_kind + " clients send only factor B; use rank_prefix",
+              {"strategy.aggregator", "strategy.planner"});
+  if (run.strategy.traits.changes_basis && run.compression.error_feedback)
+    root.fail("compression",
+              "error_feedback must be false, because the aggregator " + run.strategy.aggregator_kind +
+                  " computes new factors in every round",
+              {"strategy.aggregator", "compression"});
+}
+
+}  // namespace
+
+void check_model(const RunConfig& run, config::Reader& root) {
+  check_external(run, root);
+  check_adapters(run, root);
+}
+
+}  // namespace fedge::run
