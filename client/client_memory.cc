@@ -13,9 +13,10 @@
 namespace fedge::client {
 namespace {
 
-// A memory file: this line, the sizes of control and residual (8 bytes each), control, residual, and the
+// A memory file: this line, the sizes of control, residual and personal (8 bytes each), these three, and the
 // SHA-256 of all that. Numbers are little-endian, as on every machine that Fedge supports.
-constexpr std::string_view kMemoryTag = "fedge client memory 1\n";
+constexpr std::string_view kMemoryTag = "fedge client memory 2\n";
+constexpr std::string_view kFormerTag = "fedge client memory 1\n";  // without personal
 constexpr const char* kPrefix = "task-";
 constexpr const char* kTrackPrefix = "track-";
 constexpr std::size_t kMaxMemoryFile = std::size_t{1} << 37;
@@ -73,18 +74,19 @@ bool take(std::string_view& text, std::vector<T>& out, std::uint64_t count) {
 
 Result<ClientMemory> parse_memory(std::string_view text, RoundNumber round, const std::string& name) {
   const Error damaged{ErrorCode::kCorrupt, name + " is damaged"};
-  if (text.size() < kMemoryTag.size() + 2 * sizeof(std::uint64_t) + sizeof(Digest) ||
-      !text.starts_with(kMemoryTag))
+  const std::size_t parts = text.starts_with(kMemoryTag) ? 3 : text.starts_with(kFormerTag) ? 2 : 0;
+  if (parts == 0 || text.size() < kMemoryTag.size() + parts * sizeof(std::uint64_t) + sizeof(Digest))
     return damaged;
   const std::string_view body = text.substr(0, text.size() - sizeof(Digest));
   const Digest digest = sha256(bytes_of(body));
   if (std::memcmp(digest.data(), text.data() + body.size(), digest.size()) != 0) return damaged;
   std::string_view rest = body.substr(kMemoryTag.size());
-  std::array<std::uint64_t, 2> sizes{};
-  std::memcpy(sizes.data(), rest.data(), sizeof sizes);
-  rest.remove_prefix(sizeof sizes);
+  std::array<std::uint64_t, 3> sizes{};
+  std::memcpy(sizes.data(), rest.data(), parts * sizeof sizes[0]);
+  rest.remove_prefix(parts * sizeof sizes[0]);
   ClientMemory memory{.round = round, .control = {}, .residual = {}};
-  if (!take(rest, memory.control, sizes[0]) || !take(rest, memory.residual, sizes[1]) || !rest.empty())
+  if (!take(rest, memory.control, sizes[0]) || !take(rest, memory.residual, sizes[1]) ||
+      !take(rest, memory.personal, sizes[2]) || !rest.empty())
     return damaged;
   return memory;
 }
@@ -184,16 +186,19 @@ Result<std::optional<ClientMemory>> FileMemory::load(RoundNumber round) {
 Result<void> FileMemory::save(ClientMemory memory) {
   FEDGE_TRY_VOID(make_directory(directory_, 0700));
   std::string head(kMemoryTag);
-  const std::array<std::uint64_t, 2> sizes = {memory.control.size(), memory.residual.size()};
+  const std::array<std::uint64_t, 3> sizes = {memory.control.size(), memory.residual.size(),
+                                              memory.personal.size()};
   head.append(reinterpret_cast<const char*>(sizes.data()), sizeof sizes);
   const auto control = std::as_bytes(std::span(std::as_const(memory.control)));
   const auto residual = std::as_bytes(std::span(std::as_const(memory.residual)));
+  const auto personal = std::as_bytes(std::span(std::as_const(memory.personal)));
   Sha256 hash;
   hash.add(bytes_of(head));
   hash.add(control);
   hash.add(residual);
+  hash.add(personal);
   const Digest digest = hash.finish();
-  const std::array<std::span<const std::byte>, 4> pieces = {bytes_of(head), control, residual,
+  const std::array<std::span<const std::byte>, 5> pieces = {bytes_of(head), control, residual, personal,
                                                             std::as_bytes(std::span(digest))};
   return write_file_atomic(file_of(directory_, memory.round), pieces, 0600);
 }

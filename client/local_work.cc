@@ -92,13 +92,18 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
   result.values = std::move(values);
   if (result.values.size() != order.coverage.count())
     result.values = AlignedBuffer<float>(order.coverage.count());
-  const auto training = train(order, model, memory, result.values.span());
+  if (!own_.intersect(order.coverage).empty())
+    return Error{ErrorCode::kRefused,
+                 "the task asks for parameters that stay on this client (model.personal)"};
+  std::vector<float> own;
+  const auto training = train_all(order, model, memory, result.values.span(), own);
   // A diverged model is a failure of this client, not an update.
   if (const auto fault = fault_of(training, result.values.span())) {
     if (!hides(training, *fault)) return *fault;
     count_for_nothing(result, *fault);
   } else {
     result.training = *training;
+    if (personal_.on()) memory.personal = std::move(own);
   }
   if (privacy_) FEDGE_TRY_VOID(add_noise(order, result));
   result.norm = std::sqrt(aggregation::sum_of_squares(result.values.span()));
@@ -114,13 +119,14 @@ Result<learn::EvaluationSums> LocalWork::evaluate(const WorkOrder& order,
   return task_.evaluate(order.client, model, order.stop, order.normalisation);
 }
 
-Result<WorkResult> LocalWork::answer(const WorkOrder& order, std::span<const float> model) const {
+Result<WorkResult> LocalWork::answer(const WorkOrder& order, std::span<const float> model,
+                                     const ClientMemory& memory) const {
   WorkResult result;
   if (order.kind == TaskKind::kStatistics) {
     FEDGE_TRY(sums, task_.count_values(order.client, order.edges, statistics_whole_));
     result.sums = std::move(sums);
   } else {
-    FEDGE_TRY(sums, evaluate(order, model));
+    FEDGE_TRY(sums, personal_.on() ? evaluate_own(order, model, memory) : evaluate(order, model));
     result.sums.assign(sums.values().begin(), sums.values().end());
   }
   result.training = nothing_told();
@@ -160,7 +166,6 @@ Result<void> LocalWork::add_noise(const WorkOrder& order, WorkResult& result) co
 Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span<const float> model,
                                                const ClientMemory& memory, std::span<float> update) {
   if (elsewhere_.train) return elsewhere_.train(order, model, update);
-  const learn::TrainingSpec& spec = task_.spec().training;
   if (scaffold()) {
     if (order.control.size() != model.size())
       return invalid("the coordinator sent no control variate; the objective \"scaffold\" needs one");
@@ -173,19 +178,23 @@ Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span
     if (std::all_of(correction_.begin(), correction_.end(), [](float value) { return value == 0; }))
       correction_.clear();
   }
-  return task_.train({.client = order.client,
-                      .round = order.round,
-                      .coverage = &order.coverage,
-                      .local = spec.local_model,
-                      .shares = spec.widths,
-                      .correction = correction_,
-                      .flip_labels = order.flip_labels,
-                      .normalisation = order.normalisation,
-                      .data_share = order.data_share,
-                      .max_steps = order.max_steps,
-                      .stop = order.stop,
-                      .finish = order.finish},
-                     model, update, *trainer_);
+  return task_.train(assignment_of(order), model, update, *trainer_);
+}
+
+learn::Assignment LocalWork::assignment_of(const WorkOrder& order) const {
+  const learn::TrainingSpec& spec = task_.spec().training;
+  return {.client = order.client,
+          .round = order.round,
+          .coverage = &order.coverage,
+          .local = spec.local_model,
+          .shares = spec.widths,
+          .correction = correction_,
+          .flip_labels = order.flip_labels,
+          .normalisation = order.normalisation,
+          .data_share = order.data_share,
+          .max_steps = order.max_steps,
+          .stop = order.stop,
+          .finish = order.finish};
 }
 
 // c_k+ = c_k - c - delta / (steps * eta), from the update as the coordinator sees it, so that both sides

@@ -125,11 +125,21 @@ class LocalWork {
  public:
   // `task` must outlive it.
   LocalWork(const learn::Task& task, const protocol::CompressionSpec& compression, std::uint64_t seed)
-      : task_(task), compression_(compression), rng_(seed), trainer_(task.make_trainer()) {}
+      : task_(task),
+        compression_(compression),
+        personal_(task.spec().training.personal),
+        own_(task.personal()),
+        rng_(seed),
+        trainer_(task.make_trainer()) {}
   // For work elsewhere: trains only there; the task's objective must not be SCAFFOLD.
   LocalWork(const learn::Task& task, const protocol::CompressionSpec& compression, std::uint64_t seed,
             Elsewhere elsewhere)
-      : task_(task), compression_(compression), rng_(seed), elsewhere_(std::move(elsewhere)) {}
+      : task_(task),
+        compression_(compression),
+        personal_(task.spec().training.personal),
+        own_(task.personal()),
+        rng_(seed),
+        elsewhere_(std::move(elsewhere)) {}
 
   // Adds noise to all later updates and hides failures and training metrics.
   void make_private(const privacy::LocalPrivacySpec& spec) {
@@ -142,16 +152,24 @@ class LocalWork {
   // samples, and sets its `fault`: a reported failure would reveal something about the data.
   void hide_failures() { hides_failures_ = true; }
   // Whether a task continues from what an earlier one left.
-  bool remembers() const { return compression_.error_feedback || scaffold(); }
+  bool remembers() const { return compression_.error_feedback || scaffold() || personal_.on(); }
+
+  // Whether a task of this kind continues from what an earlier one left.
+  bool remembers_in(TaskKind kind) const {
+    return kind == TaskKind::kTraining ? remembers() : kind == TaskKind::kEvaluation && personal_.on();
+  }
 
   // `model` is the whole model. `memory` is what the client's last accepted task left; the call replaces it
   // by what this task leaves. `values` is an optional buffer for the result, of the coverage's size or
-  // empty. kInvalid if training diverged and failures are not hidden.
+  // empty. kInvalid if training diverged and failures are not hidden. kRefused if the order asks for
+  // parameters that stay on the client.
   Result<WorkResult> run(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
                          AlignedBuffer<float> values = {});
   // Answers a task of evaluation or statistics by sums over the client's own samples; the values are zeros.
   // kInvalid: a model of a kind that a program registers has failed, or the order does not fit the data.
-  Result<WorkResult> answer(const WorkOrder& order, std::span<const float> model) const;
+  // Where the client keeps parameters for itself, it evaluates the model with them, and the shared one.
+  Result<WorkResult> answer(const WorkOrder& order, std::span<const float> model,
+                            const ClientMemory& memory) const;
   // Uses the order's client, round, track, coverage and noise. Masks values that are not finite as zeros
   // (run::mask_update).
   Result<OutgoingUpdate> mask(const WorkOrder& order, const privacy::MaskingSpec& spec,
@@ -160,6 +178,22 @@ class LocalWork {
  private:
   bool scaffold() const { return task_.spec().training.objective.kind == "scaffold"; }
   Result<learn::EvaluationSums> evaluate(const WorkOrder& order, std::span<const float> model) const;
+  Result<learn::EvaluationSums> evaluate_own(const WorkOrder& order, std::span<const float> model,
+                                             const ClientMemory& memory) const;
+  std::vector<float> with_own(std::span<const float> model, const ClientMemory& memory) const;
+  Result<void> check_own(const ClientMemory& memory) const;
+  // Trains the client's own parameters too, which become `own`.
+  Result<learn::TrainingResult> train_all(const WorkOrder& order, std::span<const float> model,
+                                          const ClientMemory& memory, std::span<float> update,
+                                          std::vector<float>& own);
+  Result<learn::TrainingResult> train_together(const WorkOrder& order, std::span<const float> model,
+                                               std::span<float> update, std::vector<float>& own);
+  Result<learn::TrainingResult> train_in_turn(const WorkOrder& order, std::vector<float>& model,
+                                              std::span<float> update, std::vector<float>& own);
+  Result<learn::TrainingResult> train_ditto(const WorkOrder& order, std::span<const float> model,
+                                            const ClientMemory& memory, std::span<float> update,
+                                            std::vector<float>& own);
+  learn::Assignment assignment_of(const WorkOrder& order) const;
   Result<learn::TrainingResult> train(const WorkOrder& order, std::span<const float> model,
                                       const ClientMemory& memory, std::span<float> update);
   bool hides(const Result<learn::TrainingResult>& training, const Error& fault) const;
@@ -169,6 +203,8 @@ class LocalWork {
 
   const learn::Task& task_;
   protocol::CompressionSpec compression_;
+  learn::PersonalSpec personal_;
+  Coverage own_;  // parameters that stay on the client
   std::optional<privacy::LocalPrivacySpec> privacy_;
   std::int64_t statistics_whole_ = 0;
   bool hides_failures_ = false;

@@ -272,6 +272,16 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
       counts ? learn::Normalisation() : learn::normalisation_of(numbers);
   if (counts && !run.counts) return Error{ErrorCode::kRefused, "this client sends no statistics of its data"};
   if (counts) FEDGE_TRY_VOID(admit_count(run.memory, task.request.round, numbers));
+  ClientMemory memory;
+  FileMemory store(run.memory, task.request.track);
+  if (run.work.remembers_in(task.request.kind)) {
+    if (!task.request.live_tracks.empty()) keep_only(run.memory, task.request.live_tracks);
+    FEDGE_TRY(kept, store.load(task.request.last_round));
+    if (!kept && task.control != nullptr)
+      return Error{ErrorCode::kNotFound, "this client has lost the control variate of its task " +
+                                             std::to_string(task.request.last_round.value())};
+    if (kept) memory = std::move(*kept);
+  }
   if (task.request.kind != TaskKind::kTraining)
     return run.work.answer({.client = task.client,
                             .round = task.request.round,
@@ -280,17 +290,7 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
                             .kind = task.request.kind,
                             .edges = numbers,
                             .normalisation = &normalisation},
-                           task.model.values());
-  ClientMemory memory;
-  FileMemory store(run.memory, task.request.track);
-  if (run.work.remembers()) {
-    if (!task.request.live_tracks.empty()) keep_only(run.memory, task.request.live_tracks);
-    FEDGE_TRY(kept, store.load(task.request.last_round));
-    if (!kept && task.control != nullptr)
-      return Error{ErrorCode::kNotFound, "this client has lost the control variate of its task " +
-                                             std::to_string(task.request.last_round.value())};
-    if (kept) memory = std::move(*kept);
-  }
+                           task.model.values(), memory);
   const WorkOrder order{
       .client = task.client,
       .round = task.request.round,

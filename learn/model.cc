@@ -44,6 +44,11 @@ Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShap
   model->spec_ = spec;
   model->input_ = input;
   model->target_ = target.kind;
+  if (spec.personal.empty()) return model;
+  if (model->adapters() != nullptr)
+    return invalid("model.personal: a model with adapters trains only these; remove model.adapter");
+  FEDGE_TRY(layout, with_personal(*model->layout_, spec.personal));
+  model->layout_ = std::make_shared<const ParameterLayout>(std::move(layout));
   return model;
 }
 

@@ -48,7 +48,8 @@ Result<Pretrained> pretrain(const TaskSpec& spec, std::uint64_t seed, const Data
   training.local_model = LocalModel::kWhole;
   training.objective = {};
   training.nesting = NestingKind::kNone;
-  const Coverage moved = trainable(*model->layout());
+  const Coverage moved =
+      spec.model.personal.empty() ? trainable(*model->layout()) : Coverage::all(model->layout()->size());
   TrainingOptions how{.coverage = &moved, .finish = options.finish};
   how.report = [&](std::uint64_t steps, float loss) {
     if (options.report) options.report(steps, loss, values.values());

@@ -49,6 +49,10 @@ ModelSpec read_model(config::Reader& reader) {
                                "SHA-256 of the values in base, in hexadecimal (`model_hash` in the file's "
                                "metadata). Set automatically from base.");
   require_beside(reader, "base_hash", !spec.base.empty(), "has no effect without model.base", "model.base");
+  spec.personal =
+      reader.texts("personal", std::vector<std::string>{},
+                   "Layers that stay on the clients: each client trains and keeps its own, and they "
+                   "are in no update (training.personal). For example [\"dense2\"].");
   config::Reader adapter = reader.section("adapter");
   spec.adapter = read_adapter(adapter);
   reader.adopt(adapter);
@@ -100,7 +104,7 @@ RateSchedule read_schedule(config::Reader& reader) {
   return spec;
 }
 
-TrainingSpec read_training(config::Reader& reader) {
+TrainingSpec read_training(config::Reader& reader, const ModelSpec& model) {
   TrainingSpec spec;
   config::Reader optimizer = reader.section("optimizer");
   read_optimizer(optimizer, spec);
@@ -111,6 +115,9 @@ TrainingSpec read_training(config::Reader& reader) {
   config::Reader loss = reader.section("loss");
   spec.loss = read_loss(loss);
   reader.adopt(loss);
+  config::Reader personal = reader.section("personal");
+  spec.personal = read_personal(personal, model.personal);
+  reader.adopt(personal);
   config::Reader objective = reader.section("objective");
   objective.depends_on("strategy.kind");
   spec.objective = read_objective(objective);
@@ -172,7 +179,7 @@ TaskSpec read_task(config::Reader& root) {
   spec.model = read_model(model);
   root.adopt(model);
   config::Reader training = root.section("training");
-  spec.training = read_training(training);
+  spec.training = read_training(training, spec.model);
   root.adopt(training);
   return spec;
 }

@@ -17,6 +17,7 @@
 #include "core/result.h"
 #include "learn/layers/layer_spec.h"
 #include "learn/loss_spec.h"
+#include "learn/personal_spec.h"
 #include "learn/text/tokenizer.h"
 
 namespace fedge::learn {
@@ -122,7 +123,8 @@ struct ModelSpec {
   std::string base;  // path of a .safetensors file with the initial weights; only the coordinator reads it
   std::string base_hash;  // model_hash() of its values in hexadecimal; empty: not checked
   AdapterSpec adapter;
-  ModelFactory make;  // with the options of `kind` as read; empty: the kind's default options
+  std::vector<std::string> personal;  // layers that stay on the clients (learn/personal_spec.h)
+  ModelFactory make;                  // with the options of `kind` as read; empty: the kind's default options
 };
 
 class Objective;
@@ -190,6 +192,7 @@ struct TrainingSpec {
   double partial_work = 0.0;
   ObjectiveSpec objective;
   LossSpec loss;
+  PersonalSpec personal;
   // Number of optimizer steps of training on this many samples, which must be more than 0.
   std::uint64_t steps(std::uint64_t samples) const {
     return local_steps > 0 ? local_steps : ((samples - 1) / batch_size + 1) * local_epochs;

@@ -45,6 +45,10 @@ Result<void> check_training(const TrainingSpec& training, const Model& model) {
     return invalid("training.batch_size: the activations of " + std::to_string(training.batch_size) +
                    " samples have more than 2^32 numbers; use smaller batches or a smaller model");
   FEDGE_TRY_VOID(check_loss(training.loss, model));
+  if (training.personal.on() && training.local_model != LocalModel::kWhole)
+    return invalid(
+        "training.personal: clients that keep parameters for themselves train the whole model; use "
+        "training.local_model = \"whole\"");
   const bool adapters = model.adapters() != nullptr;
   const bool slices =
       training.local_model == LocalModel::kSlice || training.local_model == LocalModel::kNested;
@@ -144,6 +148,12 @@ Coverage Task::needed(const Coverage& trained) const {
     return Coverage::all(model_->layout()->size());
   const AdapterLayout& shape = adapters->shape();
   return Coverage::all(shape.prefix(std::min(shape.ranks_of(trained), shape.rank)).end);
+}
+
+Coverage Task::personal() const {
+  const ParameterLayout& layout = *model_->layout();
+  if (model_->spec().personal.empty()) return {};
+  return Coverage::all(layout.size()).subtract(layout.trainable());
 }
 
 std::span<const std::uint32_t> Task::samples_of(ClientId client) const {
@@ -302,6 +312,7 @@ Result<void> Task::check(const Assignment& assignment) const {
       return invalid("a width fraction of the task must be above 0 and at most 1, not " +
                      std::to_string(share));
   FEDGE_TRY_VOID(check_normalisation(data_->columns, assignment.normalisation));
+  FEDGE_CHECK(assignment.anchor.empty() || assignment.anchor.size() == size, "an anchor for each parameter");
   if (!(assignment.data_share > 0 && assignment.data_share <= 1))
     return invalid("the fraction of samples to train on must be above 0 and at most 1, not " +
                    std::to_string(assignment.data_share));
@@ -318,11 +329,15 @@ TrainingResult Task::run(const Assignment& assignment, std::span<float> paramete
                          Trainer& trainer) const {
   options.flip_labels = assignment.flip_labels;
   options.normalisation = assignment.normalisation;
+  options.anchor = assignment.anchor;
+  options.lambda = spec_.training.personal.lambda;
+  options.epochs = assignment.epochs;
   options.max_steps = assignment.max_steps;
   options.round = assignment.round;
   options.stop = assignment.stop;
   options.finish = assignment.finish;
-  const Rng rng = rng_.fork("train", assignment.round.value(), assignment.client.value());
+  const Rng rng = rng_.fork(assignment.personal ? "train-personal" : "train", assignment.round.value(),
+                            assignment.client.value());
   return trainer.train(parameters, *data_, trained_on(assignment.client, assignment.data_share), rng,
                        options);
 }

@@ -38,6 +38,10 @@ struct Assignment {
   std::span<const float> correction;
   // Trains towards the label classes - 1 - label: simulates a poisoned client.
   bool flip_labels = false;
+  // Ditto's own model: pulled towards `anchor`, as long as the whole model. Empty: no pull.
+  std::span<const float> anchor;
+  std::size_t epochs = 0;  // in place of the spec's; 0: the spec's
+  bool personal = false;   // trains the client's own parameters, with random streams of their own
   const Normalisation* normalisation = nullptr;  // of the data's columns; null: none
   double data_share = 1;  // fraction of the client's samples to train on, in (0, 1]; see trained_samples()
   std::uint64_t max_steps = 0;  // training ends after this many optimizer steps; 0: no limit but the epochs
@@ -95,6 +99,8 @@ class Task {
   // The parameters of the global model that a client must have to train this coverage. A client that trains
   // the first ranks of adapters needs none of the higher ranks.
   Coverage needed(const Coverage& trained) const;
+  // The parameters that each client keeps for itself; empty unless the model has personal layers.
+  Coverage personal() const;
   // Whether a program has registered the model or the objective, so that train() may fail in them.
   bool has_own_parts() const;
   // Whether most of the model is frozen, and therefore the same in every round.

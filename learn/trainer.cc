@@ -44,7 +44,9 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
     return options.stop.stop_requested() || (options.finish.stop_requested() && result.steps > 0) ||
            (options.max_steps > 0 && result.steps == options.max_steps);
   };
-  const std::uint64_t steps = spec_.steps(samples.size());
+  const std::uint64_t steps = options.epochs > 0
+                                  ? ((samples.size() - 1) / spec_.batch_size + 1) * options.epochs
+                                  : spec_.steps(samples.size());
   for (std::size_t epoch = 0; result.steps < steps && !ended(); ++epoch) {
     Rng shuffle = rng.fork("epoch", epoch);
     shuffle.shuffle(std::span(order_));
@@ -83,10 +85,13 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
             .truncations = {},
             .taken = {},
             .draws = rng.fork("nest"),
+            .anchor = options.anchor,
+            .lambda = options.lambda,
             .in_place = false,
             .rate = spec_.learning_rate};
   plan.in_place = model_.steps_in_place() && spec_.optimizer == OptimizerKind::kSgd &&
-                  spec_.momentum == 0.0F && objective_ == nullptr && options.correction.empty();
+                  spec_.momentum == 0.0F && objective_ == nullptr && options.correction.empty() &&
+                  options.anchor.empty();
   if (options.slice != nullptr) {
     submodels_.make_room(1 + options.nested.size());
     const Submodels::Entry& network = submodels_.find(*options.slice);
@@ -241,8 +246,12 @@ void Trainer::descend(const Range& range, float* gradient, std::span<float> para
                       std::span<const float> correction, const Plan& plan) {
   float* w = parameters.data() + range.begin;
   const std::size_t count = range.size();
-  if (objective_ != nullptr)
+  if (!plan.anchor.empty()) {
+    const float* anchor = plan.anchor.data() + range.begin;
+    for (std::size_t i = 0; i < count; ++i) gradient[i] += plan.lambda * (w[i] - anchor[i]);
+  } else if (objective_ != nullptr) {
     objective_->add_gradient({w, count}, {start_.data() + range.begin, count}, {gradient, count});
+  }
   if (!correction.empty()) {
     const float* moved_by = correction.data() + range.begin;
     for (std::size_t i = 0; i < count; ++i) gradient[i] += moved_by[i];

@@ -49,6 +49,11 @@ struct TrainingOptions {
   std::span<const std::size_t> truncations;
   // Added to each gradient: SCAFFOLD's c - c_k, as long as the parameters; empty: nothing.
   std::span<const float> correction;
+  // Ditto: lambda (v - w) is added to each gradient of v, in place of the objective's; w is as long as the
+  // parameters. Empty: nothing.
+  std::span<const float> anchor;
+  float lambda = 0;
+  std::size_t epochs = 0;                        // replaces the spec's epochs or steps; 0: it does not
   bool flip_labels = false;                      // trains towards the label classes - 1 - label
   const Normalisation* normalisation = nullptr;  // of the data's columns; null: none
   std::uint64_t max_steps = 0;                   // 0: no limit but the epochs
@@ -95,10 +100,12 @@ class Trainer {
     std::vector<std::size_t> truncations;  // including the full rank; empty: no nesting
     std::vector<std::uint64_t> taken;      // by truncation: steps that moved its segment of ranks
     Rng draws;                             // for drawing truncations
-    bool in_place;                         // whether no gradient is stored
-    float rate;                            // learning rate of the current step
-    std::uint64_t step = 0;                // number of steps begun
-    std::uint64_t moves = 0;               // number of steps that moved the parameters to be moved next
+    std::span<const float> anchor;         // of Ditto
+    float lambda = 0;
+    bool in_place;            // whether no gradient is stored
+    float rate;               // learning rate of the current step
+    std::uint64_t step = 0;   // number of steps begun
+    std::uint64_t moves = 0;  // number of steps that moved the parameters to be moved next
   };
 
   Plan make_plan(std::span<const float> parameters, const Rng& rng, const TrainingOptions& options);

@@ -1,5 +1,7 @@
-// Rules about the model: what adapters need, and what an external model lacks.
+// Rules about the model: what adapters need, what an external model lacks, and what personal layers exclude.
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "learn/models/external.h"
 #include "run/recipe.h"
@@ -84,11 +86,42 @@ void check_adapters(const RunConfig& run, config::Reader& root) {
               {"strategy.aggregator", "compression"});
 }
 
+// What runs whose clients keep parameters for themselves cannot honour.
+void check_personal(const RunConfig& run, config::Reader& root) {
+  const learn::PersonalSpec& personal = run.task.training.personal;
+  if (!personal.on()) return;
+  const auto refuse = [&](const char* key, const std::string& why, std::vector<std::string> rests_on) {
+    rests_on.emplace_back("training.personal");
+    root.fail(key, "clients that keep parameters for themselves (training.personal) " + why,
+              std::move(rests_on));
+  };
+  if (run.task.model.adapter.rank > 0)
+    refuse("model", "train models without adapters; remove model.adapter", {"model.adapter.rank"});
+  if (!run.strategy.planner_traits.whole_model)
+    refuse("strategy",
+           "need planner.kind = \"full\", because \"" + run.strategy.planner_kind +
+               "\" assigns parts of the whole model",
+           {"strategy.planner"});
+  if (run.control_variates)
+    refuse("training", "have no control variates for them; use another objective than \"scaffold\"",
+           {"training.objective"});
+  if (run.dissemination.serverless)
+    refuse("dissemination", "need a coordinator that says which of their updates counted", {"dissemination"});
+  if (personal.keeps_layers() && run.evaluation.on_coordinator())
+    root.fail(
+        "evaluation.where",
+        "the coordinator has no client's own layers (model.personal), so it cannot evaluate their models; "
+        "use "
+        "\"none\", or data of the clients' own (data.partition.kind = \"own\"), on which they evaluate them",
+        {"model.personal", "data.partition.kind"});
+}
+
 }  // namespace
 
 void check_model(const RunConfig& run, config::Reader& root) {
   check_external(run, root);
   check_adapters(run, root);
+  check_personal(run, root);
 }
 
 }  // namespace fedge::run

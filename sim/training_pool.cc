@@ -81,7 +81,7 @@ TrainingPool::Work TrainingPool::begin(ClientId client) {
   Work work{client, std::move(node.mapped()), {}, {}, {}};
   work.outcome.task = work.job.task;
   work.outcome.coverage = work.job.coverage;
-  if (workers_.front().remembers() && work.job.task.kind == TaskKind::kTraining) {
+  if (workers_.front().remembers_in(work.job.task.kind)) {
     auto memory = memories_[{client, work.job.task.track}].load(work.job.last_round);
     FEDGE_CHECK(memory && *memory, "a simulated client has lost its memory");
     work.memory = std::move(**memory);
@@ -112,7 +112,7 @@ void TrainingPool::carry_out(Work& work, client::LocalWork& worker) const {
   }
   const auto model = work.job.global.model->values();
   auto done = order.kind == TaskKind::kTraining ? worker.run(order, model, work.memory, spare_->take())
-                                                : worker.answer(order, model);
+                                                : worker.answer(order, model, work.memory);
   if (!done) {
     work.outcome.failure = done.error();
     return;

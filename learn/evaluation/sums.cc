@@ -37,28 +37,6 @@ std::int64_t sum_of(std::span<const std::int64_t> values) {
 
 Error wrong_sums(const std::string& what) { return invalid("the evaluation is impossible: " + what); }
 
-struct Area {
-  double value = 0;
-  double error = 0;  // at most
-};
-
-// The share of pairs of a positive and a negative sample in which the positive one has the higher score;
-// pairs in one bin count half, and could count all or nothing.
-std::optional<Area> area(std::span<const std::int64_t> positives, std::span<const std::int64_t> negatives) {
-  const auto all = static_cast<double>(sum_of(positives)) * static_cast<double>(sum_of(negatives));
-  if (all == 0) return std::nullopt;
-  double below = 0;  // negatives in lower bins
-  Area result;
-  for (std::size_t bin = 0; bin < positives.size(); ++bin) {
-    const auto positive = static_cast<double>(positives[bin]);
-    const auto negative = static_cast<double>(negatives[bin]);
-    result.value += positive * (below + negative / 2);
-    result.error += positive * negative / 2;
-    below += negative;
-  }
-  return Area{result.value / all, result.error / all};
-}
-
 }  // namespace
 
 std::size_t EvaluationSums::Shape::predictions() const {
@@ -210,6 +188,11 @@ void EvaluationSums::add_scores(std::span<const float> scores, std::size_t targe
   }
 }
 
+void EvaluationSums::add_shared(const EvaluationSums& shared) {
+  values_[kSharedRight] += shared.values_[kRight];
+  values_[kSharedLoss] += shared.values_[kLoss];
+}
+
 void EvaluationSums::end_client(std::uint64_t samples) {
   values_[kSamples] = static_cast<std::int64_t>(samples);
   values_[kClients] = samples > 0 ? 1 : 0;
@@ -251,10 +234,12 @@ Result<void> EvaluationSums::check(std::uint64_t most) const {
   if (values_[kClients] > samples || (samples > 0 && values_[kClients] == 0))
     return wrong_sums(std::to_string(values_[kClients]) + " clients for " + std::to_string(samples) +
                       " samples");
-  if (values_[kRight] > predictions) return wrong_sums("more right predictions than predictions");
+  if (std::max(values_[kRight], values_[kSharedRight]) > predictions)
+    return wrong_sums("more right predictions than predictions");
   if (values_[kBytes] > predictions * kMostBytes)
     return wrong_sums("more bytes than the predicted tokens can have");
-  if (static_cast<double>(values_[kLoss]) > static_cast<double>(predictions) * kMostLoss * kUnit)
+  if (static_cast<double>(std::max(values_[kLoss], values_[kSharedLoss])) >
+      static_cast<double>(predictions) * kMostLoss * kUnit)
     return wrong_sums("the loss is larger than any");
   if (shape_.kind == TargetKind::kValues) return check_values();
   return has_classes() ? check_classes() : Result<void>();
@@ -318,79 +303,6 @@ Result<void> EvaluationSums::check_values() const {
       return wrong_sums("the errors of value " + std::to_string(k) + " contradict their squares");
   }
   return {};
-}
-
-EvaluationMetrics EvaluationSums::metrics(std::span<const float> scale) const {
-  EvaluationMetrics metrics;
-  metrics.clients = static_cast<std::uint64_t>(values_[kClients]);
-  metrics.samples = samples();
-  const auto predictions = static_cast<double>(values_[kPredictions]);
-  if (predictions == 0) return metrics;
-  metrics.loss = static_cast<double>(values_[kLoss]) / kUnit / predictions;
-  metrics.accuracy = static_cast<double>(values_[kRight]) / predictions;
-  if (shape_.text) {
-    metrics.perplexity = std::exp(metrics.loss);
-    if (values_[kBytes] > 0)
-      metrics.bits_per_byte = static_cast<double>(values_[kLoss]) / kUnit / std::numbers::ln2 /
-                              static_cast<double>(values_[kBytes]);
-  }
-  if (shape_.kind == TargetKind::kValues) add_value_metrics(scale, metrics);
-  if (has_classes()) add_class_metrics(metrics);
-  return metrics;
-}
-
-void EvaluationSums::add_class_metrics(EvaluationMetrics& metrics) const {
-  double f1 = 0, iou = 0, areas = 0, errors = 0;
-  std::size_t present = 0, ranked = 0;
-  for (std::size_t k = 0; k < shape_.outputs; ++k) {
-    const auto count = static_cast<double>(of_class(k));
-    const auto hits = static_cast<double>(right(k));
-    metrics.per_class_accuracy.push_back(count > 0 ? hits / count : std::numeric_limits<double>::quiet_NaN());
-    if (const double both = count + static_cast<double>(predicted(k)); both > 0) {
-      f1 += 2 * hits / both;
-      iou += hits / (both - hits);
-      ++present;
-    }
-    if (shape_.bins() == 0 || k < shape_.first_scored()) continue;
-    if (const auto one = area(histogram(k, true), histogram(k, false))) {
-      areas += one->value;
-      errors += one->error;
-      ++ranked;
-    }
-  }
-  if (present > 0) metrics.macro_f1 = f1 / static_cast<double>(present);
-  if (present > 0 && shape_.kind == TargetKind::kPoints)
-    metrics.mean_iou = iou / static_cast<double>(present);
-  if (ranked > 0) metrics.auroc = areas / static_cast<double>(ranked);
-  if (ranked > 0) metrics.auroc_error = errors / static_cast<double>(ranked);
-  double gap = 0;
-  for (std::size_t i = calibration(); i < values_.size(); i += kPerBin)
-    gap += std::abs(static_cast<double>(values_[i + 1]) - static_cast<double>(values_[i + 2]) / kUnit);
-  metrics.calibration_error = gap / static_cast<double>(values_[kPredictions]);
-}
-
-void EvaluationSums::add_value_metrics(std::span<const float> scale, EvaluationMetrics& metrics) const {
-  metrics.accuracy = std::numeric_limits<double>::quiet_NaN();
-  if (!has_values()) return;
-  const auto samples = static_cast<double>(values_[kSamples]);
-  double errors = 0, roots = 0, determined = 0;
-  std::size_t varied = 0;
-  for (std::size_t k = 0; k < shape_.outputs; ++k) {
-    const std::int64_t* sums = values_.data() + kTotals + kPerValue * k;
-    const double by = scale.empty() ? 1 : static_cast<double>(scale[k]);
-    const double squares = static_cast<double>(sums[kSquaredErrors]) / kSquareUnit;
-    errors += by * static_cast<double>(sums[kErrors]) / kUnit / samples;
-    roots += by * std::sqrt(squares / samples);
-    const double mean = static_cast<double>(sums[kValues]) / kUnit / samples - kMostValue;
-    const double spread = static_cast<double>(sums[kSquaredValues]) / kSquareUnit - samples * mean * mean;
-    if (spread <= samples * kRounded) continue;
-    determined += 1 - squares / spread;
-    ++varied;
-  }
-  const auto outputs = static_cast<double>(shape_.outputs);
-  metrics.mae = errors / outputs;
-  metrics.rmse = roots / outputs;
-  if (varied > 0) metrics.r2 = determined / static_cast<double>(varied);
 }
 
 }  // namespace fedge::learn

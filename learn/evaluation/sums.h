@@ -42,6 +42,10 @@ struct EvaluationMetrics {
   // mean over the classes of each one against all others. It is right within auroc_error.
   std::optional<double> auroc;
   double auroc_error = 0;
+  // Where clients keep parameters for themselves: of the shared model without them. All other metrics are
+  // those of the models with them.
+  std::optional<double> shared_loss;
+  std::optional<double> shared_accuracy;  // NaN for values
   // Expected calibration error: mean over the samples of |accuracy - confidence| of their bin (Guo et al.,
   // ICML 2017, eq. 3), with 16 bins.
   std::optional<double> calibration_error;
@@ -102,6 +106,9 @@ class EvaluationSums {
   Prediction add_labels(std::span<const float> scores, std::span<const float> labels);
   // The same for the values of a sample. Both are normalised, as the model is trained on them.
   Prediction add_values(std::span<const float> predicted, std::span<const float> values);
+  // Where clients keep parameters for themselves: adds what the shared model, without them, predicts of the
+  // same samples.
+  void add_shared(const EvaluationSums& shared);
   // Ends the counting of one client: it counts as a client if it has a sample. `samples`: of a text, which
   // has several predictions in each.
   void end_client(std::uint64_t samples);
@@ -117,7 +124,17 @@ class EvaluationSums {
   EvaluationMetrics metrics(std::span<const float> scale = {}) const;
 
  private:
-  enum Total : std::size_t { kClients, kSamples, kPredictions, kRight, kLoss, kBytes, kTotals };
+  enum Total : std::size_t {
+    kClients,
+    kSamples,
+    kPredictions,
+    kRight,
+    kLoss,
+    kBytes,
+    kSharedRight,
+    kSharedLoss,
+    kTotals
+  };
   // Position of the first value of each part.
   std::size_t confusion() const { return kTotals; }
   std::size_t scores() const;

@@ -162,6 +162,11 @@ Result<void> check_program_trains(const TrainingSpec& spec) {
         ErrorCode::kUnsupported,
         "a client with a trainer program cannot take part in a run with training.objective.kind = \"" +
             spec.objective.kind + "\"; the objective of a program needs the built-in trainer"};
+  if (spec.personal.on() && spec.personal.kind != PersonalKind::kFedPer)
+    return Error{
+        ErrorCode::kUnsupported,
+        "a client with a trainer program cannot take part in a run with training.personal.kind = \"fedrep\" "
+        "or \"ditto\"; they need the built-in trainer"};
   if (!spec.loss.usual())
     return Error{ErrorCode::kUnsupported,
                  "a client with a trainer program cannot take part in a run that chooses the loss "

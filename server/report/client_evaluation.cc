@@ -73,6 +73,8 @@ ClientEvaluation client_evaluation(std::uint64_t selected, std::uint64_t complet
   result.accuracy = all.accuracy;
   static_cast<TaskMetrics&>(result) = task_metrics(all);
   result.calibration_error = all.calibration_error.value_or(kNone);
+  result.shared_loss = all.shared_loss.value_or(kNone);
+  result.shared_accuracy = all.shared_accuracy.value_or(kNone);
   result.perplexity = all.perplexity.value_or(kNone);
   result.bits_per_byte = all.bits_per_byte.value_or(kNone);
   result.per_class_accuracy = all.per_class_accuracy;

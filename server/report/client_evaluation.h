@@ -47,6 +47,9 @@ struct ClientEvaluation : TaskMetrics {
   double loss = kNone;
   double accuracy = kNone;
   double calibration_error = kNone;
+  // Where clients keep parameters for themselves: of the shared model without them.
+  double shared_loss = kNone;
+  double shared_accuracy = kNone;
   double perplexity = kNone;
   double bits_per_byte = kNone;
   std::vector<double> per_class_accuracy;  // NaN for a class without samples
@@ -86,6 +89,8 @@ void for_each_metric(Evaluation&& evaluation, const Visit& visit) {
   visit("rmse_p50", evaluation.rmse_by_client.p50);
   visit("rmse_p90", evaluation.rmse_by_client.p90);
   visit("rmse_worst_tenth", evaluation.rmse_by_client.worst_tenth);
+  visit("shared_loss", evaluation.shared_loss);
+  visit("shared_accuracy", evaluation.shared_accuracy);
 }
 
 // `parts`: the sums of each client, or one total. `scale`: of each predicted value (EvaluationSums::metrics).

@@ -158,6 +158,11 @@ std::string RunOutput::summary_of(const RoundMetrics& round) const {
                   evaluation.calibration_error);
     text += line;
   }
+  if (!std::isnan(evaluation.shared_accuracy)) {
+    std::snprintf(line, sizeof line, "          of the shared model alone: accuracy %.2f %%, loss %.4f\n",
+                  100 * evaluation.shared_accuracy, evaluation.shared_loss);
+    text += line;
+  }
   if (!std::isnan(evaluation.perplexity)) {
     std::snprintf(line, sizeof line, "          perplexity %.3f, %.3f bits per byte\n", evaluation.perplexity,
                   evaluation.bits_per_byte);

@@ -35,6 +35,13 @@ bool measured(const Series& series) {
   return std::ranges::any_of(series.y, [](double value) { return std::isfinite(value); });
 }
 
+// The accuracy with and without what clients keep for themselves; empty if they keep nothing.
+std::vector<Series> personal_of(std::span<const RoundMetrics> rounds) {
+  Series shared = series_of(rounds, "shared model", &ClientEvaluation::shared_accuracy, 2);
+  if (!measured(shared)) return {};
+  return {series_of(rounds, "with their own", &ClientEvaluation::accuracy, 1), std::move(shared)};
+}
+
 std::string chart_of(std::span<const RoundMetrics> rounds, const char* title, const char* y_title, Unit unit,
                      std::vector<Series> lines) {
   Chart chart = chart_over_rounds(rounds, title, y_title, unit);
@@ -65,6 +72,8 @@ std::string evaluation_section(std::span<const RoundMetrics> rounds) {
          ")</small></h2><div class=\"charts\">\n" +
          chart_of(rounds, "Accuracy of the single clients", "accuracy", Unit::kPercent,
                   spread_of(rounds, &Of::accuracy_by_client)) +
+         chart_of(rounds, "Models with the clients' own parameters", "accuracy", Unit::kPercent,
+                  personal_of(rounds)) +
          chart_of(rounds, "AUROC of the single clients", "AUROC", Unit::kNone,
                   spread_of(rounds, &Of::auroc_by_client)) +
          chart_of(rounds, "Error of the single clients", "RMSE", Unit::kNone,

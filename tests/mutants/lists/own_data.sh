@@ -188,7 +188,7 @@ new '  if (attempt.value() < *last)'
 caught_by unit_client 'statistics: an attempt counts in the same bins only'
 
 mutant target-scale 'errors of values are reported in deviations'
-file learn/evaluation/sums.cc
+file learn/evaluation/sum_metrics.cc
 old '    const double by = scale.empty() ? 1 : static_cast<double>(scale[k]);'
 new '    const double by = scale.size() < 1000 ? 1 : static_cast<double>(scale[k]);'
 caught_by unit_learn 'task sums: values'

@@ -2,9 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <span>
+#include <string>
 
+#include "core/crypto/sha256.h"
 #include "core/platform/files.h"
 #include "tests/unit/learn/idx_fixture.h"
 
@@ -12,11 +16,14 @@ namespace fedge::client {
 namespace {
 
 ClientMemory memory_of(std::uint32_t round) {
-  return {.round = RoundNumber(round), .control = {1, -2, std::int64_t{1} << 40}, .residual = {0.5F, -0.25F}};
+  return {.round = RoundNumber(round),
+          .control = {1, -2, std::int64_t{1} << 40},
+          .residual = {0.5F, -0.25F},
+          .personal = {3, 4, 5}};
 }
 
 bool same(const ClientMemory& a, const ClientMemory& b) {
-  return a.round == b.round && a.control == b.control && a.residual == b.residual;
+  return a.round == b.round && a.control == b.control && a.residual == b.residual && a.personal == b.personal;
 }
 
 }  // namespace
@@ -85,6 +92,25 @@ TEST_CASE("client memory: tracks that are there no more are forgotten, and nothi
   for (const char* other : {"published-labels", "track-", "track-1x", "track--1", "track-99999999999"})
     CHECK(exists(other));
   keep_only(directory.path() / "never made", only_12);  // no memory exists
+}
+
+TEST_CASE("client memory: a file of an earlier version is read") {
+  const learn::test::TemporaryDirectory directory;
+  FileMemory store(directory.path());
+  std::string text = "fedge client memory 1\n";
+  const std::array<std::uint64_t, 2> sizes = {1, 2};
+  const std::array<std::int64_t, 1> control = {-9};
+  const std::array<float, 2> residual = {0.5F, 2};
+  text.append(reinterpret_cast<const char*>(sizes.data()), sizeof sizes);
+  text.append(reinterpret_cast<const char*>(control.data()), sizeof control);
+  text.append(reinterpret_cast<const char*>(residual.data()), sizeof residual);
+  const Digest digest = sha256(std::as_bytes(std::span(text)));
+  text.append(reinterpret_cast<const char*>(digest.data()), digest.size());
+  REQUIRE(write_file_atomic(directory.path() / "task-2", text));
+  const auto loaded = store.load(RoundNumber(2));
+  REQUIRE_MESSAGE(loaded, loaded.error().message);
+  REQUIRE(*loaded);
+  CHECK(same(**loaded, {.round = RoundNumber(2), .control = {-9}, .residual = {0.5F, 2}}));
 }
 
 TEST_CASE("client memory: a file with any byte changed or missing is refused by name") {

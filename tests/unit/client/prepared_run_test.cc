@@ -248,4 +248,33 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("prepared run: what a client keeps for itself outlives its process, if the update was accepted") {
+  const test::TemporaryDirectory data, state, other;
+  test::write_tiny_dataset(data);
+  const std::string text = "[data]\ndirectory = \"" + data.path().string() +
+                           "\"\n[model]\nkind = \"softmax\"\npersonal = [\"dense1.bias\"]\n";
+  const auto update = [&](const test::TemporaryDirectory& place, std::uint32_t round, std::uint32_t last) {
+    // A new process each time.
+    const auto run =
+        prepare_run(described(text, 1, 3), {.client = ClientId(3), .state_directory = place.path()});
+    REQUIRE_MESSAGE(run, run.error().message);
+    const learn::Model& model = (*run)->task->model();
+    ParameterVector values(model.layout());
+    model.initialise(values.values(), Rng(1));
+    protocol::TrainRequest request{
+        .run = RunId(1), .round = RoundNumber(round), .coverage = model.layout()->trainable()};
+    request.last_round = RoundNumber(last);
+    const auto result = work_on(**run, {.client = ClientId(3), .request = request, .model = values});
+    REQUIRE_MESSAGE(result, result.error().message);
+    return std::vector<float>(result->values.span().begin(), result->values.span().end());
+  };
+  update(state, 1, 0);
+  const std::vector<float> second = update(state, 2, 1);
+  CHECK(update(state, 2, 1) == second);  // the same task again
+  CHECK(update(other, 2, 0) != second);  // without what the first task left
+  update(other, 1, 0);
+  CHECK(update(other, 2, 1) == second);
+  CHECK(update(other, 2, 0) == update(state, 2, 0));  // the first update did not count
+}
+
 }  // namespace fedge::client
