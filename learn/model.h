@@ -14,7 +14,7 @@
 #include "core/rng.h"
 #include "learn/data/batch.h"
 #include "learn/data/dataset.h"
-#include "learn/loss_spec.h"
+#include "learn/objectives/loss_spec.h"
 #include "learn/spec.h"
 #include "learn/trained_rows.h"
 

@@ -16,8 +16,8 @@
 #include "core/local_model.h"
 #include "core/result.h"
 #include "learn/layers/layer_spec.h"
-#include "learn/loss_spec.h"
-#include "learn/personal_spec.h"
+#include "learn/objectives/loss_spec.h"
+#include "learn/objectives/personal_spec.h"
 #include "learn/text/tokenizer.h"
 
 namespace fedge::learn {
@@ -123,7 +123,7 @@ struct ModelSpec {
   std::string base;  // path of a .safetensors file with the initial weights; only the coordinator reads it
   std::string base_hash;  // model_hash() of its values in hexadecimal; empty: not checked
   AdapterSpec adapter;
-  std::vector<std::string> personal;  // layers that stay on the clients (learn/personal_spec.h)
+  std::vector<std::string> personal;  // layers that stay on the clients (learn/objectives/personal_spec.h)
   ModelFactory make;                  // with the options of `kind` as read; empty: the kind's default options
 };
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "learn/kernels/kernels.h"
-#include "learn/loss_spec.h"
 #include "learn/model.h"
+#include "learn/objectives/loss_spec.h"
 
 namespace fedge::learn {
 

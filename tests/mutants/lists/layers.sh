@@ -97,7 +97,7 @@ new '(0.0 - (of_the_class ? 2 : 0)) / size /'
 caught_by unit_learn 'chosen losses: values and gradients'
 
 mutant loss-any-task 'Losses: the Huber loss of classes'
-file learn/loss_spec.cc
+file learn/objectives/loss_spec.cc
 old 'if (spec.kind == LossKind::kHuber && target.kind != TargetKind::kValues)'
 new 'if (spec.kind == LossKind::kHuber && target.outputs == 0)'
 caught_by unit_learn 'chosen losses: a loss that the data'

@@ -288,3 +288,9 @@ file server/sum_results.cc
 old '    privacy::add_noise(total, {.key = key, .variance = variance_}, parallel);'
 new '    (void)parallel;'
 caught_by integration_programs 'own statistics: with noise each site'
+
+mutant evaluation-shared-any 'a client claims more right predictions of the shared model than it has made'
+file learn/evaluation/sums.cc
+old '  if (std::max(values_[kRight], values_[kSharedRight]) > predictions)'
+new '  if (values_[kRight] > predictions)'
+caught_by unit_learn 'task sums: a liar'

@@ -228,7 +228,7 @@ TEST_CASE("evaluation sums: totals too large for an integer stay at the largest 
   EvaluationSums sums(Shape{.outputs = 2000 + 1});
   std::vector<std::int64_t> large(sums.values().size(), 0);
   const std::int64_t samples = std::int64_t{1} << 32;
-  large = {1, samples, samples, samples, samples << 30, 0};
+  large = {1, samples, samples, samples, samples << 30, 0, samples, samples << 30};
   const auto one = EvaluationSums::from(sums.shape(), large);
   REQUIRE_MESSAGE(one, one.error().message);
   for (int i = 0; i < 4; ++i) sums += *one;

@@ -67,7 +67,7 @@ const Shape kPoints4{.outputs = 3, .tokens = 4, .kind = TargetKind::kPoints};
 const Shape kValues2{.outputs = 2, .kind = TargetKind::kValues};
 
 // Positions of sums: three of each class follow the totals, or four of each value.
-constexpr std::size_t kTotals = 6;
+constexpr std::size_t kTotals = 8;
 
 }  // namespace
 
@@ -185,6 +185,8 @@ TEST_CASE("task sums: a liar's sums of labels, points and values are refused wit
   const EvaluationSums labels = sums_of(random_case(kLabels3, kSamples, Rng(1)), 0, kSamples);
   CHECK(contains(refusal(labels, 2, 149), "predictions"));  // not three for each sample
   CHECK(contains(refusal(labels, kTotals, 151), "above the number of samples"));
+  CHECK(contains(refusal(labels, kTotals - 2, 1'000'000), "more right predictions than predictions"));
+  CHECK(contains(refusal(labels, kTotals - 1, std::int64_t{1} << 60), "the loss is larger than any"));
   CHECK(contains(refusal(labels, kTotals + 6, 150), "more right predictions"));
   CHECK(contains(refusal(labels, 3, labels.values()[3] + 1), "the classes have other samples"));
   CHECK(contains(refusal(labels, kTotals, labels.values()[kTotals] - 1), "class 0"));

@@ -1,4 +1,4 @@
-#include "learn/personal_spec.h"
+#include "learn/objectives/personal_spec.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "learn/loss_spec.h"
+#include "learn/objectives/loss_spec.h"
 
 #include <string>
 
