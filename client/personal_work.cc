@@ -1,4 +1,5 @@
-// The part of LocalWork for runs in which clients keep parameters for themselves (learn/objectives/personal_spec.h).
+// The part of LocalWork for runs in which clients keep parameters for themselves
+// (learn/objectives/personal_spec.h).
 #include <algorithm>
 #include <cmath>
 #include <limits>
