@@ -21,6 +21,7 @@
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "learn/data/files/own_data.h"
+#include "learn/models/external.h"
 #include "server/report/results_place.h"
 #include "server/report/run_output.h"
 #include "sim/concrete.h"
@@ -193,6 +194,12 @@ int run_experiment(Options& options) {
                                            "own, so start fedge-client run --trainer for each instead");
   auto experiment = fedge::sim::read_experiment(*document, concrete);
   if (!experiment) return fedge::apps::report_failure(options.program, experiment.error());
+  if (concrete && fedge::learn::is_external(experiment->run.task.model))
+    return fedge::apps::report_failure(
+        options.program,
+        fedge::config::at_key(*document,
+                              fedge::invalid("model.kind: the processes of --mode concrete have no trainer "
+                                             "program for an external model; simulate it with --trainer")));
   auto& [config, simulation] = *experiment;
   if (const auto used = fedge::apps::use_data(options.data, config.task.data); !used)
     return fedge::apps::report_failure(options.program, used.error());

@@ -151,9 +151,8 @@ class LocalWork {
   // Replaces the result of later training that diverges or fails because of its data by zeros without
   // samples, and sets its `fault`: a reported failure would reveal something about the data.
   void hide_failures() { hides_failures_ = true; }
-  // Whether a task continues from what an earlier one left.
+  // Whether some task continues from what an earlier one left.
   bool remembers() const { return compression_.error_feedback || scaffold() || personal_.on(); }
-
   // Whether a task of this kind continues from what an earlier one left.
   bool remembers_in(TaskKind kind) const {
     return kind == TaskKind::kTraining ? remembers() : kind == TaskKind::kEvaluation && personal_.on();

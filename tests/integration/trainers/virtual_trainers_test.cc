@@ -227,6 +227,10 @@ TEST_CASE("virtual trainers: what an external model lacks is said before anythin
                         s.path("none").string());
   CHECK(none.code != 0);
   CHECK_MESSAGE(contains(none.output, "only a trainer program can compute an external model"), none.output);
+  const auto concrete = run("fedge-sim run " + s.path("run.toml").string() + " " + kExternal +
+                            "--mode concrete --out " + s.path("none").string());
+  CHECK(concrete.code != 0);
+  CHECK_MESSAGE(contains(concrete.output, "simulate it with --trainer"), concrete.output);
   const auto no_model = s.start("ready_no_model", s.program("ready_no_model"), kExternal);
   CHECK(no_model.code != 0);
   CHECK_MESSAGE(contains(no_model.output, "without its first model"), no_model.output);
