@@ -65,5 +65,5 @@ if __name__ == "__main__":
         bare.append(plain(path, count))
         through.append(simulated(path, count))
     through, bare = sorted(through)[1], sorted(bare)[1]
-    print(f"PyTorch {torch.__version__}: {bare * 1000:.1f} ms a client in a loop, {through * 1000:.1f} ms through fedge-sim, "
-          f"{100 * (through / bare - 1):+.1f} %")
+    print(f"PyTorch {torch.__version__}: {bare * 1000:.1f} ms a client in a loop, "
+          f"{through * 1000:.1f} ms through fedge-sim, {100 * (through / bare - 1):+.1f} %")

@@ -4,7 +4,8 @@ that it is told, on these. Its first model has the tensors "weight" (3 x 2) and 
 
     trainer_program.py MODE DIRECTORY
 
-MODE is the misbehaviour, at the first task (or before it, for ready_*, and at the first evaluation for evaluation_*). A file in DIRECTORY records that it has
+MODE is the misbehaviour, at the first task (or before it, for ready_*, and at the first evaluation for evaluation_*). A
+file in DIRECTORY records that it has
 happened, even if this process is killed. DIRECTORY/pid contains the process id. The program builds all bytes itself,
 without the library of the examples, so that it can send invalid ones.
 """
@@ -159,7 +160,8 @@ def misbehave(task, tensors, values):
 
 def predict(task, scores, targets, shape=None):
     rows, classes = shape or (len(targets), len(scores) // len(targets))
-    tensors = [("scores", "F32", [rows, classes], 4 * len(scores)), ("targets", "F32", [len(targets)], 4 * len(targets))]
+    tensors = [("scores", "F32", [rows, classes], 4 * len(scores)),
+               ("targets", "F32", [len(targets)], 4 * len(targets))]
     values = [*scores, *targets]
     write(frame({"type": "predictions", "task": task}, safetensors(tensors, struct.pack(f"<{len(values)}f", *values))))
 
@@ -261,7 +263,8 @@ def main():
                 pass
             with open(os.path.join(DIRECTORY, "stop"), "w", encoding="utf-8") as file:
                 json.dump(stop, file)
-        elif MODE not in HONEST and not MODE.startswith("evaluation_") and is_turn() and misbehave(header["task"], tensors, values):
+        elif (MODE not in HONEST and not MODE.startswith("evaluation_") and is_turn()
+              and misbehave(header["task"], tensors, values)):
             continue
         write(frame({"type": "progress", "fraction": 0.5, "loss": 1.25}))
         values = [value + 1 for value in values]
