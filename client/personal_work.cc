@@ -57,15 +57,12 @@ Result<learn::TrainingResult> LocalWork::train_together(const WorkOrder& order, 
   both.coverage = order.coverage.unite(own_);
   AlignedBuffer<float> moved(both.coverage.count());
   FEDGE_TRY(result, train(both, model, {}, moved.span()));
+  std::vector<float> all(model.size());
+  learn::scatter(moved.span(), both.coverage, all);
+  learn::gather(all, order.coverage, update);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] += model[i];
   own.resize(own_.count());
-  std::size_t at = 0, shared = 0, kept = 0;
-  for (const Range& range : both.coverage.ranges())
-    for (std::size_t i = range.begin; i < range.end; ++i, ++at) {
-      if (own_.contains(i))
-        own[kept++] = model[i] + moved.data()[at];
-      else
-        update[shared++] = moved.data()[at];
-    }
+  learn::gather(all, own_, own);
   return result;
 }
 
@@ -94,12 +91,11 @@ Result<learn::TrainingResult> LocalWork::train_ditto(const WorkOrder& order, std
                                                      std::vector<float>& own) {
   FEDGE_TRY(result, train(order, model, memory, update));
   own = with_own(model, memory);
-  const learn::TrainingSpec& spec = task_.spec().training;
   learn::Assignment assignment = assignment_of(order);
   assignment.coverage = nullptr;
   assignment.max_steps = 0;
   assignment.anchor = model;
-  assignment.epochs = personal_.personal_epochs > 0 ? personal_.personal_epochs : spec.local_epochs;
+  assignment.epochs = personal_.personal_epochs;  // 0: as many epochs or steps as the shared model
   assignment.personal = true;
   AlignedBuffer<float> moved(own.size());
   FEDGE_TRY(of_own, task_.train(assignment, own, moved.span(), *trainer_));

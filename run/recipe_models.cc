@@ -9,7 +9,7 @@
 namespace fedge::run {
 namespace {
 
-// What a trainer program cannot do, or Fedge not without knowing the model's layers.
+// Refuses what a trainer program cannot do, or Fedge not without knowing the model's layers.
 void check_external(const RunConfig& run, config::Reader& root) {
   if (!learn::is_external(run.task.model)) return;
   const std::string kind = "kind = \"external\" has tensors, but no layers that Fedge knows, so ";
@@ -86,7 +86,7 @@ void check_adapters(const RunConfig& run, config::Reader& root) {
               {"strategy.aggregator", "compression"});
 }
 
-// What runs whose clients keep parameters for themselves cannot honour.
+// Refuses what runs whose clients keep parameters for themselves cannot honour.
 void check_personal(const RunConfig& run, config::Reader& root) {
   const learn::PersonalSpec& personal = run.task.training.personal;
   if (!personal.on()) return;

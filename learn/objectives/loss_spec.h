@@ -10,7 +10,7 @@ namespace fedge::learn {
 
 class Model;
 
-// What a step minimises for the predictions of a batch. Evaluations do not depend on it.
+// LossKind is what a step minimises for the predictions of a batch. Evaluations do not depend on it.
 //   usual   classes, points and tokens: softmax cross-entropy; labels: binary cross-entropy of the logistic
 //           function of each score; values: the squared error
 //   huber   values: e^2 / 2 for errors e up to delta, delta * (|e| - delta / 2) beyond (Huber 1964)
@@ -25,8 +25,8 @@ struct LossSpec {
   LossKind kind = LossKind::kUsual;
   float delta = 1.0F;        // huber
   float dice_weight = 1.0F;  // dice
-  // Of each class: the mean over samples or points is weighted by the weight of their class, also in the
-  // cross-entropy of dice. Of each label: factor of the loss of a label that is set. Empty: 1.
+  // One for each class: the mean over samples or points is weighted by their class's weight, also in the
+  // cross-entropy of dice. One for each label: it multiplies the loss of a label that is set. Empty: 1.
   std::vector<float> weights;
 
   bool usual() const { return kind == LossKind::kUsual && weights.empty(); }

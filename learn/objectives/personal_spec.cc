@@ -43,9 +43,10 @@ PersonalSpec read_personal(config::Reader& section, const std::vector<std::strin
       "head_epochs", 10, {1, 10'000},
       "fedrep: passes of a client over its samples with its own layers, before those with the "
       "shared layers (training.local_epochs)."));
-  spec.personal_epochs = static_cast<std::size_t>(section.integer(
-      "personal_epochs", 0, {0, 10'000},
-      "ditto: passes of a client over its samples with its own model. 0: training.local_epochs."));
+  spec.personal_epochs =
+      static_cast<std::size_t>(section.integer("personal_epochs", 0, {0, 10'000},
+                                               "ditto: passes of a client over its samples with its own "
+                                               "model. 0: as many epochs or steps as with the shared one."));
   spec.lambda = static_cast<float>(
       section.number("lambda", 0.1, {0.0, 1000.0},
                      "ditto: strength of the pull of a client's own model towards the shared one. 0: none."));

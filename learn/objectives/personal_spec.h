@@ -25,7 +25,7 @@ enum class PersonalKind { kNone, kFedPer, kFedRep, kDitto };
 struct PersonalSpec {
   PersonalKind kind = PersonalKind::kNone;
   std::size_t head_epochs = 10;     // fedrep
-  std::size_t personal_epochs = 0;  // ditto: of v in each task; 0: as many as of w
+  std::size_t personal_epochs = 0;  // ditto: of v in each task; 0: as many epochs or steps as of w
   float lambda = 0.1F;              // ditto
 
   bool on() const { return kind != PersonalKind::kNone; }

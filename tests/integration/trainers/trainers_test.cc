@@ -182,7 +182,7 @@ std::vector<std::string> external_settings(const std::filesystem::path& first) {
 TEST_CASE("trainers: a model that only the programs know is trained and evaluated by four daemons") {
   const test::TemporaryDirectory files;
   TrainerPrograms programs(4, external_settings(files.path() / "first.safetensors"));
-  // Of the four, one is wrong about an evaluation, which costs only this one.
+  // The second program is wrong about one evaluation, which costs only this one.
   for (const std::string mode : {"honest", "evaluation_target", "environment", "evaluation_nan"})
     programs.add(mode, mode);
   for (const auto& client : programs.clients) CHECK_MESSAGE(client->wait() == 0, client->log());
@@ -202,6 +202,18 @@ TEST_CASE("trainers: a model that only the programs know is trained and evaluate
   CHECK(rounds->back().evaluation->accuracy == doctest::Approx(11.0 / 16));
   CHECK_MESSAGE(contains(programs.clients[1]->log(), "sent the target 3; a class must be"),
                 programs.clients[1]->log());
+}
+
+TEST_CASE("trainers: a coordinator that would have to evaluate such a model refuses the run") {
+  const test::TemporaryDirectory files;
+  const std::string model = external_settings(files.path() / "first.safetensors").back();
+  REQUIRE(write_file_atomic(files.path() / "run.toml", "[run]\nrounds = 1\n"));
+  const auto refused = run("fedge-coordinator --data-dir " + (files.path() / "c").string() + " --run " +
+                           (files.path() / "run.toml").string() + " --set '" + model + "'");
+  CHECK(refused.code != 0);
+  CHECK_MESSAGE(
+      contains(refused.output, "evaluation.where: the coordinator cannot evaluate an external model"),
+      refused.output);
 }
 
 TEST_CASE("trainers: a client without a program takes part in no run whose model only programs know") {

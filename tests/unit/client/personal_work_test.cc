@@ -1,6 +1,7 @@
 // Clients that keep parameters for themselves, beside steps of gradient descent written from the definitions.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -153,6 +154,42 @@ TEST_CASE(
     CHECK(update == plain.update(round, none));  // the bits of FedAvg
     REQUIRE(memory.personal.size() == v.size());
     CHECK(off(memory.personal, v, {}, 0) < 1e-7);
+  }
+}
+
+TEST_CASE("personal: without epochs of its own, ditto's own model makes as many steps as the shared one") {
+  const Keeping steps("", "local_steps = 4\npersonal = { kind = \"ditto\" }\n");
+  const Keeping epochs("", "local_epochs = 4\npersonal = { kind = \"ditto\" }\n");
+  const Keeping said("", "local_epochs = 1\npersonal = { kind = \"ditto\", personal_epochs = 4 }\n");
+  ClientMemory by_steps, by_epochs, by_key;
+  steps.update(1, by_steps);
+  epochs.update(1, by_epochs);
+  said.update(1, by_key);
+  CHECK(by_steps.personal == by_epochs.personal);
+  CHECK(by_key.personal == by_epochs.personal);
+}
+
+TEST_CASE("personal: a trainer program gets the client's own values, and what it makes of them is kept") {
+  const Keeping keeping(kBias, "");
+  std::vector<std::vector<float>> seen;
+  Elsewhere elsewhere;
+  elsewhere.train = [&](const WorkOrder& order, std::span<const float> model,
+                        std::span<float> update) -> Result<learn::TrainingResult> {
+    CHECK(order.coverage == Coverage::all(model.size()));
+    seen.emplace_back(model.begin(), model.end());
+    for (std::size_t i = 0; i < update.size(); ++i) update[i] = i < kWeights ? 1.0F : 2.0F;
+    return learn::TrainingResult{.samples = SampleCount(8), .steps = 1};
+  };
+  LocalWork worker(*keeping.task, keeping.spec.compression, kPersonalSeed, elsewhere);
+  ClientMemory memory;
+  std::vector<float> expected = keeping.global;
+  for (std::uint32_t round = 1; round <= 3; ++round) {
+    const auto result = worker.run(keeping.order(round), keeping.global, memory);
+    REQUIRE_MESSAGE(result, result.error().message);
+    CHECK(seen.back() == expected);
+    CHECK(std::ranges::equal(result->values.span(), std::vector<float>(kWeights, 1.0F)));
+    for (std::size_t i = kWeights; i < expected.size(); ++i) expected[i] += 2.0F;
+    CHECK(std::ranges::equal(memory.personal, std::span(expected).subspan(kWeights)));
   }
 }
 

@@ -110,7 +110,7 @@ double exact_loss(const Chosen& chosen, const Batch& batch, const std::vector<do
   return sum / static_cast<double>(scores.size());
 }
 
-// What a run file with this [training.loss] says of a model with this target; "" if it may be trained.
+// Returns why a run file with this [training.loss] cannot train a model with this target; "" if it can.
 std::string loss_refusal(const std::string& loss, const TargetShape& target, const ModelSpec& model) {
   const auto document = config::parse_toml("[training.loss]\n" + loss, "run.toml");
   REQUIRE(document);
