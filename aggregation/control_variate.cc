@@ -15,10 +15,12 @@ constexpr double kMaxChange = 0x1p14;
 
 }  // namespace
 
+ControlUnits control_units(double value) {
+  return static_cast<ControlUnits>(std::nearbyint(std::clamp(value, -kMaxChange, kMaxChange) / kControlUnit));
+}
+
 ControlUnits control_change(float control, float delta, double scale) {
-  const double change = -static_cast<double>(control) - static_cast<double>(delta) * scale;
-  return static_cast<ControlUnits>(
-      std::nearbyint(std::clamp(change, -kMaxChange, kMaxChange) / kControlUnit));
+  return control_units(-static_cast<double>(control) - static_cast<double>(delta) * scale);
 }
 
 ControlVariate::ControlVariate(std::size_t parameters, std::size_t clients, double learning_rate)

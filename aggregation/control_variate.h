@@ -20,6 +20,8 @@ namespace fedge::aggregation {
 using ControlUnits = std::int64_t;
 inline constexpr double kControlUnit = 0x1p-28;
 
+// The nearest number of units, within +-2^14.
+ControlUnits control_units(double value);
 // The change of a client's control variate at one parameter, in units: `control` is the server's c as it
 // was sent, `delta` the client's update, `scale` = 1 / (steps * learning rate). Rounded to even.
 ControlUnits control_change(float control, float delta, double scale);

@@ -10,7 +10,7 @@
 namespace fedge::aggregation {
 namespace {
 
-// A failure in the factory or in memory() is kept: the next step() throws it, and the run ends with it.
+// A failure in the factory, begin() or memory() is kept: the next step() throws it, and the run ends with it.
 class OwnServerOptimizer final : public ServerOptimizer {
  public:
   OwnServerOptimizer(std::string part, const ServerOptimizerFactory& make, std::size_t parameters)
@@ -21,6 +21,9 @@ class OwnServerOptimizer final : public ServerOptimizer {
     });
   }
 
+  void begin(double share) override {
+    note([&] { optimizer_->begin(share); });
+  }
   void step(std::size_t first, std::span<float> model, std::span<const double> aggregate) override {
     if (failure_) throw PartFailure(*failure_);
     config::guarded(part_, [&] { optimizer_->step(first, model, aggregate); });
@@ -65,6 +68,7 @@ ServerOptimizerFactory read_part(const ServerOptimizerKind& kind, config::Reader
     const double aggregate = 0;
     const auto trial = make(1);
     (void)trial->memory();
+    trial->begin(1);
     trial->step(0, {&model, 1}, {&aggregate, 1});
     return make;
   } catch (const PartFailure& failure) {

@@ -254,6 +254,7 @@ StrategySpec read_strategy(config::Reader& root, const std::string& implied_aggr
                              "How the aggregate changes the model. If not set, strategy.kind determines it.");
   spec.server_optimizer_kind = mover.name;
   spec.server_optimizer = read_part(mover, optimizer);
+  spec.sums_clients = mover.sums_clients;
   section.adopt(optimizer);
 
   config::Reader schedule = section.section("schedule");

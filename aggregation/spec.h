@@ -69,6 +69,7 @@ struct StrategySpec {
   AggregatorPart aggregator;
   std::string server_optimizer_kind = "sgd";
   ServerOptimizerFactory server_optimizer;
+  bool sums_clients = false;  // of the server optimizer
   ScheduleSpec schedule;
   FixedPoint fixed_point;
   SampleCount max_weight;  // cap on one client's weight; 0: as many as the data partition gives it

@@ -1,9 +1,9 @@
-// ClientMemory: what a client keeps of a run between tasks: SCAFFOLD's control variate c_k, the error of
-// compressed updates, and parameters that are its own. It never leaves the client. A memory is named after
-// the task that left it. Each task says which of the client's updates the coordinator accepted last, and the
-// client continues from that memory. A store keeps at most two memories, because the verdict on the last
-// update may still be unknown. Each track of a run has its own store: what is learnt on one track must not
-// reach another.
+// ClientMemory: what a client keeps of a run between tasks: SCAFFOLD's control variate c_k or FedDyn's sum of
+// its updates, the error of compressed updates, and parameters that are its own. It never leaves the client.
+// A memory is named after the task that left it. Each task says which of the client's updates the coordinator
+// accepted last, and the client continues from that memory. A store keeps at most two memories, because the
+// verdict on the last update may still be unknown. Each track of a run has its own store: what is learnt on
+// one track must not reach another.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,12 @@
 namespace fedge::client {
 
 struct ClientMemory {
-  RoundNumber round;                  // of the task that left it; 0: initial memory
-  std::vector<std::int64_t> control;  // c_k in aggregation::kControlUnit, model size; empty = zeros
-  std::vector<float> residual;        // what compressed updates left out, model size; empty = zeros
-  // Parameters of its own: packed over Task::personal(), or Ditto's whole model; empty = those of the run.
+  RoundNumber round;  // of the task that left it; 0: initial memory
+  // SCAFFOLD: c_k; FedDyn: the sum of its updates; in aggregation::kControlUnit, model size; empty = zeros.
+  std::vector<std::int64_t> control;
+  std::vector<float> residual;  // what compressed updates left out, model size; empty = zeros
+  // Parameters of its own: packed over Task::personal(); or a whole model, Ditto's or the one that MOON's
+  // last training ended with; empty = those of the run.
   std::vector<float> personal = {};
 };
 

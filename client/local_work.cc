@@ -107,8 +107,10 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
   }
   if (privacy_) FEDGE_TRY_VOID(add_noise(order, result));
   result.norm = std::sqrt(aggregation::sum_of_squares(result.values.span()));
+  if (contrastive() && !result.fault) remember_model(order, model, memory, result);
   encode(order, memory, result);
   if (scaffold()) remember_control(order, memory, result);
+  if (dynamic()) remember_updates(order, memory, result);
   memory.round = order.round;
   return result;
 }
@@ -166,19 +168,39 @@ Result<void> LocalWork::add_noise(const WorkOrder& order, WorkResult& result) co
 Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span<const float> model,
                                                const ClientMemory& memory, std::span<float> update) {
   if (elsewhere_.train) return elsewhere_.train(order, model, update);
-  if (scaffold()) {
-    if (order.control.size() != model.size())
-      return invalid("the coordinator sent no control variate; the objective \"scaffold\" needs one");
-    correction_.assign(order.control.begin(), order.control.end());
-    for (std::size_t i = 0; i < memory.control.size(); ++i)
-      correction_[i] = static_cast<float>(static_cast<double>(order.control[i]) -
-                                          static_cast<double>(memory.control[i]) * aggregation::kControlUnit);
-    // Drop a correction of zeros: training without it gives the same bits as plain training, as it must
-    // while no control variate has changed.
-    if (std::all_of(correction_.begin(), correction_.end(), [](float value) { return value == 0; }))
-      correction_.clear();
-  }
+  FEDGE_TRY_VOID(recall(order, model, memory));
   return task_.train(assignment_of(order), model, update, *trainer_);
+}
+
+Result<void> LocalWork::recall(const WorkOrder& order, std::span<const float> model,
+                               const ClientMemory& memory) {
+  const auto check = [&](std::size_t size, const char* what) -> Result<void> {
+    if (size == 0 || size == model.size()) return {};
+    return Error{ErrorCode::kCorrupt, std::string("this client has kept ") + what + " of " +
+                                          std::to_string(size) + " numbers for this run, expected " +
+                                          std::to_string(model.size())};
+  };
+  if (scaffold() || dynamic()) FEDGE_TRY_VOID(check(memory.control.size(), "a correction"));
+  if (contrastive()) FEDGE_TRY_VOID(check(memory.personal.size(), "a model"));
+  if (contrastive()) previous_ = memory.personal;
+  if (dynamic()) {
+    const double scale = static_cast<double>(objective().alpha) * aggregation::kControlUnit;
+    correction_.resize(memory.control.size());
+    for (std::size_t i = 0; i < correction_.size(); ++i)
+      correction_[i] = static_cast<float>(static_cast<double>(memory.control[i]) * scale);
+  }
+  if (!scaffold()) return {};
+  if (order.control.size() != model.size())
+    return invalid("the coordinator sent no control variate; the objective \"scaffold\" needs one");
+  correction_.assign(order.control.begin(), order.control.end());
+  for (std::size_t i = 0; i < memory.control.size(); ++i)
+    correction_[i] = static_cast<float>(static_cast<double>(order.control[i]) -
+                                        static_cast<double>(memory.control[i]) * aggregation::kControlUnit);
+  // Drop a correction of zeros: training without it gives the same bits as plain training, as it must
+  // while no control variate has changed.
+  if (std::all_of(correction_.begin(), correction_.end(), [](float value) { return value == 0; }))
+    correction_.clear();
+  return {};
 }
 
 learn::Assignment LocalWork::assignment_of(const WorkOrder& order) const {
@@ -190,6 +212,7 @@ learn::Assignment LocalWork::assignment_of(const WorkOrder& order) const {
           .shares = spec.widths,
           .correction = correction_,
           .flip_labels = order.flip_labels,
+          .previous = previous_,
           .normalisation = order.normalisation,
           .data_share = order.data_share,
           .max_steps = order.max_steps,
@@ -206,6 +229,28 @@ void LocalWork::remember_control(const WorkOrder& order, ClientMemory& memory,
                               static_cast<double>(task_.spec().training.learning_rate));
   for (std::size_t i = 0; i < memory.control.size(); ++i)
     memory.control[i] += aggregation::control_change(order.control[i], result.values.data()[i], scale);
+}
+
+// FedDyn: the sum of the client's updates as the coordinator sees them, so that the coordinator's sum is the
+// mean of the clients' sums.
+void LocalWork::remember_updates(const WorkOrder& order, ClientMemory& memory,
+                                 const WorkResult& result) const {
+  memory.control.resize(task_.model().layout()->size());
+  for_each_range(order.coverage, [&](std::size_t parameter, std::size_t position, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i)
+      memory.control[parameter + i] +=
+          aggregation::control_units(static_cast<double>(result.values.data()[position + i]));
+  });
+}
+
+// MOON: the model that the training ended with.
+void LocalWork::remember_model(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
+                               const WorkResult& result) const {
+  memory.personal.assign(model.begin(), model.end());
+  for_each_range(order.coverage, [&](std::size_t parameter, std::size_t position, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i)
+      memory.personal[parameter + i] += result.values.data()[position + i];
+  });
 }
 
 void LocalWork::encode(const WorkOrder& order, ClientMemory& memory, WorkResult& result) const {

@@ -131,7 +131,7 @@ class LocalWork {
         own_(task.personal()),
         rng_(seed),
         trainer_(task.make_trainer()) {}
-  // For work elsewhere: trains only there; the task's objective must not be SCAFFOLD.
+  // For work elsewhere: trains only there; the task's objective must remember nothing.
   LocalWork(const learn::Task& task, const protocol::CompressionSpec& compression, std::uint64_t seed,
             Elsewhere elsewhere)
       : task_(task),
@@ -152,11 +152,14 @@ class LocalWork {
   // samples, and sets its `fault`: a reported failure would reveal something about the data.
   void hide_failures() { hides_failures_ = true; }
   // Whether some task continues from what an earlier one left.
-  bool remembers() const { return compression_.error_feedback || scaffold() || personal_.on(); }
+  bool remembers() const { return compression_.error_feedback || objective().remembers() || personal_.on(); }
   // Whether a task of this kind continues from what an earlier one left.
   bool remembers_in(TaskKind kind) const {
     return kind == TaskKind::kTraining ? remembers() : kind == TaskKind::kEvaluation && personal_.on();
   }
+
+  // Whether the coordinator counts on what the client keeps: it must not begin again without it.
+  bool corrects() const { return scaffold() || dynamic(); }
 
   // `model` is the whole model. `memory` is what the client's last accepted task left; the call replaces it
   // by what this task leaves. `values` is an optional buffer for the result, of the coverage's size or
@@ -175,7 +178,10 @@ class LocalWork {
                               const privacy::Masking& masking, WorkResult result) const;
 
  private:
-  bool scaffold() const { return task_.spec().training.objective.kind == "scaffold"; }
+  const learn::ObjectiveSpec& objective() const { return task_.spec().training.objective; }
+  bool scaffold() const { return objective().kind == "scaffold"; }
+  bool dynamic() const { return objective().kind == "dynamic"; }
+  bool contrastive() const { return objective().kind == "contrastive"; }
   Result<learn::EvaluationSums> evaluate(const WorkOrder& order, std::span<const float> model) const;
   Result<learn::EvaluationSums> evaluate_own(const WorkOrder& order, std::span<const float> model,
                                              const ClientMemory& memory) const;
@@ -198,7 +204,12 @@ class LocalWork {
   bool hides(const Result<learn::TrainingResult>& training, const Error& fault) const;
   Result<void> add_noise(const WorkOrder& order, WorkResult& result) const;
   void encode(const WorkOrder& order, ClientMemory& memory, WorkResult& result) const;
+  // Sets correction_ and previous_ to what the objective takes from the memory.
+  Result<void> recall(const WorkOrder& order, std::span<const float> model, const ClientMemory& memory);
   void remember_control(const WorkOrder& order, ClientMemory& memory, const WorkResult& result) const;
+  void remember_model(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
+                      const WorkResult& result) const;
+  void remember_updates(const WorkOrder& order, ClientMemory& memory, const WorkResult& result) const;
 
   const learn::Task& task_;
   protocol::CompressionSpec compression_;
@@ -210,7 +221,8 @@ class LocalWork {
   Rng rng_;
   std::optional<learn::Trainer> trainer_;  // the built-in trainer, or
   Elsewhere elsewhere_;
-  std::vector<float> correction_;  // SCAFFOLD: c - c_k
+  std::vector<float> correction_;    // SCAFFOLD: c - c_k; FedDyn: -g_k
+  std::span<const float> previous_;  // MOON: the client's last model
 };
 
 }  // namespace fedge::client

@@ -277,8 +277,8 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
   if (run.work.remembers_in(task.request.kind)) {
     if (!task.request.live_tracks.empty()) keep_only(run.memory, task.request.live_tracks);
     FEDGE_TRY(kept, store.load(task.request.last_round));
-    if (!kept && task.control != nullptr)
-      return Error{ErrorCode::kNotFound, "this client has lost the control variate of its task " +
+    if (!kept && run.work.corrects())
+      return Error{ErrorCode::kNotFound, "this client has lost the correction of its task " +
                                              std::to_string(task.request.last_round.value())};
     if (kept) memory = std::move(*kept);
   }

@@ -28,6 +28,10 @@ BatchLoss Model::sgd_step(std::span<float>, const Batch&, float, float, Workspac
   throw std::logic_error("steps_in_place() is true, but there is no sgd_step()");
 }
 
+void Model::represent(std::span<const float>, const Batch&, std::span<float>, Workspace&) const {
+  throw std::logic_error("representation() is not 0, but there is no represent()");
+}
+
 Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShape& input,
                                           std::size_t classes) {
   return make_model(spec, input, TargetShape{.outputs = classes});

@@ -48,6 +48,13 @@ struct ModelContext {
   TargetShape target;   // what is predicted
 };
 
+// The contrastive term of one step (learn/objectives/contrast.h).
+struct ContrastTerm {
+  float mu = 0;
+  float temperature = 0;
+  std::vector<const float*> directions;  // of each sample of the batch, as long as a representation
+};
+
 // Scratch of one thread for one model, sized for a maximum batch; a step allocates nothing.
 class Workspace {
  public:
@@ -63,6 +70,9 @@ class Workspace {
   const LossSpec* loss =
       nullptr;  // to minimise; null: the usual one. Models that programs register have theirs
   std::vector<double> loss_sums;  // scratch of chosen_loss()
+  // Added to the loss that a step minimises, not to the loss that it returns; null: nothing. Only for models
+  // with a representation.
+  const ContrastTerm* contrast = nullptr;
 };
 
 class Model {
@@ -104,6 +114,12 @@ class Model {
   // or point.
   virtual void forward(std::span<const float> parameters, const Batch& batch, std::span<float> logits,
                        Workspace& workspace) const = 0;
+  // Size of the representation of a sample: the input of the last layer with parameters. 0: the model has
+  // none that training could change.
+  virtual std::size_t representation() const { return 0; }
+  // Writes the representations, rows x representation(). Only if that is not 0.
+  virtual void represent(std::span<const float> parameters, const Batch& batch, std::span<float> out,
+                         Workspace& workspace) const;
 
  protected:
   std::shared_ptr<const ParameterLayout> layout_;

@@ -161,6 +161,11 @@ TrainingSpec read_training(config::Reader& reader, const ModelSpec& model) {
   spec.partial_work = reader.number("partial_work", 0.0, {0.0, 1.0},
                                     "Fraction of a task's time after which a client stops training and sends "
                                     "its update. 0: it always completes its training.");
+  spec.start_loss = reader.boolean(
+      "start_loss", false,
+      "Whether the training loss that a client reports is the loss of the round's model on its samples, "
+      "before "
+      "it trains. This takes one more pass over them. If not set, strategy.aggregator determines it.");
   return spec;
 }
 

@@ -150,12 +150,22 @@ enum class NestingKind { kNone, kSum, kSample, kSandwich };
 //              r ranks in later rounds (HetLoRA; Cho et al., EMNLP 2024, section 3.2)
 //   scaffold   the local loss; the correction c - c_k of the round's assignment is added to each gradient
 //              (SCAFFOLD; Karimireddy et al., ICML 2020, algorithm 1)
+//   dynamic    the local loss - g_k.v + alpha/2 ||v - w||^2, where g_k is -alpha times the sum of the
+//   client's
+//              updates in earlier rounds (FedDyn; Acar et al., ICLR 2021, algorithm 1)
+//   contrastive   the local loss + mu times the contrast of the representations under v with those under w
+//              and under the client's last model (MOON; objectives/contrast.h)
 struct ObjectiveSpec {
   std::string kind = "plain";  // in the table of learn/objectives/kinds.h
-  float mu = 0.0F;             // proximal; 0 gives bit for bit the result of plain
+  float mu = 0.0F;             // proximal, contrastive; 0 gives bit for bit the result of plain
+  float alpha = 0.0F;          // dynamic
+  float temperature = 0.0F;    // contrastive
   float lambda = 0.0F;         // rank_pruning
   double gamma = 0.0;          // rank_pruning: fraction of its ranks that a client keeps
   ObjectiveFactory make;       // with the options of `kind` as read; empty: the fields above
+
+  // Whether training continues from what the client's earlier tasks left.
+  bool remembers() const { return kind == "scaffold" || kind == "dynamic" || kind == "contrastive"; }
 };
 
 enum class OptimizerKind { kSgd, kAdamW };
@@ -190,6 +200,9 @@ struct TrainingSpec {
   // Fraction of a task's time after which a client stops training and sends its update (FedProx's partial
   // work; Li et al., MLSys 2020, section 3.1). 0: it always completes its training.
   double partial_work = 0.0;
+  // Whether the loss that a client reports is that of the round's model on all samples that it trains on, in
+  // place of the mean over its steps.
+  bool start_loss = false;
   ObjectiveSpec objective;
   LossSpec loss;
   PersonalSpec personal;

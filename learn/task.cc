@@ -45,6 +45,12 @@ Result<void> check_training(const TrainingSpec& training, const Model& model) {
     return invalid("training.batch_size: the activations of " + std::to_string(training.batch_size) +
                    " samples have more than 2^32 numbers; use smaller batches or a smaller model");
   FEDGE_TRY_VOID(check_loss(training.loss, model));
+  if (training.start_loss &&
+      (!training.loss.usual() || model.adapters() != nullptr || training.local_model != LocalModel::kWhole))
+    return invalid(
+        "training.start_loss: the loss before training can be measured only of a whole model without "
+        "adapters, "
+        "with the usual loss");
   if (training.personal.on() && training.local_model != LocalModel::kWhole)
     return invalid(
         "training.personal: clients that keep parameters for themselves train the whole model; use "
@@ -64,6 +70,12 @@ Result<void> check_training(const TrainingSpec& training, const Model& model) {
     return invalid(
         "training.optimizer: adamw does not work with local_model = \"nested\", because adamw also counts "
         "the steps in which a parameter is not trained");
+  if (training.objective.kind == "contrastive" && model.representation() == 0)
+    return invalid(
+        "training.objective: contrastive needs a model of layers with one prediction for a sample and at "
+        "least one trained layer before the last");
+  if (training.objective.remembers() && training.local_model != LocalModel::kWhole)
+    return invalid("training.objective: " + training.objective.kind + " requires local_model = \"whole\"");
   if (training.objective.kind == "rank_pruning" && training.local_model != LocalModel::kPrefix)
     return invalid("training.objective: rank_pruning requires local_model = \"prefix\"");
   return {};
@@ -219,7 +231,15 @@ bool Task::has_own_parts() const {
 
 Result<TrainingResult> Task::train(const Assignment& assignment, std::span<const float> global,
                                    std::span<float> update, Trainer& trainer) const {
-  return config::failure_as_error([&] { return train_assigned(assignment, global, update, trainer); });
+  return config::failure_as_error([&]() -> Result<TrainingResult> {
+    FEDGE_TRY(result, train_assigned(assignment, global, update, trainer));
+    if (!spec_.training.start_loss || assignment.personal || result.steps == 0) return result;
+    FEDGE_TRY(sums,
+              evaluate_samples(*model_, global, *data_, trained_on(assignment.client, assignment.data_share),
+                               assignment.stop, assignment.normalisation));
+    result.mean_loss = sums.metrics().loss;
+    return result;
+  });
 }
 
 Result<TrainingResult> Task::train_assigned(const Assignment& assignment, std::span<const float> global,
@@ -317,10 +337,11 @@ Result<void> Task::check(const Assignment& assignment) const {
     return invalid("the fraction of samples to train on must be above 0 and at most 1, not " +
                    std::to_string(assignment.data_share));
   if (assignment.correction.empty()) return {};
-  if (spec_.training.objective.kind != "scaffold")
-    return invalid("the task has a control variate correction, which only the objective scaffold uses");
+  const std::string& objective = spec_.training.objective.kind;
+  if (objective != "scaffold" && objective != "dynamic")
+    return invalid("the task has a correction, which only the objectives scaffold and dynamic use");
   if (assignment.correction.size() != size)
-    return invalid("the control variate correction has " + std::to_string(assignment.correction.size()) +
+    return invalid("the correction has " + std::to_string(assignment.correction.size()) +
                    " values, but the model has " + std::to_string(size));
   return {};
 }
@@ -330,6 +351,7 @@ TrainingResult Task::run(const Assignment& assignment, std::span<float> paramete
   options.flip_labels = assignment.flip_labels;
   options.normalisation = assignment.normalisation;
   options.anchor = assignment.anchor;
+  options.previous = assignment.previous;
   options.lambda = spec_.training.personal.lambda;
   options.epochs = assignment.epochs;
   options.max_steps = assignment.max_steps;

@@ -34,14 +34,15 @@ struct Assignment {
   // kNested: fractions of the whole model's widths, in (0, 1]. Networks wider than the client's slice are
   // ignored; the slice itself can always be drawn.
   std::span<const double> shares;
-  // Objective scaffold: c - c_k, as long as the whole model; empty: zero.
+  // Objective scaffold: c - c_k; dynamic: -g_k. As long as the whole model; empty: zero.
   std::span<const float> correction;
   // Trains towards the label classes - 1 - label: simulates a poisoned client.
   bool flip_labels = false;
   // Ditto's own model: pulled towards `anchor`, as long as the whole model. Empty: no pull.
   std::span<const float> anchor;
-  std::size_t epochs = 0;  // in place of the spec's; 0: the spec's
-  bool personal = false;   // trains the client's own parameters, with random streams of their own
+  std::span<const float> previous;  // objective contrastive: the client's last model; empty: none
+  std::size_t epochs = 0;           // in place of the spec's; 0: the spec's
+  bool personal = false;            // trains the client's own parameters, with random streams of their own
   const Normalisation* normalisation = nullptr;  // of the data's columns; null: none
   double data_share = 1;  // fraction of the client's samples to train on, in (0, 1]; see trained_samples()
   std::uint64_t max_steps = 0;  // training ends after this many optimizer steps; 0: no limit but the epochs

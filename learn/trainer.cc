@@ -37,6 +37,7 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
   }
   Plan plan = make_plan(parameters, rng, options);
   order_.assign(samples.begin(), samples.end());
+  make_contrast(parameters, data, options);
   double loss = 0;
   double squares = 0;
   std::size_t seen = 0;
@@ -58,6 +59,8 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
       plan.rate = rate_at(options.round, plan.step++, steps);
       plan.moves = plan.step;
       plan.workspace->draws = rng.fork("dropout", plan.step);
+      if (plan.workspace->contrast != nullptr)
+        contrast_.select(std::span(order_).subspan(first, count), term_);
       const BatchLoss before = step(parameters, batch, options.correction, plan);
       loss += static_cast<double>(before.mean);
       squares += before.squares;
@@ -70,6 +73,19 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
   result.mean_loss = loss / static_cast<double>(result.steps);
   result.rms_loss = std::sqrt(squares / static_cast<double>(seen));
   return result;
+}
+
+void Trainer::make_contrast(std::span<const float> parameters, const Dataset& data,
+                            const TrainingOptions& options) {
+  const bool contrasts = !options.previous.empty() && spec_.objective.mu != 0.0F;
+  workspace_->contrast = contrasts ? &term_ : nullptr;
+  if (!contrasts) return;
+  FEDGE_CHECK(options.previous.size() == parameters.size() && model_.representation() > 0,
+              "a last model of this size, with a representation");
+  term_.mu = spec_.objective.mu;
+  term_.temperature = spec_.objective.temperature;
+  contrast_.prepare(model_, parameters, options.previous, data, order_, options.normalisation, buffer_,
+                    spec_.batch_size, *workspace_);
 }
 
 Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& rng,

@@ -17,6 +17,7 @@
 #include "core/rng.h"
 #include "learn/data/dataset.h"
 #include "learn/model.h"
+#include "learn/objectives/contrast.h"
 #include "learn/objectives/objective.h"
 #include "learn/spec.h"
 #include "learn/submodel.h"
@@ -47,12 +48,14 @@ struct TrainingOptions {
   // Ranks below `ranks` to which the spec's nesting truncates the adapters, ascending; drawn from
   // rng.fork("nest").
   std::span<const std::size_t> truncations;
-  // Added to each gradient: SCAFFOLD's c - c_k, as long as the parameters; empty: nothing.
+  // Added to each gradient: SCAFFOLD's c - c_k or FedDyn's -g_k, as long as the parameters; empty: nothing.
   std::span<const float> correction;
   // Ditto: lambda (v - w) is added to each gradient of v, in place of the objective's; w is as long as the
   // parameters. Empty: nothing.
   std::span<const float> anchor;
   float lambda = 0;
+  // Objective contrastive: the client's last model, as long as the parameters. Empty: without the term.
+  std::span<const float> previous;
   std::size_t epochs = 0;                        // replaces the spec's epochs or steps; 0: it does not
   bool flip_labels = false;                      // trains towards the label classes - 1 - label
   const Normalisation* normalisation = nullptr;  // of the data's columns; null: none
@@ -108,6 +111,8 @@ class Trainer {
     std::uint64_t moves = 0;  // number of steps that moved the parameters to be moved next
   };
 
+  // Sets up the contrastive term of this training, if it has one.
+  void make_contrast(std::span<const float> parameters, const Dataset& data, const TrainingOptions& options);
   Plan make_plan(std::span<const float> parameters, const Rng& rng, const TrainingOptions& options);
   // Learning rate of step `step`, counted from 0, of the `steps` steps of this training.
   float rate_at(const RoundNumber& round, std::uint64_t step, std::uint64_t steps) const;
@@ -138,6 +143,8 @@ class Trainer {
   Submodels submodels_;
   BatchBuffer buffer_;
   std::vector<std::uint32_t> order_;
+  Contrast contrast_;
+  ContrastTerm term_;
   AlignedBuffer<float> gradient_;  // this buffer and those below are allocated only as needed
   AlignedBuffer<float> velocity_;  // momentum, or Adam's first moment
   AlignedBuffer<float> squares_;   // Adam's second moment

@@ -10,6 +10,7 @@
 namespace fedge::run {
 namespace {
 
+// The plain SGD from which SCAFFOLD computes its control variates.
 void check_scaffold(const RunConfig& run, config::Reader& root) {
   const std::string needs = "scaffold requires ";
   if (run.task.training.momentum > 0)
@@ -20,26 +21,33 @@ void check_scaffold(const RunConfig& run, config::Reader& root) {
         "training",
         needs + "SGD at a constant learning rate: optimizer.kind = \"sgd\", schedule.kind = \"constant\"",
         {"training.objective", "training.optimizer.kind", "training.schedule"});
-  if (run.task.model.adapter.rank > 0)
-    root.fail("model", needs + "a model without adapters; remove model.adapter",
-              {"training.objective", "model.adapter.rank"});
   if (run.task.training.learning_rate == 0)
     root.fail("training",
               needs + "optimizer.learning_rate above 0, because it divides updates by the learning rate",
               {"training.objective", "training.optimizer.learning_rate"});
+}
+
+// Each client keeps a correction, and the coordinator the mean of all clients' corrections: with SCAFFOLD and
+// with FedDyn. Every update must count in full and alike on both sides.
+void check_corrections(const RunConfig& run, config::Reader& root) {
+  const bool scaffold = run.control_variates;
+  const std::string needs = scaffold ? "scaffold requires " : "feddyn requires ";
+  const std::string kept = scaffold ? "control variates" : "sums of updates";
+  if (run.task.model.adapter.rank > 0)
+    root.fail("model", needs + "a model without adapters; remove model.adapter",
+              {"training.objective", "model.adapter.rank"});
   if (!run.strategy.traits.linear || !run.strategy.traits.uniform_weights)
     root.fail(
         "strategy",
-        needs +
-            "the aggregator uniform_mean, because its control variates are unweighted means over the clients",
+        needs + "the aggregator uniform_mean, because its " + kept + " are unweighted means over the clients",
         {"training.objective", "strategy.aggregator", "differential_privacy.kind"});
   if (run.strategy.schedule.buffered)
     root.fail("strategy",
-              needs + "schedule.kind = \"synchronous\", because a control variate belongs to one model",
+              needs + "schedule.kind = \"synchronous\", because " +
+                  (scaffold ? "a control variate belongs to one model" : "every update must count in full"),
               {"training.objective", "strategy.schedule"});
   if (!run.strategy.planner_traits.whole_model)
-    root.fail("strategy",
-              needs + "planner.kind = \"full\", because it keeps a control variate for every parameter",
+    root.fail("strategy", needs + "planner.kind = \"full\", because it keeps " + kept + " of every parameter",
               {"training.objective", "strategy.planner"});
   if (run.sampling.traits.draw != aggregation::Draw::kNever)
     root.fail("sampling",
@@ -51,6 +59,35 @@ void check_scaffold(const RunConfig& run, config::Reader& root) {
               needs + "clients with equal weights, but kind = \"" + run.sampling.kind +
                   "\" as configured gives them different weights; use \"uniform\"",
               {"training.objective", "sampling"});
+}
+
+// FedDyn has a part on the clients and one on the coordinator: neither works alone.
+void check_dynamic(const RunConfig& run, config::Reader& root) {
+  const bool dynamic = run.task.training.objective.kind == "dynamic";
+  if (dynamic == run.strategy.sums_clients) return;
+  root.fail("strategy",
+            dynamic ? "the objective \"dynamic\" requires server_optimizer.kind = \"dynamic\"; use "
+                      "strategy.kind = \"feddyn\""
+                    : "server_optimizer.kind = \"" + run.strategy.server_optimizer_kind +
+                          "\" requires the objective \"dynamic\"; use strategy.kind = \"feddyn\"",
+            {"training.objective", "strategy.server_optimizer"});
+}
+
+void check_objective(const RunConfig& run, config::Reader& root) {
+  const std::string& objective = run.task.training.objective.kind;
+  if (objective == "scaffold") check_scaffold(run, root);
+  if (objective == "scaffold" || objective == "dynamic") check_corrections(run, root);
+  check_dynamic(run, root);
+  if (objective != "contrastive") return;
+  if (!run.strategy.planner_traits.whole_model)
+    root.fail(
+        "strategy",
+        "the objective \"contrastive\" requires planner.kind = \"full\", because it compares whole models",
+        {"training.objective", "strategy.planner"});
+  if (run.task.model.adapter.rank > 0)
+    root.fail("model",
+              "the objective \"contrastive\" requires a model without adapters; remove model.adapter",
+              {"training.objective", "model.adapter.rank"});
 }
 
 void check_planner(const RunConfig& run, config::Reader& root) {
@@ -107,6 +144,20 @@ void check_steps(const RunConfig& run, config::Reader& root) {
               rule + " sets the weights of updates by their local steps, but kind = \"" + run.sampling.kind +
                   "\" as configured also sets weights; use \"uniform\"",
               {"strategy.aggregator", "sampling"});
+}
+
+// A rule that weights clients by their losses.
+void check_losses(const RunConfig& run, config::Reader& root) {
+  if (!run.strategy.traits.reads_losses) return;
+  const std::string& rule = run.strategy.aggregator_kind;
+  if (!run.task.training.start_loss)
+    root.fail("training", rule + " requires start_loss = true; remove training.start_loss",
+              {"strategy.aggregator", "training.start_loss"});
+  if (run.privacy.on())
+    root.fail("differential_privacy",
+              "the guarantee does not cover the losses that clients report to the aggregator " + rule +
+                  "; use another aggregator",
+              {"strategy.aggregator", "differential_privacy.kind"});
 }
 
 void check_sampler(const RunConfig& run, config::Reader& root) {
@@ -227,11 +278,10 @@ void check_serverless(const RunConfig& run, config::Reader& root) {
     root.fail("dissemination",
               kind + "clients aggregate in rounds; use strategy.schedule.kind = \"synchronous\"",
               {"dissemination.kind", "strategy.schedule"});
-  if (run.control_variates)
+  if (const auto& objective = run.task.training.objective; objective.remembers())
     root.fail("dissemination",
-              kind +
-                  "not possible with scaffold, because no server keeps the control variate for clients that "
-                  "join later",
+              kind + "not possible with the objective \"" + objective.kind +
+                  "\", which needs a coordinator that says which of a client's updates counted",
               {"dissemination.kind", "training.objective"});
   if (!run.tracks.policy.disagreements.empty())
     root.fail("dissemination",
@@ -296,6 +346,7 @@ bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy) {
   const double aggregate = 1;
   float model = 0;
   try {
+    optimizer->begin(1);
     for (int round = 0; round < 2; ++round) optimizer->step(0, {&model, 1}, {&aggregate, 1});
   } catch (const config::PartFailure&) {  // the run reports it
     return false;
@@ -316,9 +367,10 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
                   objective + "\"; remove training.objective.kind",
               {"strategy.kind", "training.objective"});
   check_planner(run, root);
-  if (training.objective.kind == "scaffold") check_scaffold(run, root);
+  check_objective(run, root);
   check_model(run, root);
   check_steps(run, root);
+  check_losses(run, root);
   check_sampler(run, root);
   check_damping(run, root);
   check_schedule(run, root);

@@ -33,6 +33,7 @@ void imply_training(const aggregation::StrategySpec& strategy, config::Table& ro
   const aggregation::Recipe& recipe = *strategy.recipe;
   if (const std::string objective = recipe.objective; !objective.empty())
     imply(root, "training.objective.kind", {objective, kKind});
+  if (strategy.traits.reads_losses) imply(root, "training.start_loss", {true, "strategy.aggregator"});
   const LocalModel local_model = strategy.planner_traits.local_model;
   if (local_model == LocalModel::kWhole) return;
   imply(root, "training.local_model", {learn::name_of(local_model), kPlanner});

@@ -102,8 +102,8 @@ void check_personal(const RunConfig& run, config::Reader& root) {
            "need planner.kind = \"full\", because \"" + run.strategy.planner_kind +
                "\" assigns parts of the whole model",
            {"strategy.planner"});
-  if (run.control_variates)
-    refuse("training", "have no control variates for them; use another objective than \"scaffold\"",
+  if (const auto& objective = run.task.training.objective; objective.remembers())
+    refuse("training", "keep nothing else beside them; use another objective than \"" + objective.kind + "\"",
            {"training.objective"});
   if (run.dissemination.serverless)
     refuse("dissemination", "need a coordinator that says which of their updates counted", {"dissemination"});

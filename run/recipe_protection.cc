@@ -102,6 +102,10 @@ void check_private_parts(const RunConfig& run, config::Reader& root) {
   if (run.control_variates)
     refuse("scaffold sends its control variate to all clients without noise; use another strategy",
            {"training.objective"});
+  if (run.strategy.sums_clients)
+    refuse(
+        "feddyn adds the noise of all earlier rounds to the model again in every round; use another strategy",
+        {"strategy.server_optimizer"});
   if (run.dissemination.serverless)
     refuse(
         "with dissemination.kind = \"serverless\" every client sees every update; use \"direct\" or "

@@ -85,6 +85,7 @@ TrackModel::TrackModel(std::shared_ptr<const RunConfig> config, const learn::Mod
           {.layout = model.layout(),
            .fixed_point = config_->strategy.fixed_point,
            .max_updates = most_summed(*config_),
+           .local_rate = static_cast<double>(config_->task.training.learning_rate),
            .local_momentum = static_cast<double>(config_->task.training.momentum),
            .local_proximal = static_cast<double>(config_->task.training.learning_rate) *
                              static_cast<double>(config_->task.training.objective.mu),
@@ -295,6 +296,8 @@ Result<void> TrackModel::move_model(const PrivateSum::Noise* noise) {
     return {};
   }
   prepared_ = true;
+  optimizer_->begin(static_cast<double>(updates_) /
+                    static_cast<double>(config_->task.data.partition.clients));
   const std::shared_ptr<protocol::StoredObject> old = object_;
   return replace_model([&](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
     FEDGE_TRY_VOID(old->read(chunk, out));

@@ -47,8 +47,8 @@ Result<void> RunState::start(const RunEngine::StartTrack& start) {
 
 std::vector<TrackId> RunState::tracks_to_remember() const {
   std::vector<TrackId> live;
-  const bool remembered = config_->control_variates || config_->compression.error_feedback ||
-                          config_->task.training.personal.on();
+  const bool remembered = config_->task.training.objective.remembers() ||
+                          config_->compression.error_feedback || config_->task.training.personal.on();
   if (!remembered || tracks_.size() > protocol::kMaxLiveTracks) return live;
   for (const auto& [id, entry] : tracks_) live.push_back(id);
   return live;

@@ -42,6 +42,9 @@ struct Update {
   std::uint64_t steps = 1;  // optimizer steps behind it; at least 1
   double norm = 0;          // Euclidean norm of its values
   double factor = 1;        // multiplies its values (a staleness discount, 1 / probability)
+  // As the client reports it: the mean loss over its training, or, for rules with reads_losses, of the
+  // round's model on its samples. Finite.
+  double loss = 0;
   Coverage coverage;
   // Null means all zeros: the update was not sent but counts in the mean's denominator. Only for linear
   // rules.
@@ -67,6 +70,7 @@ struct AggregatorTraits {
   // Computes the adapters' factors in a new basis in every round, so values that a client holds back for
   // later rounds have no meaning there. Read by the check of compression.error_feedback.
   bool changes_basis = false;
+  bool reads_losses = false;  // reads Update::loss; clients then measure it before they train
 };
 
 class Aggregator {
@@ -107,6 +111,7 @@ struct AggregatorContext {
   std::shared_ptr<const ParameterLayout> layout;  // of the model
   FixedPoint fixed_point;
   std::size_t max_updates = 1;                    // in one round
+  double local_rate = 0;                          // learning rate of the clients' optimizer
   double local_momentum = 0;                      // of the clients' optimizer
   double local_proximal = 0;                      // learning rate * mu of a proximal objective
   std::shared_ptr<const AdapterLayout> adapters;  // of the model; null: none

@@ -15,6 +15,8 @@ namespace fedge::aggregation {
 AggregatorPart read_mean(config::Reader& section);
 AggregatorPart read_uniform_mean(config::Reader& section);
 AggregatorPart read_fednova(config::Reader& section);
+// Weights each update by a power of the client's loss (qfedavg.cc).
+AggregatorPart read_qfedavg(config::Reader& section);
 
 // Weight of each update if all count the same and at most `updates` arrive.
 std::uint64_t uniform_weight(const FixedPoint& format, std::size_t updates);

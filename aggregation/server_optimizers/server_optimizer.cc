@@ -96,6 +96,27 @@ class Adaptive final : public ServerOptimizer {
   AlignedBuffer<float> second_;  // v
 };
 
+// FedDyn (Acar et al., ICLR 2021, algorithm 1) with s = -h / alpha: s <- s + share * delta, the sum of all
+// clients' updates so far over their number, and w <- w + delta + s.
+class Dynamic final : public ServerOptimizer {
+ public:
+  explicit Dynamic(std::size_t parameters) : sum_(parameters) {}
+
+  void begin(double share) override { share_ = share; }
+  void step(std::size_t first, std::span<float> model, std::span<const double> aggregate) override {
+    for (std::size_t i = 0; i < model.size(); ++i) {
+      float& sum = sum_.data()[first + i];
+      sum = static_cast<float>(static_cast<double>(sum) + share_ * aggregate[i]);
+      model[i] = static_cast<float>(static_cast<double>(model[i]) + aggregate[i] + static_cast<double>(sum));
+    }
+  }
+  std::vector<std::span<std::byte>> memory() override { return {std::as_writable_bytes(sum_.span())}; }
+
+ private:
+  double share_ = 0;
+  AlignedBuffer<float> sum_;  // s
+};
+
 double read_rate(config::Reader& section, double fallback) {
   return section.number("learning_rate", fallback, kRate,
                         "Learning rate on the server. It multiplies the step that the optimizer computes "
@@ -148,6 +169,16 @@ std::vector<ServerOptimizerKind>& optimizer_table() {
       ServerOptimizerKind{
           "yogi", "Reddi et al. 2021", "FedYogi, Yogi on the server",
           [](config::Reader& section) { return read_adaptive(section, SecondMoment::kYogi); }},
+      ServerOptimizerKind{
+          .name = "dynamic",
+          .paper = "Acar et al. 2021",
+          .summary = "FedDyn, adds the aggregate and the mean over all clients of their updates so far",
+          .read = [](config::Reader&) -> ServerOptimizerFactory {
+            return [](std::size_t parameters) -> std::unique_ptr<ServerOptimizer> {
+              return std::make_unique<Dynamic>(parameters);
+            };
+          },
+          .sums_clients = true},
   };
   return kinds;
 }

@@ -19,6 +19,9 @@ namespace fedge::aggregation {
 class ServerOptimizer {
  public:
   virtual ~ServerOptimizer() = default;
+  // Begins the steps of a round: `share` is the fraction of all clients whose updates the aggregate contains.
+  // May be called again for the same round.
+  virtual void begin(double /*share*/) {}
   // Moves model[i], which is parameter first + i, by aggregate[i]; each parameter at most once a round.
   virtual void step(std::size_t first, std::span<float> model, std::span<const double> aggregate) = 0;
   // As Aggregator::memory().
@@ -35,6 +38,9 @@ struct ServerOptimizerKind {
   // Reads the options from [strategy.server_optimizer].
   ServerOptimizerFactory (*read)(config::Reader& section);
   bool own = false;  // set by register_server_optimizer()
+  // Keeps the sum of all clients' updates, with the share that begin() gives. Needs the objective "dynamic"
+  // and an unweighted mean of whole updates.
+  bool sums_clients = false;
 };
 
 // The first is the default.

@@ -166,6 +166,10 @@ Result<std::string> aggregate(const AggregateOptions& options) {
   if (strategy.traits.adapters)
     return invalid("--strategy: " + strategy.aggregator_kind +
                    " aggregates adapters, which is possible in a run only; choose another strategy");
+  if (strategy.traits.reads_losses || strategy.sums_clients)
+    return invalid(std::string("--strategy: ") + strategy.recipe->name +
+                   " needs more of the clients than their models, which is possible in a run only; choose "
+                   "another strategy");
   FEDGE_TRY(model, open_model(options));
   ThreadPool threads(options.threads);
   std::vector<Update> updates;

@@ -98,6 +98,8 @@ def run(options, experiment, parts, seed):
         command = [os.path.join(options.programs, "fedge-sim"), "run", os.path.join(HERE, experiment["run_file"]),
                    "--out", out, "--force", "--log-level", "error",
                    "--threads", str(max(1, len(os.sched_getaffinity(0)) // options.jobs))]
+        for data in options.data:
+            command += ["--data", data]
         for key, value in settings.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
             command += ["--set", f"{key}={text.replace('$OUT', os.path.abspath(options.out))}"]
@@ -392,6 +394,8 @@ def main():
     parser.add_argument("--out", required=True, help="directory for the runs' outputs")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the processors")
+    parser.add_argument("--data", action="append", default=[], metavar="NAME=DIRECTORY",
+                        help="where a data set is, as for fedge-sim")
     parser.add_argument("--quick", action="store_true", help="three rounds each: does it run at all?")
     options = parser.parse_args()
     experiment = load(options.experiment)

@@ -71,9 +71,9 @@ Result<void> check_participation(const run::RunConfig& config) {
 Result<void> check_training(const run::RunConfig& config) {
   const learn::TrainingSpec& training = config.task.training;
   return first_of(std::array{
-      Refusal{config.control_variates,
-              "training.objective.kind = \"scaffold\": gossip has no coordinator that could keep a control "
-              "variate"},
+      Refusal{training.objective.remembers(),
+              quoted("training.objective.kind", training.objective.kind) +
+                  "in gossip, clients keep nothing between rounds but their model"},
       Refusal{training.partial_work > 0,
               "training.partial_work: gossip does not simulate time, so no client can be late"},
       Refusal{config.task.model.adapter.rank > 0,

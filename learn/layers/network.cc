@@ -7,6 +7,7 @@
 #include "learn/layers/graph.h"
 #include "learn/models/adapters.h"
 #include "learn/models/loss.h"
+#include "learn/objectives/contrast.h"
 
 namespace fedge::learn {
 namespace {
@@ -96,11 +97,15 @@ class Network final : public LayeredModel {
     classes_ = context.target.outputs;
     for (const Node& node : graph_.nodes)
       if (!node.in_place) activations_ += 2 * node.operation->shape().size();
+    for (std::size_t n = graph_.nodes.size(); n > 0 && head_ == 0; --n)
+      if (graph_.nodes[n - 1].parameters > 0) head_ = n;
+    if (!text_ && points_ == 1) representation_ = size_below_head();
   }
 
   std::size_t outputs_per_sample() const override { return points_; }
   std::size_t activations_per_sample() const override { return activations_; }
   const Adapters* adapters() const override { return adapters_.empty() ? nullptr : &adapters_; }
+  std::size_t representation() const override { return representation_; }
 
   void initialise(std::span<float> parameters, const Rng& rng) const override {
     for (const Node& node : graph_.nodes)
@@ -122,7 +127,26 @@ class Network final : public LayeredModel {
     std::copy_n(output(graph_.nodes.size(), space), size_of(graph_.nodes.size(), samples), logits.data());
   }
 
+  void represent(std::span<const float> parameters, const Batch& batch, std::span<float> out,
+                 Workspace& workspace) const override {
+    auto& space = static_cast<NetworkSpace&>(workspace);
+    const PassSize samples = samples_of(batch);
+    run_forward(parameters, batch, samples, nullptr, space);
+    std::copy_n(output(below_head(), space), samples.rows * representation_, out.data());
+  }
+
  private:
+  // The node that the last layer with parameters reads; 0: the input.
+  std::size_t below_head() const { return head_ == 0 ? 0 : graph_.nodes[head_ - 1].from.front(); }
+  // The size of that node's output, if layers below it can be trained.
+  std::size_t size_below_head() const {
+    const std::size_t below = below_head();
+    const auto has_parameters = [](const Node& node) { return node.parameters > 0; };
+    const auto first = graph_.nodes.begin();
+    if (!std::any_of(first, first + static_cast<std::ptrdiff_t>(below), has_parameters)) return 0;
+    return graph_.nodes[below - 1].operation->shape().size();
+  }
+
   PassSize samples_of(const Batch& batch) const {
     if (!text_) return {batch.inputs.size() / input_size_, 0};
     const std::size_t length = batch.length > 0 ? batch.length : input_size_;
@@ -177,12 +201,12 @@ class Network final : public LayeredModel {
     std::copy_n(output(last, space), scores.size(), scores.data());
     const BatchLoss loss = loss_of(batch, scores, samples, scale, space);
     if (adapters_.empty()) {
-      run_backward(parameters.data(), batch, samples, destination, nullptr, space);
+      run_backward(parameters.data(), batch, samples, scale, destination, nullptr, space);
       return loss;
     }
     std::fill_n(destination.values + adapters_.offset(), adapters_.rank() * adapters_.row(), 0.0F);
     const NetworkAdapters adapters(adapters_, parameters, space);
-    run_backward(space.adapter.merged.data(), batch, samples, destination, &adapters, space);
+    run_backward(space.adapter.merged.data(), batch, samples, scale, destination, &adapters, space);
     return loss;
   }
 
@@ -216,7 +240,7 @@ class Network final : public LayeredModel {
     return !space.trained.layers[node.index].either.empty();
   }
 
-  void run_backward(const float* parameters, const Batch& batch, const PassSize& samples,
+  void run_backward(const float* parameters, const Batch& batch, const PassSize& samples, float scale,
                     const Destination& destination, const AdapterRun* adapters, NetworkSpace& space) const {
     find_trained(adapters, space);
     std::ranges::fill(space.written, 0);
@@ -232,6 +256,9 @@ class Network final : public LayeredModel {
            destination, space.gradient.data(), batch.tokens, node.index, adapters},
           space.spaces[n - 1].get());
       for (std::size_t i = 0; i < node.from.size(); ++i) collect(node, i, samples, space);
+      if (n == head_ && space.contrast != nullptr && space.trained_below[below_head()] != 0)
+        add_contrast_gradient(*space.contrast, output(below_head(), space), representation_, scale,
+                              gradient(below_head(), space));
     }
   }
 
@@ -258,6 +285,8 @@ class Network final : public LayeredModel {
   bool text_;
   std::size_t points_;
   std::size_t activations_ = 0;
+  std::size_t head_ = 0;  // number of the last node with parameters
+  std::size_t representation_ = 0;
 };
 
 // The adapters of the chosen dense layers, attached to the layout.

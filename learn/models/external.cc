@@ -153,10 +153,16 @@ bool is_external(const ModelSpec& spec) {
 }
 
 Result<void> check_program_trains(const TrainingSpec& spec) {
-  if (spec.objective.kind == "scaffold")
-    return Error{ErrorCode::kUnsupported,
-                 "a client with a trainer program cannot take part in a run with training.objective.kind = "
-                 "\"scaffold\"; control variates need the built-in trainer"};
+  if (spec.objective.remembers())
+    return Error{
+        ErrorCode::kUnsupported,
+        "a client with a trainer program cannot take part in a run with training.objective.kind = \"" +
+            spec.objective.kind + "\"; what it adds to each gradient needs the built-in trainer"};
+  if (spec.start_loss)
+    return Error{
+        ErrorCode::kUnsupported,
+        "a client with a trainer program cannot take part in a run with training.start_loss; measuring "
+        "the loss before training needs the built-in trainer"};
   if (const auto* kind = find_objective_kind(spec.objective.kind); kind != nullptr && kind->own)
     return Error{
         ErrorCode::kUnsupported,

@@ -39,6 +39,24 @@ ObjectiveFactory read_proximal(config::Reader& section, ObjectiveSpec& spec) {
   return make_proximal;
 }
 
+// alpha (v - w) of alpha/2 ||v - w||^2; the linear term is the assignment's correction.
+Shared make_dynamic(const ObjectiveSpec& spec) { return std::make_shared<Proximal>(spec.alpha); }
+
+ObjectiveFactory read_dynamic(config::Reader& section, ObjectiveSpec& spec) {
+  spec.alpha = static_cast<float>(section.number(
+      "alpha", 0.01, {1e-9, 1e4},
+      "strength of the regularisation. Larger values keep clients closer to the round's model, "
+      "and follow their earlier updates more."));
+  return make_dynamic;
+}
+
+ObjectiveFactory read_contrastive(config::Reader& section, ObjectiveSpec& spec) {
+  spec.mu = static_cast<float>(section.number("mu", 1, {0.0, 1e4}, "weight of the contrastive term."));
+  spec.temperature = static_cast<float>(
+      section.number("temperature", 0.5, {1e-3, 1e3}, "temperature of the contrastive term."));
+  return make_none;
+}
+
 ObjectiveFactory read_rank_pruning(config::Reader& section, ObjectiveSpec& spec) {
   spec.lambda = static_cast<float>(
       section.number("lambda", 0.001, {0.0, 1e4}, "weight of the penalty on the last ranks of a client."));
@@ -58,6 +76,16 @@ std::vector<ObjectiveKind>& objective_table() {
           "scaffold", "Karimireddy et al. 2020",
           "adds the difference between the control variates of the server and of the client to each gradient",
           read_no_options},
+      ObjectiveKind{
+          "dynamic", "Acar et al. 2021",
+          "minimises the local loss - g.v + alpha / 2 ||v - w||^2, where v is the client's model, w "
+          "the round's model, and g is -alpha times the sum of the client's earlier updates",
+          read_dynamic},
+      ObjectiveKind{
+          "contrastive", "Li, He, Song 2021",
+          "minimises the local loss + mu times a term that pulls the inputs of the last layer "
+          "towards those under the round's model, and away from those under the client's last model",
+          read_contrastive},
       ObjectiveKind{"rank_pruning", "Cho et al. 2024",
                     "minimises the local loss + lambda ||B'|| ||A'|| of the client's last ranks; the client "
                     "drops these ranks once the penalty term shrinks",

@@ -16,6 +16,7 @@ aggregation::Update update_of(const RunEngine::Fold& accepted, const run::Stored
           .steps = accepted.steps,
           .norm = upload.norm,
           .factor = accepted.factor,
+          .loss = accepted.loss,
           .coverage = upload.arrived->manifest().coverage,
           .values = std::make_shared<run::StoredValues>(upload.plain)};
 }

@@ -267,7 +267,8 @@ void BufferedEngine::on(const Stored& stored, const StepContext& context, std::v
   effects.push_back(event(Severity::kInfo, "update.buffered", stored.client)
                         .with("task", std::int64_t{stored.task.round.value()})
                         .with("staleness", std::int64_t{stale}));
-  effects.push_back(Fold{stored.client, stored.task, task.offer.samples, task.offer.steps, discount});
+  effects.push_back(Fold{stored.client, stored.task, task.offer.samples, task.offer.steps, discount,
+                         task.offer.train_loss});
   effects.push_back(
       Send{stored.client, protocol::UpdateVerdict{rules_.run, stored.task.round, true, {}, {}, {}}});
   const auto weight = static_cast<double>(task.offer.samples.value());

@@ -164,7 +164,7 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
                                       .loss_rms = task->loss_rms,
                                       .time = context.now - task->assigned});
   effects.push_back(Fold{stored.client, stored.task, tracks_.weight(turn_, stored.client, task->samples),
-                         task->steps, task->factor});
+                         task->steps, task->factor, task->train_loss});
   effects.push_back(
       Send{stored.client, protocol::UpdateVerdict{rules_.run, round_, true, {}, {}, stored.task.track}});
   close_if_complete(context, effects);

@@ -50,8 +50,7 @@ struct RoundRules {
   std::optional<protocol::Codec> masked = {};
   // Track phases that the privacy budget allows; empty: no limit.
   std::optional<std::uint64_t> releases = {};
-  // Maximum number of rounds in which a client may take part, and minimum number of rounds between two of
-  // them.
+  // Maximum number of rounds with a client, and minimum number of rounds between two of them.
   std::uint64_t max_participations = UINT64_MAX;
   std::uint64_t min_separation = 0;
   // Key of the draws of a round's clients, in a run whose privacy requires secret draws. Null elsewhere:
@@ -178,6 +177,7 @@ class RunEngine {
     SampleCount weight;
     std::uint64_t steps = 1;
     double factor = 1;  // multiplies its values
+    double loss = 0;    // as offered
   };
   // Count an update that will not be fetched as zeros in the aggregate.
   struct Count {

@@ -60,6 +60,7 @@ void VirtualAggregate::add(const server::RunEngine::Fold& accepted, TrainedUpdat
                       .steps = accepted.steps,
                       .norm = norms_.extract(accepted.client).mapped(),
                       .factor = accepted.factor,
+                      .loss = accepted.loss,
                       .coverage = std::move(update.coverage),
                       .values = std::move(update.values)});
 }

@@ -158,6 +158,7 @@ Result<void> Retraining::hand_on(Waiting& waiting) {
                              .weight = fold.weight,
                              .steps = fold.steps,
                              .factor = fold.factor,
+                             .loss = fold.loss,
                              .coverage = waiting.offer.update.coverage,
                              .values = std::make_shared<run::StoredValues>(std::move(object))};
   FEDGE_TRY(norm, run::inspect_values(state_.value_rules(), update.coverage, *update.values));

@@ -114,6 +114,9 @@ TEST_CASE("modes: every strategy gives the same models in virtual time and over 
   SUBCASE("proximal") { more = "--set strategy.kind=fedprox --set training.objective.mu=0.1"; }
   SUBCASE("adam") { more = "--set strategy.kind=fedadam"; }
   SUBCASE("control variates kept on the client") { more = "--set strategy.kind=scaffold"; }
+  SUBCASE("sums of updates kept on the client") { more = "--set strategy.kind=feddyn"; }
+  SUBCASE("models kept on the client") { more = "--set strategy.kind=moon --set model.kind=mlp"; }
+  SUBCASE("losses before training") { more = "--set strategy.kind=qfedavg"; }
   SUBCASE("normalised") { more = "--set strategy.kind=fednova"; }
   SUBCASE("rows of layers") { more = "--set strategy.kind=fedplt"; }
   SUBCASE("rows that rotate, and damping") {

@@ -164,6 +164,9 @@ TEST_CASE(
                 "model.kind=mlp", "model.hidden=[10]"};
   }
   SUBCASE("control variates") { settings = {"strategy.kind=scaffold"}; }
+  SUBCASE("sums of updates") { settings = {"strategy.kind=feddyn"}; }
+  SUBCASE("last models") { settings = {"strategy.kind=moon", "model.kind=mlp", "model.hidden=[10]"}; }
+  SUBCASE("losses before training") { settings = {"strategy.kind=qfedavg"}; }
   SUBCASE("error feedback") {
     settings = {"compression.kind=top_k", "compression.fraction=0.05", "compression.zstd=true"};
   }

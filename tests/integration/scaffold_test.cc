@@ -1,4 +1,5 @@
-// SCAFFOLD over real links: the state that a client keeps from task to task, and clients that have lost it.
+// SCAFFOLD and FedDyn over real links: the state that a client keeps from task to task, and clients that have
+// lost it.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -13,7 +14,8 @@ namespace {
 
 // Three daemons and four rounds in which all are selected.
 struct Scaffold : Federation {
-  Scaffold() : Federation(3, {"strategy.kind=scaffold", "run.rounds=4", "run.wait_for_clients=3"}) {
+  explicit Scaffold(const std::string& strategy = "scaffold")
+      : Federation(3, {"strategy.kind=" + strategy, "run.rounds=4", "run.wait_for_clients=3"}) {
     for (int i = 0; i < 3; ++i) add_client();
   }
   std::filesystem::path memory_of(std::size_t client) const {
@@ -28,7 +30,10 @@ struct Scaffold : Federation {
 }  // namespace
 
 TEST_CASE("scaffold: a client without its control variate refuses by name, and the run goes on without it") {
-  Scaffold f;
+  std::string strategy;
+  SUBCASE("scaffold") { strategy = "scaffold"; }
+  SUBCASE("feddyn") { strategy = "feddyn"; }
+  Scaffold f(strategy);
   f.until_closed(1);
   REQUIRE(std::filesystem::exists(f.memory_of(1) / "task-1"));
   std::filesystem::remove_all(f.memory_of(1));
@@ -39,7 +44,7 @@ TEST_CASE("scaffold: a client without its control variate refuses by name, and t
     CHECK(f.rounds[round - 1].clients_selected == 3);
     CHECK(f.rounds[round - 1].clients_completed == 2);
     CHECK(f.reported("client.dropped round=" + std::to_string(round) +
-                     " client=1 reason=\"this client has lost the control variate of its task 1\""));
+                     " client=1 reason=\"this client has lost the correction of its task 1\""));
   }
   CHECK(f.count("client.dropped") == 3);
   CHECK(f.rounds[3].model_hash != f.rounds[0].model_hash);
@@ -100,7 +105,7 @@ TEST_CASE(
   f.start_client(0);
   f.run_to_the_end();
   CHECK(f.reported(
-      "client.dropped round=3 client=0 reason=\"this client has lost the control variate of its task 2"));
+      "client.dropped round=3 client=0 reason=\"this client has lost the correction of its task 2"));
   REQUIRE(f.rounds.size() == 4);
   CHECK(f.rounds[2].clients_completed == 2);
   CHECK(f.rounds[3].clients_completed == 2);

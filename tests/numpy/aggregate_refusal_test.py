@@ -146,6 +146,8 @@ def check_options(refusals):
             ("fedyogi", "tau=0", ["tau"]),
             ("medain", "trim=1", ["medain"])]:
         refusals.expect("an option", strategy, [option], words)
+    for strategy in ["qfedavg", "feddyn"]:
+        refusals.expect("a strategy of runs", strategy, [], [strategy, "in a run only"])
 
 
 def check_weights(refusals):

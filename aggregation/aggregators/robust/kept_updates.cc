@@ -6,6 +6,7 @@
 #include <optional>
 #include <tuple>
 
+#include "core/check.h"
 #include "core/rng.h"
 
 namespace fedge::aggregation {
@@ -33,13 +34,16 @@ Result<void> read_values(const UpdateValues& values, std::size_t first, std::spa
 
 }  // namespace
 
+std::size_t read_memory_bytes(config::Reader& section) {
+  return static_cast<std::size_t>(section.integer(
+             "memory_mb", 256, {1, 1'048'576},
+             "Maximum memory for reading stored updates, in MiB. Updates are read in blocks of parameters."))
+         << 20;
+}
+
 RowOptions read_row_options(config::Reader& section, bool clip_to_median) {
   RowOptions options;
-  options.memory_bytes =
-      static_cast<std::size_t>(section.integer(
-          "memory_mb", 256, {1, 1'048'576},
-          "Maximum memory for reading stored updates, in MiB. Updates are read in blocks of parameters."))
-      << 20;
+  options.memory_bytes = read_memory_bytes(section);
   options.clip_norm =
       section.number("clip_norm", 0.0, {0.0, 1e30},
                      "Maximum Euclidean norm of an update; longer updates are clipped. 0: no clipping.");
@@ -71,6 +75,7 @@ Result<void> KeptUpdates::add(std::span<const Update> updates) {
                      .norm = std::abs(update.factor) * update.norm,
                      .factor = update.factor,
                      .scale = update.factor,
+                     .loss = update.loss,
                      .values = update.values});
   return {};
 }
@@ -78,7 +83,7 @@ Result<void> KeptUpdates::add(std::span<const Update> updates) {
 void KeptUpdates::arrange() {
   // Overlapping rounds may hold two updates of one client.
   const auto key = [](const Kept& kept) {
-    return std::tie(kept.client, kept.norm, kept.weight, kept.factor);
+    return std::tie(kept.client, kept.norm, kept.weight, kept.factor, kept.loss);
   };
   std::sort(kept_.begin(), kept_.end(), [&](const Kept& a, const Kept& b) { return key(a) < key(b); });
   const double bound = norm_bound();
@@ -122,6 +127,20 @@ std::vector<double> KeptUpdates::weights() const {
     weights.push_back(static_cast<double>(samples));
   }
   return weights;
+}
+
+std::vector<double> KeptUpdates::losses() const {
+  FEDGE_CHECK(options_.bucket_size == 1, "losses of single updates");
+  std::vector<double> losses;
+  for (const Kept& kept : kept_) losses.push_back(kept.loss);
+  return losses;
+}
+
+std::vector<double> KeptUpdates::norms() const {
+  FEDGE_CHECK(options_.bucket_size == 1, "norms of single updates");
+  std::vector<double> norms;
+  for (const Kept& kept : kept_) norms.push_back(kept.factor != 0 ? kept.norm * kept.scale / kept.factor : 0);
+  return norms;
 }
 
 Result<void> KeptUpdates::require_rows(std::size_t needed, const std::string& who) const {

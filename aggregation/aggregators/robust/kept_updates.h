@@ -31,6 +31,8 @@ struct RowOptions {
 // Reads memory_mb, clip_norm, clip_to_median and bucket_size. `clip_to_median` is that key's default if
 // clip_norm is absent.
 RowOptions read_row_options(config::Reader& section, bool clip_to_median = false);
+// Reads memory_mb alone.
+std::size_t read_memory_bytes(config::Reader& section);
 
 // A range of columns of several rows.
 struct RowBlock {
@@ -68,6 +70,9 @@ class KeptUpdates {
   std::span<const std::uint32_t> all_rows() const { return all_rows_; }
   // Training samples of each row; a bucket's samples are added up.
   std::vector<double> weights() const;
+  // Of each row, in a rule without buckets: Update::loss, and the norm of its values in the row.
+  std::vector<double> losses() const;
+  std::vector<double> norms() const;
   // Returns kUnavailable if there are fewer rows than `needed`, with a sentence that begins with `who` ("krum
   // with byzantine = 2").
   Result<void> require_rows(std::size_t needed, const std::string& who) const;
@@ -86,6 +91,7 @@ class KeptUpdates {
     double norm;  // with the factor
     double factor;
     double scale;  // with the norm bound
+    double loss;
     std::shared_ptr<const UpdateValues> values;
   };
 

@@ -94,8 +94,8 @@ std::vector<CommandDoc> model_docs() {
         {"Aggregate two models, the first with triple weight",
          "fedge aggregate --strategy fedavg --weights 3,1 --out merged.safetensors a.safetensors "
          "b.safetensors"}},
-       {"All files must hold the same tensors in the same order. Strategies that combine adapters by rank "
-        "are refused: they work only in a run."}},
+       {"All files must hold the same tensors in the same order. Strategies that combine adapters by rank, "
+        "and those that need more of the clients than their models, are refused: they work only in a run."}},
   };
 }
 

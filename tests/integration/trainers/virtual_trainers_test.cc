@@ -143,7 +143,8 @@ TEST_CASE("virtual trainers: a run that needs the built-in trainer says so") {
   const Simulated s;
   const auto scaffold = s.start("scaffold", s.program("honest"), "--set strategy.kind=scaffold");
   CHECK(scaffold.code != 0);
-  CHECK_MESSAGE(contains(scaffold.output, "control variates need the built-in trainer"), scaffold.output);
+  CHECK_MESSAGE(contains(scaffold.output, "what it adds to each gradient needs the built-in trainer"),
+                scaffold.output);
   const auto concrete = s.start("concrete", s.program("honest"), "--mode concrete");
   CHECK(concrete.code != 0);
   CHECK_MESSAGE(contains(concrete.output, "--trainer"), concrete.output);
@@ -219,7 +220,7 @@ TEST_CASE("virtual trainers: what an external model lacks is said before anythin
     CHECK_MESSAGE(contains(done.output, reason), done.output);
   };
   says("--set strategy.kind=heterofl", "cannot cut narrower networks out of it");
-  says("--set strategy.kind=scaffold", "control variates need the built-in trainer");
+  says("--set strategy.kind=scaffold", "what it adds to each gradient needs the built-in trainer");
   says("--set model.adapter.rank=2", "it cannot have adapters");
   says("--set strategy.kind=fedplt", "tensor scale belongs to a layer without a weight");
   says("--set 'model.tensors=[\"a [2, 0]\"]'", "must be a name, a space and a shape");

@@ -3,8 +3,10 @@
 
 mutant layer-dropout-evaluates 'Layers: dropout also in evaluation'
 file learn/layers/network.cc
-old '    run_forward(parameters, batch, samples, nullptr, space);'
-new '    run_forward(parameters, batch, samples, &space.draws, space);'
+old '    run_forward(parameters, batch, samples, nullptr, space);
+    std::copy_n(output(graph_'
+new '    run_forward(parameters, batch, samples, &space.draws, space);
+    std::copy_n(output(graph_'
 caught_by unit_learn 'layers: dropout is a function'
 
 mutant layer-dropout-same-draws 'Layers: every step drops the same numbers'

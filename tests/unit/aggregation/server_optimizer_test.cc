@@ -103,6 +103,20 @@ TEST_CASE("adam: with tau = eta far above all updates it is plain averaging but 
   }
 }
 
+TEST_CASE("dynamic: the sum of the shares of all aggregates is added in every round, hand-computed") {
+  const auto optimizer = make_optimizer("dynamic", 2);
+  std::vector<float> model = {1, 1};
+  const auto round = [&](double share, std::vector<double> aggregate) {
+    optimizer->begin(0.9);  // a round may begin again
+    optimizer->begin(share);
+    optimizer->step(0, model, aggregate);
+    return model;
+  };
+  CHECK(round(0.5, {2, -4}) == std::vector<float>{4, -5});   // s = {1, -2}
+  CHECK(round(0.25, {4, 0}) == std::vector<float>{10, -7});  // s = {2, -2}
+  CHECK(round(1, {-2, 2}) == std::vector<float>{8, -5});     // s = {0, 0}
+}
+
 TEST_CASE("momentum: hand-computed, with and without Nesterov") {
   // v: 1, 1.5; w: 1 + 1 + 1.5. Nesterov: delta + beta v: 1.5, 1.75.
   CHECK(run(*make_optimizer("momentum", 1, "beta = 0.5\n"), {{1}, {1}}) == std::vector<float>{3.5F});

@@ -44,7 +44,7 @@ TEST_CASE("personal run: what it cannot honour is refused by key") {
   says("[model]\npersonal = [\"dense3\"]\n", "evaluation.where: the coordinator has no client's own layers");
   says(personal + "[strategy]\nkind = \"fedplt\"\n", "need planner.kind = \"full\"");
   says(personal + "[strategy]\nkind = \"heterofl\"\n", "need planner.kind = \"full\"");
-  says(personal + "[strategy]\nkind = \"scaffold\"\n", "have no control variates for them");
+  says(personal + "[strategy]\nkind = \"scaffold\"\n", "keep nothing else beside them");
   says(std::string(kOwn) + "[model]\nkind = \"mlp\"\npersonal = [\"dense3\"]\nadapter = { rank = 2 }\n",
        "remove model.adapter");
   says(personal + "[dissemination]\nkind = \"serverless\"\n", "need a coordinator that says which");

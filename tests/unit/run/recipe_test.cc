@@ -66,7 +66,8 @@ TEST_CASE("recipe: what clients that come anew cannot know is refused where they
   CHECK(refusal(serverless) == "accepted");
   CHECK(contains(refusal(serverless + "[strategy]\nschedule = { kind = \"buffered\" }\n"),
                  "schedule.kind = \"synchronous\""));
-  CHECK(contains(refusal(serverless + "[strategy]\nkind = \"scaffold\"\n"), "control variate"));
+  CHECK(contains(refusal(serverless + "[strategy]\nkind = \"scaffold\"\n"),
+                 "not possible with the objective \"scaffold\""));
   CHECK(contains(refusal(serverless + "[strategy]\nkind = \"fedadam\"\n"),
                  "the state of this server optimizer is not available"));
   CHECK(contains(refusal(serverless + "[strategy]\naggregator = { kind = \"median\" }\n"),
@@ -286,6 +287,71 @@ TEST_CASE("recipe: a barrier's numbers without a barrier that reads them are ref
   CHECK(contains(buffered("barrier = \"pbsp\", barrier_staleness = 3"), "no effect with barrier = \"pbsp\""));
   CHECK(contains(buffered("barrier = \"pbsp\", barrier_sample = 0"), "barrier_sample"));
   CHECK(contains(refusal("[strategy]\nschedule = { barrier = \"bsp\" }\n"), "barrier"));
+}
+
+TEST_CASE(
+    "recipe: feddyn has a part on the clients and one on the coordinator, of whole updates that count "
+    "alike") {
+  const std::string feddyn = "[strategy]\nkind = \"feddyn\"\n";
+  const auto run = read(feddyn + "[training]\nobjective = { alpha = 0.5 }\n");
+  REQUIRE(run);
+  CHECK(run->task.training.objective.kind == "dynamic");
+  CHECK(run->task.training.objective.alpha == 0.5F);
+  CHECK(run->strategy.aggregator_kind == "uniform_mean");
+  CHECK(run->strategy.sums_clients);
+  CHECK(!run->control_variates);
+  CHECK(refusal(feddyn + "[training]\noptimizer = { kind = \"adamw\" }\n") == "accepted");
+  CHECK(refusal(feddyn + "[secure_aggregation]\nkind = \"exact\"\n") == "accepted");
+  CHECK(contains(refusal("[training]\nobjective = { kind = \"dynamic\" }\n"),
+                 "use strategy.kind = \"feddyn\""));
+  CHECK(contains(refusal("[strategy]\nserver_optimizer = { kind = \"dynamic\" }\n"),
+                 "use strategy.kind = \"feddyn\""));
+  CHECK(contains(refusal(feddyn + "aggregator = { kind = \"median\" }\n"), "requires \"uniform_mean\""));
+  CHECK(contains(refusal("[strategy]\nserver_optimizer = { kind = \"dynamic\" }\n"
+                         "[training]\nobjective = { kind = \"dynamic\" }\n"),
+                 "feddyn requires the aggregator uniform_mean"));
+  CHECK(
+      contains(refusal(feddyn + "schedule = { kind = \"buffered\" }\n"), "every update must count in full"));
+  CHECK(contains(refusal(feddyn + "planner = { kind = \"fedplt\" }\n"), "planner.kind = \"full\""));
+  CHECK(contains(refusal(feddyn + "[model]\nadapter = { rank = 2 }\n"), "a model without adapters"));
+  CHECK(
+      contains(refusal(feddyn + "[sampling]\nkind = \"optimal\"\n"), "the update of every selected client"));
+  CHECK(contains(refusal(feddyn + "[training]\npersonal = { kind = \"ditto\" }\n"),
+                 "keep nothing else beside them"));
+  CHECK(contains(refusal(feddyn + "[dissemination]\nkind = \"serverless\"\n"),
+                 "not possible with the objective \"dynamic\""));
+  CHECK(contains(refusal(feddyn + kClientNoise), "adds the noise of all earlier rounds"));
+}
+
+TEST_CASE("recipe: moon compares whole models that a client keeps") {
+  const std::string moon = "[strategy]\nkind = \"moon\"\n";
+  const auto run = read(moon + "[training]\nobjective = { mu = 5, temperature = 0.2 }\n");
+  REQUIRE(run);
+  CHECK(run->task.training.objective.kind == "contrastive");
+  CHECK(run->task.training.objective.mu == 5.0F);
+  CHECK(run->task.training.objective.temperature == 0.2F);
+  CHECK(contains(refusal(moon + "planner = { kind = \"heterofl\" }\n"), "compares whole models"));
+  CHECK(contains(refusal(moon + "[model]\nadapter = { rank = 2 }\n"), "a model without adapters"));
+  CHECK(contains(refusal(moon + "[training]\npersonal = { kind = \"ditto\" }\n"),
+                 "keep nothing else beside them"));
+  CHECK(contains(refusal(moon + "[dissemination]\nkind = \"serverless\"\n"),
+                 "not possible with the objective \"contrastive\""));
+}
+
+TEST_CASE("recipe: qfedavg needs the loss before training, of single clients in the clear") {
+  const std::string qfedavg = "[strategy]\nkind = \"qfedavg\"\n";
+  const auto run = read(qfedavg);
+  REQUIRE(run);
+  CHECK(run->task.training.start_loss);
+  CHECK(contains(run->task_text, "start_loss"));
+  CHECK(!read("[strategy]\nkind = \"fedavg\"\n")->task.training.start_loss);
+  CHECK(contains(refusal(qfedavg + "[training]\nstart_loss = false\n"), "remove training.start_loss"));
+  CHECK(contains(refusal(qfedavg + "[secure_aggregation]\nkind = \"exact\"\n"), "needs single updates"));
+  CHECK(contains(refusal(qfedavg + kClientNoise), "does not cover the losses"));
+  CHECK(contains(refusal(qfedavg + "[dissemination]\nkind = \"serverless\"\n"),
+                 "is not a mean of the updates"));
+  CHECK(contains(refusal(qfedavg + "planner = { kind = \"fedplt\" }\n"),
+                 "requires updates of the whole model"));
 }
 
 }  // namespace fedge::run

@@ -39,7 +39,7 @@ TEST_CASE("run problems: cross-checks of every section are reported beside wrong
         "secure_aggregation: scaffold needs single updates, which the coordinator cannot see",
         "differential_privacy: scaffold sends its control variate",
         "run.toml:14: compression.levels: has no effect",
-        "run.toml:15: dissemination: kind = \"serverless\": not possible with scaffold",
+        "run.toml:15: dissemination: kind = \"serverless\": not possible with the objective \"scaffold\"",
         "run.toml:17: tracks:", "run.toml:20: data.tokenizer.file: "})
     CHECK_MESSAGE(contains(errors, part), part, " in ", errors);
   CHECK(contains(errors, " errors in run.toml"));

@@ -49,6 +49,9 @@ std::vector<Learner> averages() {
       {"fedadam", rate("0.02"), {-0.017, 0.019}, {0.016, 0.007}},
       {"fedyogi", rate("0.02"), {-0.017, 0.019}, {0.017, 0.007}},
       {"scaffold", {}, {-0.011, 0.01}, {0.001, 0.01}},
+      {"feddyn", {"training.objective.alpha=0.1"}, {-0.109, 0.01}, {-0.012, 0.014}},
+      {"moon", {}, {0.009, 0.007}, {0.003, 0.004}},
+      {"qfedavg", {}, {0.11, 0.02}, {0.034, 0.021}},  // its steps are shorter
       {"fednova", {}, {0.001, 0.006}, {0.002, 0.004}},
       {"fedbuff", {}, {0.111, 0.019}, {0.031, 0.014}},  // most of its updates are one move stale
       {"fedplt", {}, {0.069, 0.039}, {0.048, 0.023}},   // 72 % fewer parameters for each client

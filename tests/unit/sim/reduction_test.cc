@@ -60,6 +60,10 @@ std::vector<Reduction> local_reductions() {
        {},
        {"strategy.kind=fedprox", "training.objective.mu=0"},
        {"strategy.kind=fedprox", "training.objective.mu=0.5"}},
+      {"moon",
+       {},
+       {"strategy.kind=moon", "training.objective.mu=0"},
+       {"strategy.kind=moon", "training.objective.mu=5"}},
       {"fednova", kFine + equal, kFine + equal + Settings{"strategy.kind=fednova"},
        kFine + Settings{"strategy.kind=fednova"}},
       {"fedavgm",
@@ -242,6 +246,48 @@ TEST_CASE("reduction: of one client every averaging recipe takes the first model
     }
     CHECK(moved > w.size() / 2);
   }
+}
+
+TEST_CASE(
+    "feddyn: in the first round the model moves by the mean update, and by the share of all clients once "
+    "more") {
+  const Settings some =
+      kFine + Settings{"data.partition.clients=10", "sampling.clients_per_round=4", "run.rounds=1"};
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  // Before any update of its own, a client has only the quadratic term of FedProx.
+  const auto proximal =
+      SimulatedRun(data.path(),
+                   some + kUniformMean + Settings{"strategy.kind=fedprox", "training.objective.mu=0.5"})
+          .run()
+          .models;
+  const auto dynamic =
+      SimulatedRun(data.path(), some + Settings{"strategy.kind=feddyn", "training.objective.alpha=0.5"})
+          .run()
+          .models;
+  REQUIRE(proximal.size() == 2);
+  REQUIRE(dynamic.size() == 2);
+  CHECK(dynamic[0] == proximal[0]);
+  double worst = 0;
+  double moved = 0;
+  for (std::size_t i = 0; i < proximal[0].size(); ++i) {
+    const auto before = static_cast<double>(proximal[0][i]);
+    const double mean = static_cast<double>(proximal[1][i]) - before;
+    moved = std::max(moved, std::abs(mean));
+    worst = std::max(worst, std::abs(static_cast<double>(dynamic[1][i]) - before - 1.4 * mean));
+  }
+  CHECK(moved > 1e-3);
+  CHECK(worst < 1e-6);
+}
+
+TEST_CASE("qfedavg: q = 0 is the mean but for the last bits, and q = 5 is not") {
+  const auto mean = simulate(kMlp + kFine + kUniformMean + Settings{"run.rounds=1"});
+  const auto fair = [](const std::string& q) {
+    return simulate(kMlp + kFine +
+                    Settings{"strategy.kind=qfedavg", "strategy.aggregator.q=" + q, "run.rounds=1"});
+  };
+  CHECK(difference(mean.models[1], fair("0").models[1]).largest < 1e-7F);
+  CHECK(difference(mean.models[1], fair("5").models[1]).largest > 1e-4F);
 }
 
 }  // namespace fedge::sim
