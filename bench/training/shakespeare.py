@@ -48,13 +48,23 @@ def read(directory):
     return clients, [torch.cat([pair[side] for pair in test]) for side in (0, 1)]
 
 
-def work(clients, tasks, results):
+def as_numpy(state):
+    """Queues copy arrays; tensors they would share."""
+    return {name: value.detach().numpy() for name, value in state.items()}
+
+
+def as_tensors(arrays):
+    return {name: torch.from_numpy(value) for name, value in arrays.items()}
+
+
+def work(directory, tasks, results):
     torch.set_num_threads(1)
+    clients, _ = read(directory)
     model = Lstm()
     for start, chosen in iter(tasks.get, None):
         total, weight = None, 0
         for client in chosen:
-            model.load_state_dict(start)
+            model.load_state_dict(as_tensors(start))
             optimizer = torch.optim.SGD(model.parameters(), RATE)
             inputs, targets = clients[client]
             for batch in torch.randperm(len(inputs)).split(BATCH):
@@ -64,7 +74,7 @@ def work(clients, tasks, results):
             scaled = {name: len(inputs) * value.detach() for name, value in model.state_dict().items()}
             total = scaled if total is None else {name: total[name] + scaled[name] for name in total}
             weight += len(inputs)
-        results.put(({name: value.numpy() for name, value in total.items()}, weight))
+        results.put((as_numpy(total), weight))
 
 
 def accuracy(model, test):
@@ -75,23 +85,23 @@ def accuracy(model, test):
 
 
 def pytorch(directory, rounds):
+    tasks, results = multiprocessing.Queue(), multiprocessing.Queue()
+    workers = [multiprocessing.Process(target=work, args=(directory, tasks, results)) for _ in range(WORKERS)]
+    for worker in workers:  # before this process uses PyTorch, which does not survive a fork
+        worker.start()
     clients, test = read(directory)
     torch.manual_seed(1)
     model = Lstm()
-    tasks, results = multiprocessing.Queue(), multiprocessing.Queue()
-    workers = [multiprocessing.Process(target=work, args=(clients, tasks, results)) for _ in range(WORKERS)]
-    for worker in workers:
-        worker.start()
     seconds = 0.0
     for _ in range(rounds):
         begin = time.perf_counter()
         chosen = torch.randperm(len(clients))[:A_ROUND].tolist()
         for worker in range(WORKERS):
-            tasks.put((model.state_dict(), chosen[worker::WORKERS]))
+            tasks.put((as_numpy(model.state_dict()), chosen[worker::WORKERS]))
         sums = [results.get() for _ in range(WORKERS)]
         weight = sum(part for _, part in sums)
-        model.load_state_dict({name: sum(torch.from_numpy(part[name]) for part, _ in sums) / weight
-                               for name in model.state_dict()})
+        model.load_state_dict(as_tensors({name: sum(part[name] for part, _ in sums) / weight
+                                          for name in model.state_dict()}))
         seconds += time.perf_counter() - begin
     for worker in workers:
         tasks.put(None)

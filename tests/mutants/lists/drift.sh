@@ -28,7 +28,7 @@ caught_by unit_learn 'contrast: without a last model'
 mutant contrast-unscaled 'MOON: a step in place takes the gradient without the learning rate'
 file learn/layers/network.cc
 old 'output(below_head(), space), representation_, scale,'
-new 'output(below_head(), space), representation_, 1.0F,'
+new 'output(below_head(), space), representation_, scale > 0 ? scale : -1.0F,'
 caught_by unit_learn 'contrast: training is descent'
 
 mutant moon-forgets 'MOON: a client contrasts with its first model for ever'

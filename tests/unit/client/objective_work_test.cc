@@ -163,6 +163,8 @@ TEST_CASE(
   assignment.previous = kept;
   REQUIRE(work.task->train(assignment, work.global, expected, trainer));
   CHECK(second == expected);
+  for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = work.global[i] + second[i];
+  CHECK(memory.personal == kept);
 
   // A training that diverges leaves the model of the last one.
   const std::vector<float> before = memory.personal;

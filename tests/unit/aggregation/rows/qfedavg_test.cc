@@ -110,8 +110,10 @@ TEST_CASE(
 
 TEST_CASE("qfedavg: the order of arrival changes no bit, also of two updates of one client") {
   auto updates = reported(kRows, kLosses);
-  updates.push_back(updates[1]);
-  updates.back().loss = 0.7;
+  for (int i = 1; i < 16; ++i) {
+    updates.push_back(updates[1]);
+    updates.back().loss = 0.37 * i;
+  }
   const Doubles expected = qfedavg(updates, "");
   std::ranges::reverse(updates);
   CHECK(qfedavg(updates, "") == expected);
