@@ -21,9 +21,11 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import torch  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench/training"))
+
 from torch_layers import Lstm  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONTEXT, BLOCK, BATCH, RATE, A_ROUND, WORKERS = 80, 1024, 10, 1.0, 10, 2
 
 
