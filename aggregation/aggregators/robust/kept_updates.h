@@ -70,7 +70,7 @@ class KeptUpdates {
   std::span<const std::uint32_t> all_rows() const { return all_rows_; }
   // Training samples of each row; a bucket's samples are added up.
   std::vector<double> weights() const;
-  // Of each row, in a rule without buckets: Update::loss, and the norm of its values in the row.
+  // Return Update::loss of each row, and the norm of its values. Only for rules without buckets.
   std::vector<double> losses() const;
   std::vector<double> norms() const;
   // Returns kUnavailable if there are fewer rows than `needed`, with a sentence that begins with `who` ("krum
