@@ -1,6 +1,7 @@
 #include "apps/abstract_run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -19,10 +20,23 @@
 #include "server/run_state.h"
 #include "sim/noise_key.h"
 #include "sim/simulation.h"
-#include "sim/update_spool.h"
-#include "sim/virtual_trainers.h"
+#include "sim/training/update_spool.h"
+#include "sim/training/virtual_trainers.h"
 
 namespace fedge::apps {
+namespace {
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
 
 Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec& spec,
                           const run::RunConfig& config) {
@@ -43,7 +57,8 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
   ThreadPool threads(options.trainer ? std::max(options.threads, options.workers) : options.threads);
   const auto store = protocol::make_memory_chunk_store(std::size_t{1} << 36);
   std::optional<sim::UpdateSpool> spool;  // must outlive all updates in it
-  if (sim::UpdateSpool::needed(config, task->model().layout()->size())) {
+  const bool on_arrival = !options.trainer && sim::computes_on_arrival(spec, config);
+  if (sim::UpdateSpool::needed(config, task->model().layout()->size(), on_arrival)) {
     FEDGE_TRY(opened, sim::UpdateSpool::open(results / "updates"));
     spool.emplace(std::move(opened));
   }
@@ -67,7 +82,9 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
   sim::Simulation simulation(spec, *task, state, std::move(*engine), threads,
                              trainers ? trainers->each() : std::vector<client::Elsewhere>());
   if (spool) simulation.spool_to(spool->store());
+  simulation.spill_to(results);
   std::uint64_t completed = 0;
+  const Stopwatch wall;
   const auto simulated =
       simulation.run({.on_round =
                           [&](const server::RoundMetrics& metrics) {
@@ -89,6 +106,10 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
   FEDGE_TRY(models, state.load_models());
   FEDGE_TRY_VOID(output.finish(models));
   std::printf("%s", output.summary().c_str());
+  log_event(Event{Severity::kInfo, "simulation.ended", {}}
+                .with("virtual_seconds", to_seconds(simulation.now()))
+                .with("seconds", wall.seconds())
+                .with("events", static_cast<std::int64_t>(simulation.events())));
   if (!simulated) return simulated.error();
   const std::string failed = options.interrupted() ? std::string() : verdict.failure();
   if (!failed.empty()) return Error{ErrorCode::kUnavailable, failed};

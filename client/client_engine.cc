@@ -27,14 +27,14 @@ Event about_task(const ClientRun& run, Severity severity, const char* name, cons
 
 // What the coordinator is told about a run that this client cannot take part in.
 Error told_rejection(const ClientRun& run) {
-  if (!run.rejection_is_private) return run.rejection;
-  return {run.rejection.code,
+  if (!run.rejection_is_private) return *run.rejection;
+  return {run.rejection->code,
           "the client's data does not fit the run; its log and `fedge-client status` say why"};
 }
 
 // Why the client takes no part in the run.
 std::optional<Error> rejection_of(const ClientRun& run) {
-  return run.stage == ClientRun::Stage::kRejected ? std::optional(run.rejection) : std::nullopt;
+  return run.stage == ClientRun::Stage::kRejected ? std::optional(*run.rejection) : std::nullopt;
 }
 
 void run_over(const std::string& run, std::optional<Error> rejection, const std::string& reason,
@@ -147,7 +147,7 @@ void ClientEngine::on_message(const protocol::RunDescription& description, Time 
   if (run == nullptr) run = &runs_.add(description.run);
   run->stage = Stage::kPreparing;
   run->name = description.name;
-  run->rejection = {};
+  run->rejection.reset();
   effects.push_back(PrepareRun{description});
 }
 

@@ -2,7 +2,7 @@
 // part in several runs, fetches and trains one task at a time over all of them, and offers the updates.
 // After a disconnect or a killed process it offers a finished update again instead of training again.
 // Sockets, training and storage are effects; the daemon and the simulator run the same engine. A client
-// with one run takes less than 1 KiB.
+// with one run and no task takes less than 400 bytes.
 #pragma once
 
 #include <cstdint>

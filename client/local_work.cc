@@ -7,6 +7,7 @@
 #include "aggregation/control_variate.h"
 #include "aggregation/value_check.h"
 #include "core/check.h"
+#include "protocol/codecs/raw_size.h"
 #include "run/evaluation.h"
 #include "run/privacy/private_update.h"
 #include "run/secure_update.h"
@@ -113,6 +114,37 @@ Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float>
   if (dynamic()) remember_updates(order, memory, result);
   memory.round = order.round;
   return result;
+}
+
+std::optional<protocol::UpdateOffer> LocalWork::expected(const WorkOrder& order, const Digest& layout,
+                                                         std::uint32_t chunk_size) const {
+  const protocol::Compression& format = compression_.format;
+  const auto bounds = protocol::raw_size_bounds(format.codec, format.levels, order.coverage.count());
+  if (order.kind != TaskKind::kTraining || elsewhere_.train || personal_.on()) return std::nullopt;
+  if (objective().kind == "rank_pruning") return std::nullopt;  // the ranks that it wants next
+  if (format.zstd || bounds.min != bounds.max) return std::nullopt;
+  learn::TrainingResult training = nothing_told();
+  if (!privacy_) {
+    const learn::TrainingSpec& spec = task_.spec().training;
+    training.samples = learn::trained_samples(task_.sample_count(order.client), order.data_share);
+    if (training.samples.value() == 0) return std::nullopt;
+    training.steps = spec.steps(training.samples.value());
+    if (order.max_steps > 0) training.steps = std::min(training.steps, order.max_steps);
+  }
+  protocol::UpdateOffer offer;
+  offer.samples = training.samples;
+  offer.steps = training.steps;
+  // Not 0, which would make the message shorter.
+  offer.norm = 1;
+  if (!privacy_) offer.train_loss = offer.loss_rms = 1;
+  offer.update.layout = layout;
+  offer.update.coverage = order.coverage;
+  offer.update.codec = format.codec;
+  offer.update.levels = format.codec == protocol::Codec::kQsgd ? format.levels : 0;
+  offer.update.payload_size = bounds.max;
+  offer.update.chunk_size = chunk_size;
+  offer.update.chunks.resize((bounds.max + chunk_size - 1) / chunk_size);
+  return offer;
 }
 
 Result<learn::EvaluationSums> LocalWork::evaluate(const WorkOrder& order,

@@ -167,6 +167,11 @@ class LocalWork {
   // parameters that stay on the client.
   Result<WorkResult> run(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
                          AlignedBuffer<float> values = {});
+  // What the client can offer before it has trained: samples, steps and size of the update. Losses and norm
+  // have no meaning, except that the message is as long as it will be. Nothing if the rest depends on the
+  // result.
+  std::optional<protocol::UpdateOffer> expected(const WorkOrder& order, const Digest& layout,
+                                                std::uint32_t chunk_size) const;
   // Answers a task of evaluation or statistics by sums over the client's own samples; the values are zeros.
   // kInvalid: a model of a kind that a program registers has failed, or the order does not fit the data.
   // Where the client keeps parameters for itself, it evaluates the model with them, and the shared one.

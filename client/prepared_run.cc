@@ -125,7 +125,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
                  "program of the two"};
   const auto memory = memory_of(side.state_directory, description.run);
   if (side.trainer) return prepare_outside(description, side, {spec, task, memory});
-  if (task->samples_of(side.client).empty() && task->evaluation_samples(side.client).value() == 0)
+  if (task->sample_count(side.client).value() == 0 && task->evaluation_samples(side.client).value() == 0)
     return invalid("this client has no training samples in this run");
   FEDGE_TRY(labels, labels_of(*task, side.client, spec.status, side.state_directory));
   return std::make_shared<PreparedRun>(
@@ -135,7 +135,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
                   .memory = memory,
                   .status = spec.status,
                   .labels = std::move(labels),
-                  .samples = SampleCount(task->samples_of(side.client).size()),
+                  .samples = task->sample_count(side.client),
                   .evaluates = task->evaluation_samples(side.client)});
 }
 

@@ -40,9 +40,10 @@ struct PartitionSpec {
   std::size_t clients = 10;
   double alpha = 0.5;        // dirichlet: concentration; smaller values skew more
   std::size_t min_size = 1;  // dirichlet without samples_per_client: minimum number of samples of a client
-  std::size_t classes_per_client = 2;      // pathological: distinct labels of each client
-  std::size_t shards_per_client = 2;       // shards: runs of the label-sorted data for each client
-  std::size_t samples_per_client = 0;      // dirichlet, iid: exact number; 0: all
+  std::size_t classes_per_client = 2;  // pathological: distinct labels of each client
+  std::size_t shards_per_client = 2;   // shards: runs of the label-sorted data for each client
+  std::size_t samples_per_client = 0;  // dirichlet, iid: exact number; 0: all
+  bool replicate = false;              // iid, dirichlet, natural: several clients may hold the same samples
   std::optional<std::uint64_t> seed = {};  // of the draws of the partition; nothing: the run's seed
 };
 

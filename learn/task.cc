@@ -168,7 +168,12 @@ Coverage Task::personal() const {
   return Coverage::all(layout.size()).subtract(layout.trainable());
 }
 
-std::span<const std::uint32_t> Task::samples_of(ClientId client) const {
+SampleCount Task::sample_count(ClientId client) const {
+  FEDGE_CHECK(only_ ? client == *only_ : client.value() < clients(), "a client this task was not built for");
+  return SampleCount(partition_.size_of(only_ ? 0 : client.value()));
+}
+
+ClientSamples Task::samples_of(ClientId client) const {
   FEDGE_CHECK(only_ ? client == *only_ : client.value() < clients(), "a client this task was not built for");
   return partition_.of(only_ ? 0 : client.value());
 }
@@ -176,7 +181,7 @@ std::span<const std::uint32_t> Task::samples_of(ClientId client) const {
 SampleCount Task::evaluation_samples(ClientId client) const {
   if (!evaluation_) return {};
   FEDGE_CHECK(only_ ? client == *only_ : client.value() < clients(), "a client this task was not built for");
-  return SampleCount(evaluation_->partition.of(only_ ? 0 : client.value()).size());
+  return SampleCount(evaluation_->partition.size_of(only_ ? 0 : client.value()));
 }
 
 // Refuses a task without the statistics by which the run normalises, or with others.
@@ -200,7 +205,7 @@ Result<std::vector<std::int64_t>> Task::count_values(ClientId client, std::span<
                                                      std::int64_t whole) const {
   if (!spec_.data.federated_normalisation)
     return Error{ErrorCode::kRefused, "the run does not normalise its data by the clients' statistics"};
-  if (samples_of(client).empty())
+  if (sample_count(client).value() == 0)
     return Error{ErrorCode::kRefused, "this client has no training samples to count"};
   FEDGE_TRY(info, describe(spec_.data));
   const StatisticsShape shape = StatisticsShape::of(info, whole);
@@ -209,7 +214,7 @@ Result<std::vector<std::int64_t>> Task::count_values(ClientId client, std::span<
 }
 
 std::vector<std::uint32_t> Task::trained_on(ClientId client, double data_share) const {
-  const std::span<const std::uint32_t> all = samples_of(client);
+  const ClientSamples all = samples_of(client);
   std::vector<std::uint32_t> samples(all.begin(), all.end());
   if (data_share >= 1) return samples;
   rng_.fork("withheld", client.value()).shuffle(std::span(samples));

@@ -72,7 +72,9 @@ class Task {
   std::size_t clients() const { return spec_.data.partition.clients; }
   // The indices in data() of this client's samples. The client must be below clients(), and must be the one
   // that the task was built for, if it was built for one.
-  std::span<const std::uint32_t> samples_of(ClientId client) const;
+  ClientSamples samples_of(ClientId client) const;
+  // Their number; O(1).
+  SampleCount sample_count(ClientId client) const;
   // Those of them that it trains on, of this fraction; the same in every round.
   std::vector<std::uint32_t> trained_on(ClientId client, double data_share) const;
   // Number of samples on which this client evaluates models.

@@ -128,6 +128,7 @@ void Simulation::build_clients() {
           .adversary = adversary_,
           .secrets = secrets_.get(),
           .exchange = exchange_.get(),
+          .on_arrival = computes_on_arrival(spec_, state_.config()),
           .step = [this](ClientId client,
                          client::TaskConductor::Input input) { clients_->step(client, std::move(input)); },
           .on_kept = [this](ClientId client, TaskId task) { downloads_->update_kept(client, task); }},
@@ -179,13 +180,14 @@ void Simulation::build_coordinator(const SimulationHooks& hooks) {
                                        .links = *links_,
                                        .updates = pool_,
                                        .aggregate = *aggregate_,
-                                       .masked = secrets_ != nullptr},
+                                       .masked = secrets_ != nullptr,
+                                       .on_arrival = computes_on_arrival(spec_, state_.config())},
       server::Conductor::Setup{.config = state_.config(),
                                .layout = task_.model().layout()->hash(),
                                .samples_of = [this](ClientId id) -> std::optional<std::uint64_t> {
                                  // A coordinator does not know how many samples of their own clients have.
                                  if (is_own(task_.spec().data)) return std::nullopt;
-                                 return task_.samples_of(id).size();
+                                 return task_.sample_count(id).value();
                                }},
       std::move(engine_),
       server::Ports{.clients = clients_.get(),

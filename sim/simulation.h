@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,7 +31,7 @@
 #include "sim/dissemination/virtual_swarm.h"
 #include "sim/secure/virtual_secrets.h"
 #include "sim/spec.h"
-#include "sim/training_pool.h"
+#include "sim/training/training_pool.h"
 #include "sim/transfers/client_links.h"
 #include "sim/transfers/virtual_downloads.h"
 #include "sim/transfers/virtual_uploads.h"
@@ -55,6 +56,9 @@ class Simulation {
   // Stores waiting updates in this store instead of memory. Call it before run(); the store must outlive the
   // simulation.
   void spool_to(protocol::ChunkStore& store) { pool_.spool_to(store); }
+  // What clients keep between tasks takes at most SimulationSpec::client_memory; the rest is in a file in
+  // this directory. Call it before run().
+  void spill_to(const std::filesystem::path& directory) { pool_.spill_to(directory, spec_.client_memory); }
   // Runs to the end of the run, or until interrupted. Call it once.
   Result<void> run(const SimulationHooks& hooks);
 

@@ -42,6 +42,14 @@ SimulationSpec read_section(config::Reader& section) {
       seconds(dropout.number("offline_seconds", 60.0, {0.0, 1e9},
                              "Seconds that a client stays disconnected after a simulated dropout."));
   section.adopt(dropout);
+  constexpr std::int64_t kMebibyte = 1 << 20;
+  spec.client_memory = static_cast<std::size_t>(
+      kMebibyte *
+      section.integer(
+          "client_memory_mb", 512, {1, 1 << 24},
+          "Memory, in MiB, for what simulated clients keep between tasks (SCAFFOLD, FedDyn, MOON, "
+          "error feedback, layers of their own). The rest is in a file in the output directory. Does "
+          "not affect the result."));
   config::Reader availability = section.section("availability");
   spec.availability = read_availability(availability);
   section.adopt(availability);
@@ -87,6 +95,17 @@ Result<Experiment> read_experiment(const config::Document& document, bool concre
                                             "data.partition.clients", "sampling.clients_per_round"});
             }));
   return Experiment{std::move(run), std::move(simulation)};
+}
+
+bool computes_on_arrival(const SimulationSpec& spec, const run::RunConfig& config) {
+  const protocol::Compression& format = config.compression.format;
+  const bool known_size = !format.zstd && format.codec != protocol::Codec::kSparse;
+  const bool known_work =
+      !config.task.training.personal.on() && config.task.training.objective.kind != "rank_pruning";
+  const bool needs_values = config.secure.on || config.dissemination.serverless ||
+                            spec.attack.kind != AttackKind::kNone || config.status.every > Duration::zero() ||
+                            config.sampling.traits.draw == aggregation::Draw::kBeforeUpload;
+  return known_size && known_work && !needs_values;
 }
 
 Result<void> check_attack(const SimulationSpec& spec, const run::RunConfig& config) {

@@ -1,6 +1,7 @@
 // SimulationSpec: the [simulation] section of a run file: the properties of virtual devices and links.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "core/config/reader.h"
@@ -28,7 +29,8 @@ struct SimulationSpec {
   double listening = 1.0;  // share of devices that accept links from others
   // Dropouts: each task is interrupted with this probability, at a uniformly drawn moment of its work.
   double dropout_probability = 0.0;
-  Duration dropout_offline{};  // time until the client returns
+  Duration dropout_offline{};                          // time until the client returns
+  std::size_t client_memory = std::size_t{512} << 20;  // bytes, for what clients keep between tasks
   AvailabilitySpec availability;
   DirectorySpec directory;
   AttackSpec attack;
@@ -45,6 +47,9 @@ struct Experiment {
 Result<Experiment> read_experiment(const config::Document& document, bool concrete = false);
 // Checks that the attack fits the run: attacks computed from honest updates need whole models.
 Result<void> check_attack(const SimulationSpec& spec, const run::RunConfig& config);
+// Whether the simulator may compute an update when it arrives at the coordinator: nothing that happens before
+// depends on its values. Otherwise it computes the update when the device has trained.
+bool computes_on_arrival(const SimulationSpec& spec, const run::RunConfig& config);
 // Checks that the run can begin although some devices are never up.
 Result<void> check_availability(const SimulationSpec& spec, const run::RunConfig& config);
 // Checks that the directory that the run requires is configured.

@@ -182,7 +182,8 @@ Result<std::string> list_data(const DataOptions& options) {
   said += "\n";
   for (std::size_t i = 0; i < shared.task->clients(); ++i) {
     const ClientId client(static_cast<std::uint32_t>(i));
-    std::snprintf(line, sizeof line, "%8zu %8zu", i, shared.task->samples_of(client).size());
+    std::snprintf(line, sizeof line, "%8zu %8zu", i,
+                  static_cast<std::size_t>(shared.task->sample_count(client).value()));
     const std::vector<std::uint64_t> counts = shared.task->label_counts(client);
     said += line + (columns ? "    " + in_columns(counts) : "  " + by_name(counts, data)) + "\n";
   }

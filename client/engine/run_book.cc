@@ -85,7 +85,7 @@ std::vector<RunBook::Part> RunBook::parts() const {
     if (!run.task && run.stage == ClientRun::Stage::kPreparing) work = "preparing";
     if (!run.task && rejected) work = "rejected";
     const auto task = run.task ? std::optional(run.task->task()) : std::nullopt;
-    parts.push_back({run.id, work, task, rejected ? run.rejection.message : ""});
+    parts.push_back({run.id, work, task, rejected ? run.rejection->message : ""});
   }
   return parts;
 }

@@ -27,47 +27,67 @@ void ThreadPool::for_each(std::size_t tasks, const std::function<void(std::size_
   }
   {
     const std::lock_guard lock(mutex_);
-    task_ = &task;
-    tasks_ = tasks;
+    batch_ = {&task, tasks};
     next_ = 0;
-    busy_ = threads_.size();
-    ++generation_;
   }
   start_.notify_all();
-  work();
+  run(batch_);
   std::unique_lock lock(mutex_);
-  done_.wait(lock, [this] { return busy_ == 0; });
-  task_ = nullptr;
+  batch_ = {};
+  done_.wait(lock, [this] { return joined_ == 0; });
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-void ThreadPool::work() {
+void ThreadPool::set_background(Background* background) {
+  std::unique_lock lock(mutex_);
+  background_ = background;
+  has_work_ = background != nullptr;
+  if (has_work_) start_.notify_all();
+  done_.wait(lock, [this] { return behind_ == 0 || background_ != nullptr; });
+}
+
+void ThreadPool::wake() {
+  const std::lock_guard lock(mutex_);
+  ++wakes_;
+  has_work_ = background_ != nullptr;
+  if (has_work_ && idle_ > 0) start_.notify_one();
+}
+
+void ThreadPool::run(const Batch& batch) {
   try {
-    run_tasks();
+    for (std::size_t i = next_++; i < batch.tasks; i = next_++) (*batch.task)(i);
   } catch (...) {
-    next_ = tasks_;
+    next_ = batch.tasks;
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();
   }
 }
 
-void ThreadPool::run_tasks() {
-  for (std::size_t i = next_++; i < tasks_; i = next_++) (*task_)(i);
-}
-
+// Tasks of for_each come before work in the background.
 void ThreadPool::worker() {
-  std::size_t seen = 0;
-  for (;;) {
-    {
-      std::unique_lock lock(mutex_);
-      start_.wait(lock, [&] { return stopping_ || generation_ != seen; });
-      if (stopping_) return;
-      seen = generation_;
-    }
-    work();
-    {
-      const std::lock_guard lock(mutex_);
-      if (--busy_ == 0) done_.notify_one();
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    if (next_ < batch_.tasks) {
+      ++joined_;
+      const Batch batch = batch_;
+      lock.unlock();
+      run(batch);
+      lock.lock();
+      if (--joined_ == 0) done_.notify_all();
+    } else if (has_work_) {
+      ++behind_;
+      const std::uint64_t wakes = wakes_;
+      Background* const background = background_;
+      if (idle_ > 0) start_.notify_one();  // there may be work for another thread
+      lock.unlock();
+      const bool any = background->work();
+      lock.lock();
+      if (!any && wakes == wakes_) has_work_ = false;
+      if (--behind_ == 0) done_.notify_all();
+    } else {
+      ++idle_;
+      start_.wait(lock);
+      --idle_;
     }
   }
 }

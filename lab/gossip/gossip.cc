@@ -31,13 +31,13 @@ Gossip::Gossip(const GossipOptions& options, const run::RunConfig& config, const
       task_(task),
       parallel_(parallel),
       rng_(config.seed),
-      pool_(task, config, parallel),
+      pool_(std::make_unique<sim::TrainingPool>(task, config, parallel)),
       tested_(draw_clients(task.clients(), options.most_tested, rng_.fork("gossip tested"))) {}
 
 Result<Gossip> Gossip::create(const GossipOptions& options, const run::RunConfig& config,
                               const learn::Task& task, Parallel& parallel) {
   for (std::uint32_t client = 0; client < task.clients(); ++client)
-    if (task.samples_of(ClientId(client)).empty())
+    if (task.sample_count(ClientId(client)).value() == 0)
       return invalid("data.partition: " + name_of(client) + " has no samples to train on");
   Gossip gossip(options, config, task, parallel);
   FEDGE_TRY(initial, learn::initial_parameters(task.model(), config.task.data, gossip.rng_.fork("model")));
@@ -51,17 +51,17 @@ Result<void> Gossip::train() {
   const TaskId task{.round = round_};
   const Coverage all = Coverage::all(task_.model().layout()->size());
   for (std::uint32_t client = 0; client < models_.size(); ++client)
-    pool_.enqueue(ClientId(client),
-                  {.task = task, .coverage = all, .global = {.model = models_[client], .control = nullptr}});
+    pool_->enqueue(ClientId(client),
+                   {.task = task, .coverage = all, .global = {.model = models_[client], .control = nullptr}});
   for (std::uint32_t client = 0; client < models_.size(); ++client) {
-    FEDGE_TRY(trained, pool_.result(ClientId(client)));
+    FEDGE_TRY(trained, pool_->result(ClientId(client)));
     if (trained->failure)
       return trained->failure->with_prefix(name_of(client) + ", round " + std::to_string(round_.value()) +
                                            ": ");
     const std::span<const float> update = trained->values->in_memory();
     const std::span<float> model = models_[client]->values();
     for (std::size_t i = 0; i < model.size(); ++i) model[i] += update[i];
-    pool_.drop(ClientId(client));
+    pool_->drop(ClientId(client));
   }
   return {};
 }

@@ -22,7 +22,7 @@
 #include "learn/task.h"
 #include "run/run_config.h"
 #include "sim/spec.h"
-#include "sim/training_pool.h"
+#include "sim/training/training_pool.h"
 
 namespace fedge::lab {
 
@@ -77,7 +77,7 @@ class Gossip {
   const learn::Task& task_;
   Parallel& parallel_;
   Rng rng_;
-  sim::TrainingPool pool_;
+  std::unique_ptr<sim::TrainingPool> pool_;
   std::vector<ClientId> tested_;
   std::vector<std::shared_ptr<ParameterVector>> models_;  // one for each client; the pool borrows them
   RoundNumber round_;

@@ -52,6 +52,18 @@ PartitionSpec read_partition(config::Reader& reader) {
   spec.samples_per_client =
       to_size(reader.integer("samples_per_client", 0, {0, kMaxSamples},
                              "iid, dirichlet: number of samples of each client. 0: distribute all samples."));
+  const bool may_replicate =
+      dirichlet || spec.kind == PartitionKind::kIid || spec.kind == PartitionKind::kNatural;
+  require_kind(reader, "replicate", may_replicate, of_kind + "iid, dirichlet and natural");
+  spec.replicate = reader.boolean(
+      "replicate", false,
+      "iid, dirichlet, natural: whether several clients may hold the same samples, so that there may be more "
+      "clients than samples.\niid, dirichlet: requires samples_per_client; each client draws its samples "
+      "from "
+      "all samples.\nnatural: client i has the same group as client i + the number of groups.");
+  if (spec.replicate && spec.kind != PartitionKind::kNatural && spec.samples_per_client == 0)
+    reader.fail("replicate", "needs samples_per_client: how many samples each client draws",
+                {"data.partition.samples_per_client"});
   require_kind(reader, "alpha", dirichlet, of_kind + "dirichlet");
   spec.alpha = reader.number(
       "alpha", 0.5, {1e-4, 1e6},

@@ -38,11 +38,9 @@ Result<std::shared_ptr<const Dataset>> load_pooled(const DataSpec& spec, Purpose
     FEDGE_TRY(statistics, statistics_of(info, training.data, training.partition.all()));
     own.data.normalisation = statistics.normalisation();
   }
-  if (own.partition.samples() == own.data.size()) return std::make_shared<const Dataset>(std::move(own.data));
-  std::vector<std::uint32_t> all;
-  for (std::size_t client = 0; client < own.partition.clients(); ++client)
-    all.insert(all.end(), own.partition.of(client).begin(), own.partition.of(client).end());
-  return std::make_shared<const Dataset>(select_samples(own.data, all));
+  if (own.partition.all().size() == own.data.size())
+    return std::make_shared<const Dataset>(std::move(own.data));
+  return std::make_shared<const Dataset>(select_samples(own.data, own.partition.all()));
 }
 
 }  // namespace
@@ -139,7 +137,7 @@ Result<std::vector<std::uint32_t>> partition_sizes(const DataSpec& spec, const R
   FEDGE_TRY(parts, partition_for_clients(spec, labels.values, labels.classes, rng));
   std::vector<std::uint32_t> sizes(parts.clients());
   for (std::size_t client = 0; client < sizes.size(); ++client)
-    sizes[client] = static_cast<std::uint32_t>(parts.of(client).size());
+    sizes[client] = static_cast<std::uint32_t>(parts.size_of(client));
   return sizes;
 }
 

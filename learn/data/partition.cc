@@ -93,24 +93,6 @@ Partition deal(const std::vector<Samples>& by_class, std::span<const std::size_t
   return sorted_partition(std::move(samples), std::move(starts));
 }
 
-// One draw from the symmetric Dirichlet(alpha), by normalised Gamma variates. Works with their logarithms,
-// because with a small alpha all of them may be below the smallest double.
-void draw_dirichlet(double alpha, Rng& rng, std::span<double> out) {
-  double largest = -std::numeric_limits<double>::infinity();
-  for (double& value : out) {
-    // Gamma(a) = Gamma(a + 1) * U^(1/a)
-    value = alpha < 1.0 ? std::log(rng.gamma(alpha + 1.0)) + std::log(1.0 - rng.uniform()) / alpha
-                        : std::log(rng.gamma(alpha));
-    largest = std::max(largest, value);
-  }
-  double sum = 0;
-  for (double& value : out) {
-    value = std::exp(value - largest);
-    sum += value;
-  }
-  for (double& value : out) value /= sum;
-}
-
 Result<Partition> iid(const Input& in) {
   const std::size_t clients = in.spec.clients;
   Samples order = shuffled_samples(in);
@@ -164,31 +146,6 @@ Result<Partition> dirichlet_over_clients(const Input& in) {
   return impossible("min_size", "in each of " + count_of(attempts, "draws") +
                                     ", some client had fewer than " + count_of(spec.min_size, "samples") +
                                     "; lower min_size or clients, raise alpha, or set samples_per_client");
-}
-
-// Draws one sample's class from the client's mix, restricted to classes with samples left. If the mix has no
-// mass there, draws in proportion to the samples left.
-std::size_t draw_class(std::span<const double> mix, std::span<const std::size_t> left, Rng& rng) {
-  double mass = 0;
-  std::size_t total = 0;
-  for (std::size_t k = 0; k < mix.size(); ++k) {
-    if (left[k] > 0) mass += mix[k];
-    total += left[k];
-  }
-  std::size_t chosen = 0;
-  if (mass > 0) {
-    double point = rng.uniform() * mass;
-    for (std::size_t k = 0; k < mix.size(); ++k) {
-      if (left[k] == 0 || mix[k] <= 0) continue;
-      chosen = k;  // rounding may leave a small remainder of `point` after the last one
-      if (point < mix[k]) break;
-      point -= mix[k];
-    }
-    return chosen;
-  }
-  std::size_t point = rng.below(total);
-  while (point >= left[chosen]) point -= left[chosen++];
-  return chosen;
 }
 
 Result<Partition> dirichlet_over_labels(const Input& in) {
@@ -323,6 +280,29 @@ Result<Partition> natural(const Input& in) {
   return sorted_partition(std::move(samples), std::move(starts));
 }
 
+// The partition of clients that may hold the same samples.
+Result<Partition> replicated(const Input& in) {
+  const PartitionSpec& spec = in.spec;
+  std::vector<Samples> by_class = samples_by_class(in);
+  if (spec.kind == PartitionKind::kNatural) {
+    Samples samples;
+    std::vector<std::size_t> starts = {0};
+    for (const Samples& group : by_class) {
+      if (group.empty()) continue;
+      samples.insert(samples.end(), group.begin(), group.end());
+      starts.push_back(samples.size());
+    }
+    return Partition(std::move(samples), std::move(starts), spec.clients);
+  }
+  if (spec.samples_per_client > in.labels.size())
+    return impossible("samples_per_client",
+                      "each client holds " + count_of(spec.samples_per_client, "different ") +
+                          "samples, but the data set has only " + std::to_string(in.labels.size()));
+  const double alpha = spec.kind == PartitionKind::kDirichlet ? spec.alpha : 0;
+  return Partition(ReplicatedSamples(std::move(by_class), alpha, spec.samples_per_client, in.rng),
+                   spec.clients);
+}
+
 Result<Partition> by_kind(const Input& in) {
   switch (in.spec.kind) {
     case PartitionKind::kIid:
@@ -347,6 +327,13 @@ Result<Partition> by_kind(const Input& in) {
 
 }  // namespace
 
+Partition Partition::renamed(std::span<const std::uint32_t> names) const {
+  if (drawn_) return {drawn_->renamed(names), clients_};
+  Partition result = *this;
+  for (std::uint32_t& sample : result.samples_) sample = names[sample];
+  return result;
+}
+
 Rng partition_stream(const PartitionSpec& spec, const Rng& rng) { return spec.seed ? Rng(*spec.seed) : rng; }
 
 Result<Partition> partition(const PartitionSpec& spec, std::span<const Label> labels, std::size_t classes,
@@ -358,10 +345,20 @@ Result<Partition> partition(const PartitionSpec& spec, std::span<const Label> la
   if (spec.kind == PartitionKind::kOwn)
     return impossible("kind",
                       "\"own\" means that every client has its own data, so there is nothing to divide here");
-  if (spec.clients == 0 || spec.clients > labels.size()) {
-    return impossible("clients", count_of(spec.clients, "clients cannot share ") +
-                                     count_of(labels.size(), "samples; expected 1 to ") +
-                                     std::to_string(labels.size()));
+  const Input input{spec, labels, classes, partition_stream(spec, rng).fork("partition")};
+  const bool possible = spec.clients > 0 && !labels.empty();
+  if (spec.replicate && possible) return replicated(input);
+  if (!possible || spec.clients > labels.size()) {
+    const bool may_replicate =
+        possible && (spec.kind == PartitionKind::kIid || spec.kind == PartitionKind::kNatural ||
+                     spec.kind == PartitionKind::kDirichlet);
+    return impossible(
+        "clients",
+        count_of(spec.clients, "clients cannot share ") + count_of(labels.size(), "samples; expected 1 to ") +
+            std::to_string(labels.size()) +
+            (may_replicate ? ", or data.partition.replicate = true, so that several clients may hold "
+                             "the same samples"
+                           : ""));
   }
   if (spec.samples_per_client > labels.size() / spec.clients) {
     return impossible("samples_per_client",
@@ -369,7 +366,7 @@ Result<Partition> partition(const PartitionSpec& spec, std::span<const Label> la
                           count_of(spec.samples_per_client, "samples each need more than the ") +
                           count_of(labels.size(), "samples of the data set"));
   }
-  return by_kind({spec, labels, classes, partition_stream(spec, rng).fork("partition")});
+  return by_kind(input);
 }
 
 }  // namespace fedge::learn

@@ -45,13 +45,7 @@ Result<Partition> partition_for_clients(const DataSpec& spec, std::span<const La
   rest_labels.reserve(rest.size());
   for (const std::uint32_t sample : rest) rest_labels.push_back(labels[sample]);
   FEDGE_TRY(parts, partition(spec.partition, rest_labels, classes, rng));
-  std::vector<std::uint32_t> samples;
-  std::vector<std::size_t> starts = {0};
-  for (std::size_t client = 0; client < parts.clients(); ++client) {
-    for (const std::uint32_t sample : parts.of(client)) samples.push_back(rest[sample]);
-    starts.push_back(samples.size());
-  }
-  return Partition(std::move(samples), std::move(starts));
+  return parts.renamed(rest);
 }
 
 }  // namespace fedge::learn

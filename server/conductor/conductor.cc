@@ -141,10 +141,11 @@ void Conductor::answered(ClientId client, const protocol::RunAnswer& answer) {
       RunEngine::ClientArrived{client, answer.samples, answer.capability, most, answer.evaluation_samples});
 }
 
-void Conductor::uploaded(ClientId client, TaskId task, const Result<void>& outcome, Time now) {
+void Conductor::uploaded(ClientId client, TaskId task, const Result<void>& outcome, Time now,
+                         const std::optional<protocol::UpdateOffer>& reported) {
   now_ = now;
   if (outcome)
-    submit(RunEngine::Stored{client, task});
+    submit(RunEngine::Stored{client, task, reported});
   else
     submit(RunEngine::Damaged{client, task, outcome.error()});
   pump();
@@ -303,6 +304,8 @@ void Conductor::perform(const RunEngine::Effect& effect) {
                    route_->close(turn);
                  },
                  [&](const RunEngine::Finished& finished) {
+                   for (const ClientId client : finished.connected)
+                     send(client, protocol::RunEnded{setup_.config.id, finished.reason});
                    report(Event{Severity::kInfo, "run.ending", {}}.with("reason", finished.reason));
                    for (const ClientId client : declined_)
                      send(client, protocol::RunEnded{setup_.config.id, finished.reason});

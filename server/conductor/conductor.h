@@ -66,8 +66,10 @@ class Conductor final : private RouteHost {
   Heard received(ClientId client, const protocol::Message& message, Time now);
 
   // --- answers of ports ---
-  // The update is stored, and its hashes and values have been checked; or why it cannot be used.
-  void uploaded(ClientId client, TaskId task, const Result<void>& outcome, Time now);
+  // The update is stored, and its hashes and values have been checked; or why it cannot be used. `reported`:
+  // as in RunEngine::Stored.
+  void uploaded(ClientId client, TaskId task, const Result<void>& outcome, Time now,
+                const std::optional<protocol::UpdateOffer>& reported = {});
   void fetched(const protocol::ObjectId& model, const Result<void>& outcome, Time now);
   void summed(const Result<MaskedSum>& sum, Time now);
   // The phase's model exists; `not_made`: why it does not contain the accepted updates.

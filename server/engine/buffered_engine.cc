@@ -247,8 +247,9 @@ void BufferedEngine::on(const Stored& stored, const StepContext& context, std::v
     effects.push_back(Discard{stored.client, stored.task});
     return;
   }
-  const Task task = std::move(found->second);
+  Task task = std::move(found->second);
   tasks_.erase(found);
+  if (stored.reported) task.offer = with_bounded_weight(rules_, task.offer.samples, *stored.reported);
   Member& member = members_.at(stored.client);
   member.last_round = stored.task.round;
   ++member.steps;
@@ -372,9 +373,10 @@ void BufferedEngine::give_up_waiting(std::vector<Effect>& effects) {
 void BufferedEngine::finish(const std::string& reason, std::vector<Effect>& effects) {
   phase_ = Phase::kFinished;
   tasks_.clear();
+  Finished finished{.reason = reason, .connected = {}};
   for (const auto& [client, member] : members_)
-    if (member.present) effects.push_back(Send{client, protocol::RunEnded{rules_.run, reason}});
-  effects.push_back(Finished{reason});
+    if (member.present) finished.connected.push_back(client);
+  effects.push_back(std::move(finished));
 }
 
 }  // namespace fedge::server

@@ -8,6 +8,13 @@
 
 namespace fedge::server {
 
+void RoundTask::take_report(const protocol::UpdateOffer& by) {
+  train_loss = by.train_loss;
+  norm = by.norm;
+  loss_rms = by.loss_rms;
+  wanted_share = by.wanted_share;
+}
+
 RoundTask& PhaseTasks::add(ClientId client) {
   const auto [added, is_new] = tasks_.try_emplace(client);
   FEDGE_CHECK(is_new, "a client has one task a turn");

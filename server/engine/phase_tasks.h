@@ -39,6 +39,8 @@ struct RoundTask {
   Time assigned{};
   std::optional<protocol::UpdateOffer> offer;  // while kOffered
 
+  // Takes what the client reports of its training.
+  void take_report(const protocol::UpdateOffer& by);
   // Whether its client is training, uploading or done.
   bool at_work() const {
     return state != TaskState::kUnsent && state != TaskState::kLost && state != TaskState::kFailed;

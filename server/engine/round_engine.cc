@@ -124,10 +124,7 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
   const protocol::UpdateOffer bounded = with_bounded_weight(rules_, task.samples, offered.offer);
   if (!task.weighed) task.samples = bounded.samples;
   task.steps = bounded.steps;
-  task.train_loss = offered.offer.train_loss;
-  task.norm = offered.offer.norm;
-  task.loss_rms = offered.offer.loss_rms;
-  task.wanted_share = offered.offer.wanted_share;
+  task.take_report(offered.offer);
   if (!drawn_) {
     tasks_.set_state(task, TaskState::kOffered);
     task.offer = offered.offer;
@@ -152,6 +149,7 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
     return;
   }
   tasks_.set_state(*task, TaskState::kDone);
+  if (stored.reported) task->take_report(*stored.reported);
   track().last_rounds[stored.client] = round_;
   tracks_.contributed(turn_, stored.client);
   if (task->wanted_share > 0) track().deciders.planner->limit(stored.client, task->wanted_share);
@@ -385,10 +383,9 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
 void RoundEngine::finish(const std::string& reason, std::vector<Effect>& effects) {
   phase_ = Phase::kFinished;
   tasks_.clear();
-  present_.each([&](ClientId client, const Roster::Entry&) {
-    effects.push_back(Send{client, protocol::RunEnded{rules_.run, reason}});
-  });
-  effects.push_back(Finished{reason});
+  Finished finished{.reason = reason, .connected = {}};
+  present_.each([&](ClientId client, const Roster::Entry&) { finished.connected.push_back(client); });
+  effects.push_back(std::move(finished));
 }
 
 }  // namespace fedge::server

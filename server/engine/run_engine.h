@@ -1,7 +1,6 @@
-// RunEngine: the coordinator's decisions for one run, as a pure state machine (core/node.h) with its
-// inputs, effects and rules. RoundEngine works in synchronous rounds; BufferedEngine updates the model
-// whenever enough updates have arrived. An engine handles no payloads. Fetching, folding, aggregating and
-// evaluating are effects that an I/O adapter carries out, the same in the coordinator and in the simulator.
+// RunEngine: the coordinator's decisions for one run, as a pure state machine (core/node.h) with its inputs,
+// effects and rules. RoundEngine works in synchronous rounds, BufferedEngine whenever enough updates have
+// arrived. An engine handles no payloads: I/O adapters fetch, fold and evaluate, as its effects say.
 #pragma once
 
 #include <cstdint>
@@ -95,6 +94,7 @@ class RunEngine {
   struct Stored {
     ClientId client;
     TaskId task;
+    std::optional<protocol::UpdateOffer> reported = {};  // by the client, if the offer had no report yet
   };
   struct Damaged {
     ClientId client;
@@ -120,8 +120,7 @@ class RunEngine {
   struct Stop {
     std::string reason;
   };
-  // The coordinator has restarted. No client is connected yet, and the clock continues from where it
-  // stopped. Stored updates exist, and clients may return to their tasks.
+  // The coordinator has restarted, and its clock goes on. Stored updates exist; no client is connected yet.
   struct Restarted {};
   using Input = std::variant<Expired, ClientArrived, ClientLeft, Described, Offered, Stored, Damaged, Failed,
                              Committed, PolicyChanged, Stop, Restarted>;
@@ -220,6 +219,7 @@ class RunEngine {
   };
   struct Finished {
     std::string reason;
+    std::vector<ClientId> connected;  // clients that are told
   };
   using Effect = std::variant<StartTrack, RetireTrack, BeginSecure, Assign, Send, Fetch, Fold, Count, Discard,
                               GiveUp, CloseRound, Finished, Event>;

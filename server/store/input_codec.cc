@@ -47,6 +47,7 @@ void put(Record& out, const RunEngine::Offered& offered) {
   out.mutable_offered()->set_message(protocol::encode(offered.offer));
 }
 void put(Record& out, const RunEngine::Stored& stored) {
+  FEDGE_CHECK(!stored.reported, "the offer of a real client has its report");
   out.mutable_stored()->set_client(stored.client.value());
   put(*out.mutable_stored()->mutable_task(), stored.task);
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/attacks/attacks.h"
-#include "sim/training_pool.h"
+#include "sim/training/training_pool.h"
 
 namespace fedge::sim {
 

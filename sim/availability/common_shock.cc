@@ -49,7 +49,7 @@ std::vector<learn::Label> favoured_labels(const learn::Task& task, ClientId clie
   const std::vector<std::uint64_t> held = task.label_counts(client);
   std::vector<learn::Label> favoured;
   for (std::size_t label = 0; label < held.size(); ++label)
-    if (held[label] * held.size() > task.samples_of(client).size())
+    if (held[label] * held.size() > task.sample_count(client).value())
       favoured.push_back(static_cast<learn::Label>(label));
   return favoured;
 }

@@ -25,8 +25,7 @@ void Dropouts::plan(const server::RunEngine::Assign& work, Bytes model) {
                         work.client.value())
                   .fork("session", client.times, work.task.track.value());
   if (draws.uniform() >= surroundings_.probability) return;
-  const SampleCount samples =
-      learn::trained_samples(SampleCount(task.samples_of(work.client).size()), work.data_share);
+  const SampleCount samples = learn::trained_samples(task.sample_count(work.client), work.data_share);
   const Duration expected = devices.of(work.client).task_time(samples, task.spec().training, model);
   const Duration after = seconds(draws.uniform() * to_seconds(expected + 4 * devices.latency(work.client)));
   links.while_connected(work.client, surroundings_.world.now() + after,

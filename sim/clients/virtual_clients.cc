@@ -1,6 +1,8 @@
 #include "sim/clients/virtual_clients.h"
 
 #include <algorithm>
+#include <type_traits>
+#include <variant>
 
 #include "protocol/codec.h"
 #include "server/access/arrival_rate.h"
@@ -166,23 +168,26 @@ void VirtualClients::connect_to_coordinator(ClientId client) {
   const Duration latency = surroundings_.devices.latency(client);
   // TCP, TLS 1.3 and Hello/Welcome take two and a half round trips until the coordinator knows the client.
   links.connect(client);
-  links.while_connected(client, now + 5 * latency, [this, client] {
+  links.while_connected(client, now + 5 * latency, [this, client, latency] {
+    surroundings_.links.while_connected(client, surroundings_.world.now() + latency,
+                                        [this, client] { connected_to_coordinator(client); });
     if (surroundings_.records != nullptr) surroundings_.records->linked(client);
     conductor_->linked(client, surroundings_.world.now());
   });
-  links.while_connected(client, now + 6 * latency, [this, client] {
-    // A coordinator expects all its clients back at once, whatever made this one disconnect.
-    step(client, Engine::Connected{{.software = "fedge-sim",
-                                    .client = client,
-                                    .runs = {surroundings_.config.id},
-                                    .spread = server::ArrivalRate().spread(clients_.size())}});
-  });
+}
+
+// A coordinator expects all its clients back at once, whatever made this one disconnect.
+void VirtualClients::connected_to_coordinator(ClientId client) {
+  step(client, Engine::Connected{{.software = "fedge-sim",
+                                  .client = client,
+                                  .runs = {surroundings_.config.id},
+                                  .spread = server::ArrivalRate().spread(clients_.size())}});
 }
 
 void VirtualClients::prepare(ClientId client, RunId run) {
   const run::RunConfig& config = surroundings_.config;
   const Time now = surroundings_.world.now();
-  const SampleCount samples(surroundings_.task.samples_of(client).size());
+  const SampleCount samples = surroundings_.task.sample_count(client);
   const SampleCount evaluates = surroundings_.task.evaluation_samples(client);
   if (samples.value() == 0 && evaluates.value() == 0)
     return step_at(now, client,
@@ -215,11 +220,17 @@ void VirtualClients::abandon(ClientId client, TaskId task) {
   surroundings_.downloads.abandon(client);
 }
 
+// A message on its way is kept as what it is: a Message is as large as the largest of them.
 void VirtualClients::send_up(ClientId client, const protocol::Message& message) {
   if (!connected(client)) return;
-  surroundings_.links.send_up(client, Bytes(protocol::frame_size(message)), [this, client, message] {
-    conductor_->received(client, message, surroundings_.world.now());
-  });
+  const Bytes size(protocol::frame_size(message));
+  std::visit(
+      [&](const auto& said) {
+        surroundings_.links.send_up(client, size, [this, client, said] {
+          conductor_->received(client, said, surroundings_.world.now());
+        });
+      },
+      message);
 }
 
 PublicKey VirtualClients::key_of(ClientId client) const {
@@ -227,14 +238,28 @@ PublicKey VirtualClients::key_of(ClientId client) const {
                                           : PublicKey{};
 }
 
+// All clients get the same description, of a few kilobytes, perhaps all at the same time.
+void VirtualClients::describe(ClientId client, const protocol::RunDescription& run, Bytes size) {
+  if (!description_ || *description_ != run)
+    description_ = std::make_shared<const protocol::RunDescription>(run);
+  surroundings_.links.send_down(
+      client, size, [this, client, shared = description_] { step(client, Engine::Received{*shared}); });
+}
+
 void VirtualClients::send(ClientId client, const protocol::Message& message) {
   surroundings_.dropouts.note(client, message);
   if (!connected(client)) return;
-  surroundings_.links.send_down(client, Bytes(protocol::frame_size(message)), [this, client, message] {
-    if (const auto* request = std::get_if<protocol::TrainRequest>(&message))
-      surroundings_.training.arrived(client, request->task());
-    step(client, Engine::Received{message});
-  });
+  const Bytes size(protocol::frame_size(message));
+  if (const auto* run = std::get_if<protocol::RunDescription>(&message)) return describe(client, *run, size);
+  std::visit(
+      [&](const auto& said) {
+        surroundings_.links.send_down(client, size, [this, client, said] {
+          if constexpr (std::is_same_v<std::remove_cvref_t<decltype(said)>, protocol::TrainRequest>)
+            surroundings_.training.arrived(client, said.task());
+          step(client, Engine::Received{said});
+        });
+      },
+      message);
 }
 
 }  // namespace fedge::sim

@@ -3,6 +3,7 @@
 // parts of a device do. Decides nothing that a client would decide. One thread.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -74,15 +75,18 @@ class VirtualClients final : public server::Clients {
   Client& at(ClientId client) { return clients_[client.value()]; }
   void connect(ClientId client);
   void connect_to_coordinator(ClientId client);
+  void connected_to_coordinator(ClientId client);
   void prepare(ClientId client, RunId run);
   void prepared(ClientId client, client::ClientEngine::RunPrepared prepared);
   void abandon(ClientId client, TaskId task);
+  void describe(ClientId client, const protocol::RunDescription& run, Bytes size);
   void arm_timer(ClientId client);
   // Gives the client an input at this time, whatever happens to its connection.
   void step_at(Time when, ClientId client, client::ClientEngine::Input input);
 
   Surroundings surroundings_;
   std::vector<Client> clients_;
+  std::shared_ptr<const protocol::RunDescription> description_;  // the last one that was sent
   server::Conductor* conductor_ = nullptr;
 };
 

@@ -1,20 +1,12 @@
 #include "sim/clients/virtual_training.h"
 
+#include <algorithm>
+
 #include "core/aligned_buffer.h"
+#include "core/check.h"
 
 namespace fedge::sim {
 namespace {
-
-void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
-  offer.update = update.shape;
-  offer.samples = update.training.samples;
-  offer.steps = update.training.steps;
-  offer.train_loss = update.training.mean_loss;
-  offer.norm = update.norm;
-  offer.loss_rms = update.training.rms_loss;
-  offer.wanted_share = update.training.wanted_share;
-  offer.sums = update.sums;
-}
 
 Result<Digest> digest_of(const TrainedUpdate& update) {
   if (!update.sums.empty()) return client::SummedUpdates::sums_of(update.task.kind, update.sums);
@@ -30,9 +22,10 @@ Result<Digest> digest_of(const TrainedUpdate& update) {
 void VirtualTraining::assign(const server::RunEngine::Assign& work, const std::optional<TaskId>& in_hand,
                              const GlobalState& global) {
   OnDevice& device = at(work.client);
-  std::erase_if(device.models,
-                [&](const auto& entry) { return entry.second.arrived && in_hand != entry.first; });
-  device.models[work.task] = {global};
+  std::erase_if(device.models, [&](const auto& held) {
+    return held.task == work.task || (held.arrived && in_hand != held.task);
+  });
+  device.models.push_back({work.task, global});
   if (work.task.kind == TaskKind::kTraining) device.data_share = work.data_share;
   if (work.task.kind != TaskKind::kTraining) return;
   surroundings_.adversary.assigned(work.client, {.task = work.task,
@@ -40,16 +33,20 @@ void VirtualTraining::assign(const server::RunEngine::Assign& work, const std::o
                                                  .coverage = work.coverage,
                                                  .last_round = work.last_round,
                                                  .global = global,
-                                                 .finish = surroundings_.world.now()});
+                                                 .needed = surroundings_.world.now()});
+}
+
+VirtualTraining::OnDevice::Held* VirtualTraining::find(OnDevice& device, TaskId task) {
+  const auto found = std::ranges::find(device.models, task, &OnDevice::Held::task);
+  return found == device.models.end() ? nullptr : &*found;
 }
 
 void VirtualTraining::arrived(ClientId client, TaskId task) {
-  const auto held = at(client).models.find(task);
-  if (held != at(client).models.end()) held->second.arrived = true;
+  if (auto* const held = find(at(client), task)) held->arrived = true;
 }
 
 void VirtualTraining::lost(ClientId client) {
-  std::erase_if(at(client).models, [](const auto& entry) { return !entry.second.arrived; });
+  std::erase_if(at(client).models, [](const auto& held) { return !held.arrived; });
 }
 
 void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& start,
@@ -57,8 +54,7 @@ void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& 
   const learn::Task& task = surroundings_.task;
   const learn::TrainingSpec& spec = task.spec().training;
   const Time now = surroundings_.world.now();
-  const SampleCount samples =
-      learn::trained_samples(SampleCount(task.samples_of(client).size()), request.data_share);
+  const SampleCount samples = learn::trained_samples(task.sample_count(client), request.data_share);
   const auto ends = client::training_ends(spec, start.asked, start.time_left);
   const Device& device = surroundings_.devices.of(client);
   const Device::Training training =
@@ -70,21 +66,38 @@ void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& 
           : device.training(samples, spec, ends ? *ends - now : Duration::max());
   const Time finish = now + training.time;
   at(client).ends = finish;
+  const auto* const held = find(at(client), start.task);
+  FEDGE_CHECK(held != nullptr, "a task begins with the model that it was assigned with");
   surroundings_.pool.enqueue(client, {.task = start.task,
                                       .data_share = request.data_share,
                                       .coverage = start.coverage,
                                       .last_round = request.last_round,
-                                      .global = at(client).models.at(start.task).global,
-                                      .finish = finish,
+                                      .global = held->global,
+                                      .needed = needed(client, start.task, start.coverage, finish),
                                       .max_steps = training.max_steps,
                                       .flip_labels = surroundings_.adversary.flips_labels(client)});
   surroundings_.world.at(finish,
                          [this, client, run = start.run, id = start.task] { finished(client, run, id); });
 }
 
+// The offer, the request for the update and the update itself travel between the end of the training and that
+// moment. An estimate is enough: it orders the work, and no result depends on it.
+Time VirtualTraining::needed(ClientId client, const TaskId& task, const Coverage& coverage,
+                             Time finish) const {
+  if (!surroundings_.on_arrival || task.kind != TaskKind::kTraining) return finish;
+  return finish + surroundings_.devices.of(client).upload_time(Bytes(coverage.count() * sizeof(float)));
+}
+
 void VirtualTraining::finished(ClientId client, RunId run, TaskId task) {
   // The engine may have dropped or restarted the task while the device was busy.
   if (!surroundings_.pool.has(client, task) || at(client).ends != surroundings_.world.now()) return;
+  if (surroundings_.on_arrival)
+    if (auto expected = surroundings_.pool.expected(client)) {
+      expected->run = run;
+      expected->round = task.round;
+      expected->track = task.track;
+      return kept(client, {run, task, std::move(*expected)});
+    }
   const auto update = surroundings_.pool.result(client);
   if (!update) return surroundings_.world.fail(update.error());
   if ((*update)->failure)
@@ -104,7 +117,7 @@ void VirtualTraining::finished(ClientId client, RunId run, TaskId task) {
 }
 
 void VirtualTraining::mask(ClientId client, TaskId task, privacy::Masking masking) {
-  auto trained = std::exchange(at(client).unmasked, std::nullopt);
+  auto trained = std::exchange(at(client).unmasked, {});
   if (!trained || trained->task != task) return;
   surroundings_.secrets->mask(client, std::move(masking), trained->offer);
   kept(client, *trained);
@@ -112,7 +125,7 @@ void VirtualTraining::mask(ClientId client, TaskId task, privacy::Masking maskin
 
 void VirtualTraining::kept(ClientId client, const Trained& trained) {
   surroundings_.on_kept(client, trained.task);
-  if (trained.task.kind == TaskKind::kTraining)
+  if (!surroundings_.on_arrival && trained.task.kind == TaskKind::kTraining)
     at(client).utility = static_cast<double>(trained.offer.samples.value()) * trained.offer.loss_rms;
   surroundings_.step(client, trained);
 }
@@ -120,8 +133,7 @@ void VirtualTraining::kept(ClientId client, const Trained& trained) {
 void VirtualTraining::abandon(ClientId client, TaskId task) {
   surroundings_.pool.drop(client);
   // The same task may be on its way again.
-  const auto held = at(client).models.find(task);
-  if (held != at(client).models.end() && held->second.arrived) at(client).models.erase(held);
+  std::erase_if(at(client).models, [&](const auto& held) { return held.task == task && held.arrived; });
   at(client).unmasked.reset();
   if (surroundings_.secrets != nullptr) surroundings_.secrets->forget_masks(client);
 }

@@ -1,22 +1,23 @@
 // VirtualTraining: the tasks that virtual devices train, and what a device knows from its training. A device
-// takes its time for a task; TrainingPool computes the update when the device has finished. Hostile devices
-// then replace it. One thread. Memory: for each client one reference to its task's model.
+// takes its time for a task. TrainingPool computes the update when it has arrived at the coordinator, so that
+// few updates are in memory at a time; or when the device has finished, if the offer depends on it. Hostile
+// devices then replace it. One thread. Memory: for each client one reference to its task's model.
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "client/conductor/task_conductor.h"
+#include "client/engine/boxed.h"
 #include "learn/task.h"
 #include "server/engine/run_engine.h"
 #include "sim/attacks/adversary.h"
 #include "sim/devices.h"
 #include "sim/dissemination/virtual_exchange.h"
 #include "sim/secure/virtual_secrets.h"
-#include "sim/training_pool.h"
+#include "sim/training/training_pool.h"
 #include "sim/world.h"
 
 namespace fedge::sim {
@@ -31,6 +32,8 @@ class VirtualTraining {
     Adversary& adversary;
     VirtualSecrets* secrets;    // null: updates are not masked
     VirtualExchange* exchange;  // null: the coordinator receives the updates
+    // Updates may be computed when they arrive at the coordinator; false: when the device has trained.
+    bool on_arrival;
     // Gives an input to the client's conductor.
     std::function<void(ClientId, client::TaskConductor::Input)> step;
     // The task's update is on the device's disk.
@@ -58,7 +61,7 @@ class VirtualTraining {
 
   // Returns the share of the client's data in its last task.
   double data_share(ClientId client) const { return devices_[client.value()].data_share; }
-  // Returns the utility of the client's last training.
+  // Returns the utility of the client's last training; not of updates that are computed on arrival.
   std::optional<double> utility(ClientId client) const { return devices_[client.value()].utility; }
 
  private:
@@ -67,16 +70,20 @@ class VirtualTraining {
     Time ends{};  // of the last training started
     double data_share = 1;
     std::optional<double> utility;
-    std::optional<Trained> unmasked;  // an update waiting for its masks
+    client::Boxed<Trained> unmasked;  // an update waiting for its masks
     // The models of its current task and of the tasks on their way to it.
     struct Held {
+      TaskId task;
       GlobalState global;
       bool arrived = false;  // the task's request
     };
-    std::map<TaskId, Held> models;
+    std::vector<Held> models;
   };
+  static OnDevice::Held* find(OnDevice& device, TaskId task);
   OnDevice& at(ClientId client) { return devices_[client.value()]; }
   void finished(ClientId client, RunId run, TaskId task);
+  // When the coordinator needs the result of a task that ends at this time.
+  Time needed(ClientId client, const TaskId& task, const Coverage& coverage, Time finish) const;
   void kept(ClientId client, const Trained& trained);
 
   Surroundings surroundings_;

@@ -9,8 +9,9 @@
 namespace fedge::sim {
 namespace {
 
-// Waiting updates that are folded in one pass over the accumulator.
+// Waiting updates that are folded in one pass over the accumulator; fewer if these bytes are reached before.
 constexpr std::size_t kFoldTogether = 8;
+constexpr std::size_t kBytesTogether = std::size_t{8} << 20;
 
 }  // namespace
 
@@ -67,12 +68,12 @@ void VirtualAggregate::add(const server::RunEngine::Fold& accepted, TrainedUpdat
 
 void VirtualAggregate::fold(const server::RunEngine::Fold& accepted) {
   add(accepted, surroundings_.updates.take(accepted.client));
-  if (waiting_.size() >= kFoldTogether) flush();
+  const std::size_t bytes = waiting_.size() * waiting_.back().coverage.count() * sizeof(float);
+  if (waiting_.size() >= kFoldTogether || bytes >= kBytesTogether) flush();
 }
 
 void VirtualAggregate::folded_by_clients(const server::RunEngine::Fold& accepted) {
-  if (surroundings_.updates.find(accepted.client, accepted.task) != nullptr)
-    surroundings_.updates.drop(accepted.client);
+  if (surroundings_.updates.has(accepted.client, accepted.task)) surroundings_.updates.drop(accepted.client);
   add(accepted, std::move(held_.extract(accepted.client).mapped()));
 }
 

@@ -17,7 +17,7 @@
 #include "server/conductor/conductor.h"
 #include "server/run_state.h"
 #include "sim/attacks/adversary.h"
-#include "sim/training_pool.h"
+#include "sim/training/training_pool.h"
 
 namespace fedge::sim {
 

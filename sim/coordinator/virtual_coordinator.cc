@@ -3,6 +3,17 @@
 #include <utility>
 
 namespace fedge::sim {
+namespace {
+
+// What the client's own log would say: it has failed before its update could travel.
+Event failure_of(ClientId client, TaskId task, const Error& error) {
+  return Event{Severity::kError, "task.failed", {}}
+      .with("client", std::int64_t{client.value()})
+      .with("round", std::int64_t{task.round.value()})
+      .with("reason", error.message);
+}
+
+}  // namespace
 
 VirtualCoordinator::VirtualCoordinator(const Surroundings& surroundings, server::Conductor::Setup setup,
                                        std::unique_ptr<server::RunEngine> engine, server::Ports ports)
@@ -13,18 +24,30 @@ VirtualCoordinator::VirtualCoordinator(const Surroundings& surroundings, server:
       }()) {}
 
 void VirtualCoordinator::update_arrived(ClientId client, TaskId task) {
-  const TrainedUpdate* update = surroundings_.updates.find(client, task);
+  const Time now = surroundings_.world.now();
+  const auto computed = surroundings_.updates.arrived(client, task);
+  if (!computed) return surroundings_.world.fail(computed.error());
+  const TrainedUpdate* update = *computed;
   if (update == nullptr) return;  // the client has dropped it meanwhile
+  if (update->failure) {
+    surroundings_.world.report(failure_of(client, task, *update->failure));
+    return conductor_.uploaded(client, task, *update->failure, now);
+  }
   const auto sound = surroundings_.masked ? Result<void>() : surroundings_.aggregate.inspect(client, *update);
   if (!sound && sound.error().code != ErrorCode::kInvalid)
     return surroundings_.world.fail(sound.error());  // of the spool
-  conductor_.uploaded(client, task, sound, surroundings_.world.now());
+  if (!surroundings_.on_arrival) return conductor_.uploaded(client, task, sound, now);
+  protocol::UpdateOffer reported;
+  describe(*update, reported);
+  conductor_.uploaded(client, task, sound, now, reported);
 }
 
 Result<void> VirtualCoordinator::inspect(ClientId client, TaskId task) {
-  const TrainedUpdate* update = surroundings_.updates.find(client, task);
-  if (update == nullptr) return invalid("its client has dropped it");
-  const auto sound = surroundings_.aggregate.inspect_and_hold(client, *update);
+  const auto update = surroundings_.updates.arrived(client, task);
+  if (!update) surroundings_.world.fail(update.error());
+  if (!update) return update.error();
+  if (*update == nullptr) return invalid("its client has dropped it");
+  const auto sound = surroundings_.aggregate.inspect_and_hold(client, **update);
   if (!sound && sound.error().code != ErrorCode::kInvalid) surroundings_.world.fail(sound.error());
   return sound;
 }

@@ -11,7 +11,7 @@
 #include "server/run_state.h"
 #include "sim/availability/waiting_report.h"
 #include "sim/coordinator/virtual_aggregate.h"
-#include "sim/training_pool.h"
+#include "sim/training/training_pool.h"
 #include "sim/transfers/client_links.h"
 #include "sim/world.h"
 
@@ -22,9 +22,10 @@ class VirtualCoordinator final : private server::Gate, private server::Owner {
   struct Surroundings {
     World& world;
     ClientLinks& links;
-    const VirtualUpdates& updates;
+    VirtualUpdates& updates;
     VirtualAggregate& aggregate;
-    bool masked;  // values of updates are hidden
+    bool masked;      // values of updates are hidden
+    bool on_arrival;  // updates may be computed when they arrive
   };
   // `ports` are those of others; they must outlive the object.
   VirtualCoordinator(const Surroundings& surroundings, server::Conductor::Setup setup,

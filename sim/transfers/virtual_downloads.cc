@@ -35,7 +35,7 @@ void VirtualDownloads::exchange(ClientId client, const client::ClientEngine::Fet
 void VirtualDownloads::completed(ClientId client, const protocol::ObjectId& object) {
   OnDevice& device = at(client);
   if (!device.exchanging || device.exchanging->model.id() != object) return;
-  const auto fetch = std::exchange(device.exchanging, std::nullopt);
+  const auto fetch = std::exchange(device.exchanging, {});
   device.files->arrived(device.files->wanted());
   download(client, fetch->run, fetch->task);
 }
@@ -62,13 +62,13 @@ void VirtualDownloads::download(ClientId client, RunId run, TaskId task) {
 void VirtualDownloads::arrived(ClientId client, std::uint64_t number) {
   OnDevice& device = at(client);
   if (!device.download || device.download->number != number) return;
-  const Download done = *std::exchange(device.download, std::nullopt);
+  const Download done = *std::exchange(device.download, {});
   device.files->completed();
   surroundings_.on_fetched(client, done.run, done.task);
 }
 
 void VirtualDownloads::end(ClientId client, Time sent, Time kept) {
-  const auto download = std::exchange(at(client).download, std::nullopt);
+  const auto download = std::exchange(at(client).download, {});
   if (!download) return;
   surroundings_.links.end_download(client, download->transfer, sent);
   at(client).files->arrived(download->transfer.passed(kept));

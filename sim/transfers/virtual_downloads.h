@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "client/client_engine.h"
+#include "client/engine/boxed.h"
 #include "learn/task.h"
 #include "sim/devices.h"
 #include "sim/dissemination/virtual_exchange.h"
@@ -61,9 +61,9 @@ class VirtualDownloads {
     Line::Transfer transfer;
   };
   struct OnDevice {
-    std::optional<Download> download;
+    client::Boxed<Download> download;
     std::unique_ptr<DeviceFiles> files;                          // null if there are none
-    std::optional<client::ClientEngine::FetchModel> exchanging;  // a model that is still incomplete
+    client::Boxed<client::ClientEngine::FetchModel> exchanging;  // a model that is still incomplete
   };
   OnDevice& at(ClientId client) { return devices_[client.value()]; }
   void exchange(ClientId client, const client::ClientEngine::FetchModel& fetch);

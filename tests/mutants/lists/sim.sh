@@ -51,6 +51,48 @@ caught_by unit_sim 'who drops out of one track'
 
 mutant sim-forgets-what-is-coming 'a simulated device forgets the model of a task that is on its way'
 file sim/clients/virtual_training.cc
-old '                [&](const auto& entry) { return entry.second.arrived && in_hand != entry.first; });'
-new '                [&](const auto& entry) { return in_hand != entry.first; });'
+old '(held.arrived && in_hand != held.task)'
+new '(in_hand != held.task)'
 caught_by unit_sim 'records: a device may begin a task'
+
+mutant trained-too-early 'a simulation computes updates that nobody waits for yet'
+file sim/clients/virtual_training.cc
+old '  if (surroundings_.on_arrival)
+'
+new '  if (surroundings_.on_arrival && surroundings_.secrets != nullptr)
+'
+caught_by unit_sim 'on arrival'
+
+mutant states-over-budget 'what simulated clients keep takes twice the memory that it may'
+file sim/training/client_states.cc
+old 'in_memory_ > budget_ &&'
+new 'in_memory_ > 2 * budget_ &&'
+caught_by unit_sim 'client states: memory stays within'
+
+mutant file-of-states-grows 'places in the file of client states are never used again'
+file sim/training/client_states.cc
+old '    free_[bytes].push_back(state->second.place.offset);
+'
+new ''
+caught_by unit_sim 'client states: memory stays within'
+
+mutant one-mix 'replicated clients all have the same samples'
+file learn/data/replicated_samples.cc
+old 'rng_.fork("mix", client)'
+new 'rng_.fork("mix", 0 * client)'
+caught_by unit_learn 'replicate'
+
+mutant nobody-told 'clients do not hear that the run has ended'
+file server/conductor/conductor.cc
+old 'for (const ClientId client : finished.connected)'
+new 'for (const ClientId client : std::vector<ClientId>())'
+caught_by property_sim 'two shells'
+caught_by unit_sim 'simulation'
+
+mutant background-forever 'a thread pool gives work to a background that has been taken away'
+file core/platform/thread_pool.cc
+old '  has_work_ = background != nullptr;
+  if (has_work_)'
+new '  has_work_ = true;
+  if (has_work_)'
+caught_by unit_core 'thread pool'

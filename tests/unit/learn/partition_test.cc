@@ -296,3 +296,124 @@ TEST_CASE("partition: what cannot be done is refused and names the key to change
   check_refused(spec, labels, "shards_per_client", "60 clients with 2 shards each");
   check_refused(spec_of(PartitionKind::kExponential, 30), labels, "clients", "lower clients");
 }
+
+TEST_CASE("partition: replicate draws each client's samples as if it were the first") {
+  const auto labels = balanced(10, 40);
+  PartitionSpec spec = spec_of(PartitionKind::kDirichlet, 5);
+  spec.samples_per_client = 30;
+  spec.alpha = 0.3;
+  const auto divided = make(spec, labels);
+  spec.clients = 100'000;  // more than there are samples
+  spec.replicate = true;
+  const auto shared = make(spec, labels);
+  CHECK(shared.clients() == 100'000);
+  CHECK(class_counts(shared, 0, labels) == class_counts(divided, 0, labels));
+  for (const std::size_t client : {0U, 1U, 499U, 99'999U}) {
+    const auto samples = shared.of(client);
+    REQUIRE(samples.size() == 30);
+    CHECK(shared.size_of(client) == 30);
+    CHECK(std::is_sorted(samples.begin(), samples.end()));
+    CHECK(std::set<std::uint32_t>(samples.begin(), samples.end()).size() == 30);
+    CHECK(*(samples.end() - 1) < labels.size());
+    const auto again = shared.of(client);
+    CHECK(std::equal(samples.begin(), samples.end(), again.begin(), again.end()));
+  }
+  CHECK(class_counts(shared, 1, labels) != class_counts(shared, 2, labels));
+}
+
+TEST_CASE(
+    "partition: the samples of replicated clients have the labels of the mix, and every sample its share") {
+  const auto labels = balanced(10, 30);
+  PartitionSpec spec = spec_of(PartitionKind::kIid, 20'000);
+  spec.samples_per_client = 30;
+  spec.replicate = true;
+  const auto uniform = make(spec, labels);
+  std::vector<double> held(labels.size(), 0);
+  for (std::size_t client = 0; client < uniform.clients(); ++client)
+    for (const auto sample : uniform.of(client)) ++held[sample];
+  // Each of 300 samples is held by a tenth of the clients: binomial, standard deviation 42.4.
+  for (const double clients : held) CHECK(std::abs(clients - 2000) < 5 * 42.4);
+
+  spec.samples_per_client = 100;  // drawn by another method than few samples
+  const auto many = make(spec, labels);
+  std::fill(held.begin(), held.end(), 0.0);
+  for (std::size_t client = 0; client < 3000; ++client)
+    for (const auto sample : many.of(client)) ++held[sample];
+  for (const double clients : held) CHECK(std::abs(clients - 1000) < 5 * 25.8);
+
+  spec.kind = PartitionKind::kDirichlet;
+  spec.alpha = 0.2;
+  spec.samples_per_client = 25;
+  const auto skewed = make(spec, labels);
+  std::vector<double> counts(10, 0);
+  double largest = 0;
+  for (std::size_t client = 0; client < 4000; ++client) {
+    const auto own = class_counts(skewed, client, labels);
+    for (std::size_t k = 0; k < 10; ++k) counts[k] += static_cast<double>(own[k]);
+    largest += static_cast<double>(*std::max_element(own.begin(), own.end())) / 25;
+  }
+  for (const double count : counts) CHECK(std::abs(count / 100'000 - 0.1) < 0.015);
+  CHECK(largest / 4000 > 0.5);  // alpha 10 would give about 0.2
+}
+
+TEST_CASE("partition: replicated natural groups are dealt round") {
+  const std::vector<Label> labels = {3, 1, 3, 5, 1};  // groups 0, 2 and 4 have no samples
+  PartitionSpec spec = spec_of(PartitionKind::kNatural, 7);
+  spec.replicate = true;
+  const auto parts = partition(spec, labels, 6, Rng(1));
+  REQUIRE(parts);
+  const auto of = [&](std::size_t client) {
+    const auto samples = parts->of(client);
+    return std::vector<std::uint32_t>(samples.begin(), samples.end());
+  };
+  using Samples = std::vector<std::uint32_t>;
+  CHECK(of(0) == Samples{1, 4});
+  CHECK(of(1) == Samples{0, 2});
+  CHECK(of(2) == Samples{3});
+  CHECK(of(6) == of(0));
+  CHECK(parts->size_of(4) == 2);
+}
+
+TEST_CASE("partition: what replicate cannot do, and how more clients than samples are possible") {
+  const auto labels = balanced(10, 10);
+  const auto refused = partition(spec_of(PartitionKind::kIid, 101), labels, 10, Rng(1));
+  REQUIRE(!refused);
+  CHECK(refused.error().message ==
+        "data.partition.clients: 101 clients cannot share 100 samples; expected 1 to 100, or "
+        "data.partition.replicate = true, so that several clients may hold the same samples");
+  CHECK(partition(spec_of(PartitionKind::kShards, 101), labels, 10, Rng(1)).error().message ==
+        "data.partition.clients: 101 clients cannot share 100 samples; expected 1 to 100");
+  PartitionSpec spec = spec_of(PartitionKind::kIid, 3);
+  spec.replicate = true;
+  CHECK(partition(spec, {}, 10, Rng(1)).error().message.find("cannot share 0 samples") != std::string::npos);
+  spec.samples_per_client = 101;
+  const auto too_many = partition(spec, labels, 10, Rng(1));
+  REQUIRE(!too_many);
+  CHECK(
+      too_many.error().message ==
+      "data.partition.samples_per_client: each client holds 101 different samples, but the data set has only "
+      "100");
+}
+
+TEST_CASE("partition: renamed() gives the same samples other numbers") {
+  const auto labels = balanced(4, 5);
+  std::vector<std::uint32_t> names(labels.size());
+  for (std::uint32_t i = 0; i < names.size(); ++i) names[i] = 3 * i + 1;
+  PartitionSpec spec = spec_of(PartitionKind::kDirichlet, 6);
+  spec.samples_per_client = 3;
+  for (const bool replicate : {false, true}) {
+    spec.replicate = replicate;
+    const auto parts = partition(spec, labels, 4, Rng(2));
+    REQUIRE(parts);
+    const Partition other = parts->renamed(names);
+    CHECK(other.clients() == 6);
+    for (std::size_t client = 0; client < 6; ++client) {
+      const auto before = parts->of(client);
+      const auto after = other.of(client);
+      REQUIRE(before.size() == after.size());
+      for (std::size_t i = 0; i < before.size(); ++i)
+        CHECK(*(after.begin() + static_cast<std::ptrdiff_t>(i)) ==
+              names[*(before.begin() + static_cast<std::ptrdiff_t>(i))]);
+    }
+  }
+}

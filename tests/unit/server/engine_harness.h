@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "aggregation/samplers/uniform.h"
@@ -81,6 +82,10 @@ struct Harness {
     for (const auto& send : all<RunEngine::Send>())
       if (send.client == ClientId(client))
         if (const auto* message = std::get_if<M>(&send.message)) return *message;
+    if constexpr (std::is_same_v<M, protocol::RunEnded>)
+      for (const auto& finished : all<RunEngine::Finished>())
+        if (std::ranges::find(finished.connected, ClientId(client)) != finished.connected.end())
+          return protocol::RunEnded{kRun, finished.reason};
     return std::nullopt;
   }
   std::optional<Event> event(const char* name) const {

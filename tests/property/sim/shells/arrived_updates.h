@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "privacy/secure_aggregation/client.h"
-#include "sim/training_pool.h"
+#include "sim/training/training_pool.h"
 
 namespace fedge::server::shells {
 
@@ -27,9 +27,13 @@ class ArrivedUpdates final : public sim::VirtualUpdates {
     if (masking) masks_.insert_or_assign(client, masking);
   }
   const privacy::Masking& masking(ClientId client) const { return *masks_.at(client); }
-  const sim::TrainedUpdate* find(ClientId client, TaskId task) const override {
+  const sim::TrainedUpdate* find(ClientId client, TaskId task) const {
     const auto found = updates_.find(client);
     return found != updates_.end() && found->second.task == task ? &found->second : nullptr;
+  }
+  bool has(ClientId client, TaskId task) const override { return find(client, task) != nullptr; }
+  Result<const sim::TrainedUpdate*> arrived(ClientId client, TaskId task) override {
+    return find(client, task);
   }
   sim::TrainedUpdate take(ClientId client) override { return std::move(updates_.extract(client).mapped()); }
   void drop(ClientId client) override { updates_.erase(client); }

@@ -15,7 +15,7 @@
 #include "server/run_state.h"
 #include "server/store/input_codec.h"
 #include "server/store/run_store.h"
-#include "sim/training_pool.h"
+#include "sim/training/training_pool.h"
 
 namespace fedge::server::shells {
 

@@ -92,7 +92,7 @@ TEST_CASE("text data: a device's part is the windows that the simulator's client
       const std::uint32_t here[] = {static_cast<std::uint32_t>(i)};
       BatchBuffer one(16, true, 1), other(16, true, 1);
       const Batch a = one.read((*part)->data(), here);
-      const Batch b = other.read((*whole)->data(), samples.subspan(i, 1));
+      const Batch b = other.read((*whole)->data(), std::span<const std::uint32_t>(samples).subspan(i, 1));
       CHECK(std::ranges::equal(a.tokens, b.tokens));
       CHECK(std::ranges::equal(a.targets, b.targets));
       CHECK((*part)->data().labels[i] == client);

@@ -1,4 +1,4 @@
-#include "sim/virtual_trainers.h"
+#include "sim/training/virtual_trainers.h"
 
 #include <filesystem>
 #include <numeric>
@@ -62,9 +62,7 @@ Result<std::unique_ptr<VirtualTrainers>> VirtualTrainers::start(const client::Tr
   }
   const auto samples_of = [&task, paths](ClientId client, double share) {
     ExternalTrainer::VirtualSamples samples{
-        .count = learn::trained_samples(SampleCount(task.samples_of(client).size()), share),
-        .numbers = {},
-        .path = {}};
+        .count = learn::trained_samples(task.sample_count(client), share), .numbers = {}, .path = {}};
     if (paths.empty())
       samples.numbers = task.trained_on(client, share);
     else

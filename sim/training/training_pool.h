@@ -1,16 +1,22 @@
-// TrainingPool: executes local training for the simulator. A job is queued when a client starts. The first
-// time a result is needed, queued jobs are computed in groups, earliest finish first, on all threads. A
-// client that drops out earlier costs nothing. A result is a pure function of (model, client, round, memory,
-// seed): grouping and threads do not affect it.
-// Memory: one update for each computed job until it is released; with a spool, one for each thread.
+// TrainingPool: executes local training for the simulator. A job is queued when a client starts. Idle threads
+// train queued jobs in the background, those first whose results are needed first; result() waits for a job
+// or trains it itself. A client that drops out before its turn costs nothing. A result is a pure function of
+// (model, client, round, memory, seed): order and threads do not affect it.
+// Memory: one update for each result that was asked for, until it is released, and the few that are ahead;
+// with a spool, one for each thread. Thread-safe inside; its functions are for one thread.
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
+#include <deque>
+#include <exception>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -25,6 +31,7 @@
 #include "learn/task.h"
 #include "protocol/chunks/chunk_store.h"
 #include "run/run_config.h"
+#include "sim/training/client_states.h"
 
 namespace fedge::sim {
 
@@ -52,12 +59,18 @@ struct TrainedUpdate {
   std::vector<std::int64_t> sums = {};                      // of an evaluation or of statistics
 };
 
+// Writes what a client says of its update into the offer.
+void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer);
+
 // The updates that virtual clients have computed.
 class VirtualUpdates {
  public:
   virtual ~VirtualUpdates() = default;
-  // Returns the update of this task, or null.
-  virtual const TrainedUpdate* find(ClientId client, TaskId task) const = 0;
+  // Whether the client has this task's update, computed or not.
+  virtual bool has(ClientId client, TaskId task) const = 0;
+  // Returns the update of this task, computed now if it was not; null if the client has dropped it. An error
+  // is this machine's: it could not store an update.
+  virtual Result<const TrainedUpdate*> arrived(ClientId client, TaskId task) = 0;
   // Moves an update out; its values are null if there is none.
   virtual TrainedUpdate take(ClientId client) = 0;
   virtual void drop(ClientId client) = 0;
@@ -85,28 +98,36 @@ struct TrainingJob {
   Coverage coverage;
   RoundNumber last_round;  // the task whose memory it continues from
   GlobalState global;
-  Time finish;
+  Time needed;                  // when its result is needed: jobs are computed in this order
   std::uint64_t max_steps = 0;  // limit for partial work; 0: no limit
   bool flip_labels = false;     // poisoned client
 };
 
-class TrainingPool final : public VirtualUpdates {
+class TrainingPool final : public VirtualUpdates, private Background {
  public:
   // `task` and `parallel` must outlive the pool; updates are cut into chunks of `chunk_size` bytes.
   // With `elsewhere`, training takes place there: as many at a time as it has members, or threads.
   TrainingPool(const learn::Task& task, const run::RunConfig& config, Parallel& parallel,
                std::vector<client::Elsewhere> elsewhere = {});
+  ~TrainingPool() override;
+  TrainingPool(const TrainingPool&) = delete;
+  TrainingPool& operator=(const TrainingPool&) = delete;
   // Stores later updates in this store, which must outlive the pool, instead of in memory.
-  void spool_to(protocol::ChunkStore& store) { spool_ = &store; }
+  void spool_to(protocol::ChunkStore& store);
+  // What clients keep between tasks is in memory up to this many bytes, and beyond that in a file without a
+  // name in this directory.
+  void spill_to(const std::filesystem::path& directory, std::size_t budget);
 
   // Queues a job. Does nothing if the client has this task's job already.
   void enqueue(ClientId client, TrainingJob job);
+  // Returns the offer of the client's job as far as it is known before the training, or nothing
+  // (client::LocalWork::expected).
+  std::optional<protocol::UpdateOffer> expected(ClientId client) const;
   // Computes the job if necessary. The client must have a job; its update stays until taken or dropped. An
-  // error comes from the spool: this machine could not store an update.
+  // error is this machine's: it could not store an update or a client's state.
   Result<const TrainedUpdate*> result(ClientId client);
-  // True if the client has this task's job, computed or not.
-  bool has(ClientId client, TaskId task) const;
-  const TrainedUpdate* find(ClientId client, TaskId task) const override;
+  bool has(ClientId client, TaskId task) const override;
+  Result<const TrainedUpdate*> arrived(ClientId client, TaskId task) override;
   TrainedUpdate take(ClientId client) override;
   void drop(ClientId client) override;
   // Drops the clients' memory of this track's tasks.
@@ -115,31 +136,46 @@ class TrainingPool final : public VirtualUpdates {
   Result<void> change(ClientId client, const std::function<Result<void>(std::span<float>)>& edit);
 
  private:
+  enum class Stage { kQueued, kRunning, kComputed };
   struct Work {
     ClientId client;
     TrainingJob job;
-    client::ClientMemory memory;
-    TrainedUpdate outcome;
-    std::optional<Error> fault;  // of the spool
+    Stage stage = Stage::kQueued;
+    bool asked = false;    // by result(): it is not ahead
+    bool dropped = false;  // while it was running: its state is not kept
+    client::ClientMemory memory = {};
+    TrainedUpdate outcome = {};
+    std::optional<Error> fault = {};  // of this machine
+    std::exception_ptr failure = {};
   };
-  Result<void> compute_group(ClientId needed);
-  Work begin(ClientId client);
-  void carry_out(Work& work, client::LocalWork& worker) const;
+  using Lock = std::unique_lock<std::mutex>;
+  bool work() override;
+  bool may_begin() const;
+  void compute_first(Lock& lock);
+  void compute(Lock& lock, const std::shared_ptr<Work>& work);
+  client::WorkOrder order_of(const Work& work) const;
+  void carry_out(Work& work, client::LocalWork& worker);
   Result<std::shared_ptr<const aggregation::UpdateValues>> keep(AlignedBuffer<float> values,
                                                                 const protocol::Manifest& shape) const;
 
   const learn::Task& task_;
   Parallel& parallel_;
-  std::vector<client::LocalWork> workers_;  // one a thread, or for each place elsewhere
+  std::deque<client::LocalWork> workers_;  // one a thread, or for each place elsewhere
   std::uint32_t chunk_size_;
   Digest layout_;
   std::optional<std::uint64_t> noise_seed_;  // set if clients noise their updates
-  std::map<ClientId, TrainingJob> queued_;
-  std::map<ClientId, TrainedUpdate> computed_;
-  std::map<std::pair<ClientId, TrackId>, client::VolatileMemory>
-      memories_;  // only if clients keep memory between tasks
+  std::size_t most_ahead_;
   protocol::ChunkStore* spool_ = nullptr;
   std::shared_ptr<SpareBuffers> spare_ = std::make_shared<SpareBuffers>();
+  ClientStates states_;  // of clients that keep some between tasks
+
+  // Guards all members below; not the works that are running or computed.
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  // a work is computed
+  std::map<ClientId, std::shared_ptr<Work>> works_;
+  std::set<std::pair<Time, ClientId>> queue_;  // by the time at which the result is needed
+  std::size_t ahead_ = 0;                      // works running or computed that nobody has asked for
+  std::vector<client::LocalWork*> free_;       // workers
 };
 
 }  // namespace fedge::sim

@@ -1,4 +1,4 @@
-#include "sim/update_spool.h"
+#include "sim/training/update_spool.h"
 
 #include <doctest/doctest.h>
 
@@ -158,17 +158,21 @@ TEST_CASE("spool: a directory that another simulation works in is refused by nam
   CHECK(second.error().message == (directory.path() / "updates").string() + " is in use by another process");
 }
 
-TEST_CASE("spool: needed for rules that keep more than 64 MiB of updates, and never for a mean") {
+TEST_CASE(
+    "spool: needed for more than 64 MiB of updates that wait: in rules that keep them, or computed when "
+    "trained") {
   // 10 updates of 1,677,721 floats are 24 bytes short of 64 MiB.
   const std::size_t fits = 1'677'721;
   const run::RunConfig median = config_of({"strategy.kind=median"});
-  CHECK(!UpdateSpool::needed(median, fits));
-  CHECK(UpdateSpool::needed(median, fits + 1));
-  CHECK(!UpdateSpool::needed(config_of({"strategy.kind=fedavg"}), 1'000'000'000));
-  CHECK(UpdateSpool::needed(config_of({"strategy.kind=krum", "sampling.over_selection=1.05"}), fits));
+  CHECK(!UpdateSpool::needed(median, fits, true));
+  CHECK(UpdateSpool::needed(median, fits + 1, true));
+  CHECK(!UpdateSpool::needed(config_of({"strategy.kind=fedavg"}), 1'000'000'000, true));
+  CHECK(UpdateSpool::needed(config_of({"strategy.kind=fedavg"}), fits + 1, false));
+  CHECK(!UpdateSpool::needed(config_of({"strategy.kind=fedavg"}), fits, false));
+  CHECK(UpdateSpool::needed(config_of({"strategy.kind=krum", "sampling.over_selection=1.05"}), fits, true));
   // Ten updates in training and four in the buffer.
   const run::RunConfig buffered = config_of(
       {"strategy.kind=median", "strategy.schedule.kind=buffered", "strategy.schedule.buffer_size=4"});
-  CHECK(!UpdateSpool::needed(buffered, 1'198'372));
-  CHECK(UpdateSpool::needed(buffered, 1'198'373));
+  CHECK(!UpdateSpool::needed(buffered, 1'198'372, true));
+  CHECK(UpdateSpool::needed(buffered, 1'198'373, true));
 }

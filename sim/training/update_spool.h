@@ -1,4 +1,4 @@
-// UpdateSpool: file storage for a simulation's updates if a rule must read them back and memory is too small:
+// UpdateSpool: file storage for a simulation's updates if many of them wait and memory is too small:
 // the coordinator's file-backed chunk store in a separate directory. An update's file is freed or reused when
 // the rule releases the update at the end of its round. Destruction removes the directory; files of a killed
 // simulation are removed at the next open().
@@ -18,9 +18,10 @@ namespace fedge::sim {
 
 class UpdateSpool {
  public:
-  // True if updates should be spooled: a rule keeps all updates until the round ends, and one round's updates
-  // may exceed kMaxInMemory.
-  static bool needed(const run::RunConfig& config, std::size_t parameters);
+  // True if updates should be spooled: all updates of a round may wait at the same time, and they may exceed
+  // kMaxInMemory. They wait if the rule keeps them until the round ends, or if they are not computed
+  // `on_arrival` (computes_on_arrival()).
+  static bool needed(const run::RunConfig& config, std::size_t parameters, bool on_arrival);
   static constexpr std::size_t kMaxInMemory = std::size_t{64} << 20;  // bytes
 
   // Creates the directory; its parent must exist. kUnavailable if another process uses it. Raises this

@@ -1,4 +1,4 @@
-#include "sim/update_spool.h"
+#include "sim/training/update_spool.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 
 namespace fedge::sim {
 
-bool UpdateSpool::needed(const run::RunConfig& config, std::size_t parameters) {
-  if (!config.strategy.traits.keeps_individuals) return false;
+bool UpdateSpool::needed(const run::RunConfig& config, std::size_t parameters, bool on_arrival) {
+  if (on_arrival && !config.strategy.traits.keeps_individuals) return false;
   // All active clients may finish training before the first update is folded.
   double updates =
       std::ceil(static_cast<double>(config.sampling.clients_per_round) * config.sampling.over_selection);

@@ -1,0 +1,158 @@
+#include "sim/training/client_states.h"
+
+#include <span>
+#include <utility>
+
+#include "core/check.h"
+
+namespace fedge::sim {
+namespace {
+
+using client::ClientMemory;
+using Lock = std::lock_guard<std::mutex>;
+
+std::size_t bytes_of(const ClientMemory& state) {
+  return sizeof state + state.control.size() * sizeof state.control[0] +
+         (state.residual.size() + state.personal.size()) * sizeof(float);
+}
+
+}  // namespace
+
+std::size_t ClientStates::Place::bytes() const {
+  return control * sizeof(std::int64_t) + (residual + personal) * sizeof(float);
+}
+
+void ClientStates::spill_to(const std::filesystem::path& directory, std::size_t budget) {
+  const Lock lock(mutex_);
+  directory_ = directory;
+  budget_ = budget;
+}
+
+Result<ClientMemory> ClientStates::load(ClientId client, TrackId track, RoundNumber round) {
+  const Lock lock(mutex_);
+  auto state = states_.lower_bound({client, track, RoundNumber()});
+  const auto of_client = [&] {
+    return state != states_.end() && std::get<0>(state->first) == client &&
+           std::get<1>(state->first) == track;
+  };
+  std::optional<States::iterator> wanted;
+  while (of_client()) {
+    const auto current = state++;
+    if (std::get<2>(current->first) == round)
+      wanted = current;
+    else
+      erase(current);
+  }
+  if (round == RoundNumber()) return ClientMemory{};
+  FEDGE_CHECK(wanted.has_value(), "a simulated client has lost its state");
+  State& found = (*wanted)->second;
+  if (!found.memory) return read((*wanted)->first, found.place);
+  by_use_.erase(std::exchange(found.used, ++uses_));
+  by_use_.emplace(found.used, (*wanted)->first);
+  return *found.memory;
+}
+
+void ClientStates::save(ClientId client, TrackId track, ClientMemory memory) {
+  const Lock lock(mutex_);
+  const Key key{client, track, memory.round};
+  if (const auto former = states_.find(key); former != states_.end()) erase(former);
+  in_memory_ += bytes_of(memory);
+  by_use_.emplace(++uses_, key);
+  states_.emplace(key, State{.memory = std::move(memory), .used = uses_, .place = {}});
+}
+
+Result<void> ClientStates::shrink() {
+  const Lock lock(mutex_);
+  while (!directory_.empty() && in_memory_ > budget_ && !by_use_.empty()) {
+    State& state = states_.at(by_use_.begin()->second);
+    FEDGE_TRY_VOID(write(state));
+    in_memory_ -= bytes_of(*state.memory);
+    state.memory.reset();
+    by_use_.erase(by_use_.begin());
+  }
+  return {};
+}
+
+void ClientStates::forget(TrackId track) {
+  const Lock lock(mutex_);
+  for (auto state = states_.begin(); state != states_.end();) {
+    const auto current = state++;
+    if (std::get<1>(current->first) == track) erase(current);
+  }
+}
+
+std::size_t ClientStates::bytes_in_memory() const {
+  const Lock lock(mutex_);
+  return in_memory_;
+}
+
+std::uint64_t ClientStates::bytes_in_file() const {
+  const Lock lock(mutex_);
+  return in_file_;
+}
+
+std::uint64_t ClientStates::file_size() const {
+  const Lock lock(mutex_);
+  return end_;
+}
+
+void ClientStates::erase(States::iterator state) {
+  if (state->second.memory) {
+    in_memory_ -= bytes_of(*state->second.memory);
+    by_use_.erase(state->second.used);
+  } else {
+    const std::size_t bytes = state->second.place.bytes();
+    in_file_ -= bytes;
+    free_[bytes].push_back(state->second.place.offset);
+  }
+  states_.erase(state);
+}
+
+Result<ClientMemory> ClientStates::read(const Key& key, const Place& place) const {
+  ClientMemory memory{.round = std::get<2>(key),
+                      .control = std::vector<std::int64_t>(place.control),
+                      .residual = std::vector<float>(place.residual),
+                      .personal = std::vector<float>(place.personal)};
+  std::uint64_t offset = place.offset;
+  const auto take = [&](std::span<std::byte> part) -> Result<void> {
+    FEDGE_TRY_VOID(file_->read(offset, part));
+    offset += part.size();
+    return {};
+  };
+  FEDGE_TRY_VOID(take(std::as_writable_bytes(std::span(memory.control))));
+  FEDGE_TRY_VOID(take(std::as_writable_bytes(std::span(memory.residual))));
+  FEDGE_TRY_VOID(take(std::as_writable_bytes(std::span(memory.personal))));
+  return memory;
+}
+
+Result<void> ClientStates::write(State& state) {
+  if (!file_) {
+    FEDGE_TRY(file, ScratchFile::create(directory_));
+    file_.emplace(std::move(file));
+  }
+  const ClientMemory& memory = *state.memory;
+  Place place{.control = memory.control.size(),
+              .residual = memory.residual.size(),
+              .personal = memory.personal.size()};
+  const std::size_t bytes = place.bytes();
+  std::vector<std::uint64_t>& free = free_[bytes];
+  place.offset = free.empty() ? end_ : free.back();
+  std::uint64_t offset = place.offset;
+  const auto put = [&](std::span<const std::byte> part) -> Result<void> {
+    FEDGE_TRY_VOID(file_->write(offset, part));
+    offset += part.size();
+    return {};
+  };
+  FEDGE_TRY_VOID(put(std::as_bytes(std::span(memory.control))));
+  FEDGE_TRY_VOID(put(std::as_bytes(std::span(memory.residual))));
+  FEDGE_TRY_VOID(put(std::as_bytes(std::span(memory.personal))));
+  if (free.empty())
+    end_ += bytes;
+  else
+    free.pop_back();
+  in_file_ += bytes;
+  state.place = place;
+  return {};
+}
+
+}  // namespace fedge::sim

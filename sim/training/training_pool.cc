@@ -1,0 +1,289 @@
+#include "sim/training/training_pool.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+#include "run/stored_update.h"
+#include "sim/noise_key.h"
+
+namespace fedge::sim {
+namespace {
+
+// Results that may be ahead of their need, for each thread, and their bytes in memory: enough that no thread
+// waits while the simulation works on events, few enough to bound memory.
+constexpr std::size_t kAheadPerThread = 16;
+constexpr std::size_t kBytesAhead = std::size_t{8} << 20;
+
+std::size_t most_ahead(std::size_t threads, std::size_t update_bytes) {
+  return threads + std::clamp<std::size_t>(kBytesAhead / std::max<std::size_t>(update_bytes, 1), 1,
+                                           kAheadPerThread * threads);
+}
+
+// An update in memory; returns its buffer on destruction.
+class MemoryValues final : public aggregation::UpdateValues {
+ public:
+  MemoryValues(AlignedBuffer<float> values, std::shared_ptr<SpareBuffers> spare)
+      : buffer_(std::move(values)), spare_(std::move(spare)) {}
+  ~MemoryValues() override { spare_->give(std::move(buffer_)); }
+  MemoryValues(const MemoryValues&) = delete;
+  MemoryValues& operator=(const MemoryValues&) = delete;
+  std::span<const float> in_memory() const override { return buffer_.span(); }
+  Result<void> read(std::size_t first, std::span<float> out) const override {
+    std::copy_n(buffer_.data() + first, out.size(), out.data());
+    return {};
+  }
+
+ private:
+  AlignedBuffer<float> buffer_;
+  std::shared_ptr<SpareBuffers> spare_;
+};
+
+}  // namespace
+
+void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
+  offer.update = update.shape;
+  offer.samples = update.training.samples;
+  offer.steps = update.training.steps;
+  offer.train_loss = update.training.mean_loss;
+  offer.norm = update.norm;
+  offer.loss_rms = update.training.rms_loss;
+  offer.wanted_share = update.training.wanted_share;
+  offer.sums = update.sums;
+}
+
+AlignedBuffer<float> SpareBuffers::take() {
+  const std::lock_guard lock(mutex_);
+  if (buffers_.empty()) return {};
+  AlignedBuffer<float> buffer = std::move(buffers_.back());
+  buffers_.pop_back();
+  return buffer;
+}
+
+void SpareBuffers::give(AlignedBuffer<float> buffer) {
+  const std::lock_guard lock(mutex_);
+  buffers_.push_back(std::move(buffer));
+}
+
+TrainingPool::TrainingPool(const learn::Task& task, const run::RunConfig& config, Parallel& parallel,
+                           std::vector<client::Elsewhere> elsewhere)
+    : task_(task),
+      parallel_(parallel),
+      chunk_size_(config.chunk_size),
+      layout_(task.model().layout()->hash()),
+      most_ahead_(most_ahead(parallel.width(), task.model().layout()->size() * sizeof(float))) {
+  for (client::Elsewhere& place : elsewhere)
+    workers_.emplace_back(task, config.compression, config.seed, std::move(place));
+  while (workers_.size() < (elsewhere.empty() ? parallel.width() : elsewhere.size()))
+    workers_.emplace_back(task, config.compression, config.seed);
+  for (client::LocalWork& worker : workers_) {
+    worker.count_in_shares(config.privacy.statistics_whole);
+    if (config.secure.on) worker.hide_failures();
+    if (config.privacy.kind == run::DifferentialPrivacySpec::Kind::kLocal)
+      worker.make_private(config.privacy.local());
+    free_.push_back(&worker);
+  }
+  if (config.privacy.kind == run::DifferentialPrivacySpec::Kind::kLocal) noise_seed_ = config.seed;
+  parallel_.set_background(this);
+}
+
+TrainingPool::~TrainingPool() { parallel_.set_background(nullptr); }
+
+void TrainingPool::spool_to(protocol::ChunkStore& store) {
+  const Lock lock(mutex_);
+  spool_ = &store;
+  most_ahead_ = parallel_.width() * kAheadPerThread;
+}
+
+void TrainingPool::spill_to(const std::filesystem::path& directory, std::size_t budget) {
+  states_.spill_to(directory, budget);
+}
+
+void TrainingPool::enqueue(ClientId client, TrainingJob job) {
+  if (has(client, job.task)) return;
+  drop(client);
+  {
+    const Lock lock(mutex_);
+    queue_.emplace(job.needed, client);
+    works_[client] = std::make_shared<Work>(Work{.client = client, .job = std::move(job)});
+    if (ahead_ >= most_ahead_) return;
+  }
+  parallel_.wake();
+}
+
+std::optional<protocol::UpdateOffer> TrainingPool::expected(ClientId client) const {
+  const Lock lock(mutex_);
+  return workers_.front().expected(order_of(*works_.at(client)), layout_, chunk_size_);
+}
+
+Result<const TrainedUpdate*> TrainingPool::result(ClientId client) {
+  Lock lock(mutex_);
+  const std::shared_ptr<Work> work = works_.at(client);
+  if (!std::exchange(work->asked, true) && work->stage != Stage::kQueued) --ahead_;
+  while (work->stage != Stage::kComputed) {
+    if (work->stage == Stage::kQueued && !free_.empty())
+      compute(lock, work);
+    else if (may_begin())
+      compute_first(lock);  // while another thread trains the wanted one
+    else
+      changed_.wait(lock);
+  }
+  const bool more = may_begin();
+  lock.unlock();
+  if (more) parallel_.wake();
+  if (work->failure) std::rethrow_exception(work->failure);
+  if (work->fault) return *work->fault;
+  return &work->outcome;
+}
+
+bool TrainingPool::work() {
+  Lock lock(mutex_);
+  if (!may_begin()) return false;
+  compute_first(lock);
+  return true;
+}
+
+bool TrainingPool::may_begin() const { return !queue_.empty() && !free_.empty() && ahead_ < most_ahead_; }
+
+void TrainingPool::compute_first(Lock& lock) {
+  compute(lock, std::shared_ptr<Work>(works_.at(queue_.begin()->second)));
+}
+
+// Computes a queued work, without the lock. A worker must be free.
+void TrainingPool::compute(Lock& lock, const std::shared_ptr<Work>& work) {
+  const TaskId task = work->job.task;
+  queue_.erase({work->job.needed, work->client});
+  work->stage = Stage::kRunning;
+  if (!work->asked) ++ahead_;
+  client::LocalWork* const worker = free_.back();
+  free_.pop_back();
+  lock.unlock();
+  try {
+    carry_out(*work, *worker);
+  } catch (...) {
+    work->failure = std::current_exception();
+  }
+  lock.lock();
+  const bool sound = !work->fault && !work->failure && !work->outcome.failure;
+  if (worker->remembers() && sound && !work->dropped && task.kind == TaskKind::kTraining) {
+    states_.save(work->client, task.track, std::move(work->memory));
+    lock.unlock();
+    if (const auto shrunk = states_.shrink(); !shrunk) work->fault = shrunk.error();
+    lock.lock();
+  }
+  free_.push_back(worker);
+  work->stage = Stage::kComputed;
+  changed_.notify_all();
+}
+
+client::WorkOrder TrainingPool::order_of(const Work& work) const {
+  const TrainingJob& job = work.job;
+  const ParameterVector* control = job.global.control.get();
+  client::WorkOrder order{.client = work.client,
+                          .round = job.task.round,
+                          .data_share = job.data_share,
+                          .coverage = job.coverage,
+                          .control = control != nullptr ? control->values() : std::span<const float>(),
+                          .max_steps = job.max_steps,
+                          .flip_labels = job.flip_labels,
+                          .stop = {},
+                          .finish = {},
+                          .kind = job.task.kind};
+  if (const auto& given = job.global.statistics) {
+    order.edges = given->edges;
+    order.normalisation = &given->normalisation;
+  }
+  return order;
+}
+
+void TrainingPool::carry_out(Work& work, client::LocalWork& worker) {
+  client::WorkOrder order = order_of(work);
+  TrainedUpdate& outcome = work.outcome;
+  if (worker.remembers_in(order.kind)) {
+    auto state = states_.load(work.client, work.job.task.track, work.job.last_round);
+    if (!state) work.fault = state.error();
+    if (!state) return;
+    work.memory = std::move(*state);
+  }
+  outcome.task = work.job.task;
+  outcome.coverage = work.job.coverage;
+  Secret noise;
+  if (noise_seed_) {
+    noise = client_noise_root(*noise_seed_, work.client);
+    order.noise.emplace(run::PrivateSum::Noise{&noise, work.job.task});
+  }
+  const auto model = work.job.global.model->values();
+  auto done = order.kind == TaskKind::kTraining ? worker.run(order, model, work.memory, spare_->take())
+                                                : worker.answer(order, model, work.memory);
+  if (!done) {
+    outcome.failure = done.error();
+    return;
+  }
+  outcome.training = done->training;
+  outcome.norm = done->norm;
+  outcome.fault = done->fault;
+  outcome.sums = std::move(done->sums);
+  outcome.shape = done->shape(layout_, work.job.coverage, chunk_size_);
+  auto kept = keep(std::move(done->values), outcome.shape);
+  if (!kept) {
+    work.fault = kept.error();
+    return;
+  }
+  outcome.values = std::move(*kept);
+}
+
+// Removes the object's id from the spool at once; its space is freed with the last reference to the values.
+Result<std::shared_ptr<const aggregation::UpdateValues>> TrainingPool::keep(
+    AlignedBuffer<float> values, const protocol::Manifest& shape) const {
+  using Values = std::shared_ptr<const aggregation::UpdateValues>;
+  if (spool_ == nullptr) return Values(std::make_shared<MemoryValues>(std::move(values), spare_));
+  FEDGE_TRY(object, run::store_values(values.span(), shape, *spool_));
+  spool_->remove(object->manifest().id());
+  spare_->give(std::move(values));
+  return Values(std::make_shared<run::StoredValues>(std::move(object)));
+}
+
+Result<void> TrainingPool::change(ClientId client,
+                                  const std::function<Result<void>(std::span<float>)>& edit) {
+  TrainedUpdate& update = works_.at(client)->outcome;
+  AlignedBuffer<float> values = spare_->take();
+  if (values.size() != update.coverage.count()) values = AlignedBuffer<float>(update.coverage.count());
+  FEDGE_TRY_VOID(update.values->read(0, values.span()));
+  FEDGE_TRY_VOID(edit(values.span()));
+  FEDGE_TRY(kept, keep(std::move(values), update.shape));
+  update.values = std::move(kept);
+  return {};
+}
+
+bool TrainingPool::has(ClientId client, TaskId task) const {
+  const Lock lock(mutex_);
+  const auto found = works_.find(client);
+  return found != works_.end() && found->second->job.task == task;
+}
+
+Result<const TrainedUpdate*> TrainingPool::arrived(ClientId client, TaskId task) {
+  if (!has(client, task)) return static_cast<const TrainedUpdate*>(nullptr);
+  return result(client);
+}
+
+TrainedUpdate TrainingPool::take(ClientId client) {
+  const Lock lock(mutex_);
+  const auto found = works_.find(client);
+  if (found == works_.end() || found->second->stage != Stage::kComputed) return {};
+  TrainedUpdate update = std::move(found->second->outcome);
+  works_.erase(found);
+  return update;
+}
+
+void TrainingPool::drop(ClientId client) {
+  const Lock lock(mutex_);
+  const auto node = works_.extract(client);
+  if (!node) return;
+  Work& work = *node.mapped();
+  work.dropped = true;
+  if (work.stage == Stage::kQueued) queue_.erase({work.job.needed, client});
+  if (work.stage != Stage::kQueued && !std::exchange(work.asked, true)) --ahead_;
+}
+
+void TrainingPool::forget(TrackId track) { states_.forget(track); }
+
+}  // namespace fedge::sim

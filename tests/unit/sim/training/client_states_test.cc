@@ -1,0 +1,127 @@
+#include "sim/training/client_states.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include "core/rng.h"
+#include "tests/support/tiny_dataset.h"
+
+using namespace fedge;
+using namespace fedge::sim;
+using client::ClientMemory;
+
+namespace {
+
+ClientMemory state_of(std::uint32_t round, std::size_t size = 3) {
+  ClientMemory state{.round = RoundNumber(round)};
+  for (std::size_t i = 0; i < size; ++i) {
+    state.control.push_back(static_cast<std::int64_t>(round) * 1000 - static_cast<std::int64_t>(i));
+    state.residual.push_back(static_cast<float>(i) / 2);
+  }
+  state.personal = {static_cast<float>(round), -1};
+  return state;
+}
+
+bool same(const ClientMemory& a, const ClientMemory& b) {
+  return a.round == b.round && a.control == b.control && a.residual == b.residual && a.personal == b.personal;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "client states: a client continues from the task that was accepted last, in memory and in the file") {
+  const learn::test::TemporaryDirectory directory;
+  for (const std::size_t budget : {std::size_t{1} << 20, std::size_t{1}}) {
+    ClientStates states;
+    states.spill_to(directory.path(), budget);
+    const ClientId client(7);
+    const auto save = [&](std::uint32_t round) {
+      states.save(client, TrackId(), state_of(round));
+      REQUIRE(states.shrink());
+    };
+    const auto fresh = states.load(client, TrackId(), RoundNumber(0));
+    REQUIRE(fresh);
+    CHECK(fresh->control.empty());
+    save(3);
+    REQUIRE(states.load(client, TrackId(), RoundNumber(3)));
+    save(5);  // the verdict on its update is still unknown
+    const auto refused = states.load(client, TrackId(), RoundNumber(3));
+    REQUIRE(refused);
+    CHECK(same(*refused, state_of(3)));
+    save(6);
+    const auto accepted = states.load(client, TrackId(), RoundNumber(6));
+    REQUIRE(accepted);
+    CHECK(same(*accepted, state_of(6)));
+    CHECK((budget > 1) == (states.bytes_in_file() == 0));
+    REQUIRE(states.load(client, TrackId(), RoundNumber(0)));
+    CHECK(states.bytes_in_file() == 0);
+    CHECK(states.bytes_in_memory() == 0);
+  }
+}
+
+TEST_CASE("client states: memory stays within the budget, and every state keeps its bits") {
+  const learn::test::TemporaryDirectory directory;
+  const std::size_t budget = 20'000;
+  ClientStates states;
+  states.spill_to(directory.path(), budget);
+  std::map<std::uint32_t, ClientMemory> expected;
+  Rng rng(3);
+  std::size_t in_file = 0;
+  for (std::uint32_t round = 1; round < 400; ++round) {
+    const auto client = static_cast<std::uint32_t>(rng.below(40));
+    const auto known = expected.find(client);
+    const auto loaded = states.load(ClientId(client), TrackId(1),
+                                    known == expected.end() ? RoundNumber() : known->second.round);
+    REQUIRE(loaded);
+    if (known != expected.end()) CHECK(same(*loaded, known->second));
+    expected[client] = state_of(round, 50 + rng.below(3));  // places of several sizes in the file
+    states.save(ClientId(client), TrackId(1), expected[client]);
+    REQUIRE(states.shrink());
+    CHECK(states.bytes_in_memory() <= budget);
+    in_file = std::max<std::size_t>(in_file, states.bytes_in_file());
+  }
+  CHECK(in_file > 0);
+  // At most two states a client: places are used again.
+  CHECK(states.file_size() < std::uint64_t{2} * 40 * 52 * 13);
+  CHECK(std::filesystem::is_empty(directory.path()));  // the file has no name
+  states.forget(TrackId(1));
+  CHECK(states.bytes_in_memory() == 0);
+  CHECK(states.bytes_in_file() == 0);
+}
+
+TEST_CASE("client states: tracks and clients do not share states") {
+  ClientStates states;
+  states.save(ClientId(1), TrackId(0), state_of(4));
+  states.save(ClientId(1), TrackId(2), state_of(5));
+  states.save(ClientId(2), TrackId(0), state_of(6));
+  REQUIRE(states.load(ClientId(1), TrackId(2), RoundNumber(5)));
+  states.forget(TrackId(2));
+  const auto other_track = states.load(ClientId(1), TrackId(0), RoundNumber(4));
+  REQUIRE(other_track);
+  CHECK(same(*other_track, state_of(4)));
+  const auto other_client = states.load(ClientId(2), TrackId(0), RoundNumber(6));
+  REQUIRE(other_client);
+  CHECK(same(*other_client, state_of(6)));
+}
+
+TEST_CASE("client states: without a directory for the file everything stays in memory") {
+  ClientStates states;
+  for (std::uint32_t client = 0; client < 100; ++client)
+    states.save(ClientId(client), TrackId(), state_of(1, 1000));
+  REQUIRE(states.shrink());
+  CHECK(states.bytes_in_memory() > 1'000'000);
+  CHECK(states.bytes_in_file() == 0);
+}
+
+TEST_CASE("client states: an error of the file names the directory") {
+  ClientStates states;
+  states.spill_to("/nonexistent/results", 1);
+  states.save(ClientId(0), TrackId(), state_of(1));
+  const auto shrunk = states.shrink();
+  REQUIRE(!shrunk);
+  CHECK(shrunk.error().message ==
+        "cannot create a scratch file in /nonexistent/results: No such file or directory");
+}
