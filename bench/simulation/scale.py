@@ -3,12 +3,14 @@
 
 scale.py population   10,000, 100,000 and 1,000,000 devices, 1,000 a round, with availability, links and dropouts
 scale.py cohort       50, 200 and 1,000 clients a round of a CNN with 1.66 million parameters
-scale.py threads      1 and 2 threads: 1,200 clients a round of an MLP with 109,386 parameters
+scale.py threads      1 and 2 threads, and two processes of 1 thread: 1,200 clients a round of an MLP with 109,386
+                      parameters
 
 Each command repeats its runs in turn (three times, or REPETITIONS after the command), because other guests of a
 machine change its speed within minutes, and prints medians of the rounds' times over all repetitions, and the
 shortest. Data: Fashion-MNIST.
 """
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -135,16 +137,20 @@ def cohort(repetitions):
 
 
 def threads(repetitions):
-    runs = {n: Run(USERS) for n in (1, 2)}
+    runs, pair = {n: Run(USERS) for n in (1, 2)}, [Run(USERS), Run(USERS)]
     for _ in range(repetitions):
         for count, run in runs.items():
             run.repeat(count)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda run: run.repeat(1), pair))
     assert runs[1].hashes == runs[2].hashes
+    limit = sum(runs[1].median / run.median for run in pair)
     print("| threads | s a round | shortest | users/s |\n| --- | --- | --- | --- |")
     for count, run in runs.items():
         print(f"| {count} | {run.median:.3f} | {min(run.rounds):.3f} | {1200 / run.median:,.0f} |")
     print(f"two threads: {runs[1].median / runs[2].median:.2f} times (medians), "
-          f"{min(runs[1].rounds) / min(runs[2].rounds):.2f} times (shortest)")
+          f"{min(runs[1].rounds) / min(runs[2].rounds):.2f} times (shortest)\n"
+          f"two processes of one thread at the same time, the machine's limit: {limit:.2f} times (medians)")
 
 
 if __name__ == "__main__":

@@ -29,11 +29,14 @@ Secret draw_key(const Secret& root, TaskId task) {
 
 }  // namespace
 
+// O(clients): both the clients and the tasks are in the order of their numbers.
 std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) const {
   std::vector<aggregation::Candidate> result;
   result.reserve(present_.size());
+  auto task = tasks_.begin();
   present_.each([&](ClientId client, const Roster::Entry& entry) {
-    const bool free = !without_task || !tasks_.contains(client);
+    while (task != tasks_.end() && task->first < client) ++task;
+    const bool free = !without_task || task == tasks_.end() || task->first != client;
     if (free && entry.said.value() > 0 && tracks_.is_member(turn_, client) && may_take_part(client))
       result.push_back({client, entry.samples});
   });
