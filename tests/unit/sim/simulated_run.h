@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -45,6 +46,8 @@ struct Outcome {
 struct SimulateOptions {
   std::size_t threads = 1;
   protocol::ChunkStore* spool = nullptr;  // stores the updates; null: in memory
+  // Directory of the file for all that clients keep between tasks; empty: in memory.
+  std::filesystem::path spill = {};
   std::function<void(const Event&)> on_event;
   std::function<void()> on_round;
   std::function<void(const server::RunEngine::Input&)> on_input;  // of the run's engine
@@ -109,7 +112,9 @@ struct SimulatedRun {
     };
     keep_model();
     if (options.on_input) *engine = std::make_unique<ShownEngine>(std::move(*engine), options.on_input);
+    if (!options.spill.empty()) spec.client_memory = 0;
     Simulation simulation(spec, *task, *state, std::move(*engine), pool);
+    if (!options.spill.empty()) simulation.spill_to(options.spill);
     if (options.spool != nullptr) simulation.spool_to(*options.spool);
     outcome.failure = error_of(simulation.run({.on_round =
                                                    [&](const server::RoundMetrics& metrics) {

@@ -8,6 +8,7 @@
 
 #include "core/rng.h"
 #include "tests/support/tiny_dataset.h"
+#include "tests/unit/sim/simulated_run.h"
 
 using namespace fedge;
 using namespace fedge::sim;
@@ -124,4 +125,21 @@ TEST_CASE("client states: an error of the file names the directory") {
   REQUIRE(!shrunk);
   CHECK(shrunk.error().message ==
         "cannot create a scratch file in /nonexistent/results: No such file or directory");
+}
+
+TEST_CASE("client states: models are the same, in memory and in the file, whatever clients keep") {
+  const learn::test::TemporaryDirectory directory;
+  for (const Settings& method :
+       {Settings{"strategy.kind=scaffold"}, Settings{"strategy.kind=feddyn"}, Settings{"strategy.kind=moon"},
+        Settings{"compression.kind=top_k", "compression.error_feedback=true"}}) {
+    CAPTURE(method.front());
+    const Settings all = method + Settings{"run.rounds=6", "model.kind=mlp", "model.hidden=[8]"};
+    const Outcome in_memory = simulate(all);
+    CHECK(simulate(all, {.spill = directory.path()}).hashes() == in_memory.hashes());
+    CHECK(simulate(all, {.threads = 3, .spill = directory.path()}).hashes() == in_memory.hashes());
+    // A file that cannot be made ends the run: clients do keep something, and it goes there.
+    const auto failed = try_simulate(all, {.spill = directory.path() / "absent"}).failure;
+    REQUIRE(failed);
+    CHECK(failed->message.find("cannot create a scratch file in") != std::string::npos);
+  }
 }
