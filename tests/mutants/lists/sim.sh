@@ -86,8 +86,7 @@ mutant nobody-told 'clients do not hear that the run has ended'
 file server/conductor/conductor.cc
 old 'for (const ClientId client : finished.connected)'
 new 'for (const ClientId client : std::vector<ClientId>())'
-caught_by property_sim 'two shells'
-caught_by unit_sim 'simulation'
+caught_by unit_server 'every connected client hears once'
 
 mutant background-forever 'a thread pool gives work to a background that has been taken away'
 file core/platform/thread_pool.cc

@@ -64,6 +64,15 @@ TEST_CASE("conductor: a client that is gone before its decision is carried out g
   CHECK(world.count("train_request to 2") == 1);
 }
 
+TEST_CASE("conductor: every connected client hears once that the run has ended, also one that only waits") {
+  RecordedWorld world;
+  world.start();
+  world.arrive({0, 1, 2, 3});
+  world.conductor->submit(RunEngine::Stop{"told to"}, world.now);
+  for (const char* client : {"0", "1", "2", "3"})
+    CHECK(world.count(std::string("run_ended to ") + client) == 1);
+}
+
 TEST_CASE("conductor: buffers that fill while a model is being made are all closed, in order") {
   RecordedWorld world;
   world.harness.schedule = aggregation::ScheduleSpec{.buffered = true, .buffer_size = 1};
