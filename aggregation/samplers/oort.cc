@@ -102,7 +102,7 @@ std::vector<Selected> OortSampler::select(const SelectionRequest& request) {
   pace(request.round);
   const std::size_t wanted = std::min(request.count, request.candidates.size());
   if (wanted == 0) return {};
-  const std::vector<const Record*> known = records(request.candidates);
+  const std::vector<const Record*> known = records(request.candidates.all());
   const std::vector<double> all = utilities(known, request.round);
   std::vector<Candidate> tried;
   std::vector<Candidate> untried;

@@ -43,7 +43,7 @@ std::vector<std::size_t> draw_places(std::size_t count, double q, Uniform unifor
 }  // namespace
 
 std::vector<Selected> PoissonSampler::select(const SelectionRequest& request) {
-  const std::span<const Candidate> candidates = request.candidates;
+  const std::span<const Candidate> candidates = request.candidates.all();
   std::vector<Selected> selected;
   if (candidates.empty()) return selected;
   const double wanted = static_cast<double>(request.count) / static_cast<double>(candidates.size());

@@ -29,11 +29,43 @@ struct Candidate {
 // n_i for samplers that draw by size: clamped to 1 (also if unknown) .. protocol::kMaxSamples.
 std::uint64_t size_of(const Candidate& candidate);
 
+// Candidates by ascending client, each once. begin() and all() list all of them, which takes O(candidates);
+// size() and operator[] may take less.
+class CandidateView {
+ public:
+  // Candidates that are no list yet. It must outlive the view.
+  class Source {
+   public:
+    virtual ~Source() = default;
+    virtual std::size_t size() const = 0;
+    virtual Candidate at(std::size_t index) const = 0;
+    virtual std::span<const Candidate> all() const = 0;
+  };
+
+  CandidateView() = default;
+  CandidateView(std::span<const Candidate> list) : list_(list) {}
+  CandidateView(const std::vector<Candidate>& list) : list_(list) {}
+  CandidateView(const Source& source) : source_(&source) {}
+
+  std::size_t size() const { return source_ != nullptr ? source_->size() : list_.size(); }
+  bool empty() const { return size() == 0; }
+  Candidate operator[](std::size_t index) const {
+    return source_ != nullptr ? source_->at(index) : list_[index];
+  }
+  std::span<const Candidate> all() const { return source_ != nullptr ? source_->all() : list_; }
+  auto begin() const { return all().begin(); }
+  auto end() const { return all().end(); }
+
+ private:
+  std::span<const Candidate> list_;
+  const Source* source_ = nullptr;
+};
+
 struct SelectionRequest {
   RoundNumber round;
-  std::span<const Candidate> candidates;  // sorted by client, each once
-  std::size_t count = 0;                  // clients wanted
-  Rng rng;                                // random stream of this decision
+  CandidateView candidates;
+  std::size_t count = 0;  // clients wanted
+  Rng rng;                // random stream of this decision
   // Clients that left the run, ascending: no round may select them until they are candidates again. Unlike
   // disconnected clients, they do not count at all.
   std::span<const ClientId> left = {};

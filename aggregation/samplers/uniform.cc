@@ -1,7 +1,7 @@
 #include "aggregation/samplers/uniform.h"
 
 #include <algorithm>
-#include <utility>
+#include <unordered_map>
 
 namespace fedge::aggregation {
 
@@ -12,14 +12,22 @@ std::vector<Selected> UniformSampler::select(const SelectionRequest& request) {
     for (const Candidate& candidate : request.candidates) chosen.push_back({candidate.client});
     return chosen;
   }
-  std::vector<ClientId> clients;
-  clients.reserve(available);
-  for (const Candidate& candidate : request.candidates) clients.push_back(candidate.client);
-  // Performs the first `count` steps of a Fisher-Yates shuffle.
+  // Performs the first `count` steps of a Fisher-Yates shuffle of the indices. `moved` holds the indices that
+  // are not in their own place; a place before i is never read again.
   Rng rng = request.rng;
-  for (std::size_t i = 0; i < request.count; ++i)
-    std::swap(clients[i], clients[i + rng.below(clients.size() - i)]);
-  clients.resize(request.count);
+  std::unordered_map<std::size_t, std::size_t> moved;
+  moved.reserve(request.count);
+  const auto at = [&](std::size_t place) {
+    const auto found = moved.find(place);
+    return found == moved.end() ? place : found->second;
+  };
+  std::vector<ClientId> clients;
+  clients.reserve(request.count);
+  for (std::size_t i = 0; i < request.count; ++i) {
+    const std::size_t place = i + rng.below(available - i);
+    clients.push_back(request.candidates[at(place)].client);
+    moved[place] = at(i);
+  }
   std::sort(clients.begin(), clients.end());
   const double inclusion = static_cast<double>(request.count) / static_cast<double>(available);
   chosen.reserve(clients.size());

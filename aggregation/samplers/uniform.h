@@ -1,7 +1,7 @@
 // UniformSampler: every set of `count` candidates is equally likely (without replacement), as in FedAvg
 // (McMahan et al., "Communication-efficient learning of deep networks from decentralized data", AISTATS
 // 2017). Stateless: the choice depends only on the request's stream and candidates.
-// Cost: O(candidates) time and memory, `count` random draws.
+// Cost: O(count log count) time and O(count) memory, whatever the number of candidates; `count` random draws.
 #pragma once
 
 #include <vector>

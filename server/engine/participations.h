@@ -23,6 +23,7 @@ class Participations {
   };
   explicit Participations(const Bounds& bounds) : bounds_(bounds) {}
 
+  bool bounded() const { return bounds_.most < UINT64_MAX; }
   // Returns whether the track may train clients at all.
   bool includes(TrackId track) const { return !bounded() || track.value() < bounds_.tracks; }
   // Returns whether the client may train for the track in this round.
@@ -43,8 +44,6 @@ class Participations {
   }
 
  private:
-  bool bounded() const { return bounds_.most < UINT64_MAX; }
-
   struct Count {
     std::uint64_t times = 0;
     RoundNumber last;

@@ -246,7 +246,7 @@ void RoundEngine::begin_anew(std::vector<Effect>& effects) {
     if (task.at_work() && task.state != TaskState::kAssigned) effects.push_back(Discard{client, current()});
     returning_.insert(client);
   }
-  tasks_.clear();
+  clear_tasks();
   phase_ = Phase::kWaiting;
   anew_ = true;
 }
@@ -270,25 +270,6 @@ void RoundEngine::lose(ClientId client, TaskState state, const std::string& reas
   else if (counts_missing(task))
     count_as_zeros(client, task, effects);  // in the mean
   close_if_complete(context, effects);
-}
-
-bool RoundEngine::replace(ClientId client, const StepContext& context, std::vector<Effect>& effects) {
-  // A client that disconnects repeatedly is replaced once, not each time.
-  if (taken_places() >= wanted_) return false;
-  const auto pool = candidates(true);
-  const auto substitute = track().deciders.sampler->select(
-      {.round = round_,
-       .candidates = pool,
-       .count = 1,
-       .rng = context.rng.fork("substitute", round_.value(), client.value())});
-  if (substitute.empty()) return false;
-  const ClientId other = substitute.front().client;
-  effects.push_back(event(Severity::kInfo, "client.replaced", round_)
-                        .with("client", number(client))
-                        .with("by", number(other)));
-  plan(other, context);
-  assign(other, context, effects);
-  return true;
 }
 
 void RoundEngine::give_up_waiting(const StepContext& context, std::vector<Effect>& effects) {
@@ -382,7 +363,7 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
 
 void RoundEngine::finish(const std::string& reason, std::vector<Effect>& effects) {
   phase_ = Phase::kFinished;
-  tasks_.clear();
+  clear_tasks();
   Finished finished{.reason = reason, .connected = {}};
   present_.each([&](ClientId client, const Roster::Entry&) { finished.connected.push_back(client); });
   effects.push_back(std::move(finished));

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -122,7 +123,9 @@ class RoundEngine final : public RunEngine {
   // Returns an event of the current phase, with its track if there are several.
   Event turn_event(Severity severity, const char* name) const;
   void count_as_zeros(ClientId client, const RoundTask& task, std::vector<Effect>& effects);
-  std::vector<aggregation::Candidate> candidates(bool without_task) const;
+  class Substitutes;
+  std::span<const aggregation::Candidate> candidates(bool without_task);
+  void clear_tasks();
   // Returns the number of places that cannot be given away.
   std::size_t taken_places() const {
     return tasks_.at_work() + (awaits_return() ? tasks_.count(TaskState::kLost) : 0);
@@ -146,11 +149,12 @@ class RoundEngine final : public RunEngine {
   std::uint32_t attempt_ = 0;
   bool anew_ = false;
   Participations participations_;
-  std::uint64_t released_ = 0;  // closed track phases
-  double chance_ = 1;           // CloseRound::chance of the current phase
-  Roster present_;
-  PhaseTasks tasks_;                        // of the current phase
-  std::map<ClientId, NodeRecord> records_;  // last of each client, for tracks it joins later
+  std::uint64_t released_ = 0;                // closed track phases
+  double chance_ = 1;                         // CloseRound::chance of the current phase
+  Roster present_;                            // busy: those with a task
+  std::vector<aggregation::Candidate> pool_;  // of candidates(); its memory is used again
+  PhaseTasks tasks_;                          // of the current phase
+  std::map<ClientId, NodeRecord> records_;    // last of each client, for tracks it joins later
   // After a restart: the time by which clients must return, and those still missing.
   std::optional<Time> return_by_;
   std::set<ClientId> returning_;

@@ -29,18 +29,61 @@ Secret draw_key(const Secret& root, TaskId task) {
 
 }  // namespace
 
-// O(clients): both the clients and the tasks are in the order of their numbers.
-std::vector<aggregation::Candidate> RoundEngine::candidates(bool without_task) const {
-  std::vector<aggregation::Candidate> result;
-  result.reserve(present_.size());
-  auto task = tasks_.begin();
-  present_.each([&](ClientId client, const Roster::Entry& entry) {
-    while (task != tasks_.end() && task->first < client) ++task;
-    const bool free = !without_task || task == tasks_.end() || task->first != client;
-    if (free && entry.said.value() > 0 && tracks_.is_member(turn_, client) && may_take_part(client))
-      result.push_back({client, entry.samples});
+// Who may take the place of a lost client.
+class RoundEngine::Substitutes final : public aggregation::CandidateView::Source {
+ public:
+  explicit Substitutes(RoundEngine& engine)
+      : engine_(engine), all_admitted_(engine.tracks_.is_whole() && !engine.participations_.bounded()) {}
+  std::size_t size() const override { return all_admitted_ ? engine_.present_.free() : all().size(); }
+  aggregation::Candidate at(std::size_t index) const override {
+    if (!all_admitted_) return all()[index];
+    const auto [client, entry] = engine_.present_.nth_free(index);
+    return {client, entry.samples};
+  }
+  std::span<const aggregation::Candidate> all() const override {
+    if (!all_) all_ = engine_.candidates(true);
+    return *all_;
+  }
+
+ private:
+  RoundEngine& engine_;
+  bool all_admitted_;
+  mutable std::optional<std::span<const aggregation::Candidate>> all_;
+};
+
+// O(clients).
+std::span<const aggregation::Candidate> RoundEngine::candidates(bool without_task) {
+  pool_.clear();
+  pool_.reserve(present_.trainers());
+  present_.each_trainer([&](ClientId client, SampleCount samples, bool busy) {
+    if (!(busy && without_task) && tracks_.is_member(turn_, client) && may_take_part(client))
+      pool_.push_back({client, samples});
   });
-  return result;
+  return pool_;
+}
+
+bool RoundEngine::replace(ClientId client, const StepContext& context, std::vector<Effect>& effects) {
+  // A client that disconnects repeatedly is replaced once, not each time.
+  if (taken_places() >= wanted_) return false;
+  const Substitutes substitutes(*this);
+  const auto substitute = track().deciders.sampler->select(
+      {.round = round_,
+       .candidates = substitutes,
+       .count = 1,
+       .rng = context.rng.fork("substitute", round_.value(), client.value())});
+  if (substitute.empty()) return false;
+  const ClientId other = substitute.front().client;
+  effects.push_back(event(Severity::kInfo, "client.replaced", round_)
+                        .with("client", number(client))
+                        .with("by", number(other)));
+  plan(other, context);
+  assign(other, context, effects);
+  return true;
+}
+
+void RoundEngine::clear_tasks() {
+  for (const auto& [client, task] : tasks_) present_.set_busy(client, false);
+  tasks_.clear();
 }
 
 std::optional<RunEngine::Waiting> RoundEngine::waiting() const {
@@ -51,8 +94,7 @@ std::optional<RunEngine::Waiting> RoundEngine::waiting() const {
   // A client that only evaluates does not make a round possible.
   std::size_t available = present_.trainers();
   for (const ClientId client : tracks_.withdrawn_in(next(round_)))
-    if (const Roster::Entry* entry = present_.find(client); entry != nullptr && entry->said.value() > 0)
-      --available;
+    if (const auto entry = present_.find(client); entry && entry->said.value() > 0) --available;
   if (available < rules_.min_available) return Waiting{next(round_), available, rules_.min_available};
   return std::nullopt;
 }
@@ -115,7 +157,7 @@ void RoundEngine::begin_turn(const StepContext& context, std::vector<Effect>& ef
   phase_ = Phase::kCollecting;
   Deciders& deciders = track().deciders;
   deadline_ = context.now + rules_.deadline;
-  tasks_.clear();
+  clear_tasks();
   drawn_ = traits().draw != aggregation::Draw::kBeforeUpload;
   // The subtraction compensates for rounding: 100 * 1.1 is slightly above 110.
   const auto wanted = static_cast<std::size_t>(
@@ -156,9 +198,10 @@ void RoundEngine::begin_secure(std::vector<Effect>& effects) {
 
 RoundTask& RoundEngine::plan(ClientId client, const StepContext& context) {
   RoundTask& task = tasks_.add(client);
+  present_.set_busy(client, true);
   participations_.count(track().id, client, round_);
-  const Roster::Entry* entry = present_.find(client);
-  FEDGE_CHECK(entry != nullptr, "who is selected is there");
+  const std::optional<Roster::Entry> entry = present_.find(client);
+  FEDGE_CHECK(entry.has_value(), "who is selected is there");
   task.samples = learn::trained_samples(entry->samples, tracks_.data_share(client));
   task.said = learn::trained_samples(entry->said, tracks_.data_share(client));
   track().deciders.planner->admit(client, entry->capability);

@@ -273,10 +273,6 @@ std::vector<ClientId> TrackBook::leavers(const aggregation::Resolution& resoluti
   return left;
 }
 
-bool TrackBook::is_member(std::size_t turn, ClientId client) const {
-  return !resolution_ || resolution_->is_member(turn, client);
-}
-
 std::set<ClientId> TrackBook::withdrawn_in(RoundNumber round) const {
   std::set<ClientId> withdrawn;
   for (const Disagreement& disagreement : policy_.disagreements)

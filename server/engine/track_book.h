@@ -89,7 +89,11 @@ class TrackBook {
   std::size_t turns() const { return tracks_.size(); }
   Track& turn(std::size_t index) { return tracks_[index]; }
   const Track& turn(std::size_t index) const { return tracks_[index]; }
-  bool is_member(std::size_t turn, ClientId client) const;
+  // Whether every client is a member of every track: the run has one model.
+  bool is_whole() const { return !resolution_; }
+  bool is_member(std::size_t turn, ClientId client) const {
+    return !resolution_ || resolution_->is_member(turn, client);
+  }
   // Returns the clients that take no part in `round`, which may be a future round.
   std::set<ClientId> withdrawn_in(RoundNumber round) const;
   // Returns whether no client that `client` excludes has contributed to this track's model since the

@@ -47,6 +47,7 @@ void VirtualTraining::arrived(ClientId client, TaskId task) {
 
 void VirtualTraining::lost(ClientId client) {
   std::erase_if(at(client).models, [](const auto& held) { return !held.arrived; });
+  if (surroundings_.on_arrival) surroundings_.pool.postpone(client);
 }
 
 void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& start,
@@ -85,7 +86,9 @@ void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& 
 Time VirtualTraining::needed(ClientId client, const TaskId& task, const Coverage& coverage,
                              Time finish) const {
   if (!surroundings_.on_arrival || task.kind != TaskKind::kTraining) return finish;
-  return finish + surroundings_.devices.of(client).upload_time(Bytes(coverage.count() * sizeof(float)));
+  const Device& device = surroundings_.devices.of(client);
+  return finish + 3 * surroundings_.devices.latency(client) +
+         device.upload_time(Bytes(coverage.count() * sizeof(float)));
 }
 
 void VirtualTraining::finished(ClientId client, RunId run, TaskId task) {

@@ -118,7 +118,7 @@ std::optional<protocol::UpdateOffer> TrainingPool::expected(ClientId client) con
 Result<const TrainedUpdate*> TrainingPool::result(ClientId client) {
   Lock lock(mutex_);
   const std::shared_ptr<Work> work = works_.at(client);
-  if (!std::exchange(work->asked, true) && work->stage != Stage::kQueued) --ahead_;
+  set_asked(*work);
   while (work->stage != Stage::kComputed) {
     if (work->stage == Stage::kQueued && !free_.empty())
       compute(lock, work);
@@ -281,7 +281,25 @@ void TrainingPool::drop(ClientId client) {
   Work& work = *node.mapped();
   work.dropped = true;
   if (work.stage == Stage::kQueued) queue_.erase({work.job.needed, client});
-  if (work.stage != Stage::kQueued && !std::exchange(work.asked, true)) --ahead_;
+  set_asked(work);
+}
+
+void TrainingPool::postpone(ClientId client) {
+  bool more = false;
+  {
+    const Lock lock(mutex_);
+    const auto found = works_.find(client);
+    if (found == works_.end()) return;
+    Work& work = *found->second;
+    set_asked(work);
+    queue_.erase({work.job.needed, client});
+    more = may_begin();
+  }
+  if (more) parallel_.wake();
+}
+
+void TrainingPool::set_asked(Work& work) {
+  if (!std::exchange(work.asked, true) && work.stage != Stage::kQueued) --ahead_;
 }
 
 void TrainingPool::forget(TrackId track) { states_.forget(track); }

@@ -130,6 +130,9 @@ class TrainingPool final : public VirtualUpdates, private Background {
   Result<const TrainedUpdate*> arrived(ClientId client, TaskId task) override;
   TrainedUpdate take(ClientId client) override;
   void drop(ClientId client) override;
+  // The client is disconnected: its result may never be needed. No thread trains it in the background, and if
+  // one has, it does not count as ahead.
+  void postpone(ClientId client);
   // Drops the clients' memory of this track's tasks.
   void forget(TrackId track) override;
   // Replaces the values of a computed update. Errors are those of the spool or of `edit`.
@@ -141,7 +144,7 @@ class TrainingPool final : public VirtualUpdates, private Background {
     ClientId client;
     TrainingJob job;
     Stage stage = Stage::kQueued;
-    bool asked = false;    // by result(): it is not ahead
+    bool asked = false;    // by result(), or postponed: it is not ahead
     bool dropped = false;  // while it was running: its state is not kept
     client::ClientMemory memory = {};
     TrainedUpdate outcome = {};
@@ -152,6 +155,7 @@ class TrainingPool final : public VirtualUpdates, private Background {
   bool work() override;
   bool may_begin() const;
   void compute_first(Lock& lock);
+  void set_asked(Work& work);
   void compute(Lock& lock, const std::shared_ptr<Work>& work);
   client::WorkOrder order_of(const Work& work) const;
   void carry_out(Work& work, client::LocalWork& worker);
@@ -173,7 +177,7 @@ class TrainingPool final : public VirtualUpdates, private Background {
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // a work is computed
   std::map<ClientId, std::shared_ptr<Work>> works_;
-  std::set<std::pair<Time, ClientId>> queue_;  // by the time at which the result is needed
+  std::set<std::pair<Time, ClientId>> queue_;  // for the background, by the time when the result is needed
   std::size_t ahead_ = 0;                      // works running or computed that nobody has asked for
   std::vector<client::LocalWork*> free_;       // workers
 };

@@ -50,7 +50,7 @@ void RoundEngine::evaluate_once_back(const StepContext& context, std::vector<Eff
 void RoundEngine::begin_sums(const StepContext& context, std::vector<Effect>& effects) {
   const bool counts = kind_ == TaskKind::kStatistics;
   phase_ = Phase::kSumming;
-  tasks_.clear();
+  clear_tasks();
   if (counts) ++counted_;
   std::vector<SumsPhase::Member> members;
   present_.each([&](ClientId client, const Roster::Entry& entry) {

@@ -95,3 +95,9 @@ old '  has_work_ = background != nullptr;
 new '  has_work_ = true;
   if (has_work_)'
 caught_by unit_core 'thread pool'
+
+mutant gone-but-ahead 'results of disconnected clients fill the places of results that are ahead'
+file sim/clients/virtual_training.cc
+old 'if (surroundings_.on_arrival) surroundings_.pool.postpone(client);'
+new ''
+caught_by unit_sim 'do not keep other threads from training ahead'

@@ -45,6 +45,7 @@ struct Outcome {
 
 struct SimulateOptions {
   std::size_t threads = 1;
+  Parallel* parallel = nullptr;           // instead of threads
   protocol::ChunkStore* spool = nullptr;  // stores the updates; null: in memory
   // Directory of the file for all that clients keep between tasks; empty: in memory.
   std::filesystem::path spill = {};
@@ -74,7 +75,10 @@ class ShownEngine final : public server::RunEngine {
 // A run that is set up but has not begun.
 struct SimulatedRun {
   SimulatedRun(const std::filesystem::path& data, const Settings& settings, const SimulateOptions& how = {})
-      : options(how), pool(how.threads), store(protocol::make_memory_chunk_store(1 << 30)) {
+      : options(how),
+        pool(how.threads),
+        parallel(how.parallel != nullptr ? *how.parallel : pool),
+        store(protocol::make_memory_chunk_store(1 << 30)) {
     auto document = config::parse_toml(
         "[run]\nrounds = 3\nseed = 5\n[model]\nkind = \"softmax\"\n[training]\n"
         "batch_size = 2\n[data]\ndirectory = \"" +
@@ -98,7 +102,7 @@ struct SimulatedRun {
 
   // Runs to the end or to a failure.
   Outcome try_run() {
-    auto state = server::RunState::create(config, task->model(), test.get(), *store, pool);
+    auto state = server::RunState::create(config, task->model(), test.get(), *store, parallel);
     REQUIRE(state);
     take_noise_key(*state);
     auto engine = server::make_engine(*state);
@@ -113,7 +117,7 @@ struct SimulatedRun {
     keep_model();
     if (options.on_input) *engine = std::make_unique<ShownEngine>(std::move(*engine), options.on_input);
     if (!options.spill.empty()) spec.client_memory = 0;
-    Simulation simulation(spec, *task, *state, std::move(*engine), pool);
+    Simulation simulation(spec, *task, *state, std::move(*engine), parallel);
     if (!options.spill.empty()) simulation.spill_to(options.spill);
     if (options.spool != nullptr) simulation.spool_to(*options.spool);
     outcome.failure = error_of(simulation.run({.on_round =
@@ -144,6 +148,7 @@ struct SimulatedRun {
   std::shared_ptr<const learn::Task> task;
   std::shared_ptr<const learn::Dataset> test;
   ThreadPool pool;
+  Parallel& parallel;
   std::unique_ptr<protocol::ChunkStore> store;
 };
 

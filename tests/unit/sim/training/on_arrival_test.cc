@@ -49,6 +49,24 @@ class CountingSpool final : public protocol::ChunkStore {
   std::vector<std::weak_ptr<protocol::StoredObject>> alive_;
 };
 
+// Does all work in the background at once, on the thread that announces it.
+class EagerParallel final : public Parallel {
+ public:
+  void for_each(std::size_t tasks, const std::function<void(std::size_t)>& task) override {
+    Sequential().for_each(tasks, task);
+  }
+  std::size_t width() const override { return 2; }
+  void set_background(Background* background) override { background_ = background; }
+  void wake() override {
+    while (background_ != nullptr && background_->work()) ++done;
+  }
+
+  std::size_t done = 0;
+
+ private:
+  Background* background_ = nullptr;
+};
+
 // 20 clients a round, with devices and links of unequal speed.
 Settings unequal() {
   return {"data.partition.clients=40", "sampling.clients_per_round=20", "simulation.device.sigma=1",
@@ -111,4 +129,17 @@ TEST_CASE(
   CHECK(outcome.count("lower training.optimizer.learning_rate") > 0);
   REQUIRE(outcome.rounds.size() == 1);
   CHECK(outcome.rounds.front().clients_completed == 0);
+}
+
+TEST_CASE("on arrival: results of disconnected clients do not keep other threads from training ahead") {
+  EagerParallel parallel;
+  const Settings many_leave{"run.rounds=40", "simulation.dropout.probability=0.5",
+                            "simulation.dropout.offline_seconds=1", "training.local_epochs=2"};
+  const Outcome outcome = simulate(unequal() + many_leave, {.parallel = &parallel});
+  std::size_t completed = 0;
+  for (const auto& round : outcome.rounds) completed += round.clients_completed;
+  CHECK(outcome.count("client.dropped") > 100);
+  CHECK(completed > 200);
+  CHECK(parallel.done > completed * 9 / 10);
+  CHECK(outcome.hashes() == simulate(unequal() + many_leave).hashes());
 }
