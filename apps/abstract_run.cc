@@ -104,14 +104,16 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
   if (failure) return *failure;
   if (!simulated && completed == 0) return simulated.error();
   FEDGE_TRY(models, state.load_models());
-  FEDGE_TRY_VOID(output.finish(models));
+  const std::string failed = !simulated              ? simulated.error().message
+                             : options.interrupted() ? std::string()
+                                                     : verdict.failure();
+  FEDGE_TRY_VOID(output.finish(models, failed));
   std::printf("%s", output.summary().c_str());
   log_event(Event{Severity::kInfo, "simulation.ended", {}}
                 .with("virtual_seconds", to_seconds(simulation.now()))
                 .with("seconds", wall.seconds())
                 .with("events", static_cast<std::int64_t>(simulation.events())));
   if (!simulated) return simulated.error();
-  const std::string failed = options.interrupted() ? std::string() : verdict.failure();
   if (!failed.empty()) return Error{ErrorCode::kUnavailable, failed};
   return {};
 }

@@ -174,8 +174,8 @@ class Daemon {
                   admin_.add(run, metrics);
                   if (const auto added = results_.add(run, metrics); !added) note(added.error());
                 },
-            .on_models = [this](fedge::server::RunNumber run,
-                                const auto& models) { return results_.finish(run, models); },
+            .on_models = [this](fedge::server::RunNumber run, const auto& models, const std::string& failure)
+                -> fedge::Result<void> { return results_.finish(run, models, failure); },
             .on_left = [this](fedge::server::RunNumber run, fedge::server::RunStatus status,
                               const std::string& reason) { left(run, status, reason); },
             .on_event = [this](const fedge::Event& event) { admin_.log(event); },

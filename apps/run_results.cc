@@ -71,9 +71,10 @@ Result<void> RunResults::add(server::RunNumber run, const server::RoundMetrics& 
   return outputs_.at(run).add(metrics);
 }
 
-Result<void> RunResults::finish(server::RunNumber run, const std::vector<server::FinalModel>& models) {
+Result<void> RunResults::finish(server::RunNumber run, const std::vector<server::FinalModel>& models,
+                                const std::string& failure) {
   if (is_shown(run)) table_->finish();
-  FEDGE_TRY_VOID(outputs_.at(run).finish(models));
+  FEDGE_TRY_VOID(outputs_.at(run).finish(models, failure));
   if (is_shown(run)) summary_ = outputs_.at(run).summary();
   return {};
 }

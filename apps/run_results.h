@@ -41,7 +41,8 @@ class RunResults {
                      const std::vector<server::RoundMetrics>& history);
   Result<void> add(server::RunNumber run, const server::RoundMetrics& metrics);
   // Call after the last round.
-  Result<void> finish(server::RunNumber run, const std::vector<server::FinalModel>& models);
+  Result<void> finish(server::RunNumber run, const std::vector<server::FinalModel>& models,
+                      const std::string& failure);
   bool leads(server::RunNumber run) const { return outputs_.contains(run); }
   void forget(server::RunNumber run) { outputs_.erase(run); }
   // Summary of the shown run once it has finished; otherwise empty.

@@ -57,9 +57,9 @@ struct RunCallbacks {
       on_led;
   // A round has become durable.
   std::function<void(RunNumber, const RoundMetrics&)> on_round;
-  // Called with the run's last models (RunState::load_models). The run ends if this succeeds; otherwise the
-  // next coordinator in the data directory calls it again.
-  std::function<Result<void>(RunNumber, std::vector<FinalModel>)> on_models;
+  // Called with the run's last models (RunState::load_models) and why it failed (empty if it did not). The
+  // run ends if this succeeds; otherwise the next coordinator in the data directory calls it again.
+  std::function<Result<void>(RunNumber, std::vector<FinalModel>, const std::string& failure)> on_models;
   // The coordinator stops executing the run. It finished or was stopped, was paused by an operator, or
   // could not be opened: then it failed, or is paused if it had begun, and `reason` says why.
   std::function<void(RunNumber, RunStatus, const std::string& reason)> on_left;

@@ -100,8 +100,8 @@ RunHost::Callbacks Coordinator::Impl::callbacks_of(const RunRecord& run) {
                                        if (!finished_) queue_->explain(number, reason);
                                      }),
       .on_models =
-          [this, number = run.number](std::vector<FinalModel> models) {
-            return callbacks_.on_models(number, std::move(models));
+          [this, number = run.number](std::vector<FinalModel> models, const std::string& failure) {
+            return callbacks_.on_models(number, std::move(models), failure);
           },
       .on_over = protocol::weakly(
           this, [this, run](RunStatus status, const std::string& reason) { let_go_of(run, status, reason); }),

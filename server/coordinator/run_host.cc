@@ -288,7 +288,9 @@ void RunHost::over(Result<std::vector<FinalModel>> models) {
   const std::string reason = stopped_.empty()  ? failure
                              : failed_.empty() ? stopped_
                                                : stopped_ + "; the strategy had failed: " + failed_;
-  Result<void> ended = models ? callbacks_.on_models(std::move(*models)) : models.error();
+  Result<void> ended = models ? callbacks_.on_models(std::move(*models),
+                                                     status == RunStatus::kFailed ? failure : std::string())
+                              : models.error();
   if (ended) ended = parts_.store->set_status(run, status, reason, calendar_now());
   if (!ended) return callbacks_.on_failure(ended.error());
   for (const auto& [client, link] : house_.peers.links())

@@ -24,6 +24,13 @@ std::string csv_number(double value) {
   return {text, end.ptr};
 }
 
+constexpr const char* kLabelColumns = ",run,strategy,seed\r\n";
+
+std::string label_fields(const RunLabels& labels) {
+  return "," + csv_field(labels.run) + "," + csv_field(labels.strategy) + "," + std::to_string(labels.seed) +
+         "\r\n";
+}
+
 }  // namespace
 
 std::string csv_field(std::string_view text) {
@@ -73,10 +80,10 @@ std::string csv_header(const CsvColumns& columns) {
     line += name + "_accuracy" + name + "_loss" + name + "_bits_per_byte";
   }
   for (std::size_t k = 0; k < columns.classes; ++k) line += ",class_" + std::to_string(k) + "_accuracy";
-  return line + "\r\n";
+  return line + kLabelColumns;
 }
 
-std::string to_csv(const RoundMetrics& metrics, const CsvColumns& columns) {
+std::string to_csv(const RoundMetrics& metrics, const CsvColumns& columns, const RunLabels& labels) {
   std::string line = std::to_string(metrics.round) + "," + csv_field(metrics.model_hash);
   for (const double value : {metrics.test_accuracy, metrics.test_loss, metrics.train_loss})
     line += "," + csv_number(value);
@@ -108,13 +115,14 @@ std::string to_csv(const RoundMetrics& metrics, const CsvColumns& columns) {
     line += "," +
             csv_number(k < metrics.per_class_accuracy.size() ? metrics.per_class_accuracy[k] : kNotMeasured);
   }
-  return line + "\r\n";
+  return line + label_fields(labels);
 }
 
-std::string tracks_csv(std::span<const RoundMetrics> rounds) {
+std::string tracks_csv(std::span<const RoundMetrics> rounds, const RunLabels& labels) {
   std::string text =
       "round,exclude,owners,members,model_hash,test_accuracy,test_loss,train_loss,clients_selected,"
-      "clients_completed\r\n";
+      "clients_completed" +
+      std::string(kLabelColumns);
   for (const RoundMetrics& round : rounds)
     for (const TrackMetrics& track : round.tracks) {
       text += std::to_string(round.round) + "," + csv_field(joined_names(track.track.exclude, ' ')) + "," +
@@ -123,7 +131,7 @@ std::string tracks_csv(std::span<const RoundMetrics> rounds) {
       for (const double value : {track.test_accuracy, track.test_loss, track.train_loss})
         text += "," + csv_number(value);
       text += "," + std::to_string(track.clients_selected) + "," + std::to_string(track.clients_completed) +
-              "\r\n";
+              label_fields(labels);
     }
   return text;
 }

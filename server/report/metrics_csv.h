@@ -12,6 +12,13 @@
 
 namespace fedge::server {
 
+// What tells the rows of several runs apart: the last columns of every row.
+struct RunLabels {
+  std::string run;
+  std::string strategy;
+  std::uint64_t seed = 0;
+};
+
 // The columns of metrics.csv that depend on the run.
 struct CsvColumns {
   std::size_t classes = 0;           // of per_class_accuracy
@@ -23,9 +30,9 @@ CsvColumns columns_of(std::span<const RoundMetrics> rounds);
 
 // The header of metrics.csv, and the row of a round, each with its CR LF.
 std::string csv_header(const CsvColumns& columns);
-std::string to_csv(const RoundMetrics& metrics, const CsvColumns& columns);
+std::string to_csv(const RoundMetrics& metrics, const CsvColumns& columns, const RunLabels& labels);
 // tracks.csv: the header, and one row for each track of each round. Names are joined with spaces.
-std::string tracks_csv(std::span<const RoundMetrics> rounds);
+std::string tracks_csv(std::span<const RoundMetrics> rounds, const RunLabels& labels);
 // Joins names with the separator. A name that is empty, or contains the separator or a quotation mark, is put
 // in quotation marks, and quotation marks inside it are doubled.
 std::string joined_names(std::span<const std::string> names, char separator);

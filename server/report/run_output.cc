@@ -20,6 +20,7 @@ namespace fedge::server {
 namespace {
 
 constexpr const char* kVersionMetadata = "fedge_version";
+constexpr const char* kFailureMetadata = "failure";
 
 // Returns the first 128 bits of the hash of the excluded clients' names, so that any names give a short,
 // valid file name.
@@ -44,9 +45,13 @@ RunCircumstances circumstances_of(const std::filesystem::path& directory) {
   if (!file) return {};
   const auto header = read_safetensors_header(*file);
   if (!header) return {};
-  const auto version = header->metadata.find(kVersionMetadata);
+  const auto text = [&](const char* key) {
+    const auto found = header->metadata.find(key);
+    return found == header->metadata.end() ? std::string() : found->second;
+  };
   return {.parameters = header->layout.size(),
-          .version = version == header->metadata.end() ? "" : version->second};
+          .version = text(kVersionMetadata),
+          .failure = text(kFailureMetadata)};
 }
 
 RunProgress progress_of(const run::SelectionSpec& spec, std::span<const RoundMetrics> rounds) {
@@ -81,18 +86,21 @@ std::string task_lines(const TaskMetrics& metrics) {
 Result<void> write_reports(const std::filesystem::path& directory, const run::RunConfig& config,
                            const std::string& run_file, const std::vector<RoundMetrics>& rounds) {
   const CsvColumns columns = columns_of(rounds);
+  const RunLabels labels{config.name, config.strategy.recipe->name, config.seed};
   std::string table = csv_header(columns);
-  for (const RoundMetrics& round : rounds) table += to_csv(round, columns);
+  for (const RoundMetrics& round : rounds) table += to_csv(round, columns, labels);
   FEDGE_TRY_VOID(write_file_atomic(directory / "metrics.csv", table));
   const bool tracks =
       std::ranges::any_of(rounds, [](const RoundMetrics& round) { return !round.tracks.empty(); });
-  if (tracks) FEDGE_TRY_VOID(write_file_atomic(directory / "tracks.csv", tracks_csv(rounds)));
+  if (tracks) FEDGE_TRY_VOID(write_file_atomic(directory / "tracks.csv", tracks_csv(rounds, labels)));
+  const RunCircumstances circumstances = circumstances_of(directory);
   const ReportInfo info{.name = config.name,
                         .run_file = run_file,
                         .class_names = learn::class_names(config.task.data),
-                        .facts = run_facts(config, circumstances_of(directory)),
+                        .facts = run_facts(config, circumstances),
                         .planned_rounds = config.rounds,
-                        .evaluated_on = config.task.data.validation > 0 ? "validation" : "test"};
+                        .evaluated_on = config.task.data.validation > 0 ? "validation" : "test",
+                        .failure = circumstances.failure};
   return write_file_atomic(directory / "report.html", report_html(info, rounds));
 }
 
@@ -119,7 +127,7 @@ Result<void> RunOutput::add(const RoundMetrics& metrics) {
   return system_error("cannot write", directory_ / "metrics.jsonl", errno);
 }
 
-Result<void> RunOutput::finish(std::span<const FinalModel> models) {
+Result<void> RunOutput::finish(std::span<const FinalModel> models, const std::string& failure) {
   const RunProgress progress = progress_of(config_.selection, rounds_);
   const std::uint64_t last = rounds_.empty() ? 0 : rounds_.back().round;
   const std::string rounds = std::to_string(progress.state().kept ? progress.state().kept->round : last);
@@ -130,6 +138,7 @@ Result<void> RunOutput::finish(std::span<const FinalModel> models) {
                      {"round", rounds},
                      {"model_hash", to_hex(model_hash(model.values.values()))},
                      {kVersionMetadata, version_}});
+    if (!failure.empty()) metadata[kFailureMetadata] = failure;
     if (model.track) metadata["exclude"] = joined_names(model.track->exclude, ',');
     auto path = directory_ / "model.safetensors";
     if (&model != &models.front()) {

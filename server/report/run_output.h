@@ -27,7 +27,8 @@ class RunOutput {
 
   Result<void> add(const RoundMetrics& metrics);
   // Writes the first model to model.safetensors, the models of further tracks to tracks/NAME.safetensors.
-  Result<void> finish(std::span<const FinalModel> models);
+  // `failure`: why the run failed; empty if it did not.
+  Result<void> finish(std::span<const FinalModel> models, const std::string& failure);
   // Returns the results and file paths as text for the terminal.
   std::string summary() const;
 

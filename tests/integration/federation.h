@@ -78,7 +78,8 @@ class Federation {
                   rounds.push_back(metrics);
                   if (after_round) after_round();
                 },
-            .on_models = [this](server::RunNumber, std::vector<server::FinalModel> models) -> Result<void> {
+            .on_models = [this](server::RunNumber, std::vector<server::FinalModel> models,
+                                const std::string&) -> Result<void> {
               if (refuses_models) return Error{ErrorCode::kUnavailable, "a test refuses the models"};
               final_models = std::move(models);
               return {};

@@ -222,6 +222,30 @@ TEST_CASE("outputs: metrics, table, model and report are there, and the model is
   CHECK(outcome.output.find("accuracy  ") != std::string::npos);
 }
 
+TEST_CASE("outputs: the report of a run that trained no model says so, also when it is written again") {
+  const ProgramExample example;
+  const auto says_so = [](const std::filesystem::path& directory) {
+    const auto page = read_file(directory / "report.html", 1 << 24);
+    REQUIRE(page);
+    return page->find("The run failed:</b> the model is untrained: no client contributed an update") !=
+           std::string::npos;
+  };
+  for (const std::string mode : {"abstract", "concrete"}) {
+    CAPTURE(mode);
+    const Outcome outcome =
+        example.simulate(mode, "--mode " + mode +
+                                   " --set training.optimizer.learning_rate=1000"
+                                   " --set training.local_epochs=50 --set run.round_deadline=30");
+    CHECK(outcome.code == 1);
+    const auto directory = example.directory(mode);
+    CHECK_MESSAGE(says_so(directory), outcome.output);
+    std::filesystem::remove(directory / "report.html");
+    const Outcome again = test::run("fedge-sim report " + directory.string());
+    REQUIRE_MESSAGE(again.code == 0, again.output);
+    CHECK(says_so(directory));
+  }
+}
+
 TEST_CASE("errors: a misspelt key is named with file, line and suggestion") {
   const TemporaryDirectory directory;
   const auto file = directory.path() / "bad.toml";

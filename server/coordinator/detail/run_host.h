@@ -38,8 +38,8 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
     std::function<void(const Event&)> on_event;
     // Why the run makes no progress; empty: it does.
     std::function<void(const std::string& reason)> on_waiting;
-    // Receives the run's last models, before the run ends.
-    std::function<Result<void>(std::vector<FinalModel>)> on_models;
+    // Receives the run's last models and why it failed (empty if it did not), before the run ends.
+    std::function<Result<void>(std::vector<FinalModel>, const std::string&)> on_models;
     // The run has ended, also in the store; no other callback follows.
     std::function<void(RunStatus, const std::string& reason)> on_over;
     // A disk or system error; the run can be continued once it is repaired.

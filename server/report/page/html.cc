@@ -1,6 +1,7 @@
 #include "server/report/page/html.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -165,7 +166,7 @@ std::string participation_section(Rounds rounds, const Columns& columns) {
   participation.series = {{"completed", column(rounds, completed), 3},
                           {"selected, not completed", column(rounds, missing), 4}};
   Chart fairness =
-      over_rounds(columns, "Fairness of participation since the start", "index, 0 to 1", Unit::kNone);
+      over_rounds(columns, "Fairness since the start", "index, 0 to 1", Unit::kNone);
   fairness.from_zero = true;
   fairness.series = {
       {"Gini (equal: 0)", column(rounds, [](const auto& r) { return r.participation.gini; }), 1},
@@ -324,8 +325,14 @@ std::string fact(const std::string& name, const std::string& value) {
   return "<div><dt>" + escape_html(name) + "</dt><dd>" + value + "</dd></div>\n";
 }
 
-// The number of rounds of a run that ended early. The report does not know the reason: the privacy budget may
-// be spent, or the run was stopped, was interrupted or failed.
+// Says why the run failed.
+std::string failure(const ReportInfo& info) {
+  if (info.failure.empty()) return {};
+  return "<p class=\"failed\"><b>The run failed:</b> " + escape_html(info.failure) + ".</p>\n";
+}
+
+// The number of rounds of a run that ended early: its privacy budget may be spent, or it was stopped, was
+// interrupted or failed.
 std::string rounds_of_plan(const ReportInfo& info, Rounds rounds) {
   const std::uint64_t done = rounds.back().round;
   if (done >= info.planned_rounds) return {};
@@ -349,32 +356,18 @@ std::string facts(const ReportInfo& info, Rounds rounds) {
 std::string escape_html(std::string_view text) {
   std::string out;
   out.reserve(text.size());
+  constexpr std::string_view kSpecial = "&<>\"'";
+  constexpr std::array<std::string_view, 5> kEntities = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
   for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
+    const auto special = kSpecial.find(c);
+    special == std::string_view::npos ? out += c : out += kEntities.at(special);
   }
   return out;
 }
 
 std::string report_html(const ReportInfo& info, std::span<const RoundMetrics> rounds) {
-  std::string page = head(info.name) + "<h1>" + escape_html(info.name) + "</h1>\n" + facts(info, rounds);
+  std::string page =
+      head(info.name) + "<h1>" + escape_html(info.name) + "</h1>\n" + failure(info) + facts(info, rounds);
   if (rounds.empty()) {
     page += "<p>The run has not completed a round.</p>\n";
   } else {

@@ -22,6 +22,7 @@ struct ReportInfo {
   std::vector<std::pair<std::string, std::string>> facts;  // shown under the name, e.g. {"Seed", "7"}
   std::uint64_t planned_rounds = 0;                        // 0: not known
   std::string evaluated_on = "test";                       // the accuracy's samples: "test" or "validation"
+  std::string failure = {};                                // why the run failed; empty if it did not
 };
 
 // `rounds` in ascending order, possibly none.

@@ -9,12 +9,14 @@ const std::string_view kReportStyle = R"css(
 :root { color-scheme: light dark; --page: #f5f6f8; --card: #fff; --ink: #1b2430; --soft: #5b6673; --rule: #e1e5ea; }
 @media (prefers-color-scheme: dark) {
   :root { --page: #12161b; --card: #1b2129; --ink: #e6eaef; --soft: #9aa5b1; --rule: #2e3742; }
+  .failed { background: #3b1616; color: #ffc9c4; }
 }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }
 main { max-width: 1320px; margin: 0 auto; padding: 24px 20px 48px; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 6px; overflow-wrap: anywhere; }
 h2 { font-size: 1.1rem; margin: 32px 0 12px; }
+.failed { margin: 10px 0; padding: 10px 14px; border-left: 5px solid #c62828; border-radius: 6px; background: #fdecea; color: #7f1d1d; overflow-wrap: anywhere; }
 code, pre { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .86em; }
 .facts { margin: 12px 0 0; display: grid; grid-template-columns: repeat(auto-fit, minmax(250px, 1fr)); gap: 8px 24px; }
 .facts div { min-width: 0; }
@@ -27,7 +29,7 @@ code, pre { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size:
 .tiles dt { color: var(--soft); font-size: .82rem; }
 .tiles dd { margin: 2px 0 0; font-size: 1.3rem; font-weight: 650; line-height: 1.25; }
 .tiles dd + dd { font-size: .82rem; font-weight: 400; color: var(--soft); margin-top: 4px; }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(340px, 100%), 1fr)); gap: 14px; }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(340px, 100%), 1fr)); gap: 14px; }
 .classes { display: grid; grid-template-columns: repeat(auto-fill, minmax(210px, 1fr)); gap: 10px; }
 figure { position: relative; margin: 0; padding: 10px 14px 8px; min-width: 0; max-width: 580px; }
 figcaption { display: flex; align-items: baseline; gap: 8px; font-weight: 620; min-height: 1.9em; }

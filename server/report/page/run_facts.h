@@ -16,6 +16,7 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 struct RunCircumstances {
   std::size_t parameters = 0;  // of the model; 0 if not known
   std::string version;         // of the program that ran it; empty if not known
+  std::string failure;         // why the run failed; empty if it did not
 };
 
 // Returns the name and value of each fact, in display order. Values come from the run file, or are the

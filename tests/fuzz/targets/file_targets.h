@@ -102,8 +102,8 @@ inline void feed_round_metrics(std::span<const std::byte> bytes) {
   const auto again = server::parse_metrics(line, "kept");
   FEDGE_CHECK(again.has_value(), again ? "" : again.error().message);
   FEDGE_CHECK(server::to_json(*again) == line, "a round changes when it is kept");
-  (void)server::to_csv(*round, server::columns_of(std::span(&*round, 1)));
-  (void)server::tracks_csv({&*round, 1});
+  (void)server::to_csv(*round, server::columns_of(std::span(&*round, 1)), {});
+  (void)server::tracks_csv({&*round, 1}, {});
 }
 
 // A table has one text form, and its tokenizer loses nothing.

@@ -68,8 +68,9 @@ TEST_CASE("metrics: a value that is unknown or not finite is null in JSON and em
   const auto back = parse_metrics(line, "m");
   REQUIRE(back.has_value());
   CHECK(std::isnan(back->test_accuracy));
-  CHECK(to_csv(metrics, {1, {}}) == "1,00ff" + std::string(60, 'a') +
-                                        ",,0.5,,12,10,7968400,9562080,12.5,0.25,0.25,0.5,2,,,,,,,,,,,,\r\n");
+  CHECK(to_csv(metrics, {1, {}}, {"r", "fedavg", 7}) ==
+        "1,00ff" + std::string(60, 'a') +
+            ",,0.5,,12,10,7968400,9562080,12.5,0.25,0.25,0.5,2,,,,,,,,,,,,,r,fedavg,7\r\n");
 }
 
 TEST_CASE("metrics: a malformed line is refused, and the message says what is wrong") {
@@ -107,9 +108,10 @@ TEST_CASE("metrics: tracks are part of a round's line and have a table of their 
   CHECK(to_json(*back) == line);
   REQUIRE(back->tracks.size() == 1);
   CHECK(back->tracks[0].track == metrics.tracks[0].track);
-  CHECK(tracks_csv(std::vector<RoundMetrics>{metrics}) ==
+  CHECK(tracks_csv(std::vector<RoundMetrics>{metrics}, {"a, b", "fedavg", 7}) ==
         "round,exclude,owners,members,model_hash,test_accuracy,test_loss,train_loss,clients_selected,"
-        "clients_completed\r\n2,\"b \"\"c, d\"\"\",1,3,12,0.5,1.5,,3,2\r\n");
+        "clients_completed,run,strategy,seed\r\n2,\"b \"\"c, d\"\"\",1,3,12,0.5,1.5,,3,2,\"a, "
+        "b\",fedavg,7\r\n");
   const auto refused = [&](const std::string& from, const std::string& to) {
     const auto result = parse_metrics(replaced(line, from, to), "m");
     REQUIRE_FALSE(result);
@@ -188,18 +190,18 @@ TEST_CASE("metrics: the table is RFC 4180") {
         "label_divergence,label_variance,bits_per_byte,group_bits_per_byte,epsilon,clipping_norm,parameters_"
         "left_out,rank_4_"
         "accuracy,rank_4_loss,"
-        "rank_4_bits_per_byte,class_0_accuracy,class_1_accuracy\r\n");
-  CHECK(to_csv(one_round(3), {2, {4}}) ==
+        "rank_4_bits_per_byte,class_0_accuracy,class_1_accuracy,run,strategy,seed\r\n");
+  CHECK(to_csv(one_round(3), {2, {4}}, {"r", "fedavg", 7}) ==
         "3,00ff" + std::string(60, 'a') +
             ",0.8125,0.5,0.1,12,10,7968400,9562080,37.5,0.75,0.25,0.5,2,0.0625,1."
-            "5,4,0.875,0.125,9,2.25,2.5,1.25,0.375,40,0.625,0.75,2.75,0.75,0.875\r\n");
+            "5,4,0.875,0.125,9,2.25,2.5,1.25,0.375,40,0.625,0.75,2.75,0.75,0.875,r,fedavg,7\r\n");
   CHECK(csv_field("plain text") == "plain text");
   CHECK(csv_field("a,b") == "\"a,b\"");
   CHECK(csv_field("say \"hi\"") == "\"say \"\"hi\"\"\"");
   CHECK(csv_field("two\nlines") == "\"two\nlines\"");
   RoundMetrics odd = one_round(1);
   odd.model_hash = "x,\"y\"";
-  CHECK(to_csv(odd, {}).starts_with("1,\"x,\"\"y\"\"\",0.8125,"));
+  CHECK(to_csv(odd, {}, {}).starts_with("1,\"x,\"\"y\"\"\",0.8125,"));
 }
 
 TEST_CASE("metrics: the reference explains every metric of the JSON lines and tables") {
@@ -215,13 +217,13 @@ TEST_CASE("metrics: the reference explains every metric of the JSON lines and ta
     names.insert(line.substr(begin, at - begin));
   }
   for (std::string table :
-       {csv_header({.classes = 1, .task = true}), tracks_csv(std::vector<RoundMetrics>{})}) {
+       {csv_header({.classes = 1, .task = true}), tracks_csv(std::vector<RoundMetrics>{}, {})}) {
     table.resize(table.size() - 2);
     for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
       end = table.find(',', begin);
       names.insert(table.substr(begin, end == std::string::npos ? end : end - begin));
     }
   }
-  CHECK(names.size() == 43);
+  CHECK(names.size() == 46);
   for (const std::string& name : names) CHECK_MESSAGE(contains(reference, "`" + name + "`"), name);
 }

@@ -155,7 +155,7 @@ class DaemonShell {
             .on_round = [this](const RoundMetrics& metrics) { seen.add_round(metrics), ++activity_; },
             .on_event = [this](const Event& event) { report(event); },
             .on_waiting = [](const std::string&) {},
-            .on_models = [](const std::vector<FinalModel>&) { return Result<void>(); },
+            .on_models = [](const std::vector<FinalModel>&, const std::string&) { return Result<void>(); },
             .on_over = [this](RunStatus, const std::string&) { seen.over = true; },
             .on_failure = [](const Error& error) { FAIL(error.message); }});
     const auto prepared = host_->prepare();

@@ -81,6 +81,20 @@ TEST_CASE("html: the page of a run that ended early says how many of the planned
   CHECK(contains(report_html(info, rounds), "<p>The run completed 2 of 30 planned rounds.</p>"));
 }
 
+TEST_CASE("html: the page of a run that failed says so first, and why") {
+  ReportInfo info{"run", "", {}, {}};
+  const std::vector<RoundMetrics> rounds = {one_round(1)};
+  CHECK(!contains(report_html(info, rounds), "The run failed"));
+  info.failure = "the model has diverged: <loss>";
+  const std::string said =
+      "<p class=\"failed\"><b>The run failed:</b> the model has diverged: &lt;loss&gt;.</p>\n";
+  for (const auto& shown : {rounds, std::vector<RoundMetrics>()}) {
+    const std::string page = report_html(info, shown);
+    CHECK(contains(page, said));
+    CHECK(page.find(said) < page.find("<dl"));
+  }
+}
+
 TEST_CASE("html: a text's page shows its bits and its adapters' ranks, and no group that was not tested") {
   std::vector<RoundMetrics> rounds = {one_round(1), one_round(2)};
   rounds[1].per_class_accuracy = rounds[0].per_class_accuracy = {0.75, kNotMeasured};
