@@ -50,7 +50,8 @@ struct Options {
   std::size_t workers = 1;  // trainer programs
   std::string log_level = "warning";
   std::string report_directory;
-  std::string part;  // of `strategies`
+  bool tensorboard = false;  // of `report`
+  std::string part;          // of `strategies`
   fedge::apps::ReplayCommand replay;
   fedge::apps::PretrainCommand pretrain;
   std::string format = "table";
@@ -240,7 +241,7 @@ int pretrain(Options& options) {
 }
 
 int report(const Options& options) {
-  const auto written = fedge::server::rewrite_report(options.report_directory);
+  const auto written = fedge::server::rewrite_report(options.report_directory, options.tensorboard);
   return written ? fedge::apps::kOk : fedge::apps::report_failure(options.program, written.error());
 }
 
@@ -357,6 +358,9 @@ int fedge::apps::sim_main(int argc, char** argv) {
   for (const char* daemon : {"coordinator", "client"}) app.add_subcommand(daemon)->prefix_command();
   auto* report_command = app.add_subcommand("report");
   report_command->add_option("DIR", options.report_directory, "Output directory of the run")->required();
+  report_command->add_flag(
+      "--tensorboard", options.tensorboard,
+      "Also write an event file for TensorBoard, as run.tensorboard does during the run");
   auto* strategies_command = app.add_subcommand("strategies");
   strategies_command->add_option("NAME", options.part, "Show only the strategy or part of this name");
   if (const auto code = fedge::apps::parse_command_line(app, renamed(sim_doc(), options.program), argc, argv))

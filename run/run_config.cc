@@ -63,6 +63,10 @@ RunConfig read_sections(config::Reader& root, config::Table& table, const ReadMo
       "evaluate_every", 1, {1, 1'000'000},
       "Rounds between two evaluations of the model, by the coordinator or by clients. The model is always "
       "evaluated after the last round."));
+  run.tensorboard = section.boolean(
+      "tensorboard", false,
+      "Also write the metrics of each round as scalars for TensorBoard, to events.out.tfevents.fedge in the "
+      "results.");
   run.chunk_size = static_cast<std::uint32_t>(section.integer(
       "chunk_size", protocol::kDefaultChunkSize, {protocol::kMinChunkSize, protocol::kMaxChunkSize},
       "Size of a chunk of a model or an update in bytes. It must be a multiple of 4."));

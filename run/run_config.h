@@ -44,6 +44,7 @@ struct RunConfig {
   std::size_t wait_for_clients = 1;         // clients to wait for before the first round
   std::vector<std::size_t> evaluate_ranks;  // ranks of the model's adapters to evaluate
   std::uint32_t evaluate_every = 1;         // rounds; the last round is always evaluated
+  bool tensorboard = false;                 // the results contain an event file for TensorBoard
   std::uint32_t chunk_size = 0;             // bytes
   learn::TaskSpec task;
   aggregation::SamplingSpec sampling;

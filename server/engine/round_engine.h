@@ -125,7 +125,10 @@ class RoundEngine final : public RunEngine {
   void count_as_zeros(ClientId client, const RoundTask& task, std::vector<Effect>& effects);
   class Substitutes;
   std::span<const aggregation::Candidate> candidates(bool without_task);
-  void clear_tasks();
+  void clear_tasks() {
+    for (const auto& [client, task] : tasks_) present_.set_busy(client, false);
+    tasks_.clear();
+  }
   // Returns the number of places that cannot be given away.
   std::size_t taken_places() const {
     return tasks_.at_work() + (awaits_return() ? tasks_.count(TaskState::kLost) : 0);

@@ -81,11 +81,6 @@ bool RoundEngine::replace(ClientId client, const StepContext& context, std::vect
   return true;
 }
 
-void RoundEngine::clear_tasks() {
-  for (const auto& [client, task] : tasks_) present_.set_busy(client, false);
-  tasks_.clear();
-}
-
 std::optional<RunEngine::Waiting> RoundEngine::waiting() const {
   if (phase_ != Phase::kWaiting) return std::nullopt;
   const std::size_t first = round_ == RoundNumber(0) ? rules_.first_round_clients : 0;

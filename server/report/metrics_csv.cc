@@ -63,57 +63,64 @@ CsvColumns columns_of(std::span<const RoundMetrics> rounds) {
   return columns;
 }
 
-std::string csv_header(const CsvColumns& columns) {
-  std::string line =
-      "round,model_hash,test_accuracy,test_loss,train_loss,clients_selected,clients_completed,"
-      "bytes_up,bytes_down,virtual_seconds,wall_seconds,participation_gini,participation_jain,"
-      "participation_gap,between_class_variance,within_class_variance,covered_labels,covered_accuracy,"
-      "label_divergence,label_variance,bits_per_byte,group_bits_per_byte,epsilon,clipping_norm,"
-      "parameters_left_out";
+std::vector<NamedNumber> named_numbers(const RoundMetrics& metrics, const CsvColumns& columns) {
+  std::vector<NamedNumber> numbers = {{"test_accuracy", metrics.test_accuracy},
+                                      {"test_loss", metrics.test_loss},
+                                      {"train_loss", metrics.train_loss},
+                                      {"clients_selected", metrics.clients_selected},
+                                      {"clients_completed", metrics.clients_completed},
+                                      {"bytes_up", metrics.bytes_up},
+                                      {"bytes_down", metrics.bytes_down},
+                                      {"virtual_seconds", metrics.virtual_seconds},
+                                      {"wall_seconds", metrics.wall_seconds},
+                                      {"participation_gini", metrics.participation.gini},
+                                      {"participation_jain", metrics.participation.jain},
+                                      {"participation_gap", metrics.participation.gap},
+                                      {"between_class_variance", metrics.between_class_variance},
+                                      {"within_class_variance", metrics.within_class_variance},
+                                      {"covered_labels", metrics.labels.covered},
+                                      {"covered_accuracy", metrics.labels.accuracy},
+                                      {"label_divergence", metrics.labels.divergence},
+                                      {"label_variance", metrics.labels.variance},
+                                      {"bits_per_byte", metrics.bits_per_byte},
+                                      {"group_bits_per_byte", metrics.group_bits_per_byte},
+                                      {"epsilon", metrics.epsilon},
+                                      {"clipping_norm", metrics.clipping_norm},
+                                      {"parameters_left_out", metrics.parameters_left_out}};
   if (columns.evaluation)
-    for_each_metric(ClientEvaluation(),
-                    [&](const char* name, const auto&) { line += std::string(",evaluation_") + name; });
+    for_each_metric(metrics.evaluation.value_or(ClientEvaluation()),
+                    [&](const char* name, const auto& value) {
+                      numbers.push_back({std::string("evaluation_") + name, value});
+                    });
   if (columns.task)
-    for_each_task_metric(TaskMetrics(), [&](const char* key, double) { line += std::string(",") + key; });
+    for_each_task_metric(metrics.test, [&](const char* name, double value) {
+      numbers.push_back({name, value});
+    });
   for (const std::uint64_t rank : columns.ranks) {
-    const std::string name = ",rank_" + std::to_string(rank);
-    line += name + "_accuracy" + name + "_loss" + name + "_bits_per_byte";
+    const auto found = std::ranges::find(metrics.ranks, rank, &RankMetrics::rank);
+    const RankMetrics at = found == metrics.ranks.end() ? RankMetrics{} : *found;
+    const std::string name = "rank_" + std::to_string(rank);
+    numbers.push_back({name + "_accuracy", at.accuracy});
+    numbers.push_back({name + "_loss", at.loss});
+    numbers.push_back({name + "_bits_per_byte", at.bits_per_byte});
   }
-  for (std::size_t k = 0; k < columns.classes; ++k) line += ",class_" + std::to_string(k) + "_accuracy";
+  for (std::size_t k = 0; k < columns.classes; ++k)
+    numbers.push_back({"class_" + std::to_string(k) + "_accuracy",
+                       k < metrics.per_class_accuracy.size() ? metrics.per_class_accuracy[k] : kNotMeasured});
+  return numbers;
+}
+
+std::string csv_header(const CsvColumns& columns) {
+  std::string line = "round,model_hash";
+  for (const NamedNumber& number : named_numbers({}, columns)) line += "," + number.name;
   return line + kLabelColumns;
 }
 
 std::string to_csv(const RoundMetrics& metrics, const CsvColumns& columns, const RunLabels& labels) {
   std::string line = std::to_string(metrics.round) + "," + csv_field(metrics.model_hash);
-  for (const double value : {metrics.test_accuracy, metrics.test_loss, metrics.train_loss})
-    line += "," + csv_number(value);
-  for (const std::uint64_t value :
-       {metrics.clients_selected, metrics.clients_completed, metrics.bytes_up, metrics.bytes_down}) {
-    line += "," + std::to_string(value);
-  }
-  for (const double value : {metrics.virtual_seconds, metrics.wall_seconds, metrics.participation.gini,
-                             metrics.participation.jain})
-    line += "," + csv_number(value);
-  line += "," + std::to_string(metrics.participation.gap);
-  for (const double value :
-       {metrics.between_class_variance, metrics.within_class_variance, metrics.labels.covered,
-        metrics.labels.accuracy, metrics.labels.divergence, metrics.labels.variance, metrics.bits_per_byte,
-        metrics.group_bits_per_byte, metrics.epsilon, metrics.clipping_norm, metrics.parameters_left_out})
-    line += "," + csv_number(value);
-  if (columns.evaluation)
-    for_each_metric(metrics.evaluation.value_or(ClientEvaluation()), [&](const char*, const auto& value) {
-      line += "," + csv_number(static_cast<double>(value));
-    });
-  if (columns.task)
-    for_each_task_metric(metrics.test, [&](const char*, double value) { line += "," + csv_number(value); });
-  for (const std::uint64_t rank : columns.ranks) {
-    const auto found = std::ranges::find(metrics.ranks, rank, &RankMetrics::rank);
-    const RankMetrics at = found == metrics.ranks.end() ? RankMetrics{} : *found;
-    for (const double value : {at.accuracy, at.loss, at.bits_per_byte}) line += "," + csv_number(value);
-  }
-  for (std::size_t k = 0; k < columns.classes; ++k) {
-    line += "," +
-            csv_number(k < metrics.per_class_accuracy.size() ? metrics.per_class_accuracy[k] : kNotMeasured);
+  for (const NamedNumber& number : named_numbers(metrics, columns)) {
+    const auto* whole = std::get_if<std::uint64_t>(&number.value);
+    line += "," + (whole != nullptr ? std::to_string(*whole) : csv_number(std::get<double>(number.value)));
   }
   return line + label_fields(labels);
 }

@@ -1,4 +1,4 @@
-// RoundMetrics as tables: metrics.csv and tracks.csv (RFC 4180).
+// RoundMetrics as named numbers, and as tables: metrics.csv and tracks.csv (RFC 4180).
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "server/report/metrics.h"
@@ -27,6 +28,14 @@ struct CsvColumns {
   bool task = false;                 // there are TaskMetrics
 };
 CsvColumns columns_of(std::span<const RoundMetrics> rounds);
+
+// A number of a round by the name of its column; NaN: not measured.
+struct NamedNumber {
+  std::string name;
+  std::variant<std::uint64_t, double> value;
+};
+// The numbers of a round apart from the round itself, in the order of the columns.
+std::vector<NamedNumber> named_numbers(const RoundMetrics& metrics, const CsvColumns& columns);
 
 // The header of metrics.csv, and the row of a round, each with its CR LF.
 std::string csv_header(const CsvColumns& columns);

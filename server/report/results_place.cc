@@ -7,6 +7,7 @@
 
 #include "core/config/document.h"
 #include "core/platform/files.h"
+#include "server/report/event_file.h"
 
 namespace fedge::server {
 namespace {
@@ -80,7 +81,7 @@ Result<void> remove_results(const std::filesystem::path& directory, const std::f
     std::filesystem::resize_file(path, 0, error);
     if (error) return system_error("cannot empty", path, error.value());
   }
-  for (const char* name : {"metrics.csv", "tracks.csv", "report.html", "model.safetensors"}) {
+  for (const char* name : {"metrics.csv", "tracks.csv", "report.html", "model.safetensors", kEventFileName}) {
     const std::filesystem::path path = directory / name;
     if (!base.empty() && std::filesystem::equivalent(path, base, error)) continue;
     if (!std::filesystem::remove(path, error) && error)

@@ -1,8 +1,8 @@
 #include "server/report/run_output.h"
-#include "server/report/metrics_csv.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <map>
 
@@ -11,7 +11,9 @@
 #include "core/safetensors.h"
 #include "learn/data/dataset.h"
 #include "learn/model_file.h"
+#include "server/access/calendar.h"
 #include "server/report/console.h"
+#include "server/report/metrics_csv.h"
 #include "server/report/page/html.h"
 #include "server/report/page/run_facts.h"
 #include "server/report/run_progress.h"
@@ -30,9 +32,10 @@ std::string file_name(const TrackDescription& track) {
   return to_hex(sha256(text)).substr(0, 32);
 }
 
-// Removes the track files of an earlier run.
-void remove_tracks(const std::filesystem::path& directory) {
+// Removes the files of an earlier run that not every run writes.
+void remove_tracks_and_events(const std::filesystem::path& directory) {
   std::error_code ignored;
+  std::filesystem::remove(directory / kEventFileName, ignored);
   std::filesystem::remove(directory / "tracks.csv", ignored);
   std::filesystem::directory_iterator entry(directory / "tracks", ignored);
   for (; !ignored && entry != std::filesystem::directory_iterator(); entry.increment(ignored))
@@ -104,6 +107,17 @@ Result<void> write_reports(const std::filesystem::path& directory, const run::Ru
   return write_file_atomic(directory / "report.html", report_html(info, rounds));
 }
 
+// The run began when its run file was written.
+Result<void> write_events(const std::filesystem::path& directory, const std::filesystem::path& run_file,
+                          const std::vector<RoundMetrics>& rounds) {
+  std::error_code ignored;
+  const auto begun = std::chrono::file_clock::to_sys(std::filesystem::last_write_time(run_file, ignored));
+  FEDGE_TRY(events,
+            EventFile::create(directory, std::chrono::duration<double>(begun.time_since_epoch()).count()));
+  for (const RoundMetrics& round : rounds) FEDGE_TRY_VOID(events.add(round));
+  return {};
+}
+
 }  // namespace
 
 Result<RunOutput> RunOutput::create(const std::filesystem::path& directory, const run::RunConfig& config,
@@ -112,19 +126,24 @@ Result<RunOutput> RunOutput::create(const std::filesystem::path& directory, cons
   for (const char* name : {"run.toml", "model.safetensors", "metrics.csv", "tracks.csv", "report.html"})
     remove_unfinished(directory / name);
   FEDGE_TRY_VOID(write_file_atomic(directory / "run.toml", config.canonical));
-  remove_tracks(directory);
+  remove_tracks_and_events(directory);
   const auto path = directory / "metrics.jsonl";
   std::FILE* lines = std::fopen(path.c_str(), "we");
   if (lines == nullptr) return system_error("cannot write", path, errno);
-  return RunOutput(directory, config, version, lines);
+  RunOutput output(directory, config, version, lines);
+  if (config.tensorboard) {
+    FEDGE_TRY(events, EventFile::create(directory, static_cast<double>(calendar_now())));
+    output.events_.emplace(std::move(events));
+  }
+  return output;
 }
 
 Result<void> RunOutput::add(const RoundMetrics& metrics) {
   rounds_.push_back(metrics);
   const std::string line = to_json(metrics) + "\n";
-  if (std::fwrite(line.data(), 1, line.size(), lines_.get()) == line.size() && std::fflush(lines_.get()) == 0)
-    return {};
-  return system_error("cannot write", directory_ / "metrics.jsonl", errno);
+  if (std::fwrite(line.data(), 1, line.size(), lines_.get()) != line.size() || std::fflush(lines_.get()) != 0)
+    return system_error("cannot write", directory_ / "metrics.jsonl", errno);
+  return events_ ? events_->add(metrics) : Result<void>();
 }
 
 Result<void> RunOutput::finish(std::span<const FinalModel> models, const std::string& failure) {
@@ -251,12 +270,13 @@ std::string RunOutput::summary() const {
   return text;
 }
 
-Result<void> rewrite_report(const std::filesystem::path& directory) {
+Result<void> rewrite_report(const std::filesystem::path& directory, bool tensorboard) {
   const auto path = directory / "run.toml";
   FEDGE_TRY(text, read_file(path, config::kMaxDocumentBytes));
   FEDGE_TRY(document, config::parse_toml(text, path.string()));
   FEDGE_TRY(config, run::read_run_config(document));
   FEDGE_TRY(rounds, read_metrics(directory / "metrics.jsonl"));
+  if (tensorboard) FEDGE_TRY_VOID(write_events(directory, path, rounds));
   return write_reports(directory, config, text, rounds);
 }
 

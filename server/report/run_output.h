@@ -1,18 +1,21 @@
 // RunOutput writes a run's output directory. It writes run.toml (the run file as executed) at the start, a
 // line of metrics.jsonl after each round, and at the end metrics.csv, model.safetensors and report.html. A
-// run with tracks also has tracks.csv and one model per track. Files of an earlier run are replaced.
+// run with tracks also has tracks.csv and one model per track; one with run.tensorboard an event file, which
+// grows with the rounds. Files of an earlier run are replaced.
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/result.h"
 #include "run/run_config.h"
+#include "server/report/event_file.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
 
@@ -48,10 +51,12 @@ class RunOutput {
   run::RunConfig config_;
   std::string version_;
   std::unique_ptr<std::FILE, Close> lines_;
+  std::optional<EventFile> events_;
   std::vector<RoundMetrics> rounds_;
 };
 
-// Writes report.html and metrics.csv again from metrics.jsonl and run.toml.
-Result<void> rewrite_report(const std::filesystem::path& directory);
+// Writes report.html and metrics.csv again from metrics.jsonl and run.toml, and with `tensorboard` the event
+// file, whether the run has one or not.
+Result<void> rewrite_report(const std::filesystem::path& directory, bool tensorboard = false);
 
 }  // namespace fedge::server

@@ -222,6 +222,27 @@ TEST_CASE("outputs: metrics, table, model and report are there, and the model is
   CHECK(outcome.output.find("accuracy  ") != std::string::npos);
 }
 
+TEST_CASE(
+    "outputs: an event file for TensorBoard, during a run or afterwards, is the same but for the times") {
+  const ProgramExample example;
+  const auto size = [&](const std::string& name) {
+    std::error_code missing;
+    return std::filesystem::file_size(example.directory(name) / "events.out.tfevents.fedge", missing);
+  };
+  constexpr auto kNone = static_cast<std::uintmax_t>(-1);
+  REQUIRE(example.simulate("live", "--set run.tensorboard=true").code == 0);
+  REQUIRE(example.simulate("real", "--set run.tensorboard=true --mode concrete").code == 0);
+  REQUIRE(example.simulate("later", "").code == 0);
+  CHECK(size("live") > 1000);
+  CHECK(size("real") > 1000);
+  CHECK(size("later") == kNone);
+  CHECK(test::run("fedge-sim report " + example.directory("later").string() + " --tensorboard").code == 0);
+  CHECK(size("later") == size("live"));
+  // A run without it removes that of an earlier run.
+  REQUIRE(example.simulate("live", "--force").code == 0);
+  CHECK(size("live") == kNone);
+}
+
 TEST_CASE("outputs: the report of a run that trained no model says so, also when it is written again") {
   const ProgramExample example;
   const auto says_so = [](const std::filesystem::path& directory) {

@@ -391,8 +391,8 @@ caught_by unit_privacy 'tree noise'
 
 mutant privacy-any-participation 'a client takes part as often as it is drawn'
 file server/engine/round_selection.cc
-old '    if (free && entry.said.value() > 0 && tracks_.is_member(turn_, client) && may_take_part(client))'
-new '    if (free && entry.said.value() > 0 && tracks_.is_member(turn_, client))'
+old '    if (!(busy && without_task) && tracks_.is_member(turn_, client) && may_take_part(client))'
+new '    if (!(busy && without_task) && tracks_.is_member(turn_, client))'
 caught_by unit_server 'participation:'
 
 mutant privacy-uneven-skellam 'Skellam noise is never negative'

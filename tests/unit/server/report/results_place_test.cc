@@ -53,7 +53,8 @@ TEST_CASE("results place: results are removed, but not the run file and the mode
   const TemporaryDirectory directory;
   const auto write = [&] {
     write_results(directory.path(), "a = 1\n");
-    for (const char* name : {"metrics.csv", "tracks.csv", "report.html", "model.safetensors", "own.txt"})
+    for (const char* name : {"metrics.csv", "tracks.csv", "report.html", "model.safetensors",
+                             "events.out.tfevents.fedge", "own.txt"})
       REQUIRE(write_file_atomic(directory.path() / name, "x"));
   };
   const auto files = [&] {

@@ -133,8 +133,10 @@ TEST_CASE(
 
 TEST_CASE("on arrival: results of disconnected clients do not keep other threads from training ahead") {
   EagerParallel parallel;
-  const Settings many_leave{"run.rounds=40", "simulation.dropout.probability=0.5",
-                            "simulation.dropout.offline_seconds=1", "training.local_epochs=2"};
+  const Settings many_leave{
+      "data.partition.clients=400",         "data.partition.samples_per_client=4",
+      "data.partition.replicate=true",      "run.rounds=15",
+      "simulation.dropout.probability=0.4", "simulation.dropout.offline_seconds=1000000"};
   const Outcome outcome = simulate(unequal() + many_leave, {.parallel = &parallel});
   std::size_t completed = 0;
   for (const auto& round : outcome.rounds) completed += round.clients_completed;
