@@ -157,6 +157,8 @@ void Simulation::build_coordinator(const SimulationHooks& hooks) {
       .state = state_,
       .updates = pool_,
       .adversary = &adversary_,
+      .late_are_lost =
+          computes_on_arrival(spec_, state_.config()) && !state_.config().strategy.schedule.buffered,
       .parallel = parallel_,
       .masking = [this](ClientId client) -> const privacy::Masking& { return secrets_->masking(client); },
       .now = [this] { return world_.now(); },

@@ -51,8 +51,10 @@ Result<void> Gossip::train() {
   const TaskId task{.round = round_};
   const Coverage all = Coverage::all(task_.model().layout()->size());
   for (std::uint32_t client = 0; client < models_.size(); ++client)
-    pool_->enqueue(ClientId(client),
-                   {.task = task, .coverage = all, .global = {.model = models_[client], .control = nullptr}});
+    pool_->enqueue(ClientId(client), {.task = task,
+                                      .coverage = all,
+                                      .global = std::make_shared<sim::GlobalState>(
+                                          sim::GlobalState{.model = models_[client], .control = nullptr})});
   for (std::uint32_t client = 0; client < models_.size(); ++client) {
     FEDGE_TRY(trained, pool_->result(ClientId(client)));
     if (trained->failure)

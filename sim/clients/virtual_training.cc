@@ -20,7 +20,7 @@ Result<Digest> digest_of(const TrainedUpdate& update) {
 }  // namespace
 
 void VirtualTraining::assign(const server::RunEngine::Assign& work, const std::optional<TaskId>& in_hand,
-                             const GlobalState& global) {
+                             const SharedState& global) {
   OnDevice& device = at(work.client);
   std::erase_if(device.models, [&](const auto& held) {
     return held.task == work.task || (held.arrived && in_hand != held.task);
@@ -69,11 +69,14 @@ void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& 
   at(client).ends = finish;
   const auto* const held = find(at(client), start.task);
   FEDGE_CHECK(held != nullptr, "a task begins with the model that it was assigned with");
+  // The offer of a task without samples depends on its result, whether its phase is still open or not.
+  const SharedState global =
+      samples.value() == 0 ? std::make_shared<GlobalState>(*held->global) : held->global;
   surroundings_.pool.enqueue(client, {.task = start.task,
                                       .data_share = request.data_share,
                                       .coverage = start.coverage,
                                       .last_round = request.last_round,
-                                      .global = held->global,
+                                      .global = global,
                                       .needed = needed(client, start.task, start.coverage, finish),
                                       .max_steps = training.max_steps,
                                       .flip_labels = surroundings_.adversary.flips_labels(client)});

@@ -45,7 +45,7 @@ class VirtualTraining {
   // The coordinator assigns this task. Of other tasks the device keeps only `in_hand`, if it has one, and
   // those whose requests are still on their way: it may begin one of them before it hears of the next.
   void assign(const server::RunEngine::Assign& work, const std::optional<TaskId>& in_hand,
-              const GlobalState& global);
+              const SharedState& global);
   // The request has reached the device.
   void arrived(ClientId client, TaskId task);
   // Its connection is lost, and with it all requests on their way.
@@ -74,7 +74,7 @@ class VirtualTraining {
     // The models of its current task and of the tasks on their way to it.
     struct Held {
       TaskId task;
-      GlobalState global;
+      SharedState global;
       bool arrived = false;  // the task's request
     };
     std::vector<Held> models;

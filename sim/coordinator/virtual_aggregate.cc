@@ -27,19 +27,21 @@ Result<void> VirtualAggregate::inspect_and_hold(ClientId client, const TrainedUp
   return {};
 }
 
-Result<GlobalState> VirtualAggregate::global(TrackId track) {
-  if (global_.model) return global_;
+Result<SharedState> VirtualAggregate::global(TrackId track) {
+  if (global_) return global_;
+  GlobalState state;
   const run::TrackModel& source = surroundings_.state.track(track);
   FEDGE_TRY(model, source.load());
   if (source.control_object()) {
     FEDGE_TRY(control, source.load_control());
-    global_.control = std::make_shared<const ParameterVector>(std::move(control));
+    state.control = std::make_shared<const ParameterVector>(std::move(control));
   }
-  global_.model = std::make_shared<const ParameterVector>(std::move(model));
+  state.model = std::make_shared<const ParameterVector>(std::move(model));
   server::TrackView view = surroundings_.state.view(track);
   if (!view.edges.empty() || !view.normalisation.empty())
-    global_.statistics = std::make_shared<const StatisticsGiven>(
+    state.statistics = std::make_shared<const StatisticsGiven>(
         StatisticsGiven{std::move(view.edges), std::move(view.normalisation)});
+  global_ = std::make_shared<GlobalState>(std::move(state));
   return global_;
 }
 
@@ -142,7 +144,9 @@ void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const se
   if (reason != nullptr) waiting_.clear();
   flush();
   held_.clear();
-  global_ = {};
+  if (global_ && surroundings_.late_are_lost && turn.kind == TaskKind::kTraining)
+    surroundings_.updates.release(global_);
+  global_.reset();
   if (surroundings_.adversary != nullptr) surroundings_.adversary->round_closed();
   if (const auto closed = surroundings_.state.close(turn); !closed)
     return surroundings_.on_failure(closed.error());

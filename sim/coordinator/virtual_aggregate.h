@@ -27,6 +27,8 @@ class VirtualAggregate final : public server::Aggregate {
     server::RunState& state;
     VirtualUpdates& updates;
     Adversary* adversary;  // null if no client is hostile
+    // No update that comes after its phase has closed is computed.
+    bool late_are_lost;
     Parallel& parallel;
     std::function<const privacy::Masking&(ClientId)> masking;  // null unless updates are masked
     std::function<Time()> now;
@@ -46,7 +48,7 @@ class VirtualAggregate final : public server::Aggregate {
   // Also keeps the update for folded_by_clients(): other clients have it, whatever becomes of its own.
   Result<void> inspect_and_hold(ClientId client, const TrainedUpdate& update);
   // Returns the state from which clients train in the current phase of this track.
-  Result<GlobalState> global(TrackId track);
+  Result<SharedState> global(TrackId track);
 
   server::TrackView view(TrackId track) const override { return surroundings_.state.view(track); }
   Result<void> start(const server::RunEngine::StartTrack& start) override;
@@ -68,7 +70,7 @@ class VirtualAggregate final : public server::Aggregate {
 
   Surroundings surroundings_;
   server::Conductor* conductor_ = nullptr;
-  GlobalState global_;                        // of the current track phase, while clients train on it
+  SharedState global_;                        // of the current track phase, while clients train on it
   std::map<ClientId, double> norms_;          // of inspected updates
   std::map<ClientId, TrainedUpdate> held_;    // by other clients
   std::vector<aggregation::Update> waiting_;  // updates to fold, all of one track phase

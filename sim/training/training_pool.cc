@@ -103,7 +103,7 @@ void TrainingPool::enqueue(ClientId client, TrainingJob job) {
   drop(client);
   {
     const Lock lock(mutex_);
-    queue_.emplace(job.needed, client);
+    if (job.global->model) queue_.emplace(job.needed, client);
     works_[client] = std::make_shared<Work>(Work{.client = client, .job = std::move(job)});
     if (ahead_ >= most_ahead_) return;
   }
@@ -112,7 +112,8 @@ void TrainingPool::enqueue(ClientId client, TrainingJob job) {
 
 std::optional<protocol::UpdateOffer> TrainingPool::expected(ClientId client) const {
   const Lock lock(mutex_);
-  return workers_.front().expected(order_of(*works_.at(client)), layout_, chunk_size_);
+  const Work& work = *works_.at(client);
+  return workers_.front().expected(order_of(work, *work.job.global), layout_, chunk_size_);
 }
 
 Result<const TrainedUpdate*> TrainingPool::result(ClientId client) {
@@ -156,9 +157,10 @@ void TrainingPool::compute(Lock& lock, const std::shared_ptr<Work>& work) {
   if (!work->asked) ++ahead_;
   client::LocalWork* const worker = free_.back();
   free_.pop_back();
+  const GlobalState global = *work->job.global;
   lock.unlock();
   try {
-    carry_out(*work, *worker);
+    carry_out(*work, global, *worker);
   } catch (...) {
     work->failure = std::current_exception();
   }
@@ -171,13 +173,14 @@ void TrainingPool::compute(Lock& lock, const std::shared_ptr<Work>& work) {
     lock.lock();
   }
   free_.push_back(worker);
+  if (!work->job.global->model) work->outcome.values.reset();  // released meanwhile
   work->stage = Stage::kComputed;
   changed_.notify_all();
 }
 
-client::WorkOrder TrainingPool::order_of(const Work& work) const {
+client::WorkOrder TrainingPool::order_of(const Work& work, const GlobalState& global) {
   const TrainingJob& job = work.job;
-  const ParameterVector* control = job.global.control.get();
+  const ParameterVector* control = global.control.get();
   client::WorkOrder order{.client = work.client,
                           .round = job.task.round,
                           .data_share = job.data_share,
@@ -188,30 +191,34 @@ client::WorkOrder TrainingPool::order_of(const Work& work) const {
                           .stop = {},
                           .finish = {},
                           .kind = job.task.kind};
-  if (const auto& given = job.global.statistics) {
+  if (const auto& given = global.statistics) {
     order.edges = given->edges;
     order.normalisation = &given->normalisation;
   }
   return order;
 }
 
-void TrainingPool::carry_out(Work& work, client::LocalWork& worker) {
-  client::WorkOrder order = order_of(work);
+void TrainingPool::carry_out(Work& work, const GlobalState& global, client::LocalWork& worker) {
+  client::WorkOrder order = order_of(work, global);
   TrainedUpdate& outcome = work.outcome;
+  outcome.task = work.job.task;
+  if (!global.model) {
+    outcome.failure = Error{ErrorCode::kUnavailable, "the round is over"};
+    return;
+  }
   if (worker.remembers_in(order.kind)) {
     auto state = states_.load(work.client, work.job.task.track, work.job.last_round);
     if (!state) work.fault = state.error();
     if (!state) return;
     work.memory = std::move(*state);
   }
-  outcome.task = work.job.task;
   outcome.coverage = work.job.coverage;
   Secret noise;
   if (noise_seed_) {
     noise = client_noise_root(*noise_seed_, work.client);
     order.noise.emplace(run::PrivateSum::Noise{&noise, work.job.task});
   }
-  const auto model = work.job.global.model->values();
+  const auto model = global.model->values();
   auto done = order.kind == TaskKind::kTraining ? worker.run(order, model, work.memory, spare_->take())
                                                 : worker.answer(order, model, work.memory);
   if (!done) {
@@ -261,7 +268,12 @@ bool TrainingPool::has(ClientId client, TaskId task) const {
 }
 
 Result<const TrainedUpdate*> TrainingPool::arrived(ClientId client, TaskId task) {
-  if (!has(client, task)) return static_cast<const TrainedUpdate*>(nullptr);
+  {
+    const Lock lock(mutex_);
+    const auto found = works_.find(client);
+    const bool has = found != works_.end() && found->second->job.task == task;
+    if (!has || !found->second->job.global->model) return static_cast<const TrainedUpdate*>(nullptr);
+  }
   return result(client);
 }
 
@@ -303,5 +315,15 @@ void TrainingPool::set_asked(Work& work) {
 }
 
 void TrainingPool::forget(TrackId track) { states_.forget(track); }
+
+void TrainingPool::release(const SharedState& state) {
+  const Lock lock(mutex_);
+  for (const auto& [client, work] : works_) {
+    if (work->job.global != state) continue;
+    queue_.erase({work->job.needed, client});
+    if (work->stage == Stage::kComputed) work->outcome.values.reset();
+  }
+  *state = {};
+}
 
 }  // namespace fedge::sim

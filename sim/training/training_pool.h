@@ -62,6 +62,21 @@ struct TrainedUpdate {
 // Writes what a client says of its update into the offer.
 void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer);
 
+// StatisticsGiven is what a run with statistics tells its clients in a task.
+struct StatisticsGiven {
+  std::vector<float> edges;
+  learn::Normalisation normalisation;
+};
+
+// The state from which clients train. Empty once it is released: devices that are switched off may name it
+// for many rounds.
+struct GlobalState {
+  std::shared_ptr<const ParameterVector> model;
+  std::shared_ptr<const ParameterVector> control;       // null without SCAFFOLD
+  std::shared_ptr<const StatisticsGiven> statistics{};  // null if the run has none
+};
+using SharedState = std::shared_ptr<GlobalState>;
+
 // The updates that virtual clients have computed.
 class VirtualUpdates {
  public:
@@ -76,19 +91,9 @@ class VirtualUpdates {
   virtual void drop(ClientId client) = 0;
   // The track is retired.
   virtual void forget(TrackId track) = 0;
-};
-
-// StatisticsGiven is what a run with statistics tells its clients in a task.
-struct StatisticsGiven {
-  std::vector<float> edges;
-  learn::Normalisation normalisation;
-};
-
-// The state from which clients train.
-struct GlobalState {
-  std::shared_ptr<const ParameterVector> model;
-  std::shared_ptr<const ParameterVector> control;       // null without SCAFFOLD
-  std::shared_ptr<const StatisticsGiven> statistics{};  // null if the run has none
+  // No task needs an update that was trained from this state any more: frees its models, and counts the
+  // updates that were not asked for as dropped.
+  virtual void release(const SharedState& state) = 0;
 };
 
 // One client's task.
@@ -97,7 +102,7 @@ struct TrainingJob {
   double data_share = 1;
   Coverage coverage;
   RoundNumber last_round;  // the task whose memory it continues from
-  GlobalState global;
+  SharedState global;
   Time needed;                  // when its result is needed: jobs are computed in this order
   std::uint64_t max_steps = 0;  // limit for partial work; 0: no limit
   bool flip_labels = false;     // poisoned client
@@ -135,6 +140,7 @@ class TrainingPool final : public VirtualUpdates, private Background {
   void postpone(ClientId client);
   // Drops the clients' memory of this track's tasks.
   void forget(TrackId track) override;
+  void release(const SharedState& state) override;
   // Replaces the values of a computed update. Errors are those of the spool or of `edit`.
   Result<void> change(ClientId client, const std::function<Result<void>(std::span<float>)>& edit);
 
@@ -157,8 +163,8 @@ class TrainingPool final : public VirtualUpdates, private Background {
   void compute_first(Lock& lock);
   void set_asked(Work& work);
   void compute(Lock& lock, const std::shared_ptr<Work>& work);
-  client::WorkOrder order_of(const Work& work) const;
-  void carry_out(Work& work, client::LocalWork& worker);
+  static client::WorkOrder order_of(const Work& work, const GlobalState& global);
+  void carry_out(Work& work, const GlobalState& global, client::LocalWork& worker);
   Result<std::shared_ptr<const aggregation::UpdateValues>> keep(AlignedBuffer<float> values,
                                                                 const protocol::Manifest& shape) const;
 
@@ -173,7 +179,7 @@ class TrainingPool final : public VirtualUpdates, private Background {
   std::shared_ptr<SpareBuffers> spare_ = std::make_shared<SpareBuffers>();
   ClientStates states_;  // of clients that keep some between tasks
 
-  // Guards all members below; not the works that are running or computed.
+  // Guards all members below, and what a SharedState contains; not the works that are running or computed.
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // a work is computed
   std::map<ClientId, std::shared_ptr<Work>> works_;

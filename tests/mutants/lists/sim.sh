@@ -119,3 +119,15 @@ file server/engine/round_engine.h
 old 'for (const auto& [client, task] : tasks_) present_.set_busy(client, false);'
 new ''
 caught_by unit_server 'substitute'
+
+mutant late-values-stay 'updates that were computed ahead and come too late stay in memory'
+file sim/training/training_pool.cc
+old 'if (work->stage == Stage::kComputed) work->outcome.values.reset();'
+new ''
+caught_by unit_sim 'a released model is freed'
+
+mutant late-models-stay 'the model of a closed round stays in memory while a device that had it is switched off'
+file sim/training/training_pool.cc
+old '  *state = {};'
+new ''
+caught_by unit_sim 'a released model is freed'

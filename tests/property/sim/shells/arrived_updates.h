@@ -38,6 +38,7 @@ class ArrivedUpdates final : public sim::VirtualUpdates {
   sim::TrainedUpdate take(ClientId client) override { return std::move(updates_.extract(client).mapped()); }
   void drop(ClientId client) override { updates_.erase(client); }
   void forget(TrackId) override {}
+  void release(const sim::SharedState&) override {}
 
  private:
   std::map<ClientId, sim::TrainedUpdate> updates_;

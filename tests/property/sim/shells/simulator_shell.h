@@ -132,6 +132,7 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
         .state = *state_,
         .updates = updates_,
         .adversary = nullptr,
+        .late_are_lost = false,
         .parallel = pool_,
         .masking = [this](ClientId client) -> const privacy::Masking& { return updates_.masking(client); },
         .now = [this] { return now; },

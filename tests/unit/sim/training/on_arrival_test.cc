@@ -145,3 +145,45 @@ TEST_CASE("on arrival: results of disconnected clients do not keep other threads
   CHECK(parallel.done > completed * 9 / 10);
   CHECK(outcome.hashes() == simulate(unequal() + many_leave).hashes());
 }
+
+TEST_CASE("on arrival: a released model is freed, and the update of a device that was late is not computed") {
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  SimulatedRun run(data.path(), unequal());
+  EagerParallel parallel;
+  TrainingPool pool(*run.task, run.config, parallel);
+  const std::size_t size = run.task->model().layout()->size();
+  const auto model = std::make_shared<const ParameterVector>(run.task->model().layout());
+  const auto state = std::make_shared<GlobalState>(GlobalState{.model = model, .control = nullptr});
+  const auto job = [&](SharedState from) {
+    return TrainingJob{.task = {RoundNumber(1), TrackId(), TaskKind::kTraining},
+                       .coverage = Coverage::all(size),
+                       .last_round = {},
+                       .global = std::move(from)};
+  };
+  parallel.set_background(nullptr);  // nothing is computed ahead
+  pool.enqueue(ClientId(1), job(state));
+  pool.enqueue(ClientId(2), job(state));
+  pool.enqueue(ClientId(3), job(std::make_shared<GlobalState>(*state)));
+  const auto task = job(nullptr).task;
+  const auto in_time = pool.arrived(ClientId(1), task);
+  REQUIRE(in_time);
+  REQUIRE(*in_time != nullptr);
+  CHECK(!(*in_time)->failure);
+  const std::weak_ptr<const aggregation::UpdateValues> values = (*in_time)->values;
+  CHECK(model.use_count() == 3);
+  pool.release(state);
+  CHECK(model.use_count() == 2);
+  CHECK(values.expired());
+  CHECK(pool.has(ClientId(2), task));
+  CHECK(pool.expected(ClientId(2)));  // the device does not know that it is late
+  for (const std::uint32_t late : {1U, 2U}) {
+    const auto update = pool.arrived(ClientId(late), task);
+    REQUIRE(update);
+    CHECK(*update == nullptr);
+  }
+  pool.enqueue(ClientId(4), job(state));
+  CHECK(*pool.arrived(ClientId(4), task) == nullptr);
+  CHECK((*pool.result(ClientId(4)))->failure->message == "the round is over");
+  CHECK(!(**pool.arrived(ClientId(3), task)).failure);
+}
