@@ -61,7 +61,7 @@ std::string masked_checksum(const std::string& bytes) {
 
 const char* group_of(const std::string& name) {
   constexpr std::pair<std::string_view, const char*> kGroups[] = {
-      {"class_", "per_class"},     {"evaluation_", "evaluation"}, {"rank_", "ranks"},
+      {"class_", "per_class"},   {"evaluation_", "evaluation"}, {"rank_", "ranks"},
       {"bytes_", "traffic"},     {"virtual_", "time"},          {"wall_", "time"},
       {"clients_", "clients"},   {"participation_", "clients"}, {"covered_", "clients"},
       {"label_", "clients"},     {"epsilon", "privacy"},        {"clipping_", "privacy"},

@@ -165,8 +165,7 @@ std::string participation_section(Rounds rounds, const Columns& columns) {
   participation.bars = true;
   participation.series = {{"completed", column(rounds, completed), 3},
                           {"selected, not completed", column(rounds, missing), 4}};
-  Chart fairness =
-      over_rounds(columns, "Fairness since the start", "index, 0 to 1", Unit::kNone);
+  Chart fairness = over_rounds(columns, "Fairness since the start", "index, 0 to 1", Unit::kNone);
   fairness.from_zero = true;
   fairness.series = {
       {"Gini (equal: 0)", column(rounds, [](const auto& r) { return r.participation.gini; }), 1},

@@ -37,6 +37,6 @@ caught_by unit_lab 'mixing: a hand-computed path'
 
 mutant one-model-for-all 'gossip: everybody trains the first client'"'"'s model'
 file lab/gossip/gossip.cc
-old '.global = {.model = models_[client]'
-new '.global = {.model = models_[client / task_.clients()]'
+old 'sim::GlobalState{.model = models_[client]'
+new 'sim::GlobalState{.model = models_[client / task_.clients()]'
 caught_by unit_lab 'gossip: two rounds are those'
