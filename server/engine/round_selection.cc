@@ -29,7 +29,7 @@ Secret draw_key(const Secret& root, TaskId task) {
 
 }  // namespace
 
-// Who may take the place of a lost client.
+// Substitutes are the clients that may take the place of a lost one.
 class RoundEngine::Substitutes final : public aggregation::CandidateView::Source {
  public:
   explicit Substitutes(RoundEngine& engine)

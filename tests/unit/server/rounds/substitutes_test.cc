@@ -1,4 +1,4 @@
-// Who takes the place of a client that a round has lost.
+// These tests check which client takes the place of one that a round has lost.
 #include <doctest/doctest.h>
 
 #include <algorithm>
