@@ -359,7 +359,10 @@ std::string escape_html(std::string_view text) {
   constexpr std::array<std::string_view, 5> kEntities = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
   for (const char c : text) {
     const auto special = kSpecial.find(c);
-    special == std::string_view::npos ? out += c : out += kEntities.at(special);
+    if (special == std::string_view::npos)
+      out += c;
+    else
+      out += kEntities.at(special);
   }
   return out;
 }
