@@ -26,6 +26,8 @@
 namespace fedge::apps {
 namespace {
 
+constexpr const char* kCheckpoints = "checkpoint";  // in the results
+
 class Stopwatch {
  public:
   double seconds() const {
@@ -35,6 +37,13 @@ class Stopwatch {
  private:
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
+
+// Whether the directory has the results of a run that has ended.
+bool is_complete(const std::filesystem::path& results) {
+  std::error_code ignored;
+  return std::filesystem::exists(results / "model.safetensors", ignored) &&
+         !std::filesystem::exists(results / kCheckpoints, ignored);
+}
 
 }  // namespace
 
@@ -53,7 +62,23 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
     test = std::move(loaded);
   }
   FEDGE_TRY(results, options.claim());
-  FEDGE_TRY(output, server::RunOutput::create(results, config, version()));
+  if (options.resume && is_complete(results)) {
+    std::printf("%s holds the complete results of this run\n", results.c_str());
+    return {};
+  }
+  std::optional<sim::Checkpoints> checkpoints;
+  if (!sim::cannot_continue(spec, config, options.trainer.has_value())) {
+    FEDGE_TRY(opened, sim::Checkpoints::open({.directory = results / kCheckpoints,
+                                              .program = version(),
+                                              .run = config.id,
+                                              .every = options.checkpoint_every},
+                                             options.resume));
+    checkpoints.emplace(std::move(opened));
+  }
+  const std::uint64_t former = checkpoints ? checkpoints->rounds() : 0;
+  FEDGE_TRY(output, server::RunOutput::create(results, config, version(), former));
+  if (former > 0)
+    std::printf("continues after round %llu of %u\n", static_cast<unsigned long long>(former), config.rounds);
   ThreadPool threads(options.trainer ? std::max(options.threads, options.workers) : options.threads);
   const auto store = protocol::make_memory_chunk_store(std::size_t{1} << 36);
   std::optional<sim::UpdateSpool> spool;  // must outlive all updates in it
@@ -82,7 +107,10 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
   sim::Simulation simulation(spec, *task, state, std::move(*engine), threads,
                              trainers ? trainers->each() : std::vector<client::Elsewhere>());
   if (spool) simulation.spool_to(spool->store());
-  simulation.spill_to(results);
+  if (checkpoints)
+    FEDGE_TRY_VOID(simulation.checkpoint_to(*checkpoints, *store));
+  else
+    simulation.spill_to(results);
   std::uint64_t completed = 0;
   const Stopwatch wall;
   const auto simulated =
@@ -94,10 +122,15 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
                             table.add(metrics);
                             ++completed;
                           },
+                      .on_repeated =
+                          [&](std::uint64_t round) {
+                            verdict.add(output.rounds()[round - 1]);
+                            ++completed;
+                          },
                       .on_event =
                           [&](Time, const Event& event) {
                             verdict.add(event);
-                            log_event(event);
+                            if (!simulation.repeating()) log_event(event);
                           },
                       .interrupted = [&] { return options.interrupted() || failure.has_value(); }});
   table.finish();
@@ -108,6 +141,7 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
                              : options.interrupted() ? std::string()
                                                      : verdict.failure();
   FEDGE_TRY_VOID(output.finish(models, failed));
+  if (checkpoints && simulated && !options.interrupted()) FEDGE_TRY_VOID(checkpoints->remove());
   std::printf("%s", output.summary().c_str());
   log_event(Event{Severity::kInfo, "simulation.ended", {}}
                 .with("virtual_seconds", to_seconds(simulation.now()))

@@ -1,6 +1,7 @@
 // A simulation in virtual time: what `fedge-sim run` does with a run file that has been read.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
@@ -17,6 +18,8 @@ struct AbstractRun {
   std::optional<client::TrainerOptions> trainer;  // nothing: the built-in trainer
   std::size_t workers = 1;                        // trainer programs
   std::size_t threads = 1;
+  bool resume = false;  // continue the run whose results are in the directory, if there are any
+  std::chrono::duration<double> checkpoint_every{10};  // Checkpoints::Options
   // Chooses and claims the directory of the results; called once nothing else can be refused.
   std::function<Result<std::filesystem::path>()> claim;
   std::function<bool()> interrupted;

@@ -39,6 +39,8 @@ struct Options {
   std::string run_file;
   std::optional<std::string> out;
   bool force = false;
+  bool resume = false;
+  double checkpoint_every = 10;  // seconds
   std::filesystem::path results;                     // directory of the results
   std::optional<fedge::server::ResultsClaim> claim;  // of them
   std::string mode = "abstract";
@@ -75,9 +77,12 @@ struct Scratch {
 };
 
 // Chooses and claims options.results, if that has not been done.
-fedge::Result<void> claim_results(Options& options) {
+fedge::Result<void> claim_results(Options& options, const fedge::run::RunConfig& config) {
   if (options.claim) return {};
-  FEDGE_TRY(claim, fedge::server::choose_results({.out = options.out, .force = options.force}));
+  FEDGE_TRY(claim, fedge::server::choose_results(
+                       {.out = options.out,
+                        .force = options.force,
+                        .going_on = options.resume ? std::optional(config.canonical) : std::nullopt}));
   options.results = claim.directory();
   options.claim = std::move(claim);
   return {};
@@ -95,7 +100,7 @@ fedge::Result<fedge::sim::Experiment> read_with_first_model(Options& options,
                                                             const fedge::config::Document& run_file,
                                                             const fedge::run::RunConfig& config) {
   FEDGE_TRY(trainer, trainer_program(options));
-  FEDGE_TRY_VOID(claim_results(options));
+  FEDGE_TRY_VOID(claim_results(options, config));
   FEDGE_TRY(completed,
             fedge::sim::add_first_model(run_file, config, *trainer, options.results / "first.safetensors"));
   return fedge::sim::read_experiment(completed);
@@ -107,8 +112,10 @@ fedge::Result<void> run_abstract(Options& options, const fedge::sim::SimulationS
   return fedge::apps::run_abstract({.trainer = std::move(trainer),
                                     .workers = options.workers,
                                     .threads = options.threads,
+                                    .resume = options.resume,
+                                    .checkpoint_every = std::chrono::duration<double>(options.checkpoint_every),
                                     .claim = [&]() -> fedge::Result<std::filesystem::path> {
-                                      FEDGE_TRY_VOID(claim_results(options));
+                                      FEDGE_TRY_VOID(claim_results(options, config));
                                       return options.results;
                                     },
                                     .interrupted = [] { return interrupt_signal != 0; }},
@@ -135,7 +142,7 @@ fedge::Result<std::vector<std::string>> client_data(const fedge::learn::DataSpec
 
 fedge::Result<void> run_concrete(Options& options, const fedge::sim::SimulationSpec& simulation,
                                  const fedge::run::RunConfig& config) {
-  FEDGE_TRY_VOID(claim_results(options));
+  FEDGE_TRY_VOID(claim_results(options, config));
   std::string scratch = (std::filesystem::temp_directory_path() / "fedge-XXXXXX").string();
   if (::mkdtemp(scratch.data()) == nullptr)
     return fedge::system_error("cannot make directory", scratch, errno);
@@ -166,20 +173,30 @@ fedge::Result<void> run_concrete(Options& options, const fedge::sim::SimulationS
   return {};
 }
 
+// Why a process cannot continue what this one begins; nothing if it can.
+std::optional<std::string> cannot_continue(const Options& options, const fedge::sim::Experiment& experiment) {
+  if (options.mode == "concrete") return "its clients are processes";
+  return fedge::sim::cannot_continue(experiment.simulation, experiment.run, !options.trainer.command.empty());
+}
+
 // Says how far the run got. The results of its rounds are in the files; of a concrete run the report is
 // missing.
-int report_interrupt(const Options& options, std::uint64_t rounds) {
+int report_interrupt(const Options& options, const fedge::sim::Experiment& experiment) {
+  const std::uint64_t rounds = experiment.run.rounds;
   std::fflush(stdout);
   const auto metrics = fedge::server::read_metrics(options.results / "metrics.jsonl");
   const std::uint64_t done = metrics && !metrics->empty() ? metrics->back().round : 0;
   if (done > 0 && options.mode == "concrete") (void)fedge::server::rewrite_report(options.results);
+  const auto obstacle = cannot_continue(options, experiment);
+  const std::string results = options.results.string();
   if (done < rounds)
     fedge::apps::report_failure(
         options.program,
         {fedge::ErrorCode::kUnavailable,
-         "interrupted after " + std::to_string(done) + " of " + std::to_string(rounds) +
-             " rounds; a simulation cannot continue, so start it again (--force overwrites " +
-             options.results.string() + ")"});
+         "interrupted after " + std::to_string(done) + " of " + std::to_string(rounds) + " rounds; " +
+             (obstacle ? "the run cannot be continued (" + *obstacle +
+                             "), so start it again; --force overwrites " + results
+                       : "continue it with --out " + results + " --resume")});
   return 128 + interrupt_signal;
 }
 
@@ -211,6 +228,10 @@ int run_experiment(Options& options) {
     experiment = std::move(again);
     config.task.data.directory = directory;
   }
+  if (const auto obstacle = cannot_continue(options, *experiment); options.resume && obstacle)
+    return fedge::apps::report_failure(
+        options.program, {fedge::ErrorCode::kUnsupported,
+                          "--resume: this run cannot be continued: " + *obstacle + "; run it without --resume"});
   fedge::apps::print_notes(config);
   if (options.check) {
     std::printf("%s: the run file is valid\n", options.run_file.c_str());
@@ -222,7 +243,7 @@ int run_experiment(Options& options) {
   catch_interrupts();
   const auto done =
       concrete ? run_concrete(options, simulation, config) : run_abstract(options, simulation, config);
-  if (interrupt_signal != 0) return report_interrupt(options, config.rounds);
+  if (interrupt_signal != 0) return report_interrupt(options, *experiment);
   return done ? fedge::apps::kOk : fedge::apps::report_failure(options.program, done.error());
 }
 
@@ -277,7 +298,18 @@ CLI::App* add_run(CLI::App& app, Options& options) {
           "Directory for metrics, model and report; default: fedge-out, or the first of fedge-out-2, "
           "fedge-out-3, ... without results")
       ->type_name("DIR");
-  command->add_flag("--force", options.force, "Overwrite the results that are in --out");
+  auto* force = command->add_flag("--force", options.force, "Overwrite the results that are in --out");
+  command
+      ->add_flag("--resume", options.resume,
+                 "Continue an interrupted run of the same run file from its last checkpoint, with the same "
+                 "results as if it had not been interrupted; begin it if --out has no results")
+      ->excludes(force);
+  command
+      ->add_option("--checkpoint-every", options.checkpoint_every,
+                   "Least time between two checkpoints, in seconds; 0: one after each round")
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->check(fedge::apps::between(0, 86400));
   command
       ->add_option("--mode", options.mode,
                    "abstract: virtual time in one process; concrete: real processes on loopback")

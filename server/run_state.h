@@ -127,6 +127,8 @@ class RunState {
   // Returns the state after a round for restore(). When it returns, the objects that it names survive a
   // power cut.
   Result<std::string> save();
+  // Returns the objects that the state of the last save() names.
+  std::vector<std::shared_ptr<protocol::StoredObject>> saved_objects() const;
   // Replaces the current state. Tracks get these descriptions until their next close. kCorrupt names what
   // is missing or damaged.
   using Descriptions = std::map<TrackId, std::shared_ptr<const TrackDescription>>;

@@ -29,6 +29,18 @@ Result<std::string> RunState::save() {
   return encode_state(state);
 }
 
+std::vector<std::shared_ptr<protocol::StoredObject>> RunState::saved_objects() const {
+  std::vector<std::shared_ptr<protocol::StoredObject>> objects;
+  for (const auto& [id, entry] : tracks_) {
+    objects.push_back(entry.model.object());
+    if (entry.model.control_object()) objects.push_back(entry.model.control_object());
+  }
+  for (const protocol::ObjectId& id : memories_) objects.push_back(store_->find(id));
+  if (config_->selection.on())
+    for (const auto& [track, object] : best_) objects.push_back(object);
+  return objects;
+}
+
 Result<std::shared_ptr<protocol::StoredObject>> RunState::take_up(const protocol::Manifest& manifest) const {
   FEDGE_TRY(object, store_->create(manifest));
   if (!object->complete())

@@ -24,8 +24,45 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
       pool_(task, state.config(), parallel, std::move(trainers)),
       adversary_(spec.attack, task.clients(), world_.root(), pool_) {}
 
+Result<void> Simulation::checkpoint_to(Checkpoints& checkpoints, protocol::ChunkStore& models) {
+  checkpoints_ = &checkpoints;
+  models_store_ = &models;
+  pool_.log_to(log_);
+  if (checkpoints.rounds() > 0)
+    log_.replay(checkpoints.take_log());
+  else
+    log_.record();
+  return pool_.keep_in(checkpoints.client_file(), spec_.client_memory);
+}
+
+Result<void> Simulation::round_ended() {
+  if (checkpoints_ == nullptr) return {};
+  ++rounds_;
+  if (log_.replaying() && on_repeated_) on_repeated_(rounds_);
+  if (log_.replaying()) return log_.exhausted() ? take_up() : Result<void>();
+  if (!checkpoints_->due()) return checkpoints_->add(log_);
+  LiveStates live;
+  pool_.add_live(live);
+  training_->add_live(live);
+  return checkpoints_->save({.rounds = rounds_, .wall = coordinator_->wall(), .live = live}, state_,
+                            pool_.client_states(), log_);
+}
+
+// All events up to the checkpoint have been repeated.
+Result<void> Simulation::take_up() {
+  coordinator_->continue_after(checkpoints_->wall());
+  FEDGE_TRY_VOID(checkpoints_->restore(state_, aggregate_->descriptions(), *models_store_,
+                                       pool_.client_states()));
+  FEDGE_TRY(live, checkpoints_->load_live(task_.model().layout()));
+  training_->go_on(live);
+  pool_.go_on(live);
+  log_.record();
+  return {};
+}
+
 Result<void> Simulation::run(const SimulationHooks& hooks) {
   FEDGE_TRY_VOID(build(hooks));
+  on_repeated_ = hooks.on_repeated;
   clients_->start();
   while (!world_.over()) {
     if (hooks.interrupted && hooks.interrupted()) return {};
@@ -160,10 +197,12 @@ void Simulation::build_coordinator(const SimulationHooks& hooks) {
       .late_are_lost =
           computes_on_arrival(spec_, state_.config()) && !state_.config().strategy.schedule.buffered,
       .parallel = parallel_,
+      .log = log_,
       .masking = [this](ClientId client) -> const privacy::Masking& { return secrets_->masking(client); },
       .now = [this] { return world_.now(); },
       .circumstances = [this] { return coordinator_->end_round(); },
       .on_round = hooks.on_round,
+      .on_ended = [this] { return round_ended(); },
       .on_adopted = [this](const server::MadeByClients& made,
                            const protocol::ObjectId& model) { exchange_->adopted(made.model, model); },
       .on_event = [this](const Event& event) { world_.report(event); },

@@ -17,6 +17,8 @@
 #include "server/run_state.h"
 #include "sim/attacks/adversary.h"
 #include "sim/availability/presence.h"
+#include "sim/checkpoint/checkpoints.h"
+#include "sim/checkpoint/run_log.h"
 #include "sim/clients/dropouts.h"
 #include "sim/clients/virtual_clients.h"
 #include "sim/clients/virtual_training.h"
@@ -41,6 +43,7 @@ namespace fedge::sim {
 
 struct SimulationHooks {
   std::function<void(const server::RoundMetrics&)> on_round;
+  std::function<void(std::uint64_t round)> on_repeated = {};  // a round of a former process; may be empty
   std::function<void(Time, const Event&)> on_event;  // may be empty
   std::function<bool()> interrupted;                 // checked between events; may be empty
 };
@@ -59,11 +62,17 @@ class Simulation {
   // What clients keep between tasks takes at most SimulationSpec::client_memory; the rest is in a file in
   // this directory. Call it before run().
   void spill_to(const std::filesystem::path& directory) { pool_.spill_to(directory, spec_.client_memory); }
+  // Writes checkpoints, or first continues from the last one: on_round is not called for the rounds before it.
+  // Call it before run(), with the store of the run's models, which must outlive the simulation as the
+  // checkpoints must. The run must be one that can be continued (cannot_continue()).
+  Result<void> checkpoint_to(Checkpoints& checkpoints, protocol::ChunkStore& models);
   // Runs to the end of the run, or until interrupted. Call it once.
   Result<void> run(const SimulationHooks& hooks);
 
   Time now() const { return world_.now(); }
   std::uint64_t events() const { return world_.events(); }
+  // The events are those of a former process, which are repeated.
+  bool repeating() const { return log_.replaying(); }
 
  private:
   Result<void> build(const SimulationHooks& hooks);
@@ -73,6 +82,8 @@ class Simulation {
   void build_transfers();
   void build_clients();
   void build_coordinator(const SimulationHooks& hooks);
+  Result<void> round_ended();
+  Result<void> take_up();
   // Why the run cannot continue; nothing if it can.
   std::optional<Error> standstill() const;
 
@@ -82,8 +93,14 @@ class Simulation {
   std::unique_ptr<server::RunEngine> engine_;  // until run() gives it to the conductor
   Parallel& parallel_;
   World world_;
+  RunLog log_;
   TrainingPool pool_;
   Adversary adversary_;
+
+  Checkpoints* checkpoints_ = nullptr;  // null: none are written
+  protocol::ChunkStore* models_store_ = nullptr;
+  std::uint64_t rounds_ = 0;  // that have ended
+  std::function<void(std::uint64_t round)> on_repeated_;
 
   // Made by run().
   std::unique_ptr<Availability> availability_;

@@ -108,6 +108,15 @@ bool computes_on_arrival(const SimulationSpec& spec, const run::RunConfig& confi
   return known_size && known_work && !needs_values;
 }
 
+std::optional<std::string> cannot_continue(const SimulationSpec& spec, const run::RunConfig& config,
+                                           bool trainer) {
+  if (trainer) return "a trainer program may keep a state of its own";
+  if (config.secure.on) return "with secure aggregation, the masks of a round are not stored";
+  if (config.dissemination.serverless) return "in a serverless run, the models of the clients are not stored";
+  if (spec.attack.kind != AttackKind::kNone) return "what hostile clients know is not stored";
+  return std::nullopt;
+}
+
 Result<void> check_attack(const SimulationSpec& spec, const run::RunConfig& config) {
   if (!spec.attack.needs_honest()) return {};
   const std::string attack = "simulation.attack.kind: \"alie\", \"ipm\" and \"min_max\" need ";

@@ -29,6 +29,13 @@ void Sha256::add(std::span<const std::byte> bytes) {
   FEDGE_CHECK(ok == 1, "OpenSSL refused to go on with SHA-256");
 }
 
+Digest Sha256::so_far() const {
+  Sha256 copy;
+  const int ok = EVP_MD_CTX_copy_ex(copy.state_->context.get(), state_->context.get());
+  FEDGE_CHECK(ok == 1, "OpenSSL refused to copy SHA-256");
+  return copy.finish();
+}
+
 Digest Sha256::finish() {
   Digest digest;
   const int ok = EVP_DigestFinal_ex(state_->context.get(), digest.data(), nullptr);

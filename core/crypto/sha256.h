@@ -22,6 +22,8 @@ class Sha256 {
   Sha256();
   ~Sha256();
   void add(std::span<const std::byte> bytes);
+  // The hash of the bytes added so far; more may follow.
+  Digest so_far() const;
   // The hash of all added bytes; call it once, last.
   Digest finish();
 

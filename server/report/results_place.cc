@@ -69,9 +69,10 @@ Result<ResultsClaim> choose_results(const ResultsChoice& choice) {
     FEDGE_TRY(claim, ResultsClaim::take(directory));
     if (allowed) return claim;
   }
-  return Error{ErrorCode::kRefused, "--out " + directory.string() +
-                                        " holds the results of a run; name another directory, or add --force "
-                                        "to overwrite them"};
+  return Error{ErrorCode::kRefused,
+               "--out " + directory.string() + " holds the results of " +
+                   (choice.going_on ? "another run (its run.toml is not this run file)" : "a run") +
+                   "; name another directory, or add --force to overwrite them"};
 }
 
 Result<void> remove_results(const std::filesystem::path& directory, const std::filesystem::path& base) {

@@ -118,23 +118,46 @@ Result<void> write_events(const std::filesystem::path& directory, const std::fil
   return {};
 }
 
+// Removes all rounds but the first ones from metrics.jsonl, and reads these.
+Result<std::vector<RoundMetrics>> keep_rounds(const std::filesystem::path& path, std::uint64_t rounds) {
+  if (rounds == 0) return std::vector<RoundMetrics>();
+  FEDGE_TRY(text, read_file(path, SIZE_MAX));
+  std::size_t end = 0;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    const std::size_t newline = text.find('\n', end);
+    if (newline == std::string::npos)
+      return Error{ErrorCode::kCorrupt, path.string() + " has only " + std::to_string(round) +
+                                            " rounds, but the checkpoint is from the end of round " +
+                                            std::to_string(rounds) +
+                                            "; --force starts the run from the beginning"};
+    end = newline + 1;
+  }
+  std::error_code error;
+  std::filesystem::resize_file(path, end, error);
+  if (error) return system_error("cannot write", path, error.value());
+  return read_metrics(path);
+}
+
 }  // namespace
 
 Result<RunOutput> RunOutput::create(const std::filesystem::path& directory, const run::RunConfig& config,
-                                    const std::string& version) {
+                                    const std::string& version, std::uint64_t rounds) {
   FEDGE_TRY_VOID(make_directory(directory));
   for (const char* name : {"run.toml", "model.safetensors", "metrics.csv", "tracks.csv", "report.html"})
     remove_unfinished(directory / name);
   FEDGE_TRY_VOID(write_file_atomic(directory / "run.toml", config.canonical));
   remove_tracks_and_events(directory);
   const auto path = directory / "metrics.jsonl";
-  std::FILE* lines = std::fopen(path.c_str(), "we");
+  FEDGE_TRY(former, keep_rounds(path, rounds));
+  std::FILE* lines = std::fopen(path.c_str(), rounds > 0 ? "ae" : "we");
   if (lines == nullptr) return system_error("cannot write", path, errno);
   RunOutput output(directory, config, version, lines);
   if (config.tensorboard) {
     FEDGE_TRY(events, EventFile::create(directory, static_cast<double>(calendar_now())));
     output.events_.emplace(std::move(events));
+    for (const RoundMetrics& round : former) FEDGE_TRY_VOID(output.events_->add(round));
   }
+  output.rounds_ = std::move(former);
   return output;
 }
 

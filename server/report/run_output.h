@@ -24,11 +24,13 @@ namespace fedge::server {
 class RunOutput {
  public:
   // Creates the directory and an empty metrics.jsonl, and writes run.toml. `version` is the program's. No
-  // other process may be writing into the directory: results_place.h.
+  // other process may be writing into the directory: results_place.h. Of the results that are there, the first
+  // `rounds` rounds stay: the run continues after them. kCorrupt if metrics.jsonl does not have them.
   static Result<RunOutput> create(const std::filesystem::path& directory, const run::RunConfig& config,
-                                  const std::string& version);
+                                  const std::string& version, std::uint64_t rounds = 0);
 
   Result<void> add(const RoundMetrics& metrics);
+  const std::vector<RoundMetrics>& rounds() const { return rounds_; }
   // Writes the first model to model.safetensors, the models of further tracks to tracks/NAME.safetensors.
   // `failure`: why the run failed; empty if it did not.
   Result<void> finish(std::span<const FinalModel> models, const std::string& failure);

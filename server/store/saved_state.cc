@@ -43,6 +43,19 @@ Result<protocol::Manifest> manifest_of(const Stored::Object& object) {
 
 }  // namespace
 
+std::string encode_object(const protocol::Manifest& manifest) {
+  Stored::Object object;
+  put(object, manifest);
+  return object.SerializeAsString();
+}
+
+Result<protocol::Manifest> decode_object(std::string_view bytes) {
+  Stored::Object object;
+  if (!object.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return Error{ErrorCode::kCorrupt, "it does not describe an object"};
+  return manifest_of(object);
+}
+
 std::string encode_state(const SavedState& state) {
   Stored out;
   for (const SavedTrack& track : state.tracks) {
@@ -84,6 +97,19 @@ std::string encode_state(const SavedState& state) {
     }
   }
   return out.SerializeAsString();
+}
+
+Result<std::vector<protocol::Manifest>> objects_of(std::string_view bytes) {
+  FEDGE_TRY(state, decode_state(bytes));
+  std::vector<protocol::Manifest> objects;
+  for (SavedTrack& track : state.tracks) {
+    objects.push_back(std::move(track.model));
+    if (track.control) objects.push_back(std::move(*track.control));
+    if (track.memory) objects.push_back(std::move(*track.memory));
+  }
+  if (state.progress)
+    for (auto& [track, model] : state.progress->models) objects.push_back(std::move(model));
+  return objects;
 }
 
 Result<SavedState> decode_state(std::string_view bytes) {

@@ -47,8 +47,14 @@ struct SavedState {
   std::optional<SavedProgress> progress{};      // in runs with run.keep_best or run.stop_when
 };
 
+// A description of an object of plain float32, as it is in a checkpoint; decode_object() returns kCorrupt if the
+// bytes are not one.
+std::string encode_object(const protocol::Manifest& manifest);
+Result<protocol::Manifest> decode_object(std::string_view bytes);
+
 std::string encode_state(const SavedState& state);
-// kCorrupt if the bytes are not such a state.
+// kCorrupt if the bytes are not such a state. objects_of() returns the objects that it names.
+Result<std::vector<protocol::Manifest>> objects_of(std::string_view bytes);
 Result<SavedState> decode_state(std::string_view bytes);
 
 }  // namespace fedge::server

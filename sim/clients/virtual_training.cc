@@ -136,6 +136,22 @@ void VirtualTraining::kept(ClientId client, const Trained& trained) {
   surroundings_.step(client, trained);
 }
 
+void VirtualTraining::add_live(LiveStates& states) const {
+  for (const OnDevice& device : devices_)
+    for (const auto& held : device.models)
+      if (held.global->model) states.emplace(held.global->version, *held.global);
+}
+
+void VirtualTraining::go_on(const LiveStates& states) {
+  for (const OnDevice& device : devices_)
+    for (const auto& held : device.models) {
+      const auto live = states.find(held.global->version);
+      if (live == states.end()) continue;
+      held.global->model = live->second.model;
+      held.global->control = live->second.control;
+    }
+}
+
 void VirtualTraining::abandon(ClientId client, TaskId task) {
   surroundings_.pool.drop(client);
   // The same task may be on its way again.

@@ -59,6 +59,10 @@ class VirtualTraining {
   // The device lost power.
   void restarted(ClientId client) { at(client).utility.reset(); }
 
+  // Adds the states with a model that tasks may still need, or gives the devices' tasks theirs.
+  void add_live(LiveStates& states) const;
+  void go_on(const LiveStates& states);
+
   // Returns the share of the client's data in its last task.
   double data_share(ClientId client) const { return devices_[client.value()].data_share; }
   // Returns the utility of the client's last training; not of updates that are computed on arrival.

@@ -16,8 +16,13 @@ constexpr std::size_t kBytesTogether = std::size_t{8} << 20;
 }  // namespace
 
 Result<void> VirtualAggregate::inspect(ClientId client, const TrainedUpdate& update) {
-  FEDGE_TRY(norm, run::inspect_values(surroundings_.state.value_rules(), update.coverage, *update.values));
-  norms_[client] = norm;
+  if (surroundings_.log.replaying()) return surroundings_.log.take_verdict();
+  const auto norm =
+      run::inspect_values(surroundings_.state.value_rules(), update.coverage, *update.values);
+  if (!norm && norm.error().code != ErrorCode::kInvalid) return norm.error();
+  surroundings_.log.put_verdict(norm ? Result<void>() : norm.error());
+  if (!norm) return norm.error();
+  norms_[client] = *norm;
   return {};
 }
 
@@ -29,15 +34,17 @@ Result<void> VirtualAggregate::inspect_and_hold(ClientId client, const TrainedUp
 
 Result<SharedState> VirtualAggregate::global(TrackId track) {
   if (global_) return global_;
-  GlobalState state;
-  const run::TrackModel& source = surroundings_.state.track(track);
-  FEDGE_TRY(model, source.load());
-  if (source.control_object()) {
-    FEDGE_TRY(control, source.load_control());
-    state.control = std::make_shared<const ParameterVector>(std::move(control));
+  GlobalState state{.version = ++versions_};
+  if (!surroundings_.log.replaying()) {
+    const run::TrackModel& source = surroundings_.state.track(track);
+    FEDGE_TRY(model, source.load());
+    if (source.control_object()) {
+      FEDGE_TRY(control, source.load_control());
+      state.control = std::make_shared<const ParameterVector>(std::move(control));
+    }
+    state.model = std::make_shared<const ParameterVector>(std::move(model));
   }
-  state.model = std::make_shared<const ParameterVector>(std::move(model));
-  server::TrackView view = surroundings_.state.view(track);
+  server::TrackView view = this->view(track);
   if (!view.edges.empty() || !view.normalisation.empty())
     state.statistics = std::make_shared<const StatisticsGiven>(
         StatisticsGiven{std::move(view.edges), std::move(view.normalisation)});
@@ -45,12 +52,27 @@ Result<SharedState> VirtualAggregate::global(TrackId track) {
   return global_;
 }
 
+server::TrackView VirtualAggregate::view(TrackId track) const {
+  if (!surroundings_.log.replaying()) {
+    server::TrackView view = surroundings_.state.view(track);
+    surroundings_.log.put_view(track, view);
+    return view;
+  }
+  auto view = surroundings_.log.take_view(track);
+  if (view) return std::move(*view);
+  surroundings_.on_failure(view.error());
+  static const protocol::Manifest kNone;
+  return {.model = &kNone, .live_tracks = {}};
+}
+
 Result<void> VirtualAggregate::start(const server::RunEngine::StartTrack& start) {
-  return surroundings_.state.start(start);
+  descriptions_[start.track] = start.description;
+  return surroundings_.log.replaying() ? Result<void>() : surroundings_.state.start(start);
 }
 
 void VirtualAggregate::retire(TrackId track) {
-  surroundings_.state.retire(track);
+  descriptions_.erase(track);
+  if (!surroundings_.log.replaying()) surroundings_.state.retire(track);
   surroundings_.updates.forget(track);
 }
 
@@ -69,6 +91,7 @@ void VirtualAggregate::add(const server::RunEngine::Fold& accepted, TrainedUpdat
 }
 
 void VirtualAggregate::fold(const server::RunEngine::Fold& accepted) {
+  if (surroundings_.log.replaying()) return surroundings_.updates.drop(accepted.client);
   add(accepted, surroundings_.updates.take(accepted.client));
   const std::size_t bytes = waiting_.size() * waiting_.back().coverage.count() * sizeof(float);
   if (waiting_.size() >= kFoldTogether || bytes >= kBytesTogether) flush();
@@ -80,6 +103,7 @@ void VirtualAggregate::folded_by_clients(const server::RunEngine::Fold& accepted
 }
 
 void VirtualAggregate::count(const server::RunEngine::Count& zeros) {
+  if (surroundings_.log.replaying()) return;
   track_ = zeros.task.track;
   waiting_.push_back(
       {.client = zeros.client, .weight = zeros.weight, .coverage = zeros.coverage, .values = nullptr});
@@ -139,29 +163,51 @@ void VirtualAggregate::sum_up(TaskId task, privacy::Unmasking unmasking) {
   conductor_->summed(server::MaskedSum{sum->train_loss, sum->bad_shares}, surroundings_.now());
 }
 
+// Returns why the phase has no result, if it has none.
+Result<std::optional<Error>> VirtualAggregate::close_model(const server::RunEngine::CloseRound& turn,
+                                                           const server::Made& made) {
+  FEDGE_TRY_VOID(surroundings_.state.close(turn));
+  const run::TrackModel& track = surroundings_.state.track(turn.track);
+  if (const auto* by_clients = std::get_if<server::MadeByClients>(&made))
+    surroundings_.on_adopted(*by_clients, track.object()->manifest().id());
+  if (const auto* none = std::get_if<server::NotMade>(&made)) return std::optional(none->reason);
+  if (turn.kind == TaskKind::kTraining) return track.not_aggregated();
+  if (surroundings_.state.sums_made(turn)) return std::optional<Error>();
+  return std::optional(Error{ErrorCode::kUnavailable, "no client has sent sums that can be added"});
+}
+
 void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const server::Made& made) {
-  const auto* reason = std::get_if<server::NotMade>(&made);
-  if (reason != nullptr) waiting_.clear();
+  const bool replaying = surroundings_.log.replaying();
+  if (std::holds_alternative<server::NotMade>(made)) waiting_.clear();
   flush();
   held_.clear();
   if (global_ && surroundings_.late_are_lost && turn.kind == TaskKind::kTraining)
     surroundings_.updates.release(global_);
   global_.reset();
   if (surroundings_.adversary != nullptr) surroundings_.adversary->round_closed();
-  if (const auto closed = surroundings_.state.close(turn); !closed)
-    return surroundings_.on_failure(closed.error());
-  const run::TrackModel& track = surroundings_.state.track(turn.track);
-  if (const auto* by_clients = std::get_if<server::MadeByClients>(&made))
-    surroundings_.on_adopted(*by_clients, track.object()->manifest().id());
-  const auto not_made =
-      reason != nullptr                  ? std::optional(reason->reason)
-      : turn.kind == TaskKind::kTraining ? track.not_aggregated()
-      : surroundings_.state.sums_made(turn)
-          ? std::nullopt
-          : std::optional(Error{ErrorCode::kUnavailable, "no client has sent sums that can be added"});
-  conductor_->aggregated(turn, not_made, surroundings_.now());
-  if (turn.ends_round) surroundings_.on_round(surroundings_.state.end_round(surroundings_.circumstances()));
-  conductor_->closed(turn, !not_made, surroundings_.state.ends_early(), surroundings_.now());
+  if (turn.kind == TaskKind::kTraining) descriptions_[turn.track] = turn.description;
+  RunLog::Closing closing;
+  if (replaying) {
+    auto recorded = surroundings_.log.take_closing(turn);
+    if (!recorded) return surroundings_.on_failure(recorded.error());
+    closing = std::move(*recorded);
+  } else {
+    auto not_made = close_model(turn, made);
+    if (!not_made) return surroundings_.on_failure(not_made.error());
+    closing.not_made = std::move(*not_made);
+  }
+  conductor_->aggregated(turn, closing.not_made, surroundings_.now());
+  if (turn.ends_round) {
+    const auto circumstances = surroundings_.circumstances();
+    if (!replaying) surroundings_.on_round(surroundings_.state.end_round(circumstances));
+  }
+  if (!replaying) {
+    closing.ends = surroundings_.state.ends_early();
+    surroundings_.log.put_closing(turn, closing);
+  }
+  if (const auto ended = turn.ends_round ? surroundings_.on_ended() : Result<void>(); !ended)
+    return surroundings_.on_failure(ended.error());
+  conductor_->closed(turn, !closing.not_made, closing.ends, surroundings_.now());
 }
 
 }  // namespace fedge::sim

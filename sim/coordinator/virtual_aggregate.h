@@ -30,11 +30,15 @@ class VirtualAggregate final : public server::Aggregate {
     // No update that comes after its phase has closed is computed.
     bool late_are_lost;
     Parallel& parallel;
+    RunLog& log;
     std::function<const privacy::Masking&(ClientId)> masking;  // null unless updates are masked
     std::function<Time()> now;
     // Takes what the round has moved and how long it took, for its metrics.
     std::function<server::RunState::Circumstances()> circumstances;
     std::function<void(const server::RoundMetrics&)> on_round;
+    // A round has ended, its last phase is closed, and no task of the next one has begun. An error is this
+    // machine's.
+    std::function<Result<void>()> on_ended;
     std::function<void(const server::MadeByClients&, const protocol::ObjectId& model)> on_adopted;
     std::function<void(const Event&)> on_event;
     std::function<void(const Error&)> on_failure;  // an error of this machine
@@ -49,8 +53,10 @@ class VirtualAggregate final : public server::Aggregate {
   Result<void> inspect_and_hold(ClientId client, const TrainedUpdate& update);
   // Returns the state from which clients train in the current phase of this track.
   Result<SharedState> global(TrackId track);
+  // The tracks' descriptions, as their last phases told.
+  const server::RunState::Descriptions& descriptions() const { return descriptions_; }
 
-  server::TrackView view(TrackId track) const override { return surroundings_.state.view(track); }
+  server::TrackView view(TrackId track) const override;
   Result<void> start(const server::RunEngine::StartTrack& start) override;
   void retire(TrackId track) override;
   void fold(const server::RunEngine::Fold& fold) override;
@@ -66,6 +72,8 @@ class VirtualAggregate final : public server::Aggregate {
  private:
   void add(const server::RunEngine::Fold& fold, TrainedUpdate update);
   void flush();
+  Result<std::optional<Error>> close_model(const server::RunEngine::CloseRound& turn,
+                                           const server::Made& made);
   void report_fault(const server::RunEngine::Fold& fold, const Error& fault) const;
 
   Surroundings surroundings_;
@@ -75,6 +83,8 @@ class VirtualAggregate final : public server::Aggregate {
   std::map<ClientId, TrainedUpdate> held_;    // by other clients
   std::vector<aggregation::Update> waiting_;  // updates to fold, all of one track phase
   TrackId track_;                             // of waiting_
+  std::uint64_t versions_ = 0;                // states from which clients train, so far
+  server::RunState::Descriptions descriptions_;
 };
 
 }  // namespace fedge::sim

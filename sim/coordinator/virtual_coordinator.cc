@@ -53,10 +53,9 @@ Result<void> VirtualCoordinator::inspect(ClientId client, TaskId task) {
 }
 
 server::RunState::Circumstances VirtualCoordinator::end_round() {
-  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begun_;
   round_closed_ = surroundings_.world.now();
   const ClientLinks::Traffic traffic = surroundings_.links.take_traffic();
-  return {traffic.up, traffic.down, to_seconds(round_closed_), wall.count()};
+  return {traffic.up, traffic.down, to_seconds(round_closed_), wall().count()};
 }
 
 void VirtualCoordinator::report_waiting(Time until) {

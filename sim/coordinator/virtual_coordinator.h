@@ -41,6 +41,12 @@ class VirtualCoordinator final : private server::Gate, private server::Owner {
   // A round ends. Returns what it has moved and how long the run has taken.
   server::RunState::Circumstances end_round();
   Time round_closed() const { return round_closed_; }
+  // The run has taken this long before this process has continued it.
+  void continue_after(std::chrono::duration<double> wall) {
+    begun_ = std::chrono::steady_clock::now() -
+             std::chrono::duration_cast<std::chrono::steady_clock::duration>(wall);
+  }
+  std::chrono::duration<double> wall() const { return std::chrono::steady_clock::now() - begun_; }
   // Reports that the round waits for clients, if that is due until this time.
   void report_waiting(Time until);
 

@@ -10,7 +10,7 @@ void VirtualModels::give(const server::RunEngine::Assign& work, RoundNumber roun
   const auto* request = surroundings_.clients.engine(work.client).task(surroundings_.state.config().id);
   surroundings_.training.assign(work, request != nullptr ? std::optional(request->task()) : std::nullopt,
                                 *global);
-  const protocol::Manifest& model = surroundings_.state.track(work.task.track).object()->manifest();
+  const protocol::Manifest& model = *surroundings_.aggregate.view(work.task.track).model;
   if (surroundings_.directory != nullptr) surroundings_.directory->announce(work.task.track, round, model);
   if (surroundings_.swarm != nullptr) surroundings_.swarm->give(work.client, work.task, model);
   surroundings_.dropouts.plan(work, Bytes(model.payload_size));

@@ -28,6 +28,57 @@ void ClientStates::spill_to(const std::filesystem::path& directory, std::size_t 
   budget_ = budget;
 }
 
+Result<void> ClientStates::keep_in(const std::filesystem::path& file, std::size_t budget) {
+  const Lock lock(mutex_);
+  FEDGE_TRY(opened, ScratchFile::open(file));
+  file_.emplace(std::move(opened));
+  budget_ = budget;
+  durable_ = true;
+  return {};
+}
+
+Result<ClientStates::Index> ClientStates::save_all() {
+  const Lock lock(mutex_);
+  Index index;
+  for (auto& [key, state] : states_) {
+    if (!state.place) FEDGE_TRY_VOID(write(state));
+    const Place& place = *state.place;
+    const auto& [client, track, round] = key;
+    index.states.insert(index.states.end(), {client.value(), track.value(), round.value(), place.offset,
+                                             place.control, place.residual, place.personal});
+  }
+  for (const Places* places : {&free_, &former_})
+    for (const auto& [bytes, offsets] : *places)
+      for (const std::uint64_t offset : offsets) index.unused.insert(index.unused.end(), {bytes, offset});
+  index.end = end_;
+  FEDGE_TRY_VOID(file_->sync());
+  return index;
+}
+
+void ClientStates::forget_former() {
+  const Lock lock(mutex_);
+  for (auto& [bytes, offsets] : std::exchange(former_, {}))
+    free_[bytes].insert(free_[bytes].end(), offsets.begin(), offsets.end());
+}
+
+Result<void> ClientStates::restore(const Index& index) {
+  const Lock lock(mutex_);
+  for (std::size_t i = 0; i + 6 < index.states.size(); i += 7) {
+    const auto number = [&](std::size_t part) { return index.states[i + part]; };
+    const Place place{.offset = number(3), .control = number(4), .residual = number(5), .personal = number(6)};
+    states_.insert_or_assign(
+        Key{ClientId(static_cast<std::uint32_t>(number(0))), TrackId(static_cast<std::uint32_t>(number(1))),
+            RoundNumber(static_cast<std::uint32_t>(number(2)))},
+        State{.memory = {}, .used = 0, .place = place});
+    in_file_ += place.bytes();
+  }
+  for (std::size_t i = 0; i + 1 < index.unused.size(); i += 2)
+    free_[index.unused[i]].push_back(index.unused[i + 1]);
+  end_ = index.end;
+  std::byte last{};
+  return end_ > 0 ? file_->read(end_ - 1, std::span(&last, 1)) : Result<void>();
+}
+
 Result<ClientMemory> ClientStates::load(ClientId client, TrackId track, RoundNumber round) {
   const Lock lock(mutex_);
   auto state = states_.lower_bound({client, track, RoundNumber()});
@@ -46,7 +97,7 @@ Result<ClientMemory> ClientStates::load(ClientId client, TrackId track, RoundNum
   if (round == RoundNumber()) return ClientMemory{};
   FEDGE_CHECK(wanted.has_value(), "a simulated client has lost its state");
   State& found = (*wanted)->second;
-  if (!found.memory) return read((*wanted)->first, found.place);
+  if (!found.memory) return read((*wanted)->first, *found.place);
   by_use_.erase(std::exchange(found.used, ++uses_));
   by_use_.emplace(found.used, (*wanted)->first);
   return *found.memory;
@@ -63,9 +114,9 @@ void ClientStates::save(ClientId client, TrackId track, ClientMemory memory) {
 
 Result<void> ClientStates::shrink() {
   const Lock lock(mutex_);
-  while (!directory_.empty() && in_memory_ > budget_ && !by_use_.empty()) {
+  while ((durable_ || !directory_.empty()) && in_memory_ > budget_ && !by_use_.empty()) {
     State& state = states_.at(by_use_.begin()->second);
-    FEDGE_TRY_VOID(write(state));
+    if (!state.place) FEDGE_TRY_VOID(write(state));
     in_memory_ -= bytes_of(*state.memory);
     state.memory.reset();
     by_use_.erase(by_use_.begin());
@@ -100,10 +151,10 @@ void ClientStates::erase(States::iterator state) {
   if (state->second.memory) {
     in_memory_ -= bytes_of(*state->second.memory);
     by_use_.erase(state->second.used);
-  } else {
-    const std::size_t bytes = state->second.place.bytes();
-    in_file_ -= bytes;
-    free_[bytes].push_back(state->second.place.offset);
+  }
+  if (const auto& place = state->second.place) {
+    in_file_ -= place->bytes();
+    (durable_ ? former_ : free_)[place->bytes()].push_back(place->offset);
   }
   states_.erase(state);
 }

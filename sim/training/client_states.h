@@ -1,7 +1,8 @@
 // ClientStates: what the virtual clients of a simulation keep between tasks (client/client_memory.h), in
-// memory up to a budget. Beyond it, the states that were used least recently are in a scratch file. As with
+// memory up to a budget. Beyond it, the states that were used least recently are in a file. As with
 // MemoryStore, a client has at most two states for each track: it continues from the one that the coordinator
-// accepted last. Any thread. Cost: O(log clients) a call, and the size of a state.
+// accepted last. A later process can continue with the states of a checkpoint. Any thread. Cost: O(log clients)
+// a call, and the size of a state; of save_all(), all states that have changed.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +26,21 @@ class ClientStates {
   // At most `budget` bytes stay in memory; the rest is in a file without a name in this directory. Before
   // this call everything stays in memory.
   void spill_to(const std::filesystem::path& directory, std::size_t budget);
+  // The same, but the file has this name and stays.
+  Result<void> keep_in(const std::filesystem::path& file, std::size_t budget);
+
+  // Which states there are, and where in the file. Numbers, for a checkpoint.
+  struct Index {
+    std::vector<std::uint64_t> states;  // for each: client, track, round, offset, and the size of its parts
+    std::vector<std::uint64_t> unused;  // for each unused place: bytes, offset
+    std::uint64_t end = 0;              // bytes of the file
+  };
+  // After keep_in(): writes all states to the file, durably. Places that are freed from now on keep their bytes
+  // until forget_former(), so that the index of the last checkpoint stays valid until the next one is.
+  Result<Index> save_all();
+  void forget_former();
+  // After keep_in(): continues with the states of an index. kCorrupt if the file is too short for it.
+  Result<void> restore(const Index& index);
 
   // Returns the state that the client's task of this round left, an empty one for round 0, and forgets its
   // other states of the track. The state must exist. Errors are those of the file.
@@ -49,9 +65,9 @@ class ClientStates {
     std::size_t bytes() const;
   };
   struct State {
-    std::optional<client::ClientMemory> memory;  // nothing: at `place`
+    std::optional<client::ClientMemory> memory;  // nothing: only in the file
     std::uint64_t used = 0;                      // key in by_use_, while in memory
-    Place place;
+    std::optional<Place> place;                  // in the file
   };
   using States = std::map<Key, State>;
   void erase(States::iterator state);
@@ -60,15 +76,18 @@ class ClientStates {
 
   mutable std::mutex mutex_;
   std::size_t budget_ = 0;
-  std::filesystem::path directory_;  // empty: everything stays in memory
+  std::filesystem::path directory_;  // of the scratch file; empty: there is none
   States states_;
   std::map<std::uint64_t, Key> by_use_;  // states in memory, the one used least recently first
   std::uint64_t uses_ = 0;
   std::size_t in_memory_ = 0;  // bytes
   std::optional<ScratchFile> file_;
-  std::uint64_t end_ = 0;                                   // of the file
-  std::uint64_t in_file_ = 0;                               // bytes
-  std::map<std::size_t, std::vector<std::uint64_t>> free_;  // places in the file, by size
+  std::uint64_t end_ = 0;      // of the file
+  std::uint64_t in_file_ = 0;  // bytes
+  using Places = std::map<std::size_t, std::vector<std::uint64_t>>;
+  Places free_;          // places in the file, by size
+  Places former_;        // the same, of the last checkpoint
+  bool durable_ = false;  // keep_in()
 };
 
 }  // namespace fedge::sim

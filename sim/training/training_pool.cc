@@ -120,6 +120,7 @@ Result<const TrainedUpdate*> TrainingPool::result(ClientId client) {
   Lock lock(mutex_);
   const std::shared_ptr<Work> work = works_.at(client);
   set_asked(*work);
+  if (log_ != nullptr && log_->replaying()) return recall(*work);
   while (work->stage != Stage::kComputed) {
     if (work->stage == Stage::kQueued && !free_.empty())
       compute(lock, work);
@@ -133,7 +134,38 @@ Result<const TrainedUpdate*> TrainingPool::result(ClientId client) {
   if (more) parallel_.wake();
   if (work->failure) std::rethrow_exception(work->failure);
   if (work->fault) return *work->fault;
+  if (log_ != nullptr) log_->put_training(client, work->outcome);
   return &work->outcome;
+}
+
+Result<const TrainedUpdate*> TrainingPool::recall(Work& work) {
+  FEDGE_TRY(update, log_->take_training(work.client, work.job.task));
+  protocol::Manifest& shape = update.shape;
+  update.coverage = shape.coverage = work.job.coverage;
+  shape.layout = layout_;
+  shape.chunk_size = chunk_size_;
+  shape.chunks.resize((shape.payload_size + chunk_size_ - 1) / chunk_size_);
+  work.outcome = std::move(update);
+  return &work.outcome;
+}
+
+void TrainingPool::add_live(LiveStates& states) const {
+  const Lock lock(mutex_);
+  for (const auto& [client, work] : works_)
+    if (const GlobalState& global = *work->job.global; global.model) states.emplace(global.version, global);
+}
+
+void TrainingPool::go_on(const LiveStates& states) {
+  const Lock lock(mutex_);
+  for (const auto& [client, work] : works_) {
+    GlobalState& global = *work->job.global;
+    const auto live = states.find(global.version);
+    if (live == states.end()) continue;
+    global.model = live->second.model;
+    global.control = live->second.control;
+    work->outcome = {};
+    if (!work->asked) queue_.emplace(work->job.needed, client);
+  }
 }
 
 bool TrainingPool::work() {
@@ -272,7 +304,7 @@ Result<const TrainedUpdate*> TrainingPool::arrived(ClientId client, TaskId task)
     const Lock lock(mutex_);
     const auto found = works_.find(client);
     const bool has = found != works_.end() && found->second->job.task == task;
-    if (!has || !found->second->job.global->model) return static_cast<const TrainedUpdate*>(nullptr);
+    if (!has || found->second->job.global->released) return static_cast<const TrainedUpdate*>(nullptr);
   }
   return result(client);
 }
@@ -323,7 +355,7 @@ void TrainingPool::release(const SharedState& state) {
     queue_.erase({work->job.needed, client});
     if (work->stage == Stage::kComputed) work->outcome.values.reset();
   }
-  *state = {};
+  *state = {.released = true};
 }
 
 }  // namespace fedge::sim

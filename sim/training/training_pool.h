@@ -31,7 +31,9 @@
 #include "learn/task.h"
 #include "protocol/chunks/chunk_store.h"
 #include "run/run_config.h"
+#include "sim/checkpoint/run_log.h"
 #include "sim/training/client_states.h"
+#include "sim/training/trained_update.h"
 
 namespace fedge::sim {
 
@@ -47,21 +49,6 @@ class SpareBuffers {
   std::vector<AlignedBuffer<float>> buffers_;
 };
 
-struct TrainedUpdate {
-  TaskId task;
-  Coverage coverage;
-  learn::TrainingResult training;
-  double norm = 0;
-  protocol::Manifest shape;  // of the encoded update, without the hashes of its chunks
-  std::shared_ptr<const aggregation::UpdateValues> values;  // in memory unless spooled
-  std::optional<Error> failure;                             // if set, only the task is valid
-  std::optional<Error> fault = {};                          // why the values are zeros that do not count
-  std::vector<std::int64_t> sums = {};                      // of an evaluation or of statistics
-};
-
-// Writes what a client says of its update into the offer.
-void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer);
-
 // StatisticsGiven is what a run with statistics tells its clients in a task.
 struct StatisticsGiven {
   std::vector<float> edges;
@@ -69,13 +56,17 @@ struct StatisticsGiven {
 };
 
 // The state from which clients train. Empty once it is released: devices that are switched off may name it
-// for many rounds.
+// for many rounds. While a run's events are repeated, it has no models.
 struct GlobalState {
   std::shared_ptr<const ParameterVector> model;
   std::shared_ptr<const ParameterVector> control;       // null without SCAFFOLD
   std::shared_ptr<const StatisticsGiven> statistics{};  // null if the run has none
+  std::uint64_t version = 0;                            // number in the run; 0: it has none
+  bool released = false;
 };
 using SharedState = std::shared_ptr<GlobalState>;
+// States with a model that tasks under way may still need, by version.
+using LiveStates = std::map<std::uint64_t, GlobalState>;
 
 // The updates that virtual clients have computed.
 class VirtualUpdates {
@@ -123,6 +114,18 @@ class TrainingPool final : public VirtualUpdates, private Background {
   // name in this directory.
   void spill_to(const std::filesystem::path& directory, std::size_t budget);
 
+  // --- checkpoints ---
+  // Records results in this log, or takes them from it. The log must outlive the pool.
+  void log_to(RunLog& log) { log_ = &log; }
+  // Keeps what clients keep between tasks in a file of this name (ClientStates::keep_in()).
+  Result<void> keep_in(const std::filesystem::path& file, std::size_t budget) {
+    return states_.keep_in(file, budget);
+  }
+  ClientStates& client_states() { return states_; }
+  void add_live(LiveStates& states) const;
+  // The log has been replayed: gives the jobs that are left their models.
+  void go_on(const LiveStates& states);
+
   // Queues a job. Does nothing if the client has this task's job already.
   void enqueue(ClientId client, TrainingJob job);
   // Returns the offer of the client's job as far as it is known before the training, or nothing
@@ -167,6 +170,8 @@ class TrainingPool final : public VirtualUpdates, private Background {
   void carry_out(Work& work, const GlobalState& global, client::LocalWork& worker);
   Result<std::shared_ptr<const aggregation::UpdateValues>> keep(AlignedBuffer<float> values,
                                                                 const protocol::Manifest& shape) const;
+  // The result of the client's job, from the log.
+  Result<const TrainedUpdate*> recall(Work& work);
 
   const learn::Task& task_;
   Parallel& parallel_;
@@ -177,7 +182,8 @@ class TrainingPool final : public VirtualUpdates, private Background {
   std::size_t most_ahead_;
   protocol::ChunkStore* spool_ = nullptr;
   std::shared_ptr<SpareBuffers> spare_ = std::make_shared<SpareBuffers>();
-  ClientStates states_;  // of clients that keep some between tasks
+  ClientStates states_;    // of clients that keep some between tasks
+  RunLog* log_ = nullptr;  // null: there is none
 
   // Guards all members below, and what a SharedState contains; not the works that are running or computed.
   mutable std::mutex mutex_;

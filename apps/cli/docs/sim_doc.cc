@@ -27,6 +27,8 @@ ProgramDoc sim_doc() {
         {{"Simulate a run", "fedge-sim run examples/fashion-mlp.toml --out out/fashion"},
          {"Override keys of the run file",
           "fedge-sim run examples/fashion-mlp.toml --set run.seed=8 --set training.local_epochs=2"},
+         {"Continue an interrupted run",
+          "fedge-sim run examples/fashion-mlp.toml --out out/fashion --resume"},
          {"Start real processes with sockets and TLS on loopback",
           "fedge-sim run examples/fashion-mlp.toml --mode concrete"},
          {"Train with your own program (docs/reference/trainer-protocol.md)",

@@ -29,6 +29,8 @@ struct Outcome {
   std::vector<std::string> events;
   double seconds = 0;  // virtual time
   std::optional<Error> failure;
+  std::uint64_t begun_after = 0;  // rounds of earlier processes
+  std::uint64_t calls = 0;        // of the event queue
 
   std::vector<std::string> hashes() const {
     std::vector<std::string> result;
@@ -49,6 +51,12 @@ struct SimulateOptions {
   protocol::ChunkStore* spool = nullptr;  // stores the updates; null: in memory
   // Directory of the file for all that clients keep between tasks; empty: in memory.
   std::filesystem::path spill = {};
+  // Directory of checkpoints, one after each round, and of the last one from which the run continues; empty:
+  // there are none.
+  std::filesystem::path checkpoints = {};
+  std::chrono::duration<double> checkpoint_every{0};
+  std::string program = "fedge-test 1";
+  std::uint64_t kill_after = 0;  // events; 0: the run ends
   std::function<void(const Event&)> on_event;
   std::function<void()> on_round;
   std::function<void(const server::RunEngine::Input&)> on_input;  // of the run's engine
@@ -120,6 +128,18 @@ struct SimulatedRun {
     Simulation simulation(spec, *task, *state, std::move(*engine), parallel);
     if (!options.spill.empty()) simulation.spill_to(options.spill);
     if (options.spool != nullptr) simulation.spool_to(*options.spool);
+    std::optional<Checkpoints> checkpoints;
+    if (!options.checkpoints.empty()) {
+      auto opened = Checkpoints::open({.directory = options.checkpoints,
+                                       .program = options.program,
+                                       .run = config.id,
+                                       .every = options.checkpoint_every},
+                                      /*going_on=*/true);
+      if (!opened) return {.failure = opened.error()};
+      checkpoints.emplace(std::move(*opened));
+      outcome.begun_after = checkpoints->rounds();
+      REQUIRE(simulation.checkpoint_to(*checkpoints, *store));
+    }
     outcome.failure = error_of(simulation.run({.on_round =
                                                    [&](const server::RoundMetrics& metrics) {
                                                      outcome.rounds.push_back(metrics);
@@ -131,7 +151,12 @@ struct SimulatedRun {
                                                      outcome.events.push_back(to_string(event));
                                                      if (options.on_event) options.on_event(event);
                                                    },
-                                               .interrupted = {}}));
+                                               .interrupted =
+                                                   [&] {
+                                                     return options.kill_after > 0 &&
+                                                            simulation.events() >= options.kill_after;
+                                                   }}));
+    outcome.calls = simulation.events();
     outcome.seconds = to_seconds(simulation.now());
     return outcome;
   }

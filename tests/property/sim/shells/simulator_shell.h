@@ -134,10 +134,12 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
         .adversary = nullptr,
         .late_are_lost = false,
         .parallel = pool_,
+        .log = log_,
         .masking = [this](ClientId client) -> const privacy::Masking& { return updates_.masking(client); },
         .now = [this] { return now; },
         .circumstances = [] { return RunState::Circumstances(); },
         .on_round = [this](const RoundMetrics& metrics) { seen.add_round(metrics); },
+        .on_ended = [] { return Result<void>(); },
         .on_adopted = [](const MadeByClients&, const protocol::ObjectId&) {},
         // A client's own log; the coordinator does not have it.
         .on_event = [](const Event& event) { CHECK(event.name == "training.failed"); },
@@ -239,6 +241,7 @@ class SimulatorShell final : Clients, Models, Updates, Aggregate, Gate, Owner {
   std::map<ClientId, TaskId> given_;
   std::map<ClientId, RunEngine::Fetch> fetches_;
   ArrivedUpdates updates_;
+  sim::RunLog log_;
   std::map<std::pair<ClientId, TaskId>, sim::TrainedUpdate> held_;  // by clients of a serverless run
   std::unique_ptr<SimulatedExchange> exchange_;                     // null in other runs
   bool room_ = true;

@@ -1,0 +1,99 @@
+// Checkpoints: what a simulation needs to continue in another process, in a directory of its results: the log
+// of the run (run_log.h), and the models and the clients' states at the end of a round. After a crash the last
+// checkpoint is complete. One thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/crypto/sha256.h"
+#include "core/ids.h"
+#include "core/parameters.h"
+#include "core/platform/scratch_file.h"
+#include "core/result.h"
+#include "protocol/chunks/chunk_store.h"
+#include "server/run_state.h"
+#include "sim/checkpoint/run_log.h"
+#include "sim/training/training_pool.h"
+
+namespace fedge::sim {
+
+class Checkpoints {
+ public:
+  struct Options {
+    std::filesystem::path directory;
+    std::string program;  // its name and version: another one cannot continue the run
+    RunId run;
+    // Least wall time between two checkpoints. They also take at most 2 % of the time, unless this is 0.
+    std::chrono::duration<double> every{10};
+  };
+  // Opens the directory, or creates it. `going_on`: the run continues from its last checkpoint, if there is
+  // one; otherwise it begins, and an earlier checkpoint is removed. kRefused if the checkpoint is another
+  // program's, kCorrupt if it is damaged.
+  static Result<Checkpoints> open(Options options, bool going_on);
+  Checkpoints(Checkpoints&&) noexcept;
+  ~Checkpoints();
+
+  // The file for what clients keep between tasks.
+  std::filesystem::path client_file() const { return options_.directory / "clients"; }
+
+  // --- to continue ---
+  // Number of rounds that had ended at the checkpoint from which the run continues; 0: it begins.
+  std::uint64_t rounds() const;
+  std::chrono::duration<double> wall() const;
+  // Moves the log out.
+  std::string take_log();
+  // Brings back what was saved.
+  Result<void> restore(server::RunState& state, const server::RunState::Descriptions& descriptions,
+                       protocol::ChunkStore& store, ClientStates& clients);
+  // The former models that tasks under way train. Call it after restore(), once.
+  Result<LiveStates> load_live(const std::shared_ptr<const ParameterLayout>& layout);
+
+  // --- to save ---
+  // Whether it is time for the next checkpoint.
+  bool due() const;
+  // Writes the records to the log before they take too much memory.
+  Result<void> add(RunLog& log);
+  struct Saved {
+    std::uint64_t rounds = 0;  // that have ended
+    std::chrono::duration<double> wall{};
+    const LiveStates& live;
+  };
+  // On return the checkpoint survives a power cut.
+  Result<void> save(const Saved& saved, server::RunState& state, ClientStates& clients, RunLog& log);
+  // The run has ended: removes the directory.
+  Result<void> remove();
+
+ private:
+  struct Content;  // of the last checkpoint
+  Checkpoints(Options options, std::unique_ptr<protocol::ChunkStore> store, ScratchFile log);
+  Result<void> load();
+  Result<void> write_log(RunLog& log);
+  // An object of the last checkpoint.
+  Result<std::shared_ptr<protocol::StoredObject>> find(const protocol::Manifest& manifest);
+  // Stores it durably for the next checkpoint; returns its description (server::encode_object()).
+  Result<std::string> keep(protocol::StoredObject& object);
+  Result<std::string> keep(const ParameterVector& values);
+
+  using Clock = std::chrono::steady_clock;
+  Options options_;
+  std::unique_ptr<protocol::ChunkStore> store_;  // of the models
+  ScratchFile log_;
+  std::uint64_t log_size_ = 0;
+  std::unique_ptr<Sha256> log_hash_;
+  std::string former_log_;
+  std::unique_ptr<Content> content_;
+  std::set<protocol::ObjectId> objects_;   // of the last checkpoint
+  std::set<protocol::ObjectId> kept_;      // of the next one
+  Clock::time_point last_ = Clock::now();  // end of the last checkpoint
+  Clock::duration cost_{};                 // of the last checkpoint
+};
+
+}  // namespace fedge::sim

@@ -1,0 +1,211 @@
+#include "sim/checkpoint/run_log.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "server/store/saved_state.h"
+#include "checkpoint/checkpoint.pb.h"
+
+namespace fedge::sim {
+namespace {
+
+using Record = checkpoint::v1::Record;
+constexpr std::size_t kLengthBytes = 4;
+
+Error other_run() {
+  return {ErrorCode::kCorrupt,
+          "the checkpoint does not fit the run: it was made by another version of the program, or with other "
+          "data; --force starts the run from the beginning"};
+}
+
+void put(checkpoint::v1::Failure& out, const Error& error) {
+  out.set_code(static_cast<std::uint32_t>(error.code));
+  out.set_reason(error.message);
+}
+Error error_of(const checkpoint::v1::Failure& failure) {
+  return {static_cast<ErrorCode>(failure.code()), failure.reason()};
+}
+
+}  // namespace
+
+void RunLog::record() {
+  mode_ = Mode::kRecording;
+  records_.clear();
+  next_ = 0;
+}
+
+void RunLog::replay(std::string records) {
+  mode_ = Mode::kReplaying;
+  records_ = std::move(records);
+  next_ = 0;
+}
+
+template <class R>
+void RunLog::append(const R& record) {
+  const std::string bytes = record.SerializeAsString();
+  for (std::size_t i = 0; i < kLengthBytes; ++i)
+    records_.push_back(static_cast<char>(bytes.size() >> (8 * i)));
+  records_ += bytes;
+}
+
+template <class R>
+Result<R> RunLog::peek(std::size_t& end) const {
+  if (records_.size() - next_ < kLengthBytes) return other_run();
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < kLengthBytes; ++i)
+    length |= std::size_t{static_cast<std::uint8_t>(records_[next_ + i])} << (8 * i);
+  const std::size_t begin = next_ + kLengthBytes;
+  R record;
+  if (length > records_.size() - begin ||
+      !record.ParseFromArray(records_.data() + begin, static_cast<int>(length)))
+    return other_run();
+  end = begin + length;
+  return record;
+}
+
+void RunLog::put_training(ClientId client, const TrainedUpdate& update) {
+  if (mode_ != Mode::kRecording) return;
+  Record record;
+  auto& out = *record.mutable_training();
+  out.set_client(client.value());
+  out.set_round(update.task.round.value());
+  out.set_track(update.task.track.value());
+  out.set_kind(static_cast<std::uint32_t>(update.task.kind));
+  if (update.failure) {
+    put(*out.mutable_failure(), *update.failure);
+    return append(record);
+  }
+  out.set_samples(update.training.samples.value());
+  out.set_steps(update.training.steps);
+  out.set_mean_loss(update.training.mean_loss);
+  out.set_rms_loss(update.training.rms_loss);
+  out.set_norm(update.norm);
+  out.set_wanted_share(update.training.wanted_share);
+  out.set_codec(static_cast<std::uint32_t>(update.shape.codec));
+  out.set_levels(update.shape.levels);
+  out.set_payload_size(update.shape.payload_size);
+  out.set_raw_size(update.shape.raw_size);
+  out.mutable_sums()->Add(update.sums.begin(), update.sums.end());
+  append(record);
+}
+
+Result<TrainedUpdate> RunLog::take_training(ClientId client, TaskId task) {
+  std::size_t end = 0;
+  FEDGE_TRY(record, peek<Record>(end));
+  const auto& in = record.training();
+  const TaskId recorded{RoundNumber(in.round()), TrackId(in.track()), static_cast<TaskKind>(in.kind())};
+  if (!record.has_training() || ClientId(in.client()) != client || recorded != task) return other_run();
+  next_ = end;
+  TrainedUpdate update;
+  update.task = task;
+  if (in.has_failure()) {
+    update.failure = error_of(in.failure());
+    return update;
+  }
+  update.training.samples = SampleCount(in.samples());
+  update.training.steps = in.steps();
+  update.training.mean_loss = in.mean_loss();
+  update.training.rms_loss = in.rms_loss();
+  update.training.wanted_share = in.wanted_share();
+  update.norm = in.norm();
+  update.shape.codec = static_cast<protocol::Codec>(in.codec());
+  update.shape.levels = in.levels();
+  update.shape.payload_size = in.payload_size();
+  update.shape.raw_size = in.raw_size();
+  update.sums.assign(in.sums().begin(), in.sums().end());
+  return update;
+}
+
+void RunLog::put_verdict(const Result<void>& sound) {
+  if (mode_ != Mode::kRecording || sound) return;
+  Record record;
+  put(*record.mutable_refused(), sound.error());
+  append(record);
+}
+
+Result<void> RunLog::take_verdict() {
+  if (exhausted()) return {};
+  std::size_t end = 0;
+  FEDGE_TRY(record, peek<Record>(end));
+  if (!record.has_refused()) return {};
+  next_ = end;
+  return error_of(record.refused());
+}
+
+void RunLog::put_view(TrackId track, const server::TrackView& view) {
+  if (mode_ != Mode::kRecording) return;
+  View seen{.model = *view.model,
+            .control = view.control != nullptr ? std::optional(*view.control) : std::nullopt,
+            .live_tracks = view.live_tracks,
+            .edges = view.edges,
+            .normalisation = view.normalisation};
+  const auto last = views_.find(track);
+  if (last != views_.end() && last->second == seen) return;
+  Record record;
+  auto& out = *record.mutable_view();
+  out.set_track(track.value());
+  out.set_model(server::encode_object(seen.model));
+  if (seen.control) out.set_control(server::encode_object(*seen.control));
+  for (const TrackId live : seen.live_tracks) out.add_live_tracks(live.value());
+  out.mutable_edges()->Add(seen.edges.begin(), seen.edges.end());
+  const std::vector<float> numbers = learn::numbers_of(seen.normalisation);
+  out.mutable_normalisation()->Add(numbers.begin(), numbers.end());
+  append(record);
+  views_.insert_or_assign(track, std::move(seen));
+}
+
+Result<server::TrackView> RunLog::take_view(TrackId track) {
+  std::size_t end = 0;
+  if (!exhausted()) {
+    FEDGE_TRY(record, peek<Record>(end));
+    if (record.has_view()) {
+      const auto& in = record.view();
+      if (TrackId(in.track()) != track) return other_run();
+      View seen;
+      FEDGE_TRY(model, server::decode_object(in.model()));
+      seen.model = std::move(model);
+      if (!in.control().empty()) {
+        FEDGE_TRY(control, server::decode_object(in.control()));
+        seen.control = std::move(control);
+      }
+      for (const std::uint32_t live : in.live_tracks()) seen.live_tracks.emplace_back(live);
+      seen.edges.assign(in.edges().begin(), in.edges().end());
+      seen.normalisation = learn::normalisation_of(std::vector<float>(in.normalisation().begin(), in.normalisation().end()));
+      views_.insert_or_assign(track, std::move(seen));
+      next_ = end;
+    }
+  }
+  const auto seen = views_.find(track);
+  if (seen == views_.end()) return other_run();
+  const View& view = seen->second;
+  return server::TrackView{&view.model, view.control ? &*view.control : nullptr, view.live_tracks, view.edges,
+                           view.normalisation};
+}
+
+void RunLog::put_closing(const server::RunEngine::CloseRound& turn, const Closing& closing) {
+  if (mode_ != Mode::kRecording) return;
+  Record record;
+  auto& out = *record.mutable_closed();
+  out.set_round(turn.round.value());
+  out.set_track(turn.track.value());
+  out.set_kind(static_cast<std::uint32_t>(turn.kind));
+  if (closing.not_made) put(*out.mutable_not_made(), *closing.not_made);
+  out.set_ends(closing.ends);
+  append(record);
+}
+
+Result<RunLog::Closing> RunLog::take_closing(const server::RunEngine::CloseRound& turn) {
+  std::size_t end = 0;
+  FEDGE_TRY(record, peek<Record>(end));
+  const auto& in = record.closed();
+  if (!record.has_closed() || RoundNumber(in.round()) != turn.round || TrackId(in.track()) != turn.track ||
+      static_cast<TaskKind>(in.kind()) != turn.kind)
+    return other_run();
+  next_ = end;
+  Closing closing{.not_made = {}, .ends = in.ends()};
+  if (in.has_not_made()) closing.not_made = error_of(in.not_made());
+  return closing;
+}
+
+}  // namespace fedge::sim

@@ -1,0 +1,128 @@
+// Runs that end in the middle and continue in another process: models, rounds and events are those of a run that
+// was never interrupted.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/rng.h"
+#include "sim/checkpoint/checkpoints.h"
+#include "tests/unit/sim/simulated_run.h"
+
+namespace fedge::sim {
+namespace {
+
+const Settings kInterrupted = {"run.rounds=5", "simulation.device.sigma=1", "simulation.network.sigma=1"};
+const Settings kComeAndGo = {"simulation.dropout.probability=0.3", "run.wait_for_clients=4",
+                            "simulation.availability={kind=\"gilbert_elliott\",slot_seconds=2}",
+                            "run.round_deadline=60"};
+const Settings kTwoLayers = {"model.kind=mlp", "model.hidden=[20, 10]"};
+
+struct ContinuedKind {
+  std::string name;
+  Settings settings;
+};
+
+const std::vector<ContinuedKind> kContinuing = {
+    {"fedavg", {}},
+    {"dropouts and availability", kComeAndGo},
+    {"scaffold", Settings{"strategy.kind=scaffold"} + kComeAndGo},
+    {"fedadam", {"strategy.kind=fedadam"}},
+    {"fedbuff", Settings{"strategy.kind=fedbuff"} + kComeAndGo},
+    {"partial layers", Settings{"strategy.kind=fedplt"} + kTwoLayers},
+    {"median", {"strategy.kind=median"}},
+    {"moon", Settings{"strategy.kind=moon"} + kTwoLayers},
+    {"error feedback", {"compression.kind=top_k", "compression.fraction=0.1"}},
+    {"a layer of the clients' own", Settings{"model.personal=[\"dense3\"]", "evaluation.where=none"} + kTwoLayers},
+    {"adaptive clipping, and noise on sums",
+     {"data.partition.clients=20", "run.round_deadline=60", "differential_privacy.kind=central",
+      "differential_privacy.noise_multiplier=1.0", "differential_privacy.clipping=adaptive",
+      "differential_privacy.count_noise=0.6"}},
+    {"noise along a tree",
+     {"data.partition.clients=20", "run.round_deadline=60", "differential_privacy.kind=tree",
+      "differential_privacy.noise_multiplier=1.0"}},
+    {"best model", {"run.keep_best=accuracy"}},
+    {"tracks",
+     {"sampling.clients_per_round=10",
+      "tracks.disagreement=[{ kind = \"inbound\", clients = [\"1\"], against = [\"2\"], from_round = 2, "
+      "until_round = 4 }]"}},
+};
+
+// Kills the run again and again, each time later, and continues it until it ends. Returns the last process's
+// outcome, and how many processes there were.
+struct Continued {
+  Outcome outcome;
+  std::vector<std::uint64_t> begun_after;
+};
+Continued kill_and_continue(const std::filesystem::path& data, const Settings& settings, std::uint64_t calls,
+                            Rng& rng, SimulateOptions options = {}) {
+  const test::TemporaryDirectory directory;
+  options.checkpoints = directory.path() / "checkpoint";
+  Continued continued;
+  for (std::uint64_t at = 1 + rng.below(calls); at < calls; at += 1 + rng.below(calls / 2)) {
+    options.kill_after = at;
+    const Outcome killed = SimulatedRun(data, settings, options).run();
+    CHECK(killed.calls == at);
+    continued.begun_after.push_back(killed.begun_after);
+  }
+  options.kill_after = 0;
+  continued.outcome = SimulatedRun(data, settings, options).run();
+  continued.begun_after.push_back(continued.outcome.begun_after);
+  return continued;
+}
+
+// Compares all but the wall time.
+void check_rounds(const Outcome& whole, const Outcome& last) {
+  REQUIRE(last.rounds.size() == whole.rounds.size() - last.begun_after);
+  for (std::size_t i = 0; i < last.rounds.size(); ++i) {
+    server::RoundMetrics expected = whole.rounds[last.begun_after + i];
+    server::RoundMetrics round = last.rounds[i];
+    expected.wall_seconds = round.wall_seconds = 0;
+    CHECK(to_json(round) == to_json(expected));
+    CHECK(last.models[1 + i] == whole.models[1 + last.begun_after + i]);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("checkpoints: a killed run continues to the same models, rounds and events") {
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  Rng rng(44);
+  for (const ContinuedKind& kind : kContinuing) {
+    CAPTURE(kind.name);
+    const Settings settings = kInterrupted + kind.settings;
+    const Outcome whole = SimulatedRun(data.path(), settings).run();
+    std::uint64_t later = 0;  // processes that began after a round
+    for (int repetition = 0; repetition < 4; ++repetition) {
+      const Continued continued = kill_and_continue(data.path(), settings, whole.calls, rng);
+      check_rounds(whole, continued.outcome);
+      CHECK(continued.outcome.events == whole.events);
+      CHECK(continued.outcome.seconds == whole.seconds);
+      CHECK(continued.outcome.calls == whole.calls);
+      CHECK(std::ranges::is_sorted(continued.begun_after));
+      for (const std::uint64_t after : continued.begun_after) later += after > 0 ? 1 : 0;
+    }
+    CHECK(later > 0);
+  }
+}
+
+TEST_CASE("checkpoints: what clients keep is continued with any number of threads and any memory") {
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  const Settings settings = kInterrupted + kComeAndGo + Settings{"strategy.kind=scaffold", "run.rounds=8"};
+  const Outcome whole = SimulatedRun(data.path(), settings).run();
+  Rng rng(45);
+  for (const std::size_t threads : {std::size_t{1}, std::size_t{2}, std::size_t{3}})
+    for (const std::string memory : {"1", "64"}) {
+      const Settings limited = settings + Settings{"simulation.client_memory_mb=" + memory};
+      const Outcome last =
+          kill_and_continue(data.path(), limited, whole.calls, rng, {.threads = threads}).outcome;
+      CHECK(last.hashes().back() == whole.hashes().back());
+      CHECK(last.events == whole.events);
+    }
+}
+
+}  // namespace fedge::sim
