@@ -67,7 +67,7 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
     return {};
   }
   std::optional<sim::Checkpoints> checkpoints;
-  if (!sim::cannot_continue(spec, config, options.trainer.has_value())) {
+  if (!sim::cannot_continue(spec)) {
     FEDGE_TRY(opened, sim::Checkpoints::open({.directory = results / kCheckpoints,
                                               .program = version(),
                                               .run = config.id,

@@ -176,7 +176,7 @@ fedge::Result<void> run_concrete(Options& options, const fedge::sim::SimulationS
 // Why a process cannot continue what this one begins; nothing if it can.
 std::optional<std::string> cannot_continue(const Options& options, const fedge::sim::Experiment& experiment) {
   if (options.mode == "concrete") return "its clients are processes";
-  return fedge::sim::cannot_continue(experiment.simulation, experiment.run, !options.trainer.command.empty());
+  return fedge::sim::cannot_continue(experiment.simulation);
 }
 
 // Says how far the run got. The results of its rounds are in the files; of a concrete run the report is

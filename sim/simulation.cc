@@ -162,6 +162,7 @@ void Simulation::build_clients() {
           .devices = *devices_,
           .task = task_,
           .pool = pool_,
+          .log = log_,
           .adversary = adversary_,
           .secrets = secrets_.get(),
           .exchange = exchange_.get(),

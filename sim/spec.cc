@@ -108,13 +108,9 @@ bool computes_on_arrival(const SimulationSpec& spec, const run::RunConfig& confi
   return known_size && known_work && !needs_values;
 }
 
-std::optional<std::string> cannot_continue(const SimulationSpec& spec, const run::RunConfig& config,
-                                           bool trainer) {
-  if (trainer) return "a trainer program may keep a state of its own";
-  if (config.secure.on) return "with secure aggregation, the masks of a round are not stored";
-  if (config.dissemination.serverless) return "in a serverless run, the models of the clients are not stored";
-  if (spec.attack.kind != AttackKind::kNone) return "what hostile clients know is not stored";
-  return std::nullopt;
+std::optional<std::string> cannot_continue(const SimulationSpec& spec) {
+  if (spec.attack.kind == AttackKind::kNone) return std::nullopt;
+  return "a checkpoint does not contain what hostile clients (simulation.attack) know";
 }
 
 Result<void> check_attack(const SimulationSpec& spec, const run::RunConfig& config) {

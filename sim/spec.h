@@ -52,10 +52,8 @@ Result<void> check_attack(const SimulationSpec& spec, const run::RunConfig& conf
 // Whether the simulator may compute an update when it arrives at the coordinator: nothing that happens before
 // depends on its values. Otherwise it computes the update when the device has trained.
 bool computes_on_arrival(const SimulationSpec& spec, const run::RunConfig& config);
-// Why a process cannot continue a simulation that another has begun; nothing if it can. `trainer`: programs
-// train.
-std::optional<std::string> cannot_continue(const SimulationSpec& spec, const run::RunConfig& config,
-                                           bool trainer);
+// Why a process cannot continue a simulation that another has begun; nothing if it can.
+std::optional<std::string> cannot_continue(const SimulationSpec& spec);
 // Checks that the run can begin although some devices are never up.
 Result<void> check_availability(const SimulationSpec& spec, const run::RunConfig& config);
 // Checks that the directory that the run requires is configured.

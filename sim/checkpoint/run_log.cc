@@ -27,6 +27,13 @@ Error error_of(const checkpoint::v1::Failure& failure) {
   return {static_cast<ErrorCode>(failure.code()), failure.reason()};
 }
 
+Result<Digest> digest_of_bytes(const std::string& bytes) {
+  Digest digest;
+  if (bytes.size() != digest.size()) return other_run();
+  std::ranges::transform(bytes, digest.begin(), [](char byte) { return static_cast<std::uint8_t>(byte); });
+  return digest;
+}
+
 }  // namespace
 
 void RunLog::record() {
@@ -133,6 +140,44 @@ Result<void> RunLog::take_verdict() {
   return error_of(record.refused());
 }
 
+void RunLog::put_digest(const Digest& digest) {
+  if (mode_ != Mode::kRecording) return;
+  Record record;
+  record.set_digest(digest.data(), digest.size());
+  append(record);
+}
+
+Result<Digest> RunLog::take_digest() {
+  std::size_t end = 0;
+  FEDGE_TRY(record, peek<Record>(end));
+  if (!record.has_digest()) return other_run();
+  next_ = end;
+  return digest_of_bytes(record.digest());
+}
+
+void RunLog::put_sum(const Result<server::MaskedSum>& sum) {
+  if (mode_ != Mode::kRecording) return;
+  Record record;
+  auto& out = *record.mutable_summed();
+  if (!sum) put(*out.mutable_failure(), sum.error());
+  if (sum) out.set_train_loss(sum->train_loss);
+  if (sum)
+    for (const ClientId client : sum->bad_shares) out.add_bad_shares(client.value());
+  append(record);
+}
+
+Result<server::MaskedSum> RunLog::take_sum() {
+  std::size_t end = 0;
+  FEDGE_TRY(record, peek<Record>(end));
+  if (!record.has_summed()) return other_run();
+  next_ = end;
+  const auto& in = record.summed();
+  if (in.has_failure()) return error_of(in.failure());
+  server::MaskedSum sum{in.train_loss(), {}};
+  for (const std::uint32_t client : in.bad_shares()) sum.bad_shares.emplace_back(client);
+  return sum;
+}
+
 void RunLog::put_view(TrackId track, const server::TrackView& view) {
   if (mode_ != Mode::kRecording) return;
   View seen{.model = *view.model,
@@ -192,6 +237,7 @@ void RunLog::put_closing(const server::RunEngine::CloseRound& turn, const Closin
   out.set_kind(static_cast<std::uint32_t>(turn.kind));
   if (closing.not_made) put(*out.mutable_not_made(), *closing.not_made);
   out.set_ends(closing.ends);
+  if (closing.model) out.set_model(closing.model->data(), closing.model->size());
   append(record);
 }
 
@@ -205,6 +251,10 @@ Result<RunLog::Closing> RunLog::take_closing(const server::RunEngine::CloseRound
   next_ = end;
   Closing closing{.not_made = {}, .ends = in.ends()};
   if (in.has_not_made()) closing.not_made = error_of(in.not_made());
+  if (!in.model().empty()) {
+    FEDGE_TRY(model, digest_of_bytes(in.model()));
+    closing.model = model;
+  }
   return closing;
 }
 

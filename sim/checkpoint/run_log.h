@@ -15,6 +15,7 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "protocol/chunks/manifest.h"
+#include "server/conductor/route.h"
 #include "server/conductor/track_view.h"
 #include "server/engine/run_engine.h"
 #include "sim/training/trained_update.h"
@@ -38,6 +39,8 @@ class RunLog {
   struct Closing {
     std::optional<Error> not_made;  // why it has no result
     bool ends = false;              // its evaluation ends the run
+    // The model that clients made.
+    std::optional<protocol::ObjectId> model = {};
   };
   // put_*() records, and does nothing unless recording. take_*() returns what was recorded at this place of the
   // run, while replaying; kCorrupt if something else was.
@@ -47,6 +50,12 @@ class RunLog {
   // The values of the last training can be added, or cannot.
   void put_verdict(const Result<void>& sound);
   Result<void> take_verdict();
+  // The hash of the values of the last training.
+  void put_digest(const Digest& digest);
+  Result<Digest> take_digest();
+  void put_sum(const Result<server::MaskedSum>& sum);
+  // Returns the error of the sum, if it had one.
+  Result<server::MaskedSum> take_sum();
   void put_view(TrackId track, const server::TrackView& view);
   // Valid until the track's next view.
   Result<server::TrackView> take_view(TrackId track);

@@ -116,8 +116,10 @@ void VirtualTraining::finished(ClientId client, RunId run, TaskId task) {
   describe(**update, trained.offer);
   if (surroundings_.exchange != nullptr) surroundings_.exchange->name(client, trained.offer);
   if (surroundings_.secrets == nullptr) return kept(client, trained);
-  const auto digest = digest_of(**update);
+  RunLog& log = surroundings_.log;
+  const auto digest = log.replaying() ? log.take_digest() : digest_of(**update);
   if (!digest) return surroundings_.world.fail(digest.error());
+  log.put_digest(*digest);
   at(client).unmasked = trained;
   surroundings_.step(client, client::TaskConductor::TrainedUnmasked{run, task, *digest});
 }

@@ -29,6 +29,7 @@ class VirtualTraining {
     const Devices& devices;
     const learn::Task& task;
     TrainingPool& pool;
+    RunLog& log;
     Adversary& adversary;
     VirtualSecrets* secrets;    // null: updates are not masked
     VirtualExchange* exchange;  // null: the coordinator receives the updates

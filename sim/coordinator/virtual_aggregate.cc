@@ -99,7 +99,8 @@ void VirtualAggregate::fold(const server::RunEngine::Fold& accepted) {
 
 void VirtualAggregate::folded_by_clients(const server::RunEngine::Fold& accepted) {
   if (surroundings_.updates.has(accepted.client, accepted.task)) surroundings_.updates.drop(accepted.client);
-  add(accepted, std::move(held_.extract(accepted.client).mapped()));
+  TrainedUpdate update = std::move(held_.extract(accepted.client).mapped());
+  if (!surroundings_.log.replaying()) add(accepted, std::move(update));
 }
 
 void VirtualAggregate::count(const server::RunEngine::Count& zeros) {
@@ -127,6 +128,7 @@ void VirtualAggregate::report_fault(const server::RunEngine::Fold& accepted, con
 
 // The scalars of the offer are placeholders: the update's own are masked here.
 void VirtualAggregate::fold_masked(const server::RunEngine::Fold& accepted, std::vector<std::uint64_t>) {
+  if (surroundings_.log.replaying()) return surroundings_.updates.drop(accepted.client);
   const TrainedUpdate update = surroundings_.updates.take(accepted.client);
   std::vector<float> values(update.coverage.count());
   if (const auto read = update.values->read(0, values); !read) return surroundings_.on_failure(read.error());
@@ -156,24 +158,32 @@ void VirtualAggregate::fold_masked(const server::RunEngine::Fold& accepted, std:
   if (!folded) surroundings_.on_failure(folded.error());
 }
 
-void VirtualAggregate::sum_up(TaskId task, privacy::Unmasking unmasking) {
-  const auto sum = surroundings_.state.sum_up(task, unmasking);
-  if (!sum) return conductor_->summed(sum.error(), surroundings_.now());
-  surroundings_.state.remove(*sum);
-  conductor_->summed(server::MaskedSum{sum->train_loss, sum->bad_shares}, surroundings_.now());
+Result<server::MaskedSum> VirtualAggregate::remove_masks(TaskId task, const privacy::Unmasking& unmasking) {
+  FEDGE_TRY(sum, surroundings_.state.sum_up(task, unmasking));
+  surroundings_.state.remove(sum);
+  return server::MaskedSum{sum.train_loss, std::move(sum.bad_shares)};
 }
 
-// Returns why the phase has no result, if it has none.
-Result<std::optional<Error>> VirtualAggregate::close_model(const server::RunEngine::CloseRound& turn,
-                                                           const server::Made& made) {
+void VirtualAggregate::sum_up(TaskId task, privacy::Unmasking unmasking) {
+  RunLog& log = surroundings_.log;
+  const auto sum = log.replaying() ? log.take_sum() : remove_masks(task, unmasking);
+  log.put_sum(sum);
+  conductor_->summed(sum, surroundings_.now());
+}
+
+Result<RunLog::Closing> VirtualAggregate::close_model(const server::RunEngine::CloseRound& turn,
+                                                      const server::Made& made) {
   FEDGE_TRY_VOID(surroundings_.state.close(turn));
   const run::TrackModel& track = surroundings_.state.track(turn.track);
-  if (const auto* by_clients = std::get_if<server::MadeByClients>(&made))
-    surroundings_.on_adopted(*by_clients, track.object()->manifest().id());
-  if (const auto* none = std::get_if<server::NotMade>(&made)) return std::optional(none->reason);
-  if (turn.kind == TaskKind::kTraining) return track.not_aggregated();
-  if (surroundings_.state.sums_made(turn)) return std::optional<Error>();
-  return std::optional(Error{ErrorCode::kUnavailable, "no client has sent sums that can be added"});
+  RunLog::Closing closing;
+  if (std::holds_alternative<server::MadeByClients>(made)) closing.model = track.object()->manifest().id();
+  if (const auto* none = std::get_if<server::NotMade>(&made))
+    closing.not_made = none->reason;
+  else if (turn.kind == TaskKind::kTraining)
+    closing.not_made = track.not_aggregated();
+  else if (!surroundings_.state.sums_made(turn))
+    closing.not_made = Error{ErrorCode::kUnavailable, "no client has sent sums that can be added"};
+  return closing;
 }
 
 void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const server::Made& made) {
@@ -186,28 +196,21 @@ void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const se
   global_.reset();
   if (surroundings_.adversary != nullptr) surroundings_.adversary->round_closed();
   if (turn.kind == TaskKind::kTraining) descriptions_[turn.track] = turn.description;
-  RunLog::Closing closing;
-  if (replaying) {
-    auto recorded = surroundings_.log.take_closing(turn);
-    if (!recorded) return surroundings_.on_failure(recorded.error());
-    closing = std::move(*recorded);
-  } else {
-    auto not_made = close_model(turn, made);
-    if (!not_made) return surroundings_.on_failure(not_made.error());
-    closing.not_made = std::move(*not_made);
-  }
-  conductor_->aggregated(turn, closing.not_made, surroundings_.now());
+  auto closing = replaying ? surroundings_.log.take_closing(turn) : close_model(turn, made);
+  if (!closing) return surroundings_.on_failure(closing.error());
+  if (closing->model) surroundings_.on_adopted(std::get<server::MadeByClients>(made), *closing->model);
+  conductor_->aggregated(turn, closing->not_made, surroundings_.now());
   if (turn.ends_round) {
     const auto circumstances = surroundings_.circumstances();
     if (!replaying) surroundings_.on_round(surroundings_.state.end_round(circumstances));
   }
   if (!replaying) {
-    closing.ends = surroundings_.state.ends_early();
-    surroundings_.log.put_closing(turn, closing);
+    closing->ends = surroundings_.state.ends_early();
+    surroundings_.log.put_closing(turn, *closing);
   }
   if (const auto ended = turn.ends_round ? surroundings_.on_ended() : Result<void>(); !ended)
     return surroundings_.on_failure(ended.error());
-  conductor_->closed(turn, !closing.not_made, closing.ends, surroundings_.now());
+  conductor_->closed(turn, !closing->not_made, closing->ends, surroundings_.now());
 }
 
 }  // namespace fedge::sim

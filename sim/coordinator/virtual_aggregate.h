@@ -63,7 +63,7 @@ class VirtualAggregate final : public server::Aggregate {
   void folded_by_clients(const server::RunEngine::Fold& fold) override;
   void count(const server::RunEngine::Count& zeros) override;
   void open_sum(std::vector<Range> cells, std::size_t task_sums) override {
-    surroundings_.state.open_secure(std::move(cells), task_sums);
+    if (!surroundings_.log.replaying()) surroundings_.state.open_secure(std::move(cells), task_sums);
   }
   void fold_masked(const server::RunEngine::Fold& fold, std::vector<std::uint64_t> scalars) override;
   void sum_up(TaskId task, privacy::Unmasking unmasking) override;
@@ -72,8 +72,8 @@ class VirtualAggregate final : public server::Aggregate {
  private:
   void add(const server::RunEngine::Fold& fold, TrainedUpdate update);
   void flush();
-  Result<std::optional<Error>> close_model(const server::RunEngine::CloseRound& turn,
-                                           const server::Made& made);
+  Result<RunLog::Closing> close_model(const server::RunEngine::CloseRound& turn, const server::Made& made);
+  Result<server::MaskedSum> remove_masks(TaskId task, const privacy::Unmasking& unmasking);
   void report_fault(const server::RunEngine::Fold& fold, const Error& fault) const;
 
   Surroundings surroundings_;
