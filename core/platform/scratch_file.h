@@ -1,5 +1,5 @@
-// ScratchFile: a file for data that do not fit into memory. Without a name, the system frees it when the process
-// ends, also if it is killed. With a name it stays for a later process. Any thread.
+// ScratchFile: a file for data that do not fit into memory. Without a name, the system frees it when the
+// process ends, also if it is killed. With a name it stays for a later process. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +26,7 @@ class ScratchFile {
   Result<void> write(std::uint64_t offset, std::span<const std::byte> bytes);
   // The bytes must have been written.
   Result<void> read(std::uint64_t offset, std::span<std::byte> out) const;
+  const std::string& name() const { return name_; }  // for errors
   // Makes what was written durable.
   Result<void> sync() const;
 

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "core/platform/files.h"
 #include "protocol/chunks/file_pool.h"
@@ -55,12 +57,19 @@ class FileStore final : public StoreBase {
     FEDGE_TRY(file, pool_->take(manifest.payload_size));
     return std::shared_ptr<ObjectBase>(std::make_shared<FileObject>(manifest, std::move(file), pool_));
   }
+  // Several files may have the object's name: a process that was killed had built it, or was building another
+  // one in a file with this name. Takes the one with the most chunks.
   Result<std::shared_ptr<ObjectBase>> revive(const Manifest& manifest) override {
-    FEDGE_TRY(file, pool_->revive(manifest.id(), manifest.payload_size));
-    if (!file) return std::shared_ptr<ObjectBase>();
-    const auto object = std::make_shared<FileObject>(manifest, std::move(*file), pool_);
-    FEDGE_TRY_VOID(object->find_chunks());
-    return std::shared_ptr<ObjectBase>(object);
+    std::vector<std::shared_ptr<FileObject>> found;
+    while (found.empty() || !found.back()->complete()) {
+      FEDGE_TRY(file, pool_->revive(manifest.id(), manifest.payload_size));
+      if (!file) break;
+      found.push_back(std::make_shared<FileObject>(manifest, std::move(*file), pool_));
+      FEDGE_TRY_VOID(found.back()->find_chunks());
+    }
+    const auto best =
+        std::ranges::max_element(found, {}, [](const auto& each) { return each->chunks_here(); });
+    return best == found.end() ? nullptr : std::shared_ptr<ObjectBase>(*best);
   }
   Result<void> name(ObjectBase& object) override {
     return static_cast<FileObject&>(object).label(object.manifest().id());

@@ -21,6 +21,7 @@ class ObjectBase : public StoredObject {
 
   const Manifest& manifest() const final { return manifest_; }
   bool complete() const final { return present_count_ == present_.size(); }
+  std::size_t chunks_here() const { return present_count_; }
   bool has(std::size_t chunk) const final { return chunk < present_.size() && present_[chunk]; }
 
   Result<void> read_part(std::size_t chunk, std::size_t from, std::span<std::byte> out) final {

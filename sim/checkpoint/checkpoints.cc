@@ -4,10 +4,10 @@
 #include <span>
 #include <system_error>
 
+#include "checkpoint/checkpoint.pb.h"
 #include "core/crypto/sha256.h"
 #include "core/platform/files.h"
 #include "server/store/saved_state.h"
-#include "checkpoint/checkpoint.pb.h"
 
 namespace fedge::sim {
 namespace {
@@ -19,8 +19,7 @@ constexpr int kLeastShare = 50;                // of the time that a checkpoint 
 constexpr const char* kContent = "checkpoint";
 
 Error damaged(const std::filesystem::path& path, const std::string& what) {
-  return {ErrorCode::kCorrupt,
-          path.string() + ": " + what + "; --force starts the run from the beginning"};
+  return {ErrorCode::kCorrupt, path.string() + ": " + what + "; --force starts the run from the beginning"};
 }
 
 Result<void> remove_tree(const std::filesystem::path& path) {
@@ -73,16 +72,17 @@ Result<void> Checkpoints::load() {
   checkpoint::v1::Checkpoint& saved = content_->saved;
   if (!saved.ParseFromString(*bytes) || saved.rounds() == 0) return damaged(path, "is not a checkpoint");
   if (saved.program() != options_.program)
-    return Error{ErrorCode::kRefused, path.string() + ": was written by " + saved.program() + ", and this is " +
-                                          options_.program +
-                                          "; continue with that program, or start the run again with --force"};
+    return Error{ErrorCode::kRefused,
+                 path.string() + ": was written by " + saved.program() + ", and this is " + options_.program +
+                     "; continue with that program, or start the run again with --force"};
   if (RunId(saved.run()) != options_.run) return damaged(path, "belongs to another run");
   former_log_.resize(saved.log_size());
   const auto log = std::as_writable_bytes(std::span(former_log_));
   if (const auto read = log_.read(0, log); !read) return damaged(options_.directory / "log", "ends early");
   log_hash_->add(log);
   const Digest hash = log_hash_->so_far();
-  if (!std::ranges::equal(hash, saved.log_hash(), {}, {}, [](char c) { return static_cast<std::uint8_t>(c); }))
+  if (!std::ranges::equal(hash, saved.log_hash(), {}, {},
+                          [](char c) { return static_cast<std::uint8_t>(c); }))
     return damaged(options_.directory / "log", "is damaged");
   log_size_ = saved.log_size();
   return {};
@@ -105,8 +105,7 @@ Result<std::shared_ptr<protocol::StoredObject>> Checkpoints::find(const protocol
   return object;
 }
 
-Result<void> Checkpoints::restore(server::RunState& state,
-                                  const server::RunState::Descriptions& descriptions,
+Result<void> Checkpoints::restore(server::RunState& state, const server::RunState::Descriptions& descriptions,
                                   protocol::ChunkStore& store, ClientStates& clients) {
   const checkpoint::v1::Checkpoint& saved = content_->saved;
   FEDGE_TRY(manifests, server::objects_of(saved.state()));
@@ -121,10 +120,9 @@ Result<void> Checkpoints::restore(server::RunState& state,
     restored.push_back(std::move(copy));
   }
   FEDGE_TRY_VOID(state.restore(saved.state(), descriptions));
-  const ClientStates::Index index{
-      .states = {saved.client_states().begin(), saved.client_states().end()},
-      .unused = {saved.unused_places().begin(), saved.unused_places().end()},
-      .end = saved.client_file()};
+  const ClientStates::Index index{.states = {saved.client_states().begin(), saved.client_states().end()},
+                                  .unused = {saved.unused_places().begin(), saved.unused_places().end()},
+                                  .end = saved.client_file()};
   if (const auto taken = clients.restore(index); !taken) return damaged(client_file(), "ends early");
   return {};
 }
@@ -173,7 +171,7 @@ Result<std::string> Checkpoints::keep(protocol::StoredObject& object) {
   protocol::Manifest shape = object.manifest();
   shape.chunks.clear();
   const protocol::ObjectId id = object.manifest().id();
-  if (!objects_.contains(id)) {
+  if (!objects_.contains(id) && !kept_.contains(id)) {
     FEDGE_TRY(made, store_->build(shape, [&](std::size_t chunk, std::span<std::byte> out) {
       return object.read(chunk, out);
     }));

@@ -4,20 +4,14 @@
 #include <array>
 #include <utility>
 
-#include "server/store/saved_state.h"
 #include "checkpoint/checkpoint.pb.h"
+#include "server/store/saved_state.h"
 
 namespace fedge::sim {
 namespace {
 
 using Record = checkpoint::v1::Record;
 constexpr std::size_t kLengthBytes = 4;
-
-Error other_run() {
-  return {ErrorCode::kCorrupt,
-          "the checkpoint does not fit the run: it was made by another version of the program, or with other "
-          "data; --force starts the run from the beginning"};
-}
 
 void put(checkpoint::v1::Failure& out, const Error& error) {
   out.set_code(static_cast<std::uint32_t>(error.code));
@@ -29,12 +23,18 @@ Error error_of(const checkpoint::v1::Failure& failure) {
 
 Result<Digest> digest_of_bytes(const std::string& bytes) {
   Digest digest;
-  if (bytes.size() != digest.size()) return other_run();
+  if (bytes.size() != digest.size()) return RunLog::does_not_fit();
   std::ranges::transform(bytes, digest.begin(), [](char byte) { return static_cast<std::uint8_t>(byte); });
   return digest;
 }
 
 }  // namespace
+
+Error RunLog::does_not_fit() {
+  return {ErrorCode::kCorrupt,
+          "the checkpoint does not fit the run: it was made by another version of the program, or with other "
+          "data; --force starts the run from the beginning"};
+}
 
 void RunLog::record() {
   mode_ = Mode::kRecording;
@@ -58,7 +58,7 @@ void RunLog::append(const R& record) {
 
 template <class R>
 Result<R> RunLog::peek(std::size_t& end) const {
-  if (records_.size() - next_ < kLengthBytes) return other_run();
+  if (records_.size() - next_ < kLengthBytes) return does_not_fit();
   std::size_t length = 0;
   for (std::size_t i = 0; i < kLengthBytes; ++i)
     length |= std::size_t{static_cast<std::uint8_t>(records_[next_ + i])} << (8 * i);
@@ -66,7 +66,7 @@ Result<R> RunLog::peek(std::size_t& end) const {
   R record;
   if (length > records_.size() - begin ||
       !record.ParseFromArray(records_.data() + begin, static_cast<int>(length)))
-    return other_run();
+    return does_not_fit();
   end = begin + length;
   return record;
 }
@@ -102,7 +102,7 @@ Result<TrainedUpdate> RunLog::take_training(ClientId client, TaskId task) {
   FEDGE_TRY(record, peek<Record>(end));
   const auto& in = record.training();
   const TaskId recorded{RoundNumber(in.round()), TrackId(in.track()), static_cast<TaskKind>(in.kind())};
-  if (!record.has_training() || ClientId(in.client()) != client || recorded != task) return other_run();
+  if (!record.has_training() || ClientId(in.client()) != client || recorded != task) return does_not_fit();
   next_ = end;
   TrainedUpdate update;
   update.task = task;
@@ -150,7 +150,7 @@ void RunLog::put_digest(const Digest& digest) {
 Result<Digest> RunLog::take_digest() {
   std::size_t end = 0;
   FEDGE_TRY(record, peek<Record>(end));
-  if (!record.has_digest()) return other_run();
+  if (!record.has_digest()) return does_not_fit();
   next_ = end;
   return digest_of_bytes(record.digest());
 }
@@ -169,7 +169,7 @@ void RunLog::put_sum(const Result<server::MaskedSum>& sum) {
 Result<server::MaskedSum> RunLog::take_sum() {
   std::size_t end = 0;
   FEDGE_TRY(record, peek<Record>(end));
-  if (!record.has_summed()) return other_run();
+  if (!record.has_summed()) return does_not_fit();
   next_ = end;
   const auto& in = record.summed();
   if (in.has_failure()) return error_of(in.failure());
@@ -206,7 +206,7 @@ Result<server::TrackView> RunLog::take_view(TrackId track) {
     FEDGE_TRY(record, peek<Record>(end));
     if (record.has_view()) {
       const auto& in = record.view();
-      if (TrackId(in.track()) != track) return other_run();
+      if (TrackId(in.track()) != track) return does_not_fit();
       View seen;
       FEDGE_TRY(model, server::decode_object(in.model()));
       seen.model = std::move(model);
@@ -216,13 +216,14 @@ Result<server::TrackView> RunLog::take_view(TrackId track) {
       }
       for (const std::uint32_t live : in.live_tracks()) seen.live_tracks.emplace_back(live);
       seen.edges.assign(in.edges().begin(), in.edges().end());
-      seen.normalisation = learn::normalisation_of(std::vector<float>(in.normalisation().begin(), in.normalisation().end()));
+      seen.normalisation =
+          learn::normalisation_of(std::vector<float>(in.normalisation().begin(), in.normalisation().end()));
       views_.insert_or_assign(track, std::move(seen));
       next_ = end;
     }
   }
   const auto seen = views_.find(track);
-  if (seen == views_.end()) return other_run();
+  if (seen == views_.end()) return does_not_fit();
   const View& view = seen->second;
   return server::TrackView{&view.model, view.control ? &*view.control : nullptr, view.live_tracks, view.edges,
                            view.normalisation};
@@ -247,7 +248,7 @@ Result<RunLog::Closing> RunLog::take_closing(const server::RunEngine::CloseRound
   const auto& in = record.closed();
   if (!record.has_closed() || RoundNumber(in.round()) != turn.round || TrackId(in.track()) != turn.track ||
       static_cast<TaskKind>(in.kind()) != turn.kind)
-    return other_run();
+    return does_not_fit();
   next_ = end;
   Closing closing{.not_made = {}, .ends = in.ends()};
   if (in.has_not_made()) closing.not_made = error_of(in.not_made());

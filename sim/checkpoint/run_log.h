@@ -1,6 +1,7 @@
-// RunLog: what a simulation has learnt from its trainings and aggregations, in the order in which it asked: the
-// results of tasks without their values, the tracks' models as clients get them, and how phases closed. All
-// other events follow from run file and seed. A later process with this log repeats the events without training
+// RunLog: what a simulation has learnt from its trainings and aggregations, in the order in which it asked:
+// the results of tasks without their values, the tracks' models as clients get them, and how phases closed.
+// All other events follow from run file and seed. A later process with this log repeats the events without
+// training
 // (`replaying`), up to the checkpoint, and then records further. One thread. Memory: while recording, the
 // records since take(); while replaying, the log.
 #pragma once
@@ -35,6 +36,9 @@ class RunLog {
   std::string take() { return std::exchange(records_, {}); }
   std::size_t size() const { return records_.size(); }  // bytes
 
+  // The error if the log is of another run.
+  static Error does_not_fit();
+
   // How a phase closed.
   struct Closing {
     std::optional<Error> not_made;  // why it has no result
@@ -42,8 +46,8 @@ class RunLog {
     // The model that clients made.
     std::optional<protocol::ObjectId> model = {};
   };
-  // put_*() records, and does nothing unless recording. take_*() returns what was recorded at this place of the
-  // run, while replaying; kCorrupt if something else was.
+  // put_*() records, and does nothing unless recording. take_*() returns what was recorded at this place of
+  // the run, while replaying; kCorrupt if something else was.
   void put_training(ClientId client, const TrainedUpdate& update);
   // Without coverage, layout and chunks.
   Result<TrainedUpdate> take_training(ClientId client, TaskId task);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/crypto/sha256.h"
 
 namespace fedge::sim {
 namespace {
@@ -14,6 +15,17 @@ using Lock = std::lock_guard<std::mutex>;
 std::size_t bytes_of(const ClientMemory& state) {
   return sizeof state + state.control.size() * sizeof state.control[0] +
          (state.residual.size() + state.personal.size()) * sizeof(float);
+}
+
+std::uint64_t checksum_of(const ClientMemory& state) {
+  Sha256 hash;
+  hash.add(std::as_bytes(std::span(state.control)));
+  hash.add(std::as_bytes(std::span(state.residual)));
+  hash.add(std::as_bytes(std::span(state.personal)));
+  const Digest digest = hash.finish();
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < sizeof sum; ++i) sum = sum << 8 | digest[i];
+  return sum;
 }
 
 }  // namespace
@@ -45,7 +57,7 @@ Result<ClientStates::Index> ClientStates::save_all() {
     const Place& place = *state.place;
     const auto& [client, track, round] = key;
     index.states.insert(index.states.end(), {client.value(), track.value(), round.value(), place.offset,
-                                             place.control, place.residual, place.personal});
+                                             place.control, place.residual, place.personal, place.checksum});
   }
   for (const Places* places : {&free_, &former_})
     for (const auto& [bytes, offsets] : *places)
@@ -63,9 +75,13 @@ void ClientStates::forget_former() {
 
 Result<void> ClientStates::restore(const Index& index) {
   const Lock lock(mutex_);
-  for (std::size_t i = 0; i + 6 < index.states.size(); i += 7) {
+  for (std::size_t i = 0; i + 7 < index.states.size(); i += 8) {
     const auto number = [&](std::size_t part) { return index.states[i + part]; };
-    const Place place{.offset = number(3), .control = number(4), .residual = number(5), .personal = number(6)};
+    const Place place{.offset = number(3),
+                      .control = number(4),
+                      .residual = number(5),
+                      .personal = number(6),
+                      .checksum = number(7)};
     states_.insert_or_assign(
         Key{ClientId(static_cast<std::uint32_t>(number(0))), TrackId(static_cast<std::uint32_t>(number(1))),
             RoundNumber(static_cast<std::uint32_t>(number(2)))},
@@ -173,6 +189,10 @@ Result<ClientMemory> ClientStates::read(const Key& key, const Place& place) cons
   FEDGE_TRY_VOID(take(std::as_writable_bytes(std::span(memory.control))));
   FEDGE_TRY_VOID(take(std::as_writable_bytes(std::span(memory.residual))));
   FEDGE_TRY_VOID(take(std::as_writable_bytes(std::span(memory.personal))));
+  if (durable_ && checksum_of(memory) != place.checksum)
+    return Error{ErrorCode::kCorrupt, file_->name() + ": the state of client " +
+                                          std::to_string(std::get<0>(key).value()) +
+                                          " is damaged; --force starts the run from the beginning"};
   return memory;
 }
 
@@ -185,6 +205,7 @@ Result<void> ClientStates::write(State& state) {
   Place place{.control = memory.control.size(),
               .residual = memory.residual.size(),
               .personal = memory.personal.size()};
+  if (durable_) place.checksum = checksum_of(memory);
   const std::size_t bytes = place.bytes();
   std::vector<std::uint64_t>& free = free_[bytes];
   place.offset = free.empty() ? end_ : free.back();

@@ -1,8 +1,8 @@
 // ClientStates: what the virtual clients of a simulation keep between tasks (client/client_memory.h), in
 // memory up to a budget. Beyond it, the states that were used least recently are in a file. As with
 // MemoryStore, a client has at most two states for each track: it continues from the one that the coordinator
-// accepted last. A later process can continue with the states of a checkpoint. Any thread. Cost: O(log clients)
-// a call, and the size of a state; of save_all(), all states that have changed.
+// accepted last. A later process can continue with the states of a checkpoint. Any thread. Cost: O(log
+// clients) a call, and the size of a state; of save_all(), all states that have changed.
 #pragma once
 
 #include <cstddef>
@@ -31,15 +31,17 @@ class ClientStates {
 
   // Which states there are, and where in the file. Numbers, for a checkpoint.
   struct Index {
-    std::vector<std::uint64_t> states;  // for each: client, track, round, offset, and the size of its parts
+    // For each: client, track, round, offset, the sizes of its parts, checksum.
+    std::vector<std::uint64_t> states;
     std::vector<std::uint64_t> unused;  // for each unused place: bytes, offset
     std::uint64_t end = 0;              // bytes of the file
   };
-  // After keep_in(): writes all states to the file, durably. Places that are freed from now on keep their bytes
-  // until forget_former(), so that the index of the last checkpoint stays valid until the next one is.
+  // After keep_in(): writes all states to the file, durably. Places that are freed from now on keep their
+  // bytes until forget_former(), so that the index of the last checkpoint stays valid until the next one is.
   Result<Index> save_all();
   void forget_former();
-  // After keep_in(): continues with the states of an index. kCorrupt if the file is too short for it.
+  // After keep_in(): continues with the states of an index. kCorrupt if the file is too short for it; load()
+  // finds other damage.
   Result<void> restore(const Index& index);
 
   // Returns the state that the client's task of this round left, an empty one for round 0, and forgets its
@@ -62,6 +64,7 @@ class ClientStates {
     std::size_t control = 0;  // numbers in each part
     std::size_t residual = 0;
     std::size_t personal = 0;
+    std::uint64_t checksum = 0;  // after keep_in()
     std::size_t bytes() const;
   };
   struct State {
@@ -85,8 +88,8 @@ class ClientStates {
   std::uint64_t end_ = 0;      // of the file
   std::uint64_t in_file_ = 0;  // bytes
   using Places = std::map<std::size_t, std::vector<std::uint64_t>>;
-  Places free_;          // places in the file, by size
-  Places former_;        // the same, of the last checkpoint
+  Places free_;           // places in the file, by size
+  Places former_;         // the same, of the last checkpoint
   bool durable_ = false;  // keep_in()
 };
 

@@ -140,6 +140,10 @@ Result<const TrainedUpdate*> TrainingPool::result(ClientId client) {
 
 Result<const TrainedUpdate*> TrainingPool::recall(Work& work) {
   FEDGE_TRY(update, log_->take_training(work.client, work.job.task));
+  const auto expected = workers_.front().expected(order_of(work, *work.job.global), layout_, chunk_size_);
+  const SampleCount samples = update.training.samples;
+  if (expected && !update.failure && samples.value() > 0 && samples != expected->samples)
+    return RunLog::does_not_fit();
   protocol::Manifest& shape = update.shape;
   update.coverage = shape.coverage = work.job.coverage;
   shape.layout = layout_;

@@ -249,7 +249,7 @@ TEST_CASE("run end: a client is told that its run failed, and not that all round
   CHECK_MESSAGE(contains(client.log(), "run.ended reason=\"the run has failed\""), client.log());
 }
 
-TEST_CASE("run end: an interrupted simulation says how far it got and that it cannot continue") {
+TEST_CASE("run end: an interrupted simulation says how far it got and whether it can continue") {
   const ShortRun run;
   for (const auto& [mode, name] : {std::pair("abstract", "fedge-sim"), std::pair("concrete", "custom-sim")}) {
     test::LoggedProcess program(
@@ -263,10 +263,12 @@ TEST_CASE("run end: an interrupted simulation says how far it got and that it ca
     CHECK(program.wait() == 128 + SIGINT);
     CHECK_MESSAGE(contains(program.log(), name + std::string(": interrupted after ")), program.log());
     CHECK_FALSE(contains(program.log(), "the same command continues"));
-    CHECK(
-        program.log().ends_with(" of 100000 rounds; a simulation cannot continue, so start it again "
-                                "(--force overwrites " +
-                                run.file(mode) + ")\n"));
+    const std::string further = mode == std::string("abstract")
+                                    ? "continue it with --out " + run.file(mode) + " --resume\n"
+                                    : "the run cannot be continued (its clients are processes), so start it "
+                                      "again; --force overwrites " +
+                                          run.file(mode) + "\n";
+    CHECK_MESSAGE(program.log().ends_with(" of 100000 rounds; " + further), program.log());
     const auto report = read_file(run.file(mode) + "/report.html", 1 << 26);
     REQUIRE(report);
     CHECK(contains(*report, " of 100000 planned rounds.</p>"));

@@ -9,7 +9,7 @@ caught_by unit_sim 'takes longer to come than its deadline'
 
 mutant sums-kept 'a simulation keeps every secure sum'
 file sim/coordinator/virtual_aggregate.cc
-old '  surroundings_.state.remove(*sum);
+old '  surroundings_.state.remove(sum);
 '
 new ''
 caught_by unit_sim 'a sum is not kept'
@@ -128,6 +128,6 @@ caught_by unit_sim 'a released model is freed'
 
 mutant late-models-stay 'the model of a closed round stays in memory while a device that had it is switched off'
 file sim/training/training_pool.cc
-old '  *state = {};'
+old '  *state = {.released = true};'
 new ''
 caught_by unit_sim 'a released model is freed'

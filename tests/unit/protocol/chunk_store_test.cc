@@ -409,6 +409,24 @@ TEST_CASE("N2 row 8, durable chunk store: a file cut short at any page is never 
   }
 }
 
+// A process that is killed and started again builds the same object again. A later one may be killed while it
+// writes another object over one of the two files.
+TEST_CASE("N1 row 1, durable chunk store: of two files with an object's name, the whole one is taken") {
+  const auto bytes = some_bytes(3 * kStoredChunk, 26);
+  for (const std::size_t damaged : {0U, 1U}) {
+    const Scratch scratch;
+    for (int process = 0; process < 2; ++process)
+      REQUIRE(open_durable(scratch.path)->build(manifest_of(bytes), filler(bytes)));
+    REQUIRE(scratch.files().size() == 2);
+    flip_byte(scratch.path / scratch.files().at(damaged), kHeader + kStoredChunk);
+    const auto store = open_durable(scratch.path);
+    const auto object = store->create(manifest_of(bytes));
+    REQUIRE(object);
+    CHECK((*object)->complete());
+    CHECK(content(**object) == bytes);
+  }
+}
+
 TEST_CASE("durable chunk store: a file written over for another object is not believed for the first") {
   const Scratch scratch;
   const auto first = some_bytes(2 * kStoredChunk, 24);

@@ -1,7 +1,9 @@
-// Runs that end in the middle and continue in another process: models, rounds and events are those of a run that
-// was never interrupted.
+// Runs that end in the middle and continue in another process: models, rounds and events are those of a run
+// that was never interrupted.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -16,8 +18,8 @@ namespace {
 
 const Settings kInterrupted = {"run.rounds=5", "simulation.device.sigma=1", "simulation.network.sigma=1"};
 const Settings kComeAndGo = {"simulation.dropout.probability=0.3", "run.wait_for_clients=4",
-                            "simulation.availability={kind=\"gilbert_elliott\",slot_seconds=2}",
-                            "run.round_deadline=60"};
+                             "simulation.availability={kind=\"gilbert_elliott\",slot_seconds=2}",
+                             "run.round_deadline=60"};
 const Settings kTwoLayers = {"model.kind=mlp", "model.hidden=[20, 10]"};
 
 struct ContinuedKind {
@@ -35,7 +37,8 @@ const std::vector<ContinuedKind> kContinuing = {
     {"median", {"strategy.kind=median"}},
     {"moon", Settings{"strategy.kind=moon"} + kTwoLayers},
     {"error feedback", {"compression.kind=top_k", "compression.fraction=0.1"}},
-    {"a layer of the clients' own", Settings{"model.personal=[\"dense3\"]", "evaluation.where=none"} + kTwoLayers},
+    {"a layer of the clients' own",
+     Settings{"model.personal=[\"dense3\"]", "evaluation.where=none"} + kTwoLayers},
     {"adaptive clipping, and noise on sums",
      {"data.partition.clients=20", "run.round_deadline=60", "differential_privacy.kind=central",
       "differential_privacy.noise_multiplier=1.0", "differential_privacy.clipping=adaptive",
@@ -55,6 +58,7 @@ const std::vector<ContinuedKind> kContinuing = {
     {"a swarm", {"dissemination.kind=swarm", "simulation.dropout.probability=0.2"}},
     {"serverless", {"dissemination.kind=serverless", "simulation.dropout.probability=0.2"}},
     {"best model", {"run.keep_best=accuracy"}},
+    {"refused updates", {"strategy.max_abs=0.02"}},
     {"tracks",
      {"sampling.clients_per_round=10",
       "tracks.disagreement=[{ kind = \"inbound\", clients = [\"1\"], against = [\"2\"], from_round = 2, "
@@ -127,13 +131,39 @@ TEST_CASE("checkpoints: what clients keep is continued with any number of thread
   const Outcome whole = SimulatedRun(data.path(), settings).run();
   Rng rng(45);
   for (const std::size_t threads : {std::size_t{1}, std::size_t{2}, std::size_t{3}})
-    for (const std::string memory : {"1", "64"}) {
-      const Settings limited = settings + Settings{"simulation.client_memory_mb=" + memory};
-      const Outcome last =
-          kill_and_continue(data.path(), limited, whole.calls, rng, {.threads = threads}).outcome;
+    for (const bool in_memory : {true, false}) {
+      const Outcome last = kill_and_continue(data.path(), settings, whole.calls, rng,
+                                             {.threads = threads, .spill = in_memory ? "" : data.path()})
+                               .outcome;
       CHECK(last.hashes().back() == whole.hashes().back());
       CHECK(last.events == whole.events);
     }
+}
+
+TEST_CASE("checkpoints: another program or another run does not continue, and no time, no checkpoint") {
+  const test::TemporaryDirectory data;
+  test::write_tiny_dataset(data);
+  const test::TemporaryDirectory directory;
+  SimulateOptions options{.checkpoints = directory.path() / "checkpoint",
+                          .checkpoint_every = std::chrono::hours(1),
+                          .kill_after = 250};
+  CHECK(SimulatedRun(data.path(), kInterrupted, options).run().rounds.size() > 1);
+  CHECK_FALSE(std::filesystem::exists(options.checkpoints / "checkpoint"));
+  options.checkpoint_every = std::chrono::seconds(0);
+  CHECK(SimulatedRun(data.path(), kInterrupted, options).run().begun_after == 0);
+  REQUIRE(std::filesystem::exists(options.checkpoints / "checkpoint"));
+  const std::string file = (options.checkpoints / "checkpoint").string();
+  SimulateOptions newer = options;
+  newer.program = "fedge-test 2";
+  CHECK(
+      SimulatedRun(data.path(), kInterrupted, newer).try_run().failure->message ==
+      file +
+          ": was written by fedge-test 1, and this is fedge-test 2; continue with that program, or start the "
+          "run again with --force");
+  const Settings other = kInterrupted + Settings{"run.rounds=6"};
+  CHECK(SimulatedRun(data.path(), other, options).try_run().failure->message ==
+        file + ": belongs to another run; --force starts the run from the beginning");
+  CHECK(SimulatedRun(data.path(), kInterrupted, options).run().begun_after > 0);
 }
 
 }  // namespace fedge::sim
