@@ -1,14 +1,12 @@
 #include "apps/sim_program.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 
-#include "apps/abstract_run.h"
 #include "apps/cli/command_line.h"
 #include "apps/cli/trainer_options.h"
 #include "apps/cli/validators.h"
@@ -18,14 +16,13 @@
 #include "apps/commands/strategies.h"
 #include "apps/common.h"
 #include "apps/coordinator_program.h"
+#include "apps/simulation_runs.h"
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
-#include "learn/data/files/own_data.h"
 #include "learn/models/external.h"
 #include "server/report/results_place.h"
 #include "server/report/run_output.h"
 #include "sim/concrete.h"
-#include "sim/devices.h"
 #include "sim/first_model.h"
 
 namespace {
@@ -40,7 +37,7 @@ struct Options {
   std::optional<std::string> out;
   bool force = false;
   bool resume = false;
-  double checkpoint_every = 10;  // seconds
+  double checkpoint_every = 10;                      // seconds
   std::filesystem::path results;                     // directory of the results
   std::optional<fedge::server::ResultsClaim> claim;  // of them
   std::string mode = "abstract";
@@ -66,15 +63,6 @@ void catch_interrupts() {
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
 }
-
-// Removes a scratch directory when the scope ends.
-struct Scratch {
-  std::filesystem::path path;
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-};
 
 // Chooses and claims options.results, if that has not been done.
 fedge::Result<void> claim_results(Options& options, const fedge::run::RunConfig& config) {
@@ -109,17 +97,18 @@ fedge::Result<fedge::sim::Experiment> read_with_first_model(Options& options,
 fedge::Result<void> run_abstract(Options& options, const fedge::sim::SimulationSpec& spec,
                                  const fedge::run::RunConfig& config) {
   FEDGE_TRY(trainer, trainer_program(options));
-  return fedge::apps::run_abstract({.trainer = std::move(trainer),
-                                    .workers = options.workers,
-                                    .threads = options.threads,
-                                    .resume = options.resume,
-                                    .checkpoint_every = std::chrono::duration<double>(options.checkpoint_every),
-                                    .claim = [&]() -> fedge::Result<std::filesystem::path> {
-                                      FEDGE_TRY_VOID(claim_results(options, config));
-                                      return options.results;
-                                    },
-                                    .interrupted = [] { return interrupt_signal != 0; }},
-                                   spec, config);
+  return fedge::apps::run_abstract(
+      {.trainer = std::move(trainer),
+       .workers = options.workers,
+       .threads = options.threads,
+       .resume = options.resume,
+       .checkpoint_every = std::chrono::duration<double>(options.checkpoint_every),
+       .claim = [&]() -> fedge::Result<std::filesystem::path> {
+         FEDGE_TRY_VOID(claim_results(options, config));
+         return options.results;
+       },
+       .interrupted = [] { return interrupt_signal != 0; }},
+      spec, config);
 }
 
 std::filesystem::path own_file() { return std::filesystem::read_symlink("/proc/self/exe"); }
@@ -128,49 +117,18 @@ bool in_directory(const fedge::sim::SimulationSpec& simulation) {
   return simulation.directory.kind != fedge::sim::DirectorySpec::Kind::kNone;
 }
 
-// The path of each client's data, with the data's name; empty: the default directories.
-fedge::Result<std::vector<std::string>> client_data(const fedge::learn::DataSpec& data) {
-  std::vector<std::string> named;
-  if (is_own(data)) {
-    FEDGE_TRY(paths, fedge::learn::client_paths(data));
-    for (const auto& path : paths) named.push_back(data_name(data) + "=" + path.string());
-  } else if (!data.directory.empty()) {
-    named.assign(data.partition.clients, data_name(data) + "=" + data.directory);
-  }
-  return named;
-}
-
 fedge::Result<void> run_concrete(Options& options, const fedge::sim::SimulationSpec& simulation,
                                  const fedge::run::RunConfig& config) {
   FEDGE_TRY_VOID(claim_results(options, config));
-  std::string scratch = (std::filesystem::temp_directory_path() / "fedge-XXXXXX").string();
-  if (::mkdtemp(scratch.data()) == nullptr)
-    return fedge::system_error("cannot make directory", scratch, errno);
-  const Scratch cleanup{scratch};
-  std::vector<double> capabilities;
-  for (std::uint32_t client = 0; client < config.task.data.partition.clients; ++client)
-    capabilities.push_back(
-        fedge::sim::Device(simulation, fedge::ClientId(client), fedge::Rng(config.seed)).capability());
-  FEDGE_TRY(paths, client_data(config.task.data));
-  const std::filesystem::path self = own_file();
-  FEDGE_TRY_VOID(fedge::server::remove_results(options.results, config.task.model.base));
-  FEDGE_TRY(usage, fedge::sim::run_concrete(
-                       {.program = self,
-                        .run_file = options.run_file,
-                        .assignments = options.assignments,
-                        .out = options.results,
-                        .scratch = scratch,
-                        .capabilities = std::move(capabilities),
-                        .data = std::move(paths),
-                        .in_directory = in_directory(simulation),
-                        .exchanging = config.dissemination.swarm,
-                        .noise_seed = config.privacy.on() ? std::optional(config.seed) : std::nullopt,
-                        .threads = options.threads,
-                        .log_level = options.log_level,
-                        .interrupted = [] { return interrupt_signal != 0; }}));
-  std::printf("server    peak memory %.0f MB, CPU time %.1f s\n",
-              static_cast<double>(usage.peak_memory.value()) * 1e-6, usage.processor_seconds);
-  return {};
+  return fedge::apps::run_concrete({.program = own_file(),
+                                    .run_file = options.run_file,
+                                    .assignments = options.assignments,
+                                    .results = options.results,
+                                    .in_directory = in_directory(simulation),
+                                    .threads = options.threads,
+                                    .log_level = options.log_level,
+                                    .interrupted = [] { return interrupt_signal != 0; }},
+                                   simulation, config);
 }
 
 // Why a process cannot continue what this one begins; nothing if it can.
@@ -230,8 +188,8 @@ int run_experiment(Options& options) {
   }
   if (const auto obstacle = cannot_continue(options, *experiment); options.resume && obstacle)
     return fedge::apps::report_failure(
-        options.program, {fedge::ErrorCode::kUnsupported,
-                          "--resume: this run cannot be continued: " + *obstacle + "; run it without --resume"});
+        options.program, {fedge::ErrorCode::kUnsupported, "--resume: this run cannot be continued: " +
+                                                              *obstacle + "; run it without --resume"});
   fedge::apps::print_notes(config);
   if (options.check) {
     std::printf("%s: the run file is valid\n", options.run_file.c_str());

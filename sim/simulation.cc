@@ -40,7 +40,7 @@ Result<void> Simulation::round_ended() {
   ++rounds_;
   if (log_.replaying() && on_repeated_) on_repeated_(rounds_);
   if (log_.replaying()) return log_.exhausted() ? take_up() : Result<void>();
-  if (!checkpoints_->due()) return checkpoints_->add(log_);
+  if (!checkpoints_->due(pool_.client_states())) return checkpoints_->add(log_);
   LiveStates live;
   pool_.add_live(live);
   training_->add_live(live);

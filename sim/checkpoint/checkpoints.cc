@@ -16,6 +16,7 @@ constexpr std::size_t kMostRecords = std::size_t{1} << 20;  // bytes in memory
 constexpr std::size_t kMostContent = std::size_t{1} << 31;
 constexpr std::uint32_t kChunkSize = 1 << 20;  // of former models
 constexpr int kLeastShare = 50;                // of the time that a checkpoint takes, between two
+constexpr double kBytesPerSecond = 200e6;      // of a disk, until a checkpoint has been written
 constexpr const char* kContent = "checkpoint";
 
 Error damaged(const std::filesystem::path& path, const std::string& what) {
@@ -149,9 +150,12 @@ Result<LiveStates> Checkpoints::load_live(const std::shared_ptr<const ParameterL
   return states;
 }
 
-bool Checkpoints::due() const {
+bool Checkpoints::due(const ClientStates& clients) const {
   const Clock::duration since = Clock::now() - last_;
-  return since >= options_.every && (options_.every.count() == 0 || since >= kLeastShare * cost_);
+  if (options_.every.count() == 0) return true;
+  const double bytes = static_cast<double>(clients.bytes_in_memory() + clients.bytes_in_file());
+  return since >= options_.every && since >= kLeastShare * cost_ &&
+         since >= kLeastShare * std::chrono::duration<double>(bytes / kBytesPerSecond);
 }
 
 Result<void> Checkpoints::add(RunLog& log) {

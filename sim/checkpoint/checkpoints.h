@@ -1,6 +1,6 @@
 // Checkpoints: what a simulation needs to continue in another process, in a directory of its results: the log
-// of the run (run_log.h), and the models and the clients' states at the end of a round. After a crash the last
-// checkpoint is complete. One thread.
+// of the run (run_log.h), and the models and the clients' states at the end of a round. After a crash the
+// last checkpoint is complete. One thread.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,8 @@ class Checkpoints {
     std::filesystem::path directory;
     std::string program;  // its name and version: another one cannot continue the run
     RunId run;
-    // Least wall time between two checkpoints. They also take at most 2 % of the time, unless this is 0.
+    // Least wall time between two checkpoints. It is also at least 50 times as long as the last
+    // one took, or as writing the states of the clients may take, unless this is 0.
     std::chrono::duration<double> every{10};
   };
   // Opens the directory, or creates it. `going_on`: the run continues from its last checkpoint, if there is
@@ -57,8 +58,8 @@ class Checkpoints {
   Result<LiveStates> load_live(const std::shared_ptr<const ParameterLayout>& layout);
 
   // --- to save ---
-  // Whether it is time for the next checkpoint.
-  bool due() const;
+  // Whether it is time for the next checkpoint, with these states of clients.
+  bool due(const ClientStates& clients) const;
   // Writes the records to the log before they take too much memory.
   Result<void> add(RunLog& log);
   struct Saved {

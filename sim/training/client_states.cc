@@ -1,5 +1,6 @@
 #include "sim/training/client_states.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -25,7 +26,7 @@ std::uint64_t checksum_of(const ClientMemory& state) {
   const Digest digest = hash.finish();
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < sizeof sum; ++i) sum = sum << 8 | digest[i];
-  return sum;
+  return std::max<std::uint64_t>(sum, 1);
 }
 
 }  // namespace
@@ -54,7 +55,12 @@ Result<ClientStates::Index> ClientStates::save_all() {
   Index index;
   for (auto& [key, state] : states_) {
     if (!state.place) FEDGE_TRY_VOID(write(state));
-    const Place& place = *state.place;
+    Place& place = *state.place;
+    if (place.checksum == 0 && state.memory) place.checksum = checksum_of(*state.memory);
+    if (place.checksum == 0) {
+      FEDGE_TRY(written, read(key, place));
+      place.checksum = checksum_of(written);
+    }
     const auto& [client, track, round] = key;
     index.states.insert(index.states.end(), {client.value(), track.value(), round.value(), place.offset,
                                              place.control, place.residual, place.personal, place.checksum});
@@ -170,7 +176,7 @@ void ClientStates::erase(States::iterator state) {
   }
   if (const auto& place = state->second.place) {
     in_file_ -= place->bytes();
-    (durable_ ? former_ : free_)[place->bytes()].push_back(place->offset);
+    (place->checksum != 0 ? former_ : free_)[place->bytes()].push_back(place->offset);
   }
   states_.erase(state);
 }
@@ -189,7 +195,7 @@ Result<ClientMemory> ClientStates::read(const Key& key, const Place& place) cons
   FEDGE_TRY_VOID(take(std::as_writable_bytes(std::span(memory.control))));
   FEDGE_TRY_VOID(take(std::as_writable_bytes(std::span(memory.residual))));
   FEDGE_TRY_VOID(take(std::as_writable_bytes(std::span(memory.personal))));
-  if (durable_ && checksum_of(memory) != place.checksum)
+  if (place.checksum != 0 && checksum_of(memory) != place.checksum)
     return Error{ErrorCode::kCorrupt, file_->name() + ": the state of client " +
                                           std::to_string(std::get<0>(key).value()) +
                                           " is damaged; --force starts the run from the beginning"};
@@ -205,7 +211,7 @@ Result<void> ClientStates::write(State& state) {
   Place place{.control = memory.control.size(),
               .residual = memory.residual.size(),
               .personal = memory.personal.size()};
-  if (durable_) place.checksum = checksum_of(memory);
+
   const std::size_t bytes = place.bytes();
   std::vector<std::uint64_t>& free = free_[bytes];
   place.offset = free.empty() ? end_ : free.back();

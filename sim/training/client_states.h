@@ -36,8 +36,9 @@ class ClientStates {
     std::vector<std::uint64_t> unused;  // for each unused place: bytes, offset
     std::uint64_t end = 0;              // bytes of the file
   };
-  // After keep_in(): writes all states to the file, durably. Places that are freed from now on keep their
-  // bytes until forget_former(), so that the index of the last checkpoint stays valid until the next one is.
+  // After keep_in(): writes all states to the file, durably. Places of this index that are freed from
+  // now on keep their bytes until the forget_former() after the next save_all(): one of both indexes is
+  // always valid.
   Result<Index> save_all();
   void forget_former();
   // After keep_in(): continues with the states of an index. kCorrupt if the file is too short for it; load()
@@ -64,7 +65,7 @@ class ClientStates {
     std::size_t control = 0;  // numbers in each part
     std::size_t residual = 0;
     std::size_t personal = 0;
-    std::uint64_t checksum = 0;  // after keep_in()
+    std::uint64_t checksum = 0;  // 0: the last checkpoint does not have the place
     std::size_t bytes() const;
   };
   struct State {

@@ -3,9 +3,9 @@
 
 mutant former-places-reused 'the file of clients'"'"' states is written over before the next checkpoint is complete'
 file sim/training/client_states.cc
-old '(durable_ ? former_ : free_)'
+old '(place->checksum != 0 ? former_ : free_)'
 new 'free_'
-caught_by unit_sim 'what clients keep is continued'
+caught_by unit_sim 'until the next checkpoint is complete'
 
 mutant running-jobs-forgotten 'a checkpoint lacks the models of jobs that have begun'
 file sim/simulation.cc
@@ -75,7 +75,7 @@ caught_by integration_programs 'a missing or damaged file'
 
 mutant damaged-states-believed 'a damaged state of a client is taken'
 file sim/training/client_states.cc
-old 'if (durable_ && checksum_of(memory) != place.checksum)'
+old 'if (place.checksum != 0 && checksum_of(memory) != place.checksum)'
 new 'if (false)'
 caught_by integration_programs 'a missing or damaged file'
 

@@ -131,7 +131,7 @@ caught_by property_sim 'two shells'
 
 mutant shell-keeps-what-came-to-nothing 'the simulator folds the updates of a round that came to nothing into the next one'
 file sim/coordinator/virtual_aggregate.cc
-old '  if (reason != nullptr) waiting_.clear();'
+old '  if (std::holds_alternative<server::NotMade>(made)) waiting_.clear();'
 new ''
 caught_by property_sim 'two shells'
 

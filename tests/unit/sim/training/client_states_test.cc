@@ -143,3 +143,51 @@ TEST_CASE("client states: models are the same, in memory and in the file, whatev
     CHECK(failed->message.find("cannot create a scratch file in") != std::string::npos);
   }
 }
+
+TEST_CASE(
+    "client states: until the next checkpoint is complete, a later process finds those of the last one") {
+  const learn::test::TemporaryDirectory directory;
+  const auto file = directory.path() / "clients";
+  constexpr std::uint32_t kClients = 20;
+  ClientStates states;
+  REQUIRE(states.keep_in(file, 0));
+  const auto save = [&](std::uint32_t round) {
+    for (std::uint32_t client = 0; client < kClients; ++client) {
+      REQUIRE(states.load(ClientId(client), TrackId(), RoundNumber(round - 1)));
+      states.save(ClientId(client), TrackId(), state_of(round, 100 + client));
+      REQUIRE(states.shrink());
+    }
+  };
+  const auto check = [&](const ClientStates::Index& index, std::uint32_t round) {
+    ClientStates later;
+    REQUIRE(later.keep_in(file, 1 << 20));
+    REQUIRE(later.restore(index));
+    for (std::uint32_t client = 0; client < kClients; ++client) {
+      const auto state = later.load(ClientId(client), TrackId(), RoundNumber(round));
+      REQUIRE_MESSAGE(state, state.error().message);
+      CHECK(same(*state, state_of(round, 100 + client)));
+    }
+  };
+  save(1);
+  auto last = states.save_all();
+  REQUIRE(last);
+  const std::uint64_t once = states.file_size();
+  std::uint32_t round = 1;
+  for (int checkpoint = 0; checkpoint < 5; ++checkpoint) {
+    const std::uint32_t saved = round;
+    for (int more = 0; more < 4; ++more) save(++round);
+    check(*last, saved);
+    const auto next = states.save_all();
+    REQUIRE(next);
+    check(*last, saved);  // killed before the checkpoint was complete
+    check(*next, round);
+    states.forget_former();
+    last = next;
+  }
+  // A client has two states for a moment, and those of the last checkpoint stay.
+  CHECK(states.file_size() <= 4 * once);
+  std::filesystem::resize_file(file, last->end - 1);
+  ClientStates later;
+  REQUIRE(later.keep_in(file, 0));
+  CHECK_FALSE(later.restore(*last));
+}

@@ -1,6 +1,9 @@
-#include "apps/abstract_run.h"
+#include "apps/simulation_runs.h"
+
+#include <stdlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -9,15 +12,20 @@
 
 #include "apps/common.h"
 #include "core/config/document.h"
+#include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
 #include "learn/data/dataset.h"
+#include "learn/data/files/own_data.h"
 #include "learn/models/external.h"
 #include "learn/task.h"
 #include "protocol/chunks/chunk_store.h"
 #include "server/report/console.h"
+#include "server/report/results_place.h"
 #include "server/report/run_output.h"
 #include "server/report/run_verdict.h"
 #include "server/run_state.h"
+#include "sim/concrete.h"
+#include "sim/devices.h"
 #include "sim/noise_key.h"
 #include "sim/simulation.h"
 #include "sim/training/update_spool.h"
@@ -45,7 +53,57 @@ bool is_complete(const std::filesystem::path& results) {
          !std::filesystem::exists(results / kCheckpoints, ignored);
 }
 
+// Removes a scratch directory when the scope ends.
+struct Scratch {
+  std::filesystem::path path;
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+};
+
+// The path of each client's data, with the data's name; empty: the default directories.
+Result<std::vector<std::string>> client_data(const learn::DataSpec& data) {
+  std::vector<std::string> named;
+  if (is_own(data)) {
+    FEDGE_TRY(paths, learn::client_paths(data));
+    for (const auto& path : paths) named.push_back(data_name(data) + "=" + path.string());
+  } else if (!data.directory.empty()) {
+    named.assign(data.partition.clients, data_name(data) + "=" + data.directory);
+  }
+  return named;
+}
+
 }  // namespace
+
+Result<void> run_concrete(const ConcreteRun& options, const sim::SimulationSpec& spec,
+                          const run::RunConfig& config) {
+  std::string scratch = (std::filesystem::temp_directory_path() / "fedge-XXXXXX").string();
+  if (::mkdtemp(scratch.data()) == nullptr) return system_error("cannot make directory", scratch, errno);
+  const Scratch cleanup{scratch};
+  std::vector<double> capabilities;
+  for (std::uint32_t client = 0; client < config.task.data.partition.clients; ++client)
+    capabilities.push_back(sim::Device(spec, ClientId(client), Rng(config.seed)).capability());
+  FEDGE_TRY(paths, client_data(config.task.data));
+  FEDGE_TRY_VOID(server::remove_results(options.results, config.task.model.base));
+  FEDGE_TRY(usage,
+            sim::run_concrete({.program = options.program,
+                               .run_file = options.run_file,
+                               .assignments = options.assignments,
+                               .out = options.results,
+                               .scratch = scratch,
+                               .capabilities = std::move(capabilities),
+                               .data = std::move(paths),
+                               .in_directory = options.in_directory,
+                               .exchanging = config.dissemination.swarm,
+                               .noise_seed = config.privacy.on() ? std::optional(config.seed) : std::nullopt,
+                               .threads = options.threads,
+                               .log_level = options.log_level,
+                               .interrupted = options.interrupted}));
+  std::printf("server    peak memory %.0f MB, CPU time %.1f s\n",
+              static_cast<double>(usage.peak_memory.value()) * 1e-6, usage.processor_seconds);
+  return {};
+}
 
 Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec& spec,
                           const run::RunConfig& config) {

@@ -1,4 +1,5 @@
-// A simulation in virtual time: what `fedge-sim run` does with a run file that has been read.
+// What `fedge-sim run` does with a run file that has been read: a simulation in virtual time, or one with
+// real processes.
 #pragma once
 
 #include <chrono>
@@ -6,6 +7,8 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "client/trainers/conversation.h"
 #include "core/result.h"
@@ -28,6 +31,21 @@ struct AbstractRun {
 // Writes the results, and a table of the rounds to standard output. An interrupted run is a success, with
 // the rounds so far.
 Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec& spec,
+                          const run::RunConfig& config);
+
+// A simulation whose coordinator and clients are processes on loopback.
+struct ConcreteRun {
+  std::filesystem::path program;  // that the processes run
+  std::string run_file;
+  std::vector<std::string> assignments;
+  std::filesystem::path results;
+  bool in_directory = false;  // clients find the coordinator in a directory
+  std::size_t threads = 1;
+  std::string log_level;
+  std::function<bool()> interrupted;
+};
+// Prints what the coordinator needed.
+Result<void> run_concrete(const ConcreteRun& options, const sim::SimulationSpec& spec,
                           const run::RunConfig& config);
 
 }  // namespace fedge::apps
