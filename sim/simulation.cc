@@ -51,8 +51,8 @@ Result<void> Simulation::round_ended() {
 // All events up to the checkpoint have been repeated.
 Result<void> Simulation::take_up() {
   coordinator_->continue_after(checkpoints_->wall());
-  FEDGE_TRY_VOID(checkpoints_->restore(state_, aggregate_->descriptions(), *models_store_,
-                                       pool_.client_states()));
+  FEDGE_TRY_VOID(
+      checkpoints_->restore(state_, aggregate_->descriptions(), *models_store_, pool_.client_states()));
   FEDGE_TRY(live, checkpoints_->load_live(task_.model().layout()));
   training_->go_on(live);
   pool_.go_on(live);

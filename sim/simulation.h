@@ -44,8 +44,8 @@ namespace fedge::sim {
 struct SimulationHooks {
   std::function<void(const server::RoundMetrics&)> on_round;
   std::function<void(std::uint64_t round)> on_repeated = {};  // a round of a former process; may be empty
-  std::function<void(Time, const Event&)> on_event;  // may be empty
-  std::function<bool()> interrupted;                 // checked between events; may be empty
+  std::function<void(Time, const Event&)> on_event;           // may be empty
+  std::function<bool()> interrupted;                          // checked between events; may be empty
 };
 
 class Simulation {
@@ -62,8 +62,8 @@ class Simulation {
   // What clients keep between tasks takes at most SimulationSpec::client_memory; the rest is in a file in
   // this directory. Call it before run().
   void spill_to(const std::filesystem::path& directory) { pool_.spill_to(directory, spec_.client_memory); }
-  // Writes checkpoints, or first continues from the last one: on_round is not called for the rounds before it.
-  // Call it before run(), with the store of the run's models, which must outlive the simulation as the
+  // Writes checkpoints, or first continues from the last one: on_round is not called for the rounds before
+  // it. Call it before run(), with the store of the run's models, which must outlive the simulation as the
   // checkpoints must. The run must be one that can be continued (cannot_continue()).
   Result<void> checkpoint_to(Checkpoints& checkpoints, protocol::ChunkStore& models);
   // Runs to the end of the run, or until interrupted. Call it once.

@@ -24,8 +24,8 @@ namespace fedge::server {
 class RunOutput {
  public:
   // Creates the directory and an empty metrics.jsonl, and writes run.toml. `version` is the program's. No
-  // other process may be writing into the directory: results_place.h. Of the results that are there, the first
-  // `rounds` rounds stay: the run continues after them. kCorrupt if metrics.jsonl does not have them.
+  // other process may be writing into the directory: results_place.h. Of the results that are there, the
+  // first `rounds` rounds stay: the run continues after them. kCorrupt if metrics.jsonl does not have them.
   static Result<RunOutput> create(const std::filesystem::path& directory, const run::RunConfig& config,
                                   const std::string& version, std::uint64_t rounds = 0);
 

@@ -47,8 +47,8 @@ struct SavedState {
   std::optional<SavedProgress> progress{};      // in runs with run.keep_best or run.stop_when
 };
 
-// A description of an object of plain float32, as it is in a checkpoint; decode_object() returns kCorrupt if the
-// bytes are not one.
+// A description of an object of plain float32, as it is in a checkpoint; decode_object() returns kCorrupt if
+// the bytes are not one.
 std::string encode_object(const protocol::Manifest& manifest);
 Result<protocol::Manifest> decode_object(std::string_view bytes);
 

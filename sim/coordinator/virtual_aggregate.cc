@@ -17,8 +17,7 @@ constexpr std::size_t kBytesTogether = std::size_t{8} << 20;
 
 Result<void> VirtualAggregate::inspect(ClientId client, const TrainedUpdate& update) {
   if (surroundings_.log.replaying()) return surroundings_.log.take_verdict();
-  const auto norm =
-      run::inspect_values(surroundings_.state.value_rules(), update.coverage, *update.values);
+  const auto norm = run::inspect_values(surroundings_.state.value_rules(), update.coverage, *update.values);
   if (!norm && norm.error().code != ErrorCode::kInvalid) return norm.error();
   surroundings_.log.put_verdict(norm ? Result<void>() : norm.error());
   if (!norm) return norm.error();

@@ -71,9 +71,8 @@ caught_by unit_sim 'client states: memory stays within'
 
 mutant file-of-states-grows 'places in the file of client states are never used again'
 file sim/training/client_states.cc
-old '    free_[bytes].push_back(state->second.place.offset);
-'
-new ''
+old '(place->checksum != 0 ? former_ : free_)'
+new 'former_'
 caught_by unit_sim 'client states: memory stays within'
 
 mutant one-mix 'replicated clients all have the same samples'

@@ -140,22 +140,20 @@ struct SimulatedRun {
       outcome.begun_after = checkpoints->rounds();
       REQUIRE(simulation.checkpoint_to(*checkpoints, *store));
     }
-    outcome.failure = error_of(simulation.run({.on_round =
-                                                   [&](const server::RoundMetrics& metrics) {
-                                                     outcome.rounds.push_back(metrics);
-                                                     keep_model();
-                                                     if (options.on_round) options.on_round();
-                                                   },
-                                               .on_event =
-                                                   [&](Time, const Event& event) {
-                                                     outcome.events.push_back(to_string(event));
-                                                     if (options.on_event) options.on_event(event);
-                                                   },
-                                               .interrupted =
-                                                   [&] {
-                                                     return options.kill_after > 0 &&
-                                                            simulation.events() >= options.kill_after;
-                                                   }}));
+    outcome.failure = error_of(simulation.run(
+        {.on_round =
+             [&](const server::RoundMetrics& metrics) {
+               outcome.rounds.push_back(metrics);
+               keep_model();
+               if (options.on_round) options.on_round();
+             },
+         .on_event =
+             [&](Time, const Event& event) {
+               outcome.events.push_back(to_string(event));
+               if (options.on_event) options.on_event(event);
+             },
+         .interrupted =
+             [&] { return options.kill_after > 0 && simulation.events() >= options.kill_after; }}));
     outcome.calls = simulation.events();
     outcome.seconds = to_seconds(simulation.now());
     return outcome;
