@@ -53,6 +53,14 @@ bool is_complete(const std::filesystem::path& results) {
          !std::filesystem::exists(results / kCheckpoints, ignored);
 }
 
+// Removes the checkpoints of a former run, which --force overwrites.
+Result<void> remove_checkpoints(const std::filesystem::path& results) {
+  std::error_code error;
+  std::filesystem::remove_all(results / kCheckpoints, error);
+  if (error) return system_error("cannot remove", results / kCheckpoints, error.value());
+  return {};
+}
+
 // Removes a scratch directory when the scope ends.
 struct Scratch {
   std::filesystem::path path;
@@ -86,6 +94,7 @@ Result<void> run_concrete(const ConcreteRun& options, const sim::SimulationSpec&
     capabilities.push_back(sim::Device(spec, ClientId(client), Rng(config.seed)).capability());
   FEDGE_TRY(paths, client_data(config.task.data));
   FEDGE_TRY_VOID(server::remove_results(options.results, config.task.model.base));
+  FEDGE_TRY_VOID(remove_checkpoints(options.results));
   FEDGE_TRY(usage,
             sim::run_concrete({.program = options.program,
                                .run_file = options.run_file,
@@ -129,9 +138,12 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
     FEDGE_TRY(opened, sim::Checkpoints::open({.directory = results / kCheckpoints,
                                               .program = version(),
                                               .run = config.id,
+                                              .results = results / "metrics.jsonl",
                                               .every = options.checkpoint_every},
                                              options.resume));
     checkpoints.emplace(std::move(opened));
+  } else {
+    FEDGE_TRY_VOID(remove_checkpoints(results));
   }
   const std::uint64_t former = checkpoints ? checkpoints->rounds() : 0;
   FEDGE_TRY(output, server::RunOutput::create(results, config, version(), former));

@@ -30,7 +30,7 @@ Result<void> remove_tree(const std::filesystem::path& path) {
   return {};
 }
 
-// Where a directory is while it is removed: it must not be taken for a run that goes on.
+// Returns the path of a directory while it is removed: it must not be taken for a run that goes on.
 std::filesystem::path old_of(std::filesystem::path directory) { return directory += ".old"; }
 
 }  // namespace
@@ -231,6 +231,10 @@ Result<void> Checkpoints::save(const Saved& saved, server::RunState& state, Clie
   out.mutable_client_states()->Add(index.states.begin(), index.states.end());
   out.mutable_unused_places()->Add(index.unused.begin(), index.unused.end());
   out.set_client_file(index.end);
+  if (!options_.results.empty()) {
+    FEDGE_TRY(results, ScratchFile::open(options_.results));
+    FEDGE_TRY_VOID(results.sync());
+  }
   FEDGE_TRY_VOID(write_file_atomic(options_.directory / kContent, out.SerializeAsString()));
   for (const protocol::ObjectId& id : std::exchange(objects_, std::move(kept_)))
     if (!objects_.contains(id)) store_->remove(id);

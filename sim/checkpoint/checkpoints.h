@@ -31,6 +31,7 @@ class Checkpoints {
     std::filesystem::path directory;
     std::string program;  // its name and version: another one cannot continue the run
     RunId run;
+    std::filesystem::path results = {};  // a file that is made durable with each checkpoint; empty: none
     // Least wall time between two checkpoints. It is also at least 50 times as long as the last
     // one took, or as writing the states of the clients may take, unless this is 0.
     std::chrono::duration<double> every{10};
@@ -77,7 +78,7 @@ class Checkpoints {
   Checkpoints(Options options, std::unique_ptr<protocol::ChunkStore> store, ScratchFile log);
   Result<void> load();
   Result<void> write_log(RunLog& log);
-  // An object of the last checkpoint.
+  // Finds an object of the last checkpoint.
   Result<std::shared_ptr<protocol::StoredObject>> find(const protocol::Manifest& manifest);
   // Stores it durably for the next checkpoint; returns its description (server::encode_object()).
   Result<std::string> keep(protocol::StoredObject& object);

@@ -49,7 +49,7 @@ class RunLog {
   // put_*() records, and does nothing unless recording. take_*() returns what was recorded at this place of
   // the run, while replaying; kCorrupt if something else was.
   void put_training(ClientId client, const TrainedUpdate& update);
-  // Without coverage, layout and chunks.
+  // Returns the result without coverage, layout and chunks.
   Result<TrainedUpdate> take_training(ClientId client, TaskId task);
   // The values of the last training can be added, or cannot.
   void put_verdict(const Result<void>& sound);

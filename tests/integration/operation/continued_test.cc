@@ -173,6 +173,18 @@ TEST_CASE("continued runs: other run files, --force, hostile clients and process
   const Outcome processes = run.run("processes", {"--resume", "--mode", "concrete"});
   CHECK(processes.code == 1);
   CHECK(contains(processes.output, "--resume: this run cannot be continued: its clients are processes"));
+  // Runs that cannot be continued leave no checkpoint of a former one.
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--set", "simulation.attack.kind=gaussian", "--set", "strategy.kind=median"},
+        {"--mode", "concrete", "--set", "simulation.dropout.probability=0"}}) {
+    interrupt(run, "forced" + more[1], SIGKILL);
+    REQUIRE(std::filesystem::exists(run.file("forced" + more[1] + "/checkpoint")));
+    std::vector<std::string> words = {"--force", "--set", "run.rounds=2"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome forced = run.run("forced" + more[1], words);
+    CHECK_MESSAGE(forced.code == 0, forced.output);
+    CHECK_FALSE(std::filesystem::exists(run.file("forced" + more[1] + "/checkpoint")));
+  }
 }
 
 TEST_CASE("continued runs: a missing or damaged file of a checkpoint is named, or changes no result") {
