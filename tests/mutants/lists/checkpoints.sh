@@ -7,15 +7,9 @@ old '(place->checksum != 0 ? former_ : free_)'
 new 'free_'
 caught_by unit_sim 'until the next checkpoint is complete'
 
-mutant running-jobs-forgotten 'a checkpoint lacks the models of jobs that have begun'
+mutant requests-under-way-forgotten 'a checkpoint lacks the models of tasks that devices have not begun'
 file sim/simulation.cc
-old '  pool_.add_live(live);'
-new ''
-caught_by unit_sim 'a killed run continues'
-
-mutant repeated-jobs-without-models 'jobs that are under way at a checkpoint get no model'
-file sim/simulation.cc
-old '  pool_.go_on(live);'
+old '  training_->add_live(live);'
 new ''
 caught_by unit_sim 'a killed run continues'
 
@@ -23,18 +17,6 @@ mutant view-not-recorded 'a log lacks the models as clients get them after the f
 file sim/checkpoint/run_log.cc
 old '  if (last != views_.end() && last->second == seen) return;'
 new '  if (last != views_.end()) return;'
-caught_by unit_sim 'a killed run continues'
-
-mutant masked-sum-not-recorded 'a log lacks the results of secure sums'
-file sim/coordinator/virtual_aggregate.cc
-old '  log.put_sum(sum);'
-new ''
-caught_by unit_sim 'a killed run continues'
-
-mutant descriptions-forgotten 'a continued run does not know the disagreements of its tracks'
-file sim/coordinator/virtual_aggregate.cc
-old '  if (turn.kind == TaskKind::kTraining) descriptions_[turn.track] = turn.description;'
-new ''
 caught_by unit_sim 'a killed run continues'
 
 mutant best-not-saved 'a checkpoint lacks the models of the best round'

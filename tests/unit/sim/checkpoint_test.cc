@@ -110,6 +110,7 @@ TEST_CASE("checkpoints: a killed run continues to the same models, rounds and ev
     CAPTURE(kind.name);
     const Settings settings = kInterrupted + kind.settings;
     const Outcome whole = SimulatedRun(data.path(), settings).run();
+    CHECK((whole.hashes().front() == whole.hashes().back()) == (kind.name == "refused updates"));
     std::uint64_t later = 0;  // processes that began after a round
     for (int repetition = 0; repetition < 4; ++repetition) {
       const Continued continued = kill_and_continue(data.path(), settings, whole.calls, rng);
