@@ -7,12 +7,6 @@ old '(place->checksum != 0 ? former_ : free_)'
 new 'free_'
 caught_by unit_sim 'until the next checkpoint is complete'
 
-mutant requests-under-way-forgotten 'a checkpoint lacks the models of tasks that devices have not begun'
-file sim/simulation.cc
-old '  training_->add_live(live);'
-new ''
-caught_by unit_sim 'a killed run continues'
-
 mutant view-not-recorded 'a log lacks the models as clients get them after the first'
 file sim/checkpoint/run_log.cc
 old '  if (last != views_.end() && last->second == seen) return;'
