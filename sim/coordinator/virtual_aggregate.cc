@@ -207,8 +207,8 @@ void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const se
     closing->ends = surroundings_.state.ends_early();
     surroundings_.log.put_closing(turn, *closing);
   }
-  if (const auto ended = turn.ends_round ? surroundings_.on_ended() : Result<void>(); !ended)
-    return surroundings_.on_failure(ended.error());
+  if (turn.ends_round && surroundings_.on_ended)
+    if (const auto ended = surroundings_.on_ended(); !ended) return surroundings_.on_failure(ended.error());
   conductor_->closed(turn, !closing->not_made, closing->ends, surroundings_.now());
 }
 

@@ -28,7 +28,7 @@ class VirtualAggregate final : public server::Aggregate {
     VirtualUpdates& updates;
     Adversary* adversary;  // null if no client is hostile
     // No update that comes after its phase has closed is computed.
-    bool late_are_lost;
+    bool late_are_lost = false;
     Parallel& parallel;
     RunLog& log;
     std::function<const privacy::Masking&(ClientId)> masking;  // null unless updates are masked
@@ -37,8 +37,8 @@ class VirtualAggregate final : public server::Aggregate {
     std::function<server::RunState::Circumstances()> circumstances;
     std::function<void(const server::RoundMetrics&)> on_round;
     // A round has ended, its last phase is closed, and no task of the next one has begun. An error is this
-    // machine's.
-    std::function<Result<void>()> on_ended;
+    // machine's. May be empty.
+    std::function<Result<void>()> on_ended = {};
     std::function<void(const server::MadeByClients&, const protocol::ObjectId& model)> on_adopted;
     std::function<void(const Event&)> on_event;
     std::function<void(const Error&)> on_failure;  // an error of this machine

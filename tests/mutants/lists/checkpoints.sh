@@ -7,6 +7,13 @@ old '(place->checksum != 0 ? former_ : free_)'
 new 'free_'
 caught_by unit_sim 'until the next checkpoint is complete'
 
+mutant former-models-forgotten 'a checkpoint lacks the former models that tasks under way train'
+file sim/simulation.cc
+old '  pool_.add_live(live);
+  training_->add_live(live);'
+new ''
+caught_by unit_sim 'a killed run continues'
+
 mutant view-not-recorded 'a log lacks the models as clients get them after the first'
 file sim/checkpoint/run_log.cc
 old '  if (last != views_.end() && last->second == seen) return;'

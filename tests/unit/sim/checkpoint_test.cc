@@ -33,6 +33,8 @@ const std::vector<ContinuedKind> kContinuing = {
     {"scaffold", Settings{"strategy.kind=scaffold"} + kComeAndGo},
     {"fedadam", {"strategy.kind=fedadam"}},
     {"fedbuff", Settings{"strategy.kind=fedbuff"} + kComeAndGo},
+    {"fedbuff, tasks under way on former models",
+     Settings{"strategy.kind=fedbuff", "strategy.schedule.buffer_size=2"} + kComeAndGo},
     {"partial layers", Settings{"strategy.kind=fedplt"} + kTwoLayers},
     {"median", {"strategy.kind=median"}},
     {"moon", Settings{"strategy.kind=moon"} + kTwoLayers},
