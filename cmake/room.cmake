@@ -15,6 +15,20 @@ function(fedge_room name)
   fedge_unity(fedge_${name})
 endfunction()
 
+# Defines a library of the messages in a .proto file. Its headers are included relative to the folder of the caller:
+# "store/journal.pb.h". The target fedge_messages builds all such libraries (used by tests/single_files.py).
+#   fedge_message_library(fedge_journal store/journal.proto)
+add_custom_target(fedge_messages)
+function(fedge_message_library target file)
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/gen)
+  file(MAKE_DIRECTORY ${generated})
+  add_library(${target} STATIC ${file})
+  target_link_libraries(${target} PUBLIC protobuf::libprotobuf-lite)
+  target_include_directories(${target} SYSTEM PUBLIC ${generated})
+  protobuf_generate(TARGET ${target} LANGUAGE cpp IMPORT_DIRS ${CMAKE_CURRENT_SOURCE_DIR} PROTOC_OUT_DIR ${generated})
+  add_dependencies(fedge_messages ${target})
+endfunction()
+
 # Compiles a target's sources in batches if FEDGE_UNITY is on. Each batch is one translation unit, so the compiler reads
 # headers and instantiates templates once a batch. Names in unnamed namespaces must therefore differ within a target
 # (checked by tests/tidy), and each source must still compile by itself (checked by tests/single_files.py). CMake
