@@ -36,6 +36,8 @@ class ControlVariate {
   // Adds the change of one client whose full-coverage update was accepted. The error is that of reading its
   // values.
   Result<void> add(const Update& update);
+  // The sum of this round's changes, one a parameter.
+  std::span<ControlUnits> changes() { return pending_.span(); }
   // Ends the round: adds its changes to c.
   void close();
   // As Aggregator::memory(); between rounds.

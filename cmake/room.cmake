@@ -15,14 +15,14 @@ function(fedge_room name)
   fedge_unity(fedge_${name})
 endfunction()
 
-# Defines a library of the messages in a .proto file. Its headers are included relative to the folder of the caller:
+# Defines a library of the messages in .proto files. Its headers are included relative to the folder of the caller:
 # "store/journal.pb.h". The target fedge_messages builds all such libraries (used by tests/single_files.py).
 #   fedge_message_library(fedge_journal store/journal.proto)
 add_custom_target(fedge_messages)
-function(fedge_message_library target file)
+function(fedge_message_library target)
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/gen)
   file(MAKE_DIRECTORY ${generated})
-  add_library(${target} STATIC ${file})
+  add_library(${target} STATIC ${ARGN})
   target_link_libraries(${target} PUBLIC protobuf::libprotobuf-lite)
   target_include_directories(${target} SYSTEM PUBLIC ${generated})
   protobuf_generate(TARGET ${target} LANGUAGE cpp IMPORT_DIRS ${CMAKE_CURRENT_SOURCE_DIR} PROTOC_OUT_DIR ${generated})

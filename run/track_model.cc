@@ -217,8 +217,17 @@ Result<void> TrackModel::fold(std::span<const aggregation::Update> updates) {
   }
   FEDGE_TRY_VOID(aggregator_->add(updates, *parallel_));
   if (!control_) return {};
-  for (const aggregation::Update& update : updates) FEDGE_TRY_VOID(control_->add(update));
+  for (const aggregation::Update& update : updates)
+    if (!update.elsewhere) FEDGE_TRY_VOID(control_->add(update));
   return {};
+}
+
+std::vector<std::span<std::int64_t>> TrackModel::round_sums() {
+  std::vector<std::span<std::int64_t>> sums;
+  if (updates_ == 0) return sums;
+  sums.push_back(aggregator_->sums());
+  if (control_) sums.push_back(control_->changes());
+  return sums;
 }
 
 Result<void> TrackModel::add_sum(const aggregation::ExactSum& sum) {

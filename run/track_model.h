@@ -73,6 +73,10 @@ class TrackModel {
   Result<void> fold(std::span<const aggregation::Update> updates);
   // Adds a sum of updates computed elsewhere; kInvalid if updates cannot have such a sum.
   Result<void> add_sum(const aggregation::ExactSum& sum);
+  // The integers in which the round's updates are summed: the aggregator's, and SCAFFOLD's changes. If
+  // updates are folded without values because another process adds these, its integers must be added to
+  // these. Empty before the first update.
+  std::vector<std::span<std::int64_t>> round_sums();
   // Moves the model by the aggregate and clears the aggregate. May be called again after kResource. With
   // differential privacy, `noise` is the source of noise.
   Result<void> close(const PrivateSum::Noise* noise = nullptr);

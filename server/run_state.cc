@@ -130,7 +130,7 @@ Result<std::vector<FinalModel>> RunState::load_models() const {
 
 Result<void> RunState::fold(TrackId track, std::span<const aggregation::Update> updates) {
   for (const aggregation::Update& update : updates)
-    if (update.values) contributors_.insert(update.client);
+    if (update.values || update.elsewhere) contributors_.insert(update.client);
   return this->track(track).fold(updates);
 }
 

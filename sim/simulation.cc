@@ -24,6 +24,18 @@ Simulation::Simulation(const SimulationSpec& spec, const learn::Task& task, serv
       pool_(task, state.config(), parallel, std::move(trainers)),
       adversary_(spec.attack, task.clients(), world_.root(), pool_) {}
 
+void Simulation::share(SharedWork& shared, const learn::Dataset* test) {
+  shared_ = &shared;
+  pool_.share(shared);
+  if (test == nullptr) return;
+  state_.evaluate_with([this, test](std::span<const float> model, RoundNumber) -> Result<learn::Evaluation> {
+    FEDGE_TRY(own, learn::evaluate_share(task_.model(), model, *test, parallel_, shared_->share()));
+    FEDGE_TRY(all, shared_->to_first(std::move(own)));
+    if (!first()) return learn::Evaluation{};  // only rank 0 needs the result
+    return learn::evaluation_of_shares(task_.model(), *test, all);
+  });
+}
+
 Result<void> Simulation::checkpoint_to(Checkpoints& checkpoints, protocol::ChunkStore& models) {
   checkpoints_ = &checkpoints;
   models_store_ = &models;
@@ -31,7 +43,7 @@ Result<void> Simulation::checkpoint_to(Checkpoints& checkpoints, protocol::Chunk
   if (checkpoints.rounds() > 0)
     log_.replay(checkpoints.take_log());
   else
-    log_.record();
+    log_on();
   return pool_.keep_in(checkpoints.client_file(), spec_.client_memory);
 }
 
@@ -40,12 +52,39 @@ Result<void> Simulation::round_ended() {
   ++rounds_;
   if (log_.replaying() && on_repeated_) on_repeated_(rounds_);
   if (log_.replaying()) return log_.exhausted() ? take_up() : Result<void>();
-  if (!checkpoints_->due(pool_.client_states())) return checkpoints_->add(log_);
-  LiveStates live;
-  pool_.add_live(live);
-  training_->add_live(live);
-  return checkpoints_->save({.rounds = rounds_, .wall = coordinator_->wall(), .live = live}, state_,
-                            pool_.client_states(), log_);
+  // The others have nothing to save, unless clients keep something between tasks.
+  const bool together = shared_ != nullptr && pool_.remembers();
+  bool due = first() && checkpoints_->due(pool_.client_states());
+  if (together) {
+    FEDGE_TRY(agreed, shared_->from_first(due ? "due" : ""));
+    due = !agreed.empty();
+  }
+  if (!due) return checkpoints_->add(log_);
+  FEDGE_TRY(states, Checkpoints::save_states(pool_.client_states()));
+  std::vector<std::string> clients = {states};
+  if (together) {
+    FEDGE_TRY(gathered, shared_->to_first(std::move(states)));
+    clients = std::move(gathered);
+  }
+  if (first()) {
+    LiveStates live;
+    pool_.add_live(live);
+    training_->add_live(live);
+    FEDGE_TRY_VOID(checkpoints_->save({.rounds = rounds_, .wall = coordinator_->wall(), .live = live},
+                                      clients, state_, log_));
+  }
+  if (together)
+    if (const auto saved = shared_->from_first("saved"); !saved) return saved.error();
+  pool_.client_states().forget_former();
+  return {};
+}
+
+// Rank 0 records for all.
+void Simulation::log_on() {
+  if (first())
+    log_.record();
+  else
+    log_.end();
 }
 
 // All events up to the checkpoint have been repeated.
@@ -56,7 +95,7 @@ Result<void> Simulation::take_up() {
   FEDGE_TRY(live, checkpoints_->load_live(task_.model().layout()));
   training_->go_on(live);
   pool_.go_on(live);
-  log_.record();
+  log_on();
   return {};
 }
 
@@ -78,7 +117,7 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
     return Error{ErrorCode::kUnavailable, "the simulation stalled in round " +
                                               std::to_string(coordinator_->engine().round().value()) +
                                               ": the event queue is empty, so the run cannot continue"};
-  return {};
+  return shared_ != nullptr ? shared_->settle() : Result<void>();
 }
 
 Result<void> Simulation::build(const SimulationHooks& hooks) {
@@ -199,6 +238,7 @@ void Simulation::build_coordinator(const SimulationHooks& hooks) {
           computes_on_arrival(spec_, state_.config()) && !state_.config().strategy.schedule.buffered,
       .parallel = parallel_,
       .log = log_,
+      .shared = shared_,
       .masking = [this](ClientId client) -> const privacy::Masking& { return secrets_->masking(client); },
       .now = [this] { return world_.now(); },
       .circumstances = [this] { return coordinator_->end_round(); },

@@ -31,6 +31,7 @@
 #include "sim/dissemination/swarm_network.h"
 #include "sim/dissemination/virtual_exchange.h"
 #include "sim/dissemination/virtual_swarm.h"
+#include "sim/ranks/shared_work.h"
 #include "sim/secure/virtual_secrets.h"
 #include "sim/spec.h"
 #include "sim/training/training_pool.h"
@@ -62,6 +63,10 @@ class Simulation {
   // What clients keep between tasks takes at most SimulationSpec::client_memory; the rest is in a file in
   // this directory. Call it before run().
   void spill_to(const std::filesystem::path& directory) { pool_.spill_to(directory, spec_.client_memory); }
+  // Carries out this rank's share of the trainings; all ranks run the same simulation. Call it before run()
+  // and checkpoint_to(); `shared` must outlive the simulation. All ranks evaluate the models together on
+  // `test`; null: they do not.
+  void share(SharedWork& shared, const learn::Dataset* test);
   // Writes checkpoints, or first continues from the last one: on_round is not called for the rounds before
   // it. Call it before run(), with the store of the run's models, which must outlive the simulation as the
   // checkpoints must. The run must be one that can be continued (cannot_continue()).
@@ -82,6 +87,8 @@ class Simulation {
   void build_transfers();
   void build_clients();
   void build_coordinator(const SimulationHooks& hooks);
+  bool first() const { return shared_ == nullptr || shared_->first(); }
+  void log_on();
   Result<void> round_ended();
   Result<void> take_up();
   // Why the run cannot continue; nothing if it can.
@@ -97,6 +104,7 @@ class Simulation {
   TrainingPool pool_;
   Adversary adversary_;
 
+  SharedWork* shared_ = nullptr;        // null: this is the only process
   Checkpoints* checkpoints_ = nullptr;  // null: none are written
   protocol::ChunkStore* models_store_ = nullptr;
   std::uint64_t rounds_ = 0;  // that have ended

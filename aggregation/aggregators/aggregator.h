@@ -49,6 +49,9 @@ struct Update {
   // Null means all zeros: the update was not sent but counts in the mean's denominator. Only for linear
   // rules.
   std::shared_ptr<const UpdateValues> values;
+  // Another process adds the values, to sums that are added to this aggregator's (Aggregator::sums()); here
+  // they are null.
+  bool elsewhere = false;
 };
 
 // Capabilities and needs of a rule. check_recipe() (run/recipe.h) reads them and refuses impossible

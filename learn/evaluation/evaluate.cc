@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numbers>
 #include <numeric>
@@ -53,6 +55,31 @@ class BlockSums {
   }
   void add_to(std::vector<ClassSums>& all) const {
     for (const auto& [label, sums] : sums_) all[label] += sums;
+  }
+  void write(std::vector<std::uint64_t>& out) const {
+    out.push_back(sums_.size());
+    for (const auto& [label, c] : sums_)
+      out.insert(out.end(),
+                 {label, c.predictions, c.right, std::bit_cast<std::uint64_t>(c.losses), c.samples,
+                  std::bit_cast<std::uint64_t>(c.means), std::bit_cast<std::uint64_t>(c.squares), c.bytes});
+  }
+  // Reads what write() wrote from the front of `in`; false if it is not there.
+  bool read(std::span<const std::uint64_t>& in, std::size_t classes) {
+    constexpr std::size_t kNumbers = 8;
+    if (in.empty() || in[0] > (in.size() - 1) / kNumbers) return false;
+    const std::uint64_t count = in[0];
+    for (in = in.subspan(1); sums_.size() < count; in = in.subspan(kNumbers)) {
+      if (in[0] >= classes) return false;
+      sums_.push_back({in[0],
+                       {.predictions = in[1],
+                        .right = in[2],
+                        .losses = std::bit_cast<double>(in[3]),
+                        .samples = in[4],
+                        .means = std::bit_cast<double>(in[5]),
+                        .squares = std::bit_cast<double>(in[6]),
+                        .bytes = in[7]}});
+    }
+    return true;
   }
 
  private:
@@ -171,6 +198,73 @@ void add_bits(std::span<const ClassSums> sums, const ClassSums& all, Evaluation&
   result.group_bits_per_byte /= groups;
 }
 
+// What was counted in each block, and the sums of these blocks.
+struct Blocks {
+  Blocks(std::size_t count, const EvaluationSums::Shape& shape) : by_block(count), sums(shape) {}
+  std::vector<BlockSums> by_block;
+  EvaluationSums sums;
+};
+
+std::size_t block_count(const Model& model, const Dataset& data) {
+  const std::size_t size = block_size(model);
+  return (data.size() + size - 1) / size;
+}
+
+// Evaluates every share.parts-th block.
+Result<Blocks> evaluate_blocks(const Model& model, std::span<const float> parameters, const Dataset& data,
+                               Parallel& parallel, std::size_t ranks, const EvaluationShare& share) {
+  const std::size_t size = block_size(model);
+  Blocks blocks(block_count(model, data), sums_shape(model));
+  const std::size_t count = blocks.by_block.size();
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::size_t> samples_done{0};
+  const std::size_t workers = std::min(parallel.width(), count);
+  std::vector<EvaluationSums> by_worker(workers, EvaluationSums(sums_shape(model)));
+  FEDGE_TRY_VOID(config::failure_as_error([&]() -> Result<void> {
+    parallel.for_each(workers, [&](std::size_t worker) {
+      Space space(model, data, ranks);
+      const auto take = [&] { return share.part + share.parts * next++; };
+      for (std::size_t block = take(); block < count; block = take()) {
+        const auto samples = std::span(space.samples).first(std::min(size, data.size() - block * size));
+        std::iota(samples.begin(), samples.end(), static_cast<std::uint32_t>(block * size));
+        blocks.by_block[block] = evaluate_block(model, parameters, data, samples, space);
+        samples_done += samples.size();
+      }
+      by_worker[worker] = std::move(space.sums);
+    });
+    return {};
+  }));
+  for (const EvaluationSums& part : by_worker) blocks.sums += part;
+  blocks.sums.end_client(samples_done);
+  return blocks;
+}
+
+Evaluation summarise(const Blocks& blocks, const Dataset& data) {
+  std::vector<ClassSums> sums(data.classes);
+  ClassSums all;
+  for (const BlockSums& block : blocks.by_block) block.add_to(sums);
+  Evaluation result;
+  result.samples = data.size();
+  result.sums = blocks.sums;
+  for (const ClassSums& c : sums) {
+    all += c;
+    result.per_class_accuracy.push_back(c.predictions > 0 ? static_cast<double>(c.right) /
+                                                                static_cast<double>(c.predictions)
+                                                          : std::numeric_limits<double>::quiet_NaN());
+  }
+  add_spread(sums, result);
+  add_bits(sums, all, result);
+  if (all.predictions > 0) {
+    result.loss = all.losses / static_cast<double>(all.predictions);
+    result.accuracy = static_cast<double>(all.right) / static_cast<double>(all.predictions);
+  }
+  result.metrics = result.sums.metrics(target_scale(data));
+  if (data.targets.shape.kind == TargetKind::kClass) return result;
+  result.per_class_accuracy = result.metrics.per_class_accuracy;
+  if (data.targets.shape.kind == TargetKind::kValues) result.accuracy = result.metrics.accuracy;
+  return result;
+}
+
 }  // namespace
 
 EvaluationSums::Shape sums_shape(const Model& model) {
@@ -195,49 +289,41 @@ Evaluation evaluation_of(EvaluationSums sums, std::span<const float> scale) {
 
 Result<Evaluation> evaluate(const Model& model, std::span<const float> parameters, const Dataset& data,
                             Parallel& parallel, std::size_t ranks) {
-  const std::size_t size = block_size(model);
-  const std::size_t blocks = (data.size() + size - 1) / size;
-  std::vector<BlockSums> by_block(blocks);
-  std::atomic<std::size_t> next{0};
-  const std::size_t workers = std::min(parallel.width(), blocks);
-  std::vector<EvaluationSums> by_worker(workers, EvaluationSums(sums_shape(model)));
-  FEDGE_TRY_VOID(config::failure_as_error([&]() -> Result<void> {
-    parallel.for_each(workers, [&](std::size_t worker) {
-      Space space(model, data, ranks);
-      for (std::size_t block = next++; block < blocks; block = next++) {
-        const auto samples = std::span(space.samples).first(std::min(size, data.size() - block * size));
-        std::iota(samples.begin(), samples.end(), static_cast<std::uint32_t>(block * size));
-        by_block[block] = evaluate_block(model, parameters, data, samples, space);
-      }
-      by_worker[worker] = std::move(space.sums);
-    });
-    return {};
-  }));
-  std::vector<ClassSums> sums(data.classes);
-  ClassSums all;
-  for (const BlockSums& block : by_block) block.add_to(sums);
-  Evaluation result;
-  result.samples = data.size();
-  result.sums = EvaluationSums(sums_shape(model));
-  for (const EvaluationSums& part : by_worker) result.sums += part;
-  result.sums.end_client(data.size());
-  for (const ClassSums& c : sums) {
-    all += c;
-    result.per_class_accuracy.push_back(c.predictions > 0 ? static_cast<double>(c.right) /
-                                                                static_cast<double>(c.predictions)
-                                                          : std::numeric_limits<double>::quiet_NaN());
+  FEDGE_TRY(blocks, evaluate_blocks(model, parameters, data, parallel, ranks, {}));
+  return summarise(blocks, data);
+}
+
+Result<std::string> evaluate_share(const Model& model, std::span<const float> parameters, const Dataset& data,
+                                   Parallel& parallel, const EvaluationShare& share) {
+  FEDGE_TRY(blocks, evaluate_blocks(model, parameters, data, parallel, SIZE_MAX, share));
+  std::vector<std::uint64_t> numbers;
+  for (std::size_t block = share.part; block < blocks.by_block.size(); block += share.parts)
+    blocks.by_block[block].write(numbers);
+  for (const std::int64_t value : blocks.sums.values()) numbers.push_back(static_cast<std::uint64_t>(value));
+  std::string bytes(numbers.size() * sizeof numbers.front(), 0);
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
+  return bytes;
+}
+
+Result<Evaluation> evaluation_of_shares(const Model& model, const Dataset& data,
+                                        std::span<const std::string> shares) {
+  const Error damaged{ErrorCode::kCorrupt, "a share of an evaluation is not one of this model and data set"};
+  const EvaluationSums::Shape shape = sums_shape(model);
+  Blocks blocks(block_count(model, data), shape);
+  for (std::size_t part = 0; part < shares.size(); ++part) {
+    std::vector<std::uint64_t> numbers(shares[part].size() / sizeof(std::uint64_t));
+    std::memcpy(numbers.data(), shares[part].data(), numbers.size() * sizeof(std::uint64_t));
+    std::span<const std::uint64_t> rest = numbers;
+    for (std::size_t block = part; block < blocks.by_block.size(); block += shares.size())
+      if (!blocks.by_block[block].read(rest, data.classes)) return damaged;
+    std::vector<std::int64_t> values;
+    for (const std::uint64_t number : rest) values.push_back(static_cast<std::int64_t>(number));
+    if (values.size() != shape.size()) return damaged;
+    FEDGE_TRY(sums, EvaluationSums::from(shape, values));
+    blocks.sums += sums;
   }
-  add_spread(sums, result);
-  add_bits(sums, all, result);
-  if (all.predictions > 0) {
-    result.loss = all.losses / static_cast<double>(all.predictions);
-    result.accuracy = static_cast<double>(all.right) / static_cast<double>(all.predictions);
-  }
-  result.metrics = result.sums.metrics(target_scale(data));
-  if (data.targets.shape.kind == TargetKind::kClass) return result;
-  result.per_class_accuracy = result.metrics.per_class_accuracy;
-  if (data.targets.shape.kind == TargetKind::kValues) result.accuracy = result.metrics.accuracy;
-  return result;
+  blocks.sums.count_as_one_client();
+  return summarise(blocks, data);
 }
 
 Result<EvaluationSums> evaluate_samples(const Model& model, std::span<const float> parameters,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "core/parallel.h"
@@ -44,6 +45,19 @@ EvaluationSums::Shape sums_shape(const Model& model);
 // does not depend on parallel.width(). kInvalid: a model of a kind that a program registers has failed.
 Result<Evaluation> evaluate(const Model& model, std::span<const float> parameters, const Dataset& data,
                             Parallel& parallel, std::size_t ranks = SIZE_MAX);
+
+// The part of an evaluation that one of several processes does: every parts-th block of samples.
+struct EvaluationShare {
+  std::size_t part = 0;
+  std::size_t parts = 1;
+};
+// Returns what evaluation_of_shares() needs of this share, in native byte order. kInvalid as for evaluate().
+Result<std::string> evaluate_share(const Model& model, std::span<const float> parameters, const Dataset& data,
+                                   Parallel& parallel, const EvaluationShare& share);
+// The result of evaluate(), bit for bit, from the shares of all parts in order. kCorrupt: these are not such
+// shares.
+Result<Evaluation> evaluation_of_shares(const Model& model, const Dataset& data,
+                                        std::span<const std::string> shares);
 
 // The sums of one client with these samples of `data`, in one thread. `normalisation` is that of the data's
 // columns; null: none. kInvalid as for evaluate(); kStale if it was stopped.

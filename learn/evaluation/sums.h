@@ -8,6 +8,7 @@
 // equal width over [-kMostLogOdds, kMostLogOdds]; the first and the last bin also have everything beyond.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -112,6 +113,8 @@ class EvaluationSums {
   // Ends the counting of one client: it counts as a client if it has a sample. `samples`: of a text, which
   // has several predictions in each.
   void end_client(std::uint64_t samples);
+  // These are the sums of parts of one client's samples.
+  void count_as_one_client() { values_[kClients] = std::min<std::int64_t>(values_[kClients], 1); }
   // The other has the same shape. A sum too large for its integer stays at the largest one.
   EvaluationSums& operator+=(const EvaluationSums& other);
   bool operator==(const EvaluationSums&) const = default;

@@ -128,8 +128,9 @@ PrivateSum::PrivateSum(const DifferentialPrivacySpec& spec, const aggregation::F
 
 // With adaptive clipping, sums are in units of the norm: a small norm keeps the same relative precision.
 Result<aggregation::Update> PrivateSum::clip(aggregation::Update update) {
-  FEDGE_CHECK(update.values != nullptr, "what is clipped is here");
-  if (spec_.clipping == Clipping::kPerLayer) return clip_layers(std::move(update));
+  FEDGE_CHECK(update.values != nullptr || update.elsewhere, "what is clipped is here or elsewhere");
+  if (spec_.clipping == Clipping::kPerLayer)
+    return update.elsewhere ? Result<aggregation::Update>(std::move(update)) : clip_layers(std::move(update));
   const double factor = clip_factor(update.norm, norm_);
   count_ += factor == 1 ? 1 : -1;
   update.factor = factor * (spec_.clipping_norm / norm_);

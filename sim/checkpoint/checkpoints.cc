@@ -19,7 +19,7 @@ constexpr int kLeastShare = 50;                // of the time that a checkpoint 
 constexpr double kBytesPerSecond = 200e6;      // of a disk, until a checkpoint has been written
 constexpr const char* kContent = "checkpoint";
 
-Error damaged(const std::filesystem::path& path, const std::string& what) {
+Error is_damaged(const std::filesystem::path& path, const std::string& what) {
   return {ErrorCode::kCorrupt, path.string() + ": " + what + "; --force starts the run from the beginning"};
 }
 
@@ -39,10 +39,9 @@ struct Checkpoints::Content {
   checkpoint::v1::Checkpoint saved;
 };
 
-Checkpoints::Checkpoints(Options options, std::unique_ptr<protocol::ChunkStore> store, ScratchFile log)
+Checkpoints::Checkpoints(Options options, std::unique_ptr<protocol::ChunkStore> store)
     : options_(std::move(options)),
       store_(std::move(store)),
-      log_(std::move(log)),
       log_hash_(std::make_unique<Sha256>()),
       content_(std::make_unique<Content>()) {}
 Checkpoints::Checkpoints(Checkpoints&&) noexcept = default;
@@ -57,8 +56,56 @@ Result<Checkpoints> Checkpoints::open(Options options, bool going_on) {
   FEDGE_TRY(store, protocol::open_file_chunk_store(
                        directory / "models", {.max_bytes = SIZE_MAX, .durable = true, .all_wanted = true}));
   FEDGE_TRY(log, ScratchFile::open(directory / "log"));
-  Checkpoints made(std::move(options), std::move(store), std::move(log));
+  Checkpoints made(std::move(options), std::move(store));
+  made.log_.emplace(std::move(log));
   FEDGE_TRY_VOID(made.load());
+  return made;
+}
+
+Result<std::vector<protocol::Manifest>> Checkpoints::objects() const {
+  const checkpoint::v1::Checkpoint& saved = content_->saved;
+  if (saved.rounds() == 0) return std::vector<protocol::Manifest>();
+  FEDGE_TRY(all, server::objects_of(saved.state()));
+  for (const auto& version : saved.versions())
+    for (const std::string* const object : {&version.model(), &version.control()}) {
+      if (object->empty()) continue;
+      FEDGE_TRY(manifest, server::decode_object(*object));
+      all.push_back(std::move(manifest));
+    }
+  return all;
+}
+
+Result<void> Checkpoints::show(SharedWork& shared) {
+  shared.tell_others(content_->saved.SerializeAsString());
+  shared.tell_others(former_log_);
+  FEDGE_TRY(manifests, objects());
+  for (const protocol::Manifest& manifest : manifests) {
+    FEDGE_TRY(object, find(manifest));
+    std::string payload(manifest.payload_size, 0);
+    FEDGE_TRY_VOID(object->read_bytes(0, std::as_writable_bytes(std::span(payload))));
+    shared.tell_others(payload);
+  }
+  return {};
+}
+
+Result<Checkpoints> Checkpoints::receive(Options options, SharedWork& shared) {
+  Checkpoints made(std::move(options), protocol::make_memory_chunk_store(SIZE_MAX));
+  FEDGE_TRY(saved, shared.from_first({}));
+  if (!made.content_->saved.ParseFromString(saved)) return RunLog::does_not_fit();
+  FEDGE_TRY(log, shared.from_first({}));
+  made.former_log_ = std::move(log);
+  FEDGE_TRY(manifests, made.objects());
+  for (protocol::Manifest& manifest : manifests) {
+    FEDGE_TRY(payload, shared.from_first({}));
+    const auto bytes = std::as_bytes(std::span(payload));
+    manifest.chunks.clear();
+    FEDGE_TRY(object,
+              made.store_->build(manifest, [&](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
+                std::ranges::copy(bytes.subspan(chunk * manifest.chunk_size, out.size()), out.begin());
+                return {};
+              }));
+    made.received_.push_back(std::move(object));
+  }
   return made;
 }
 
@@ -71,20 +118,28 @@ Result<void> Checkpoints::load() {
   }
   if (!bytes) return bytes.error();
   checkpoint::v1::Checkpoint& saved = content_->saved;
-  if (!saved.ParseFromString(*bytes) || saved.rounds() == 0) return damaged(path, "is not a checkpoint");
+  if (!saved.ParseFromString(*bytes) || saved.rounds() == 0) return is_damaged(path, "is not a checkpoint");
   if (saved.program() != options_.program)
     return Error{ErrorCode::kRefused,
                  path.string() + ": was written by " + saved.program() + ", and this is " + options_.program +
                      "; continue with that program, or start the run again with --force"};
-  if (RunId(saved.run()) != options_.run) return damaged(path, "belongs to another run");
+  if (RunId(saved.run()) != options_.run) return is_damaged(path, "belongs to another run");
+  const bool states =
+      std::ranges::any_of(saved.clients(), [](const auto& rank) { return rank.states_size() > 0; });
+  if (const auto ranks = static_cast<std::size_t>(saved.clients_size()); states && ranks != options_.ranks)
+    return Error{ErrorCode::kRefused,
+                 path.string() + ": was written by a run on " + std::to_string(ranks) +
+                     " ranks, each of which has states of clients; continue with as many ranks, or start the "
+                     "run again with --force"};
   former_log_.resize(saved.log_size());
   const auto log = std::as_writable_bytes(std::span(former_log_));
-  if (const auto read = log_.read(0, log); !read) return damaged(options_.directory / "log", "ends early");
+  if (const auto read = log_->read(0, log); !read)
+    return is_damaged(options_.directory / "log", "ends early");
   log_hash_->add(log);
   const Digest hash = log_hash_->so_far();
   if (!std::ranges::equal(hash, saved.log_hash(), {}, {},
                           [](char c) { return static_cast<std::uint8_t>(c); }))
-    return damaged(options_.directory / "log", "is damaged");
+    return is_damaged(options_.directory / "log", "is damaged");
   log_size_ = saved.log_size();
   return {};
 }
@@ -100,8 +155,8 @@ std::string Checkpoints::take_log() { return std::exchange(former_log_, {}); }
 Result<std::shared_ptr<protocol::StoredObject>> Checkpoints::find(const protocol::Manifest& manifest) {
   FEDGE_TRY(object, store_->create(manifest));
   if (!object->complete())
-    return damaged(options_.directory / "models",
-                   "object " + short_hex(manifest.id()) + " is missing or damaged");
+    return is_damaged(options_.directory / "models",
+                      "object " + short_hex(manifest.id()) + " is missing or damaged");
   objects_.insert(manifest.id());
   return object;
 }
@@ -121,10 +176,12 @@ Result<void> Checkpoints::restore(server::RunState& state, const server::RunStat
     restored.push_back(std::move(copy));
   }
   FEDGE_TRY_VOID(state.restore(saved.state(), descriptions));
-  const ClientStates::Index index{.states = {saved.client_states().begin(), saved.client_states().end()},
-                                  .unused = {saved.unused_places().begin(), saved.unused_places().end()},
-                                  .end = saved.client_file()};
-  if (const auto taken = clients.restore(index); !taken) return damaged(client_file(), "ends early");
+  if (options_.rank >= static_cast<std::size_t>(saved.clients_size())) return {};
+  const auto& own = saved.clients(static_cast<int>(options_.rank));
+  const ClientStates::Index index{.states = {own.states().begin(), own.states().end()},
+                                  .unused = {own.unused_places().begin(), own.unused_places().end()},
+                                  .end = own.file_size()};
+  if (const auto taken = clients.restore(index); !taken) return is_damaged(client_file(), "ends early");
   return {};
 }
 
@@ -147,6 +204,7 @@ Result<LiveStates> Checkpoints::load_live(const std::shared_ptr<const ParameterL
   }
   store_->settle();
   *content_ = {};
+  received_.clear();
   return states;
 }
 
@@ -165,7 +223,7 @@ Result<void> Checkpoints::add(RunLog& log) {
 Result<void> Checkpoints::write_log(RunLog& log) {
   const std::string records = log.take();
   const auto bytes = std::as_bytes(std::span(records));
-  FEDGE_TRY_VOID(log_.write(log_size_, bytes));
+  FEDGE_TRY_VOID(log_->write(log_size_, bytes));
   log_hash_->add(bytes);
   log_size_ += bytes.size();
   return {};
@@ -200,8 +258,17 @@ Result<std::string> Checkpoints::keep(const ParameterVector& values) {
   return server::encode_object(made->manifest());
 }
 
-Result<void> Checkpoints::save(const Saved& saved, server::RunState& state, ClientStates& clients,
-                               RunLog& log) {
+Result<std::string> Checkpoints::save_states(ClientStates& clients) {
+  FEDGE_TRY(index, clients.save_all());
+  checkpoint::v1::Checkpoint::Clients out;
+  out.mutable_states()->Add(index.states.begin(), index.states.end());
+  out.mutable_unused_places()->Add(index.unused.begin(), index.unused.end());
+  out.set_file_size(index.end);
+  return out.SerializeAsString();
+}
+
+Result<void> Checkpoints::save(const Saved& saved, const std::vector<std::string>& clients,
+                               server::RunState& state, RunLog& log) {
   const Clock::time_point begin = Clock::now();
   checkpoint::v1::Checkpoint out;
   out.set_program(options_.program);
@@ -223,14 +290,12 @@ Result<void> Checkpoints::save(const Saved& saved, server::RunState& state, Clie
     version->set_control(std::move(control));
   }
   FEDGE_TRY_VOID(write_log(log));
-  FEDGE_TRY_VOID(log_.sync());
+  FEDGE_TRY_VOID(log_->sync());
   out.set_log_size(log_size_);
   const Digest hash = log_hash_->so_far();
   out.set_log_hash(hash.data(), hash.size());
-  FEDGE_TRY(index, clients.save_all());
-  out.mutable_client_states()->Add(index.states.begin(), index.states.end());
-  out.mutable_unused_places()->Add(index.unused.begin(), index.unused.end());
-  out.set_client_file(index.end);
+  for (const std::string& rank : clients)
+    if (!out.add_clients()->ParseFromString(rank)) return RunLog::does_not_fit();
   if (!options_.results.empty()) {
     FEDGE_TRY(results, ScratchFile::open(options_.results));
     FEDGE_TRY_VOID(results.sync());
@@ -238,7 +303,6 @@ Result<void> Checkpoints::save(const Saved& saved, server::RunState& state, Clie
   FEDGE_TRY_VOID(write_file_atomic(options_.directory / kContent, out.SerializeAsString()));
   for (const protocol::ObjectId& id : std::exchange(objects_, std::move(kept_)))
     if (!objects_.contains(id)) store_->remove(id);
-  clients.forget_former();
   last_ = Clock::now();
   cost_ = last_ - begin;
   return {};

@@ -6,20 +6,13 @@
 
 #include "checkpoint/checkpoint.pb.h"
 #include "server/store/saved_state.h"
+#include "sim/checkpoint/records.h"
 
 namespace fedge::sim {
 namespace {
 
 using Record = checkpoint::v1::Record;
 constexpr std::size_t kLengthBytes = 4;
-
-void put(checkpoint::v1::Failure& out, const Error& error) {
-  out.set_code(static_cast<std::uint32_t>(error.code));
-  out.set_reason(error.message);
-}
-Error error_of(const checkpoint::v1::Failure& failure) {
-  return {static_cast<ErrorCode>(failure.code()), failure.reason()};
-}
 
 Result<Digest> digest_of_bytes(const std::string& bytes) {
   Digest digest;
@@ -74,54 +67,18 @@ Result<R> RunLog::peek(std::size_t& end) const {
 void RunLog::put_training(ClientId client, const TrainedUpdate& update) {
   if (mode_ != Mode::kRecording) return;
   Record record;
-  auto& out = *record.mutable_training();
-  out.set_client(client.value());
-  out.set_round(update.task.round.value());
-  out.set_track(update.task.track.value());
-  out.set_kind(static_cast<std::uint32_t>(update.task.kind));
-  if (update.failure) {
-    put(*out.mutable_failure(), *update.failure);
-    return append(record);
-  }
-  out.set_samples(update.training.samples.value());
-  out.set_steps(update.training.steps);
-  out.set_mean_loss(update.training.mean_loss);
-  out.set_rms_loss(update.training.rms_loss);
-  out.set_norm(update.norm);
-  out.set_wanted_share(update.training.wanted_share);
-  out.set_codec(static_cast<std::uint32_t>(update.shape.codec));
-  out.set_levels(update.shape.levels);
-  out.set_payload_size(update.shape.payload_size);
-  out.set_raw_size(update.shape.raw_size);
-  out.mutable_sums()->Add(update.sums.begin(), update.sums.end());
+  put(*record.mutable_training(), client, update);
   append(record);
 }
 
 Result<TrainedUpdate> RunLog::take_training(ClientId client, TaskId task) {
   std::size_t end = 0;
   FEDGE_TRY(record, peek<Record>(end));
-  const auto& in = record.training();
-  const TaskId recorded{RoundNumber(in.round()), TrackId(in.track()), static_cast<TaskKind>(in.kind())};
-  if (!record.has_training() || ClientId(in.client()) != client || recorded != task) return does_not_fit();
+  if (!record.has_training() || ClientId(record.training().client()) != client ||
+      task_of(record.training()) != task)
+    return does_not_fit();
   next_ = end;
-  TrainedUpdate update;
-  update.task = task;
-  if (in.has_failure()) {
-    update.failure = error_of(in.failure());
-    return update;
-  }
-  update.training.samples = SampleCount(in.samples());
-  update.training.steps = in.steps();
-  update.training.mean_loss = in.mean_loss();
-  update.training.rms_loss = in.rms_loss();
-  update.training.wanted_share = in.wanted_share();
-  update.norm = in.norm();
-  update.shape.codec = static_cast<protocol::Codec>(in.codec());
-  update.shape.levels = in.levels();
-  update.shape.payload_size = in.payload_size();
-  update.shape.raw_size = in.raw_size();
-  update.sums.assign(in.sums().begin(), in.sums().end());
-  return update;
+  return training_of(record.training());
 }
 
 void RunLog::put_verdict(const Result<void>& sound) {

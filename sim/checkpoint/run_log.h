@@ -27,6 +27,8 @@ class RunLog {
  public:
   // Records from now on.
   void record();
+  // Neither records nor replays from now on.
+  void end() { *this = RunLog(); }
   // Replays these records, which take() has returned.
   void replay(std::string records);
   bool replaying() const { return mode_ == Mode::kReplaying; }

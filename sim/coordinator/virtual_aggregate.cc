@@ -1,5 +1,6 @@
 #include "sim/coordinator/virtual_aggregate.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -12,12 +13,15 @@ namespace {
 // Waiting updates that are folded in one pass over the accumulator; fewer if these bytes are reached before.
 constexpr std::size_t kFoldTogether = 8;
 constexpr std::size_t kBytesTogether = std::size_t{8} << 20;
+constexpr std::size_t kMostWaiting = 64;  // with those whose values are not here
 
 }  // namespace
 
 Result<void> VirtualAggregate::inspect(ClientId client, const TrainedUpdate& update) {
   if (surroundings_.log.replaying()) return surroundings_.log.take_verdict();
-  const auto norm = run::inspect_values(surroundings_.state.value_rules(), update.coverage, *update.values);
+  const auto norm = update.inspected ? *update.inspected
+                                     : run::inspect_values(surroundings_.state.value_rules(), update.coverage,
+                                                           *update.values);
   if (!norm && norm.error().code != ErrorCode::kInvalid) return norm.error();
   surroundings_.log.put_verdict(norm ? Result<void>() : norm.error());
   if (!norm) return norm.error();
@@ -86,14 +90,18 @@ void VirtualAggregate::add(const server::RunEngine::Fold& accepted, TrainedUpdat
                       .factor = accepted.factor,
                       .loss = accepted.loss,
                       .coverage = std::move(update.coverage),
-                      .values = std::move(update.values)});
+                      .values = std::move(update.values),
+                      .elsewhere = update.elsewhere});
 }
 
 void VirtualAggregate::fold(const server::RunEngine::Fold& accepted) {
   if (surroundings_.log.replaying()) return surroundings_.updates.drop(accepted.client);
   add(accepted, surroundings_.updates.take(accepted.client));
-  const std::size_t bytes = waiting_.size() * waiting_.back().coverage.count() * sizeof(float);
-  if (waiting_.size() >= kFoldTogether || bytes >= kBytesTogether) flush();
+  // The values of some updates are with other ranks.
+  const auto here = static_cast<std::size_t>(
+      std::ranges::count_if(waiting_, [](const auto& update) { return update.values != nullptr; }));
+  const std::size_t bytes = here * waiting_.back().coverage.count() * sizeof(float);
+  if (here >= kFoldTogether || bytes >= kBytesTogether || waiting_.size() >= kMostWaiting) flush();
 }
 
 void VirtualAggregate::folded_by_clients(const server::RunEngine::Fold& accepted) {
@@ -172,8 +180,10 @@ void VirtualAggregate::sum_up(TaskId task, privacy::Unmasking unmasking) {
 
 Result<RunLog::Closing> VirtualAggregate::close_model(const server::RunEngine::CloseRound& turn,
                                                       const server::Made& made) {
+  run::TrackModel& track = surroundings_.state.track(turn.track);
+  SharedWork* const shared = surroundings_.shared;
+  if (shared != nullptr && !shared->values_travel()) FEDGE_TRY_VOID(shared->add_up(track.round_sums()));
   FEDGE_TRY_VOID(surroundings_.state.close(turn));
-  const run::TrackModel& track = surroundings_.state.track(turn.track);
   RunLog::Closing closing;
   if (std::holds_alternative<server::MadeByClients>(made)) closing.model = track.object()->manifest().id();
   if (const auto* none = std::get_if<server::NotMade>(&made))
@@ -183,6 +193,14 @@ Result<RunLog::Closing> VirtualAggregate::close_model(const server::RunEngine::C
   else if (!surroundings_.state.sums_made(turn))
     closing.not_made = Error{ErrorCode::kUnavailable, "no client has sent sums that can be added"};
   return closing;
+}
+
+// Whether the evaluation of the closed phase ends the run.
+Result<bool> VirtualAggregate::ends_here(const server::RunEngine::CloseRound& turn) {
+  const server::RunState& state = surroundings_.state;
+  if (surroundings_.shared == nullptr) return state.ends_early();
+  return surroundings_.shared->agree(state.track(turn.track).hash(), state.ends_early(),
+                                     state.config().selection.on() && turn.ends_round);
 }
 
 void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const server::Made& made) {
@@ -204,7 +222,9 @@ void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const se
     if (!replaying) surroundings_.on_round(surroundings_.state.end_round(circumstances));
   }
   if (!replaying) {
-    closing->ends = surroundings_.state.ends_early();
+    const auto ends = ends_here(turn);
+    if (!ends) return surroundings_.on_failure(ends.error());
+    closing->ends = *ends;
     surroundings_.log.put_closing(turn, *closing);
   }
   if (turn.ends_round && surroundings_.on_ended)

@@ -31,6 +31,7 @@ class VirtualAggregate final : public server::Aggregate {
     bool late_are_lost = false;
     Parallel& parallel;
     RunLog& log;
+    SharedWork* shared = nullptr;                              // null: this process carries out all trainings
     std::function<const privacy::Masking&(ClientId)> masking;  // null unless updates are masked
     std::function<Time()> now;
     // Takes what the round has moved and how long it took, for its metrics.
@@ -73,6 +74,7 @@ class VirtualAggregate final : public server::Aggregate {
   void add(const server::RunEngine::Fold& fold, TrainedUpdate update);
   void flush();
   Result<RunLog::Closing> close_model(const server::RunEngine::CloseRound& turn, const server::Made& made);
+  Result<bool> ends_here(const server::RunEngine::CloseRound& turn);
   Result<server::MaskedSum> remove_masks(TaskId task, const privacy::Unmasking& unmasking);
   void report_fault(const server::RunEngine::Fold& fold, const Error& fault) const;
 

@@ -26,6 +26,9 @@ struct TrainedUpdate {
   std::optional<Error> failure;                             // if set, only the task is valid
   std::optional<Error> fault = {};                          // why the values are zeros that do not count
   std::vector<std::int64_t> sums = {};                      // of an evaluation or of statistics
+  // The norm of the values, or why they cannot be added (run::inspect_values); nothing: not inspected yet.
+  std::optional<Result<double>> inspected = {};
+  bool elsewhere = false;  // another rank has the values
 };
 
 // Writes what a client says of its update into the offer.

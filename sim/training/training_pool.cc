@@ -38,6 +38,20 @@ class MemoryValues final : public aggregation::UpdateValues {
   std::shared_ptr<SpareBuffers> spare_;
 };
 
+// Values that somebody else holds.
+class BorrowedValues final : public aggregation::UpdateValues {
+ public:
+  explicit BorrowedValues(std::span<const float> values) : values_(values) {}
+  std::span<const float> in_memory() const override { return values_; }
+  Result<void> read(std::size_t first, std::span<float> out) const override {
+    std::copy_n(values_.data() + first, out.size(), out.data());
+    return {};
+  }
+
+ private:
+  std::span<const float> values_;
+};
+
 }  // namespace
 
 void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
@@ -70,6 +84,8 @@ TrainingPool::TrainingPool(const learn::Task& task, const run::RunConfig& config
       parallel_(parallel),
       chunk_size_(config.chunk_size),
       layout_(task.model().layout()->hash()),
+      fixed_point_(config.strategy.fixed_point),
+      masked_(config.secure.on),
       most_ahead_(most_ahead(parallel.width(), task.model().layout()->size() * sizeof(float))) {
   for (client::Elsewhere& place : elsewhere)
     workers_.emplace_back(task, config.compression, config.seed, std::move(place));
@@ -101,10 +117,14 @@ void TrainingPool::spill_to(const std::filesystem::path& directory, std::size_t 
 void TrainingPool::enqueue(ClientId client, TrainingJob job) {
   if (has(client, job.task)) return;
   drop(client);
+  SharedWork::Place place;
+  if (shared_ != nullptr)
+    place = shared_->place(client, learn::trained_samples(task_.sample_count(client), job.data_share),
+                           remembers());
   {
     const Lock lock(mutex_);
-    if (job.global->model) queue_.emplace(job.needed, client);
-    works_[client] = std::make_shared<Work>(Work{.client = client, .job = std::move(job)});
+    if (job.global->model && place.here) queue_.emplace(job.needed, client);
+    works_[client] = std::make_shared<Work>(Work{.client = client, .job = std::move(job), .place = place});
     if (ahead_ >= most_ahead_) return;
   }
   parallel_.wake();
@@ -121,6 +141,7 @@ Result<const TrainedUpdate*> TrainingPool::result(ClientId client) {
   const std::shared_ptr<Work> work = works_.at(client);
   set_asked(*work);
   if (log_ != nullptr && log_->replaying()) return recall(*work);
+  if (!work->place.here) FEDGE_TRY_VOID(fetch(lock, work));
   while (work->stage != Stage::kComputed) {
     if (work->stage == Stage::kQueued && !free_.empty())
       compute(lock, work);
@@ -138,18 +159,45 @@ Result<const TrainedUpdate*> TrainingPool::result(ClientId client) {
   return &work->outcome;
 }
 
+// The rank that carries the job out asks for it at the same event at the latest.
+Result<void> TrainingPool::fetch(Lock& lock, const std::shared_ptr<Work>& work) {
+  while (work->stage != Stage::kComputed) {
+    const bool busy = may_begin();
+    lock.unlock();
+    auto outcome = shared_->take(work->place, !busy);
+    lock.lock();
+    if (!outcome) return outcome.error();
+    if (!*outcome) {
+      if (may_begin()) compute_first(lock);
+      continue;
+    }
+    complete(*work, std::move((*outcome)->update));
+    work->outcome.elsewhere = !shared_->values_travel();
+    if (shared_->values_travel() && !work->outcome.failure) {
+      FEDGE_TRY(kept, keep(std::move((*outcome)->values), work->outcome.shape));
+      work->outcome.values = std::move(kept);
+    }
+    work->stage = Stage::kComputed;
+  }
+  return {};
+}
+
+void TrainingPool::complete(Work& work, TrainedUpdate outcome) const {
+  protocol::Manifest& shape = outcome.shape;
+  outcome.coverage = shape.coverage = work.job.coverage;
+  shape.layout = layout_;
+  shape.chunk_size = chunk_size_;
+  shape.chunks.resize((shape.payload_size + chunk_size_ - 1) / chunk_size_);
+  work.outcome = std::move(outcome);
+}
+
 Result<const TrainedUpdate*> TrainingPool::recall(Work& work) {
   FEDGE_TRY(update, log_->take_training(work.client, work.job.task));
   const auto expected = workers_.front().expected(order_of(work, *work.job.global), layout_, chunk_size_);
   const SampleCount samples = update.training.samples;
   if (expected && !update.failure && samples.value() > 0 && samples != expected->samples)
     return RunLog::does_not_fit();
-  protocol::Manifest& shape = update.shape;
-  update.coverage = shape.coverage = work.job.coverage;
-  shape.layout = layout_;
-  shape.chunk_size = chunk_size_;
-  shape.chunks.resize((shape.payload_size + chunk_size_ - 1) / chunk_size_);
-  work.outcome = std::move(update);
+  complete(work, std::move(update));
   return &work.outcome;
 }
 
@@ -168,7 +216,7 @@ void TrainingPool::go_on(const LiveStates& states) {
     global.model = live->second.model;
     global.control = live->second.control;
     work->outcome = {};
-    if (!work->asked) queue_.emplace(work->job.needed, client);
+    if (!work->asked && work->place.here) queue_.emplace(work->job.needed, client);
   }
 }
 
@@ -200,6 +248,8 @@ void TrainingPool::compute(Lock& lock, const std::shared_ptr<Work>& work) {
   } catch (...) {
     work->failure = std::current_exception();
   }
+  if (shared_ != nullptr && !work->failure && !work->fault)
+    shared_->tell(work->place, work->client, work->outcome);
   lock.lock();
   const bool sound = !work->fault && !work->failure && !work->outcome.failure;
   if (worker->remembers() && sound && !work->dropped && task.kind == TaskKind::kTraining) {
@@ -266,6 +316,9 @@ void TrainingPool::carry_out(Work& work, const GlobalState& global, client::Loca
   outcome.fault = done->fault;
   outcome.sums = std::move(done->sums);
   outcome.shape = done->shape(layout_, work.job.coverage, chunk_size_);
+  if (order.kind == TaskKind::kTraining && !masked_)
+    outcome.inspected = run::inspect_values({*task_.model().layout(), fixed_point_}, outcome.coverage,
+                                            BorrowedValues(done->values.span()));
   auto kept = keep(std::move(done->values), outcome.shape);
   if (!kept) {
     work.fault = kept.error();
@@ -294,6 +347,7 @@ Result<void> TrainingPool::change(ClientId client,
   FEDGE_TRY_VOID(edit(values.span()));
   FEDGE_TRY(kept, keep(std::move(values), update.shape));
   update.values = std::move(kept);
+  update.inspected.reset();
   return {};
 }
 
@@ -318,6 +372,7 @@ TrainedUpdate TrainingPool::take(ClientId client) {
   const auto found = works_.find(client);
   if (found == works_.end() || found->second->stage != Stage::kComputed) return {};
   TrainedUpdate update = std::move(found->second->outcome);
+  if (shared_ != nullptr) shared_->forget(found->second->place);
   works_.erase(found);
   return update;
 }
@@ -328,6 +383,7 @@ void TrainingPool::drop(ClientId client) {
   if (!node) return;
   Work& work = *node.mapped();
   work.dropped = true;
+  if (shared_ != nullptr) shared_->forget(work.place);
   if (work.stage == Stage::kQueued) queue_.erase({work.job.needed, client});
   set_asked(work);
 }

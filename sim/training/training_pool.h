@@ -2,6 +2,7 @@
 // train queued jobs in the background, those first whose results are needed first; result() waits for a job
 // or trains it itself. A client that drops out before its turn costs nothing. A result is a pure function of
 // (model, client, round, memory, seed): order and threads do not affect it.
+// With ranks, some jobs are carried out by other processes.
 // Memory: one update for each result that was asked for, until it is released, and the few that are ahead;
 // with a spool, one for each thread. Thread-safe inside; its functions are for one thread.
 #pragma once
@@ -32,6 +33,7 @@
 #include "protocol/chunks/chunk_store.h"
 #include "run/run_config.h"
 #include "sim/checkpoint/run_log.h"
+#include "sim/ranks/shared_work.h"
 #include "sim/training/client_states.h"
 #include "sim/training/trained_update.h"
 
@@ -113,6 +115,8 @@ class TrainingPool final : public VirtualUpdates, private Background {
   // What clients keep between tasks is in memory up to this many bytes, and beyond that in a file without a
   // name in this directory.
   void spill_to(const std::filesystem::path& directory, std::size_t budget);
+  // Carries out only this rank's share of the jobs. `shared` must outlive the pool.
+  void share(SharedWork& shared) { shared_ = &shared; }
 
   // --- checkpoints ---
   // Records results in this log, or takes them from it. The log must outlive the pool.
@@ -122,6 +126,8 @@ class TrainingPool final : public VirtualUpdates, private Background {
     return states_.keep_in(file, budget);
   }
   ClientStates& client_states() { return states_; }
+  // Whether clients keep something between tasks.
+  bool remembers() const { return workers_.front().remembers(); }
   void add_live(LiveStates& states) const;
   // The log has been replayed: gives the jobs that are left their models.
   void go_on(const LiveStates& states);
@@ -152,6 +158,7 @@ class TrainingPool final : public VirtualUpdates, private Background {
   struct Work {
     ClientId client;
     TrainingJob job;
+    SharedWork::Place place = {};
     Stage stage = Stage::kQueued;
     bool asked = false;    // by result(), or postponed: it is not ahead
     bool dropped = false;  // while it was running: its state is not kept
@@ -170,6 +177,10 @@ class TrainingPool final : public VirtualUpdates, private Background {
   void carry_out(Work& work, const GlobalState& global, client::LocalWork& worker);
   Result<std::shared_ptr<const aggregation::UpdateValues>> keep(AlignedBuffer<float> values,
                                                                 const protocol::Manifest& shape) const;
+  // Waits for the outcome of a job elsewhere, and carries out jobs meanwhile.
+  Result<void> fetch(Lock& lock, const std::shared_ptr<Work>& work);
+  // Fills in what the outcome of another process lacks.
+  void complete(Work& work, TrainedUpdate outcome) const;
   // The result of the client's job, from the log.
   Result<const TrainedUpdate*> recall(Work& work);
 
@@ -179,11 +190,14 @@ class TrainingPool final : public VirtualUpdates, private Background {
   std::uint32_t chunk_size_;
   Digest layout_;
   std::optional<std::uint64_t> noise_seed_;  // set if clients noise their updates
+  aggregation::FixedPoint fixed_point_;
+  bool masked_;  // nobody inspects the values of a masked update
   std::size_t most_ahead_;
   protocol::ChunkStore* spool_ = nullptr;
   std::shared_ptr<SpareBuffers> spare_ = std::make_shared<SpareBuffers>();
-  ClientStates states_;    // of clients that keep some between tasks
-  RunLog* log_ = nullptr;  // null: there is none
+  ClientStates states_;           // of clients that keep some between tasks
+  RunLog* log_ = nullptr;         // null: there is none
+  SharedWork* shared_ = nullptr;  // null: all jobs are carried out here
 
   // Guards all members below, and what a SharedState contains; not the works that are running or computed.
   mutable std::mutex mutex_;

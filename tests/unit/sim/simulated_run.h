@@ -56,6 +56,7 @@ struct SimulateOptions {
   std::filesystem::path checkpoints = {};
   std::chrono::duration<double> checkpoint_every{0};
   std::string program = "fedge-test 1";
+  Ranks* ranks = nullptr;        // processes that share the trainings; null: this is the only one
   std::uint64_t kill_after = 0;  // events; 0: the run ends
   std::function<void(const Event&)> on_event;
   std::function<void()> on_round;
@@ -128,14 +129,24 @@ struct SimulatedRun {
     Simulation simulation(spec, *task, *state, std::move(*engine), parallel);
     if (!options.spill.empty()) simulation.spill_to(options.spill);
     if (options.spool != nullptr) simulation.spool_to(*options.spool);
+    std::optional<SharedWork> shared;
+    if (options.ranks != nullptr) {
+      shared.emplace(*options.ranks, values_travel(spec, config), [] { return false; });
+      simulation.share(*shared, test.get());
+    }
     std::optional<Checkpoints> checkpoints;
     if (!options.checkpoints.empty()) {
-      auto opened = Checkpoints::open({.directory = options.checkpoints,
-                                       .program = options.program,
-                                       .run = config.id,
-                                       .every = options.checkpoint_every},
-                                      /*going_on=*/true);
+      const Checkpoints::Options how{.directory = options.checkpoints,
+                                     .program = options.program,
+                                     .run = config.id,
+                                     .every = options.checkpoint_every,
+                                     .rank = shared ? options.ranks->rank() : 0,
+                                     .ranks = shared ? options.ranks->size() : 1};
+      auto opened =
+          how.rank == 0 ? Checkpoints::open(how, /*going_on=*/true) : Checkpoints::receive(how, *shared);
+      if (!opened && shared) tell_failure(*options.ranks, opened.error());
       if (!opened) return {.failure = opened.error()};
+      if (shared && how.rank == 0) REQUIRE(opened->show(*shared));
       checkpoints.emplace(std::move(*opened));
       outcome.begun_after = checkpoints->rounds();
       REQUIRE(simulation.checkpoint_to(*checkpoints, *store));

@@ -13,6 +13,7 @@
 #include "client/trainers/conversation.h"
 #include "core/result.h"
 #include "run/run_config.h"
+#include "sim/ranks/mpi_ranks.h"
 #include "sim/spec.h"
 
 namespace fedge::apps {
@@ -23,15 +24,19 @@ struct AbstractRun {
   std::size_t threads = 1;
   bool resume = false;  // continue the run whose results are in the directory, if there are any
   std::chrono::duration<double> checkpoint_every{10};  // Checkpoints::Options
+  sim::MpiRanks* ranks = nullptr;  // processes that share the trainings; null: this one is alone
   // Chooses and claims the directory of the results; called once nothing else can be refused.
   std::function<Result<std::filesystem::path>()> claim;
   std::function<bool()> interrupted;
 };
 
 // Writes the results, and a table of the rounds to standard output. An interrupted run is a success, with
-// the rounds so far.
+// the rounds so far. With ranks, this is rank 0.
 Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec& spec,
                           const run::RunConfig& config);
+// Another rank's share of the same run; prints nothing.
+Result<void> run_share(const AbstractRun& options, const sim::SimulationSpec& spec,
+                       const run::RunConfig& config);
 
 // A simulation whose coordinator and clients are processes on loopback.
 struct ConcreteRun {
