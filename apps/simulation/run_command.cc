@@ -154,9 +154,9 @@ Result<void> Run::simulate(const sim::Experiment& experiment) {
                         },
                         .interrupted = interrupted};
   if (first()) return run_abstract(run, experiment.simulation, experiment.run);
-  FEDGE_TRY_VOID(run_share(run, experiment.simulation, experiment.run));
+  const auto done = run_share(run, experiment.simulation, experiment.run);
   if (interrupted()) return Error{ErrorCode::kUnavailable, "a signal has ended this rank"};
-  return {};
+  return done;
 }
 
 Result<void> Run::run_processes(const sim::Experiment& experiment) {

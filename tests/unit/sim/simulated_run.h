@@ -165,6 +165,7 @@ struct SimulatedRun {
              },
          .interrupted =
              [&] { return options.kill_after > 0 && simulation.events() >= options.kill_after; }}));
+    if (shared && outcome.failure) tell_failure(*options.ranks, *outcome.failure);
     outcome.calls = simulation.events();
     outcome.seconds = to_seconds(simulation.now());
     return outcome;

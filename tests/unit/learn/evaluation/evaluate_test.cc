@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "core/platform/thread_pool.h"
@@ -202,4 +203,43 @@ TEST_CASE("evaluate: a real model is scored as by its own forward, one sample at
   CHECK(result.accuracy == static_cast<double>(right[0] + right[1] + right[2] + right[3]) / 230.0);
   for (std::size_t c = 0; c < 4; ++c)
     CHECK(result.per_class_accuracy[c] == static_cast<double>(right[c]) / (c < 2 ? 58.0 : 57.0));
+}
+
+TEST_CASE("evaluate: the shares of several processes give the evaluation of one, bit for bit") {
+  Rng rng(4);
+  std::vector<float> scores(1234 * 7);
+  for (float& score : scores) score = static_cast<float>(rng.normal());
+  std::vector<Label> labels(1234);
+  for (Label& label : labels) label = static_cast<Label>(rng.below(6));  // none of the last class
+  const Dataset data = data_of(scores, labels);
+  const EchoModel model(7);
+  const float unused[1] = {};
+  ThreadPool pool(3);
+  const Evaluation whole = evaluate(model, unused, data, pool).value();
+  std::vector<std::string> shares;
+  for (const std::size_t parts : {1U, 2U, 3U, 20U}) {
+    shares.clear();
+    for (std::size_t part = 0; part < parts; ++part)
+      shares.push_back(evaluate_share(model, unused, data, pool, {part, parts}).value());
+    const Evaluation together = evaluation_of_shares(model, data, shares).value();
+    CHECK(same_evaluation(together, whole));
+    CHECK(together.between_class_variance == whole.between_class_variance);
+    CHECK(together.within_class_variance == whole.within_class_variance);
+    CHECK(together.sums == whole.sums);
+  }
+  // Shares of another data set, in another order, and cut ones.
+  const auto damaged = [&](const Dataset& of, std::vector<std::string> changed) {
+    const auto result = evaluation_of_shares(model, of, changed);
+    return !result &&
+           (result.error().code == ErrorCode::kCorrupt || result.error().code == ErrorCode::kInvalid);
+  };
+  scores.resize(100 * 7);
+  labels.resize(100);
+  CHECK(damaged(data_of(scores, labels), shares));
+  shares[3].resize(shares[3].size() - 8);
+  CHECK(damaged(data, shares));
+  shares[3].clear();
+  CHECK(damaged(data, shares));
+  shares[3] = std::string(80, '\xff');
+  CHECK(damaged(data, shares));
 }
