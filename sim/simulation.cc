@@ -30,7 +30,7 @@ void Simulation::share(SharedWork& shared, const learn::Dataset* test) {
   if (test == nullptr) return;
   state_.evaluate_with([this, test](std::span<const float> model, RoundNumber) -> Result<learn::Evaluation> {
     FEDGE_TRY(own, learn::evaluate_share(task_.model(), model, *test, parallel_, shared_->share()));
-    FEDGE_TRY(all, shared_->to_first(std::move(own)));
+    FEDGE_TRY(all, shared_->gather(std::move(own)));
     if (!first()) return learn::Evaluation{};  // only rank 0 needs the result
     return learn::evaluation_of_shares(task_.model(), *test, all);
   });
@@ -56,14 +56,14 @@ Result<void> Simulation::round_ended() {
   const bool together = shared_ != nullptr && pool_.remembers();
   bool due = first() && checkpoints_->due(pool_.client_states());
   if (together) {
-    FEDGE_TRY(agreed, shared_->from_first(due ? "due" : ""));
+    FEDGE_TRY(agreed, shared_->broadcast_of_first(due ? "due" : ""));
     due = !agreed.empty();
   }
   if (!due) return checkpoints_->add(log_);
   FEDGE_TRY(states, Checkpoints::save_states(pool_.client_states()));
   std::vector<std::string> clients = {states};
   if (together) {
-    FEDGE_TRY(gathered, shared_->to_first(std::move(states)));
+    FEDGE_TRY(gathered, shared_->gather(std::move(states)));
     clients = std::move(gathered);
   }
   if (first()) {
@@ -74,7 +74,7 @@ Result<void> Simulation::round_ended() {
                                       clients, state_, log_));
   }
   if (together)
-    if (const auto saved = shared_->from_first("saved"); !saved) return saved.error();
+    if (const auto saved = shared_->broadcast_of_first("saved"); !saved) return saved.error();
   pool_.client_states().forget_former();
   return {};
 }
@@ -117,7 +117,7 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
     return Error{ErrorCode::kUnavailable, "the simulation stalled in round " +
                                               std::to_string(coordinator_->engine().round().value()) +
                                               ": the event queue is empty, so the run cannot continue"};
-  return shared_ != nullptr ? shared_->settle() : Result<void>();
+  return shared_ != nullptr ? shared_->finish() : Result<void>();
 }
 
 Result<void> Simulation::build(const SimulationHooks& hooks) {

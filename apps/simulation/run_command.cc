@@ -221,7 +221,7 @@ int Run::end(int code) {
   }
   std::fflush(stdout);
   if (!first() && failure_) {
-    sim::tell_failure(*ranks_, *failure_);
+    sim::broadcast_failure(*ranks_, *failure_);
     // Rank 0 ends all ranks when it hears of it.
     std::this_thread::sleep_for(std::chrono::seconds(options_.rank_timeout));
     report_failure(program_, failure_->with_prefix("rank " + std::to_string(ranks_->rank()) + ": "));

@@ -177,9 +177,9 @@ void report_traffic(const sim::MpiRanks& ranks) {
   const sim::MpiRanks::Traffic traffic = ranks.traffic();
   log_event(Event{Severity::kInfo, "simulation.ranks", {}}
                 .with("ranks", static_cast<std::int64_t>(ranks.size()))
-                .with("bytes_told", static_cast<std::int64_t>(traffic.bytes_told))
-                .with("bytes_added", static_cast<std::int64_t>(traffic.bytes_added))
-                .with("seconds_adding", traffic.seconds_adding)
+                .with("bytes_sent", static_cast<std::int64_t>(traffic.bytes_sent))
+                .with("bytes_reduced", static_cast<std::int64_t>(traffic.bytes_reduced))
+                .with("seconds_reducing", traffic.seconds_reducing)
                 .with("seconds_waiting", traffic.seconds_waiting));
 }
 
@@ -222,11 +222,11 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
   FEDGE_TRY(results, options.claim());
   Parts parts(options, spec, config, task);
   if (options.resume && is_complete(results)) {
-    if (parts.shared) parts.shared->tell_others("");
+    if (parts.shared) parts.shared->broadcast("");
     std::printf("%s holds the complete results of this run\n", results.c_str());
     return {};
   }
-  if (parts.shared) parts.shared->tell_others(std::filesystem::absolute(results).string());
+  if (parts.shared) parts.shared->broadcast(std::filesystem::absolute(results).string());
   std::optional<sim::Checkpoints> checkpoints;
   if (!sim::cannot_continue(spec)) {
     FEDGE_TRY(opened, sim::Checkpoints::open(parts.checkpoints_in(results), options.resume));
@@ -293,7 +293,7 @@ Result<void> run_share(const AbstractRun& options, const sim::SimulationSpec& sp
                        const run::RunConfig& config) {
   FEDGE_TRY(task, build_task(options, config));
   Parts parts(options, spec, config, task);
-  FEDGE_TRY(directory, parts.shared->from_first({}));
+  FEDGE_TRY(directory, parts.shared->broadcast_of_first({}));
   if (directory.empty()) return {};  // rank 0 has nothing to do
   const std::filesystem::path results = directory;
   std::optional<sim::Checkpoints> checkpoints;

@@ -5,6 +5,8 @@ scale.py population   10,000, 100,000 and 1,000,000 devices, 1,000 a round, with
 scale.py cohort       50, 200 and 1,000 clients a round of a CNN with 1.66 million parameters
 scale.py threads      1 and 2 threads, and two processes of 1 thread: 1,200 clients a round of an MLP with 109,386
                       parameters
+scale.py ranks        1 rank, and 2 ranks of 1 thread under mpirun, beside 2 threads: 50 clients a round of the CNN;
+                      with and without an evaluation in each round
 
 Each command repeats its runs in turn (three times, or REPETITIONS after the command), because other guests of a
 machine change its speed within minutes, and prints medians of the rounds' times over all repetitions, and the
@@ -82,8 +84,9 @@ class Run:
     def __init__(self, text, **settings):
         self.text, self.settings = text, settings
         self.rounds, self.walls, self.peak, self.events, self.hashes = [], [], 0, [], set()
+        self.traffic = []
 
-    def repeat(self, threads=2):
+    def repeat(self, threads=2, ranks=1):
         with tempfile.TemporaryDirectory() as out:
             file = pathlib.Path(out) / "run.toml"
             file.write_text(self.text)
@@ -91,6 +94,8 @@ class Run:
                      "--log-level", "info"]
             for key, value in self.settings.items():
                 words += ["--set", f"{key.replace('__', '.')}={value}"]
+            if ranks > 1:
+                words = ["mpirun", "-n", str(ranks), *words]
             with open(f"{out}/said", "w+", encoding="utf8") as said:
                 begun = time.monotonic()
                 process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=said)
@@ -99,7 +104,10 @@ class Run:
                     sys.exit(f"{' '.join(words)} failed")
                 self.walls.append(time.monotonic() - begun)
                 said.seek(0)
-                ended = [line for line in said if "simulation.ended" in line][0]
+                lines = said.readlines()
+                ended = [line for line in lines if "simulation.ended" in line][0]
+                self.traffic += [dict(word.split("=") for word in line.split("simulation.ranks ")[1].split())
+                                 for line in lines if "simulation.ranks" in line]
             self.events.append(float(ended.split("events=")[1]))
             rows = [json.loads(line) for line in pathlib.Path(out, "results/metrics.jsonl").read_text().splitlines()]
         seconds = [row["wall_seconds"] for row in rows]
@@ -153,8 +161,27 @@ def threads(repetitions):
           f"two processes of one thread at the same time, the machine's limit: {limit:.2f} times (medians)")
 
 
+def ranks(repetitions):
+    print("| evaluation | | s a round | shortest | efficiency |\n| --- | --- | --- | --- | --- |")
+    for name, every in (("no", 1000), ("in each round", 1)):
+        settings = {"sampling__clients_per_round": 50, "run__rounds": 10, "run__evaluate_every": every}
+        runs = {places: Run(CNN, **settings) for places in ((1, 1), (1, 2), (2, 1))}
+        for _ in range(repetitions):
+            for (processes, count), run in runs.items():
+                run.repeat(count, processes)
+        assert len(set.union(*(run.hashes for run in runs.values()))) == 1
+        for (processes, count), run in runs.items():
+            what = "2 ranks" if processes == 2 else f"{count} thread" + "s" * (count > 1)
+            efficiency = runs[1, 1].median / run.median / (processes * count)
+            print(f"| {name} | {what} | {run.median:.3f} | {min(run.rounds):.3f} | {100 * efficiency:.0f} % |")
+        moved = [{key: float(value) for key, value in traffic.items()} for traffic in runs[2, 1].traffic]
+        mean = {key: statistics.mean(each[key] for each in moved) / 10 for key in moved[0]}
+        print(f"\nOf rank 0, a round: {mean['bytes_reduced'] / 1e6:.1f} MB added up in {1e3 * mean['seconds_reducing']:.1f} ms, "
+              f"{mean['bytes_sent'] / 1e3:.1f} kB sent besides, {1e3 * mean['seconds_waiting']:.0f} ms waited\n")
+
+
 if __name__ == "__main__":
-    commands = {"population": population, "cohort": cohort, "threads": threads}
+    commands = {"population": population, "cohort": cohort, "threads": threads, "ranks": ranks}
     if len(sys.argv) < 2 or sys.argv[1] not in commands:
         sys.exit(__doc__)
     commands[sys.argv[1]](int(sys.argv[2]) if len(sys.argv) > 2 else 3)

@@ -76,27 +76,27 @@ Result<std::vector<protocol::Manifest>> Checkpoints::objects() const {
 }
 
 Result<void> Checkpoints::show(SharedWork& shared) {
-  shared.tell_others(content_->saved.SerializeAsString());
-  shared.tell_others(former_log_);
+  shared.broadcast(content_->saved.SerializeAsString());
+  shared.broadcast(former_log_);
   FEDGE_TRY(manifests, objects());
   for (const protocol::Manifest& manifest : manifests) {
     FEDGE_TRY(object, find(manifest));
     std::string payload(manifest.payload_size, 0);
     FEDGE_TRY_VOID(object->read_bytes(0, std::as_writable_bytes(std::span(payload))));
-    shared.tell_others(payload);
+    shared.broadcast(payload);
   }
   return {};
 }
 
 Result<Checkpoints> Checkpoints::receive(Options options, SharedWork& shared) {
   Checkpoints made(std::move(options), protocol::make_memory_chunk_store(SIZE_MAX));
-  FEDGE_TRY(saved, shared.from_first({}));
+  FEDGE_TRY(saved, shared.broadcast_of_first({}));
   if (!made.content_->saved.ParseFromString(saved)) return RunLog::does_not_fit();
-  FEDGE_TRY(log, shared.from_first({}));
+  FEDGE_TRY(log, shared.broadcast_of_first({}));
   made.former_log_ = std::move(log);
   FEDGE_TRY(manifests, made.objects());
   for (protocol::Manifest& manifest : manifests) {
-    FEDGE_TRY(payload, shared.from_first({}));
+    FEDGE_TRY(payload, shared.broadcast_of_first({}));
     const auto bytes = std::as_bytes(std::span(payload));
     manifest.chunks.clear();
     FEDGE_TRY(object,

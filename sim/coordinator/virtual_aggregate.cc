@@ -182,7 +182,7 @@ Result<RunLog::Closing> VirtualAggregate::close_model(const server::RunEngine::C
                                                       const server::Made& made) {
   run::TrackModel& track = surroundings_.state.track(turn.track);
   SharedWork* const shared = surroundings_.shared;
-  if (shared != nullptr && !shared->values_travel()) FEDGE_TRY_VOID(shared->add_up(track.round_sums()));
+  if (shared != nullptr && !shared->values_travel()) FEDGE_TRY_VOID(shared->all_reduce(track.round_sums()));
   FEDGE_TRY_VOID(surroundings_.state.close(turn));
   RunLog::Closing closing;
   if (std::holds_alternative<server::MadeByClients>(made)) closing.model = track.object()->manifest().id();
@@ -199,8 +199,8 @@ Result<RunLog::Closing> VirtualAggregate::close_model(const server::RunEngine::C
 Result<bool> VirtualAggregate::ends_here(const server::RunEngine::CloseRound& turn) {
   const server::RunState& state = surroundings_.state;
   if (surroundings_.shared == nullptr) return state.ends_early();
-  return surroundings_.shared->agree(state.track(turn.track).hash(), state.ends_early(),
-                                     state.config().selection.on() && turn.ends_round);
+  return surroundings_.shared->confirm(state.track(turn.track).hash(), state.ends_early(),
+                                       state.config().selection.on() && turn.ends_round);
 }
 
 void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const server::Made& made) {

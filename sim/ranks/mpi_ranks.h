@@ -17,10 +17,10 @@ class MpiRanks : public Ranks {
  public:
   // What this rank has sent and added up.
   struct Traffic {
-    std::uint64_t bytes_told = 0;   // to all others together
-    std::uint64_t bytes_added = 0;  // numbers of sums, as this rank gave them
-    double seconds_adding = 0;      // from the call of add_up() to its return
-    double seconds_waiting = 0;     // for messages
+    std::uint64_t bytes_sent = 0;     // to all others together
+    std::uint64_t bytes_reduced = 0;  // numbers of sums, as this rank gave them
+    double seconds_reducing = 0;      // from the call of all_reduce() to its return
+    double seconds_waiting = 0;       // for messages
   };
   // Joins the ranks that were started with this process; null if it was started alone. A rank that is silent
   // for `patience` is lost. kUnsupported: this program, or its MPI library, cannot join them.

@@ -27,13 +27,13 @@ class Ranks {
   virtual std::size_t size() const = 0;
   // Sends a message to all other ranks and returns at once. The messages of a rank arrive in order. Any
   // thread.
-  virtual void tell(std::string message) = 0;
+  virtual void broadcast(std::string message) = 0;
   // Returns the next message of another rank; nothing if none arrives within `patience`. kUnavailable: a rank
   // is lost.
-  virtual Result<std::optional<Message>> hear(std::chrono::microseconds patience) = 0;
+  virtual Result<std::optional<Message>> receive(std::chrono::microseconds patience) = 0;
   // Replaces each number by its sum over all ranks. All ranks must call it in the same order with as many
   // numbers. kUnavailable: a rank is lost.
-  virtual Result<void> add_up(std::span<std::int64_t> numbers) = 0;
+  virtual Result<void> all_reduce(std::span<std::int64_t> numbers) = 0;
 };
 
 }  // namespace fedge::sim

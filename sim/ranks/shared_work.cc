@@ -30,10 +30,10 @@ bool values_travel(const SimulationSpec& spec, const run::RunConfig& config) {
          spec.attack.kind != AttackKind::kNone;
 }
 
-void tell_failure(Ranks& ranks, const Error& error) {
+void broadcast_failure(Ranks& ranks, const Error& error) {
   ranks::v1::Message message;
   put(*message.mutable_failed(), error);
-  ranks.tell(message.SerializeAsString());
+  ranks.broadcast(message.SerializeAsString());
 }
 
 SharedWork::SharedWork(Ranks& ranks, bool values_travel, std::function<bool()> interrupted)
@@ -53,7 +53,7 @@ SharedWork::Place SharedWork::place(ClientId client, SampleCount samples, bool b
   return place;
 }
 
-void SharedWork::tell(const Place& place, ClientId client, const TrainedUpdate& update) {
+void SharedWork::broadcast_outcome(const Place& place, ClientId client, const TrainedUpdate& update) {
   ranks::v1::Message message;
   auto& out = *message.mutable_outcome();
   out.set_number(place.number);
@@ -66,16 +66,16 @@ void SharedWork::tell(const Place& place, ClientId client, const TrainedUpdate& 
     bytes.resize(update.coverage.count() * sizeof(float));
     AlignedBuffer<float> values(update.coverage.count());
     const auto read = update.values->read(0, values.span());
-    if (!read) return tell_failure(ranks_, read.error());
+    if (!read) return broadcast_failure(ranks_, read.error());
     std::memcpy(bytes.data(), values.data(), bytes.size());
   }
-  ranks_.tell(message.SerializeAsString());
+  ranks_.broadcast(message.SerializeAsString());
 }
 
-Result<std::optional<SharedWork::Outcome>> SharedWork::take(const Place& place, bool wait) {
+Result<std::optional<SharedWork::Outcome>> SharedWork::take_outcome(const Place& place, bool wait) {
   const auto found = outcomes_.find(place.number);
   FEDGE_CHECK(found != outcomes_.end(), "a job elsewhere that has not been asked for");
-  if (!found->second) FEDGE_TRY_VOID(listen(wait ? kPatience : 0us));
+  if (!found->second) FEDGE_TRY_VOID(poll(wait ? kPatience : 0us));
   if (!found->second) return std::optional<Outcome>();
   std::optional<Outcome> outcome = std::move(found->second);
   outcomes_.erase(found);
@@ -84,12 +84,12 @@ Result<std::optional<SharedWork::Outcome>> SharedWork::take(const Place& place, 
 
 void SharedWork::forget(const Place& place) { outcomes_.erase(place.number); }
 
-Result<void> SharedWork::listen(std::chrono::microseconds patience) {
+Result<void> SharedWork::poll(std::chrono::microseconds patience) {
   if (interrupted_()) return Error{ErrorCode::kUnavailable, "the run was interrupted"};
-  FEDGE_TRY(message, ranks_.hear(patience));
+  FEDGE_TRY(message, ranks_.receive(patience));
   while (message) {
     FEDGE_TRY_VOID(take_in(*message));
-    FEDGE_TRY(next, ranks_.hear(0us));
+    FEDGE_TRY(next, ranks_.receive(0us));
     message = std::move(next);
   }
   return {};
@@ -137,8 +137,8 @@ Result<void> SharedWork::take_in(const Ranks::Message& message) {
   return {};
 }
 
-Result<void> SharedWork::add_up(const std::vector<std::span<std::int64_t>>& numbers) {
-  for (const auto span : numbers) FEDGE_TRY_VOID(ranks_.add_up(span));
+Result<void> SharedWork::all_reduce(const std::vector<std::span<std::int64_t>>& numbers) {
+  for (const auto span : numbers) FEDGE_TRY_VOID(ranks_.all_reduce(span));
   return {};
 }
 
@@ -150,17 +150,17 @@ Result<void> SharedWork::compare(std::uint64_t number, const Digest& mine, const
                    " of the run: the ranks have other data, or another version of the program"};
 }
 
-Result<bool> SharedWork::agree(const Digest& model, bool ends, bool may_end) {
+Result<bool> SharedWork::confirm(const Digest& model, bool ends, bool may_end) {
   const std::uint64_t number = closed_++;
   if (first()) {
     ranks::v1::Message message;
     message.mutable_decision()->set_number(number);
     message.mutable_decision()->set_model_hash(model.data(), model.size());
     message.mutable_decision()->set_ends(ends);
-    ranks_.tell(message.SerializeAsString());
+    ranks_.broadcast(message.SerializeAsString());
     return ends;
   }
-  while (may_end && !decisions_.contains(number)) FEDGE_TRY_VOID(listen(kPatience));
+  while (may_end && !decisions_.contains(number)) FEDGE_TRY_VOID(poll(kPatience));
   const auto found = decisions_.find(number);
   if (found == decisions_.end()) {
     unchecked_[number] = model;
@@ -172,48 +172,48 @@ Result<bool> SharedWork::agree(const Digest& model, bool ends, bool may_end) {
   return decision.ends;
 }
 
-void SharedWork::tell_others(const std::string& bytes) {
+void SharedWork::broadcast(const std::string& bytes) {
   std::size_t first = 0;
   do {
     ranks::v1::Message message;
     message.mutable_note()->set_piece(bytes.substr(first, kLargestNote));
     first += kLargestNote;
     message.mutable_note()->set_more(first < bytes.size());
-    ranks_.tell(message.SerializeAsString());
+    ranks_.broadcast(message.SerializeAsString());
   } while (first < bytes.size());
 }
 
-Result<std::string> SharedWork::note_of(std::size_t rank) {
+Result<std::string> SharedWork::next_note(std::size_t rank) {
   std::deque<std::string>& notes = notes_[rank].complete;
-  while (notes.empty()) FEDGE_TRY_VOID(listen(kPatience));
+  while (notes.empty()) FEDGE_TRY_VOID(poll(kPatience));
   std::string note = std::move(notes.front());
   notes.pop_front();
   return note;
 }
 
-Result<std::string> SharedWork::from_first(std::string bytes) {
-  if (!first()) return note_of(0);
-  tell_others(bytes);
+Result<std::string> SharedWork::broadcast_of_first(std::string bytes) {
+  if (!first()) return next_note(0);
+  broadcast(bytes);
   return bytes;
 }
 
 // Notes reach all ranks: the others drop those that are for rank 0.
-Result<std::vector<std::string>> SharedWork::to_first(std::string bytes) {
+Result<std::vector<std::string>> SharedWork::gather(std::string bytes) {
   std::vector<std::string> all;
   if (!first()) {
-    tell_others(bytes);
+    broadcast(bytes);
     return all;
   }
   all.push_back(std::move(bytes));
   for (std::size_t rank = 1; rank < ranks_.size(); ++rank) {
-    FEDGE_TRY(note, note_of(rank));
+    FEDGE_TRY(note, next_note(rank));
     all.push_back(std::move(note));
   }
   return all;
 }
 
-Result<void> SharedWork::settle() {
-  while (!unchecked_.empty()) FEDGE_TRY_VOID(listen(kPatience));
+Result<void> SharedWork::finish() {
+  while (!unchecked_.empty()) FEDGE_TRY_VOID(poll(kPatience));
   return {};
 }
 

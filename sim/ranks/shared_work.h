@@ -1,10 +1,11 @@
 // SharedWork: divides the trainings of a simulation among ranks. All ranks run the same events, so all number
-// the jobs alike and know which rank trains which job. That rank tells the others the outcome: losses, norm
-// and size. The values of an update stay where they are and are added there; before a model moves, the
+// the jobs alike and know which rank trains which job. That rank broadcasts the outcome: losses, norm and
+// size. The values of an update stay where they are and are added there; before a model moves, the
 // integer sums of all ranks are added up. If a rule needs whole updates, their values travel too.
 // Models, metrics and events are those of one process, bit for bit. Rank 0 decides what depends on more than
 // the events: the evaluation, and when the run ends.
-// Memory: the outcomes that are ahead of this rank's events. tell() is for any thread, the rest for one.
+// Memory: the outcomes that are ahead of this rank's events. broadcast_outcome() is for any thread, the rest
+// for one.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +34,8 @@ namespace fedge::sim {
 // or the simulation itself looks at the values.
 bool values_travel(const SimulationSpec& spec, const run::RunConfig& config);
 
-// Tells the other ranks that this one ends because of an error.
-void tell_failure(Ranks& ranks, const Error& error);
+// Reports to the other ranks that this one ends because of an error.
+void broadcast_failure(Ranks& ranks, const Error& error);
 
 class SharedWork {
  public:
@@ -54,8 +55,8 @@ class SharedWork {
   // Chooses the place of the next job. With `by_client`, all jobs of a client have one place, because clients
   // keep something between tasks; otherwise the rank with the fewest samples so far gets the job.
   Place place(ClientId client, SampleCount samples, bool by_client);
-  // Tells the others the outcome of a job that has been carried out here.
-  void tell(const Place& place, ClientId client, const TrainedUpdate& update);
+  // Broadcasts the outcome of a job that has been carried out here.
+  void broadcast_outcome(const Place& place, ClientId client, const TrainedUpdate& update);
   // The outcome of a job elsewhere.
   struct Outcome {
     TrainedUpdate update;         // without coverage, layout and chunks
@@ -63,24 +64,24 @@ class SharedWork {
   };
   // Returns the outcome once it is here, and forgets it. With `wait`, waits a little for it. kUnavailable: a
   // rank is lost or has failed, or the run is interrupted.
-  Result<std::optional<Outcome>> take(const Place& place, bool wait);
+  Result<std::optional<Outcome>> take_outcome(const Place& place, bool wait);
   // The outcome will not be asked for.
   void forget(const Place& place);
 
   // Replaces each number by its sum over all ranks.
-  Result<void> add_up(const std::vector<std::span<std::int64_t>>& numbers);
+  Result<void> all_reduce(const std::vector<std::span<std::int64_t>>& numbers);
 
   // Closes a phase with the model of this hash. Returns whether the run ends here, which only rank 0 knows;
   // the others wait for it if `may_end`. kUnavailable: another rank has another model, or is lost.
-  Result<bool> agree(const Digest& model, bool ends, bool may_end);
+  Result<bool> confirm(const Digest& model, bool ends, bool may_end);
   // Returns rank 0's bytes on every rank.
-  Result<std::string> from_first(std::string bytes);
+  Result<std::string> broadcast_of_first(std::string bytes);
   // Rank 0's side of it.
-  void tell_others(const std::string& bytes);
+  void broadcast(const std::string& bytes);
   // Returns the bytes of every rank on rank 0, and nothing on the others.
-  Result<std::vector<std::string>> to_first(std::string bytes);
+  Result<std::vector<std::string>> gather(std::string bytes);
   // Ends the run: waits until rank 0 has confirmed the models of all phases.
-  Result<void> settle();
+  Result<void> finish();
 
  private:
   struct Decision {
@@ -88,9 +89,9 @@ class SharedWork {
     bool ends = false;
   };
   // Takes in what has arrived; waits for at most `patience` for the first message.
-  Result<void> listen(std::chrono::microseconds patience);
+  Result<void> poll(std::chrono::microseconds patience);
   Result<void> take_in(const Ranks::Message& message);
-  Result<std::string> note_of(std::size_t rank);
+  Result<std::string> next_note(std::size_t rank);
   Result<void> compare(std::uint64_t number, const Digest& mine, const Digest& theirs) const;
 
   Ranks& ranks_;

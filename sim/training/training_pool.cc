@@ -164,7 +164,7 @@ Result<void> TrainingPool::fetch(Lock& lock, const std::shared_ptr<Work>& work) 
   while (work->stage != Stage::kComputed) {
     const bool busy = may_begin();
     lock.unlock();
-    auto outcome = shared_->take(work->place, !busy);
+    auto outcome = shared_->take_outcome(work->place, !busy);
     lock.lock();
     if (!outcome) return outcome.error();
     if (!*outcome) {
@@ -249,7 +249,7 @@ void TrainingPool::compute(Lock& lock, const std::shared_ptr<Work>& work) {
     work->failure = std::current_exception();
   }
   if (shared_ != nullptr && !work->failure && !work->fault)
-    shared_->tell(work->place, work->client, work->outcome);
+    shared_->broadcast_outcome(work->place, work->client, work->outcome);
   lock.lock();
   const bool sound = !work->fault && !work->failure && !work->outcome.failure;
   if (worker->remembers() && sound && !work->dropped && task.kind == TaskKind::kTraining) {

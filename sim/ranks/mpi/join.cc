@@ -63,14 +63,14 @@ class Mpi final : public MpiRanks {
   std::size_t rank() const override { return rank_; }
   std::size_t size() const override { return size_; }
 
-  void tell(std::string message) override {
+  void broadcast(std::string message) override {
     const std::lock_guard lock(mutex_);
-    traffic_.bytes_told += message.size() * (size_ - 1);
+    traffic_.bytes_sent += message.size() * (size_ - 1);
     append_frame(to_send_, message.size(), message);
     if (Clock::now() - last_sent_ >= kTogether) wake_.notify_all();
   }
 
-  Result<std::optional<Message>> hear(std::chrono::microseconds patience) override {
+  Result<std::optional<Message>> receive(std::chrono::microseconds patience) override {
     std::unique_lock lock(mutex_);
     if (patience > 0us && heard_.empty() && !lost_) {
       const auto begin = Clock::now();
@@ -89,7 +89,7 @@ class Mpi final : public MpiRanks {
     return std::optional<Message>();
   }
 
-  Result<void> add_up(std::span<std::int64_t> numbers) override {
+  Result<void> all_reduce(std::span<std::int64_t> numbers) override {
     std::unique_lock lock(mutex_);
     const auto begin = Clock::now();
     for (std::size_t first = 0; first < numbers.size() && !lost_; first += kMostNumbers) {
@@ -97,8 +97,8 @@ class Mpi final : public MpiRanks {
       wake_.notify_all();
       changed_.wait(lock, [&] { return to_add_.empty() || lost_; });
     }
-    traffic_.bytes_added += numbers.size_bytes();
-    traffic_.seconds_adding += std::chrono::duration<double>(Clock::now() - begin).count();
+    traffic_.bytes_reduced += numbers.size_bytes();
+    traffic_.seconds_reducing += std::chrono::duration<double>(Clock::now() - begin).count();
     return lost_ ? Result<void>(*lost_) : Result<void>();
   }
 

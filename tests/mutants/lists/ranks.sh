@@ -5,17 +5,17 @@ mutant all-jobs-here 'each rank trains all clients'
 file sim/ranks/shared_work.cc
 old 'const Place place{jobs_++, rank == ranks_.rank()};'
 new 'const Place place{jobs_++, true};'
-caught_by unit_sim 'values travel only if'
+caught_by unit_sim 'any number of ranks'
 
 mutant states-spread 'the jobs of a client that keeps something are on several ranks'
 file sim/ranks/shared_work.cc
-old 'by_client ? client.value() % ranks_.size()'
-new 'by_client && client.value() == 0 ? client.value() % ranks_.size()'
+old '? client.value() % ranks_.size()'
+new '? (client.value() + (jobs_ & 1)) % ranks_.size()'
 caught_by unit_sim 'any number of ranks'
 
 mutant sums-not-added 'the sums of other ranks are left out'
 file sim/coordinator/virtual_aggregate.cc
-old 'FEDGE_TRY_VOID(shared->add_up(track.round_sums()));'
+old 'FEDGE_TRY_VOID(shared->all_reduce(track.round_sums()));'
 new '(void)track;'
 caught_by unit_sim 'any number of ranks'
 

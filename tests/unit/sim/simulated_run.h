@@ -144,7 +144,7 @@ struct SimulatedRun {
                                      .ranks = shared ? options.ranks->size() : 1};
       auto opened =
           how.rank == 0 ? Checkpoints::open(how, /*going_on=*/true) : Checkpoints::receive(how, *shared);
-      if (!opened && shared) tell_failure(*options.ranks, opened.error());
+      if (!opened && shared) broadcast_failure(*options.ranks, opened.error());
       if (!opened) return {.failure = opened.error()};
       if (shared && how.rank == 0) REQUIRE(opened->show(*shared));
       checkpoints.emplace(std::move(*opened));
@@ -165,7 +165,7 @@ struct SimulatedRun {
              },
          .interrupted =
              [&] { return options.kill_after > 0 && simulation.events() >= options.kill_after; }}));
-    if (shared && outcome.failure) tell_failure(*options.ranks, *outcome.failure);
+    if (shared && outcome.failure) broadcast_failure(*options.ranks, *outcome.failure);
     outcome.calls = simulation.events();
     outcome.seconds = to_seconds(simulation.now());
     return outcome;

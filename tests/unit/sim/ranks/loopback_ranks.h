@@ -26,8 +26,8 @@ class LoopbackRanks {
     lost_ = rank;
     changed_.notify_all();
   }
-  std::uint64_t bytes_told() const { return told_; }
-  std::uint64_t numbers_added() const { return added_; }
+  std::uint64_t bytes_sent() const { return sent_; }
+  std::uint64_t numbers_reduced() const { return reduced_; }
 
  private:
   class Rank final : public Ranks {
@@ -35,14 +35,14 @@ class LoopbackRanks {
     Rank(LoopbackRanks& all, std::size_t rank) : all_(all), rank_(rank) {}
     std::size_t rank() const override { return rank_; }
     std::size_t size() const override { return all_.ranks_.size(); }
-    void tell(std::string message) override {
+    void broadcast(std::string message) override {
       const std::lock_guard lock(all_.mutex_);
-      all_.told_ += message.size();
+      all_.sent_ += message.size();
       for (const auto& other : all_.ranks_)
         if (other->rank_ != rank_) other->heard_.push_back({rank_, message});
       all_.changed_.notify_all();
     }
-    Result<std::optional<Message>> hear(std::chrono::microseconds patience) override {
+    Result<std::optional<Message>> receive(std::chrono::microseconds patience) override {
       std::unique_lock lock(all_.mutex_);
       all_.changed_.wait_for(lock, patience, [&] { return !heard_.empty() || all_.lost_; });
       if (!heard_.empty()) {
@@ -53,9 +53,9 @@ class LoopbackRanks {
       if (all_.lost_) return all_.lost();
       return std::optional<Message>();
     }
-    Result<void> add_up(std::span<std::int64_t> numbers) override {
+    Result<void> all_reduce(std::span<std::int64_t> numbers) override {
       std::unique_lock lock(all_.mutex_);
-      all_.added_ += numbers.size();
+      all_.reduced_ += numbers.size();
       if (all_.joined_ == 0) all_.total_.assign(numbers.size(), 0);
       if (all_.total_.size() != numbers.size())
         return Error{ErrorCode::kCorrupt, "the ranks add up different counts of numbers"};
@@ -85,8 +85,8 @@ class LoopbackRanks {
   std::condition_variable changed_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::optional<std::size_t> lost_;
-  std::uint64_t told_ = 0;
-  std::uint64_t added_ = 0;
+  std::uint64_t sent_ = 0;
+  std::uint64_t reduced_ = 0;
   std::vector<std::int64_t> total_, result_;  // of the sum under way, and of the last one
   std::size_t joined_ = 0;
   std::uint64_t turn_ = 0;

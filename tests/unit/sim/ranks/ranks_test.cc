@@ -141,14 +141,14 @@ TEST_CASE("ranks: values travel only if the rule or the simulation needs them") 
   const test::TemporaryDirectory data;
   test::write_tiny_dataset(data);
   struct Traffic {
-    std::uint64_t told;
-    std::uint64_t added;
+    std::uint64_t sent;
+    std::uint64_t reduced;
   };
   const auto traffic = [&](const Settings& settings) {
     LoopbackRanks network(2);
     for (const Outcome& outcome : on_ranks(network, data.path(), kShared + settings))
       REQUIRE_MESSAGE(!outcome.failure, outcome.failure->message);
-    return Traffic{network.bytes_told(), network.numbers_added()};
+    return Traffic{network.bytes_sent(), network.numbers_reduced()};
   };
   constexpr std::uint64_t kParameters = 7850;
   constexpr std::uint64_t kRounds = 5;
@@ -157,17 +157,17 @@ TEST_CASE("ranks: values travel only if the rule or the simulation needs them") 
   for (const std::string strategy : {"fedavg", "fedadam", "fedprox", "fedbuff"}) {
     CAPTURE(strategy);
     const Traffic sums = traffic({"strategy.kind=" + strategy});
-    CHECK(sums.added == 2 * kRounds * kParameters);
-    CHECK(sums.told < kRounds * (kClients * 200 + kEvaluation));
+    CHECK(sums.reduced == 2 * kRounds * kParameters);
+    CHECK(sums.sent < kRounds * (kClients * 200 + kEvaluation));
   }
-  CHECK(traffic({"strategy.kind=scaffold"}).added == 4 * kRounds * kParameters);  // and its changes
+  CHECK(traffic({"strategy.kind=scaffold"}).reduced == 4 * kRounds * kParameters);  // and its changes
   for (const std::string setting :
        {"strategy.kind=median", "strategy.kind=fednova", "dissemination.kind=serverless",
         "simulation.attack={kind=\"gaussian\",fraction=0.2}", "secure_aggregation.kind=exact"}) {
     CAPTURE(setting);
     const Traffic values = traffic({setting, "sampling.clients_per_round=4"});
-    CHECK(values.added == 0);
-    CHECK(values.told > kRounds * kClients * kParameters * sizeof(float));
+    CHECK(values.reduced == 0);
+    CHECK(values.sent > kRounds * kClients * kParameters * sizeof(float));
   }
 }
 
@@ -215,10 +215,10 @@ TEST_CASE("ranks: what a rank cannot do, and another model, end all ranks with a
   // Bytes of another program.
   LoopbackRanks strange(2);
   SharedWork shared(strange.at(0), false, [] { return false; });
-  strange.at(1).tell("?");
+  strange.at(1).broadcast("?");
   const auto place = shared.place(ClientId(1), SampleCount(1), /*by_client=*/true);
   CHECK_FALSE(place.here);
-  const auto taken = shared.take(place, /*wait=*/true);
+  const auto taken = shared.take_outcome(place, /*wait=*/true);
   REQUIRE_FALSE(taken);
   CHECK(contains(taken.error().message, "rank 1 has sent a message that this rank does not understand"));
 }
@@ -245,8 +245,8 @@ TEST_CASE("ranks: while a rank waits it can be interrupted, and outcomes that no
   update.norm = 3;
   update.inspected = 2.5;
   here.forget(places[1]);
-  for (const std::size_t job : {1U, 2U, 3U}) there.tell(places[job], ClientId(7), update);
-  const auto third = here.take(places[3], /*wait=*/true);
+  for (const std::size_t job : {1U, 2U, 3U}) there.broadcast_outcome(places[job], ClientId(7), update);
+  const auto third = here.take_outcome(places[3], /*wait=*/true);
   REQUIRE(third);
   REQUIRE(*third);
   CHECK((*third)->update.norm == 3);
@@ -254,14 +254,14 @@ TEST_CASE("ranks: while a rank waits it can be interrupted, and outcomes that no
   CHECK(**(*third)->update.inspected == 2.5);
   update.inspected = invalid("a value is not finite");
   const auto next = here.place(ClientId(7), SampleCount(1), true);
-  CHECK_FALSE(*here.take(next, /*wait=*/false));
-  there.tell(next, ClientId(7), update);
-  const auto refused = here.take(next, /*wait=*/true);
+  CHECK_FALSE(*here.take_outcome(next, /*wait=*/false));
+  there.broadcast_outcome(next, ClientId(7), update);
+  const auto refused = here.take_outcome(next, /*wait=*/true);
   REQUIRE(*refused);
   CHECK((*refused)->update.inspected->error().message == "a value is not finite");
   interrupted = true;
   const auto late = here.place(ClientId(7), SampleCount(1), true);
-  CHECK(here.take(late, /*wait=*/true).error().message == "the run was interrupted");
+  CHECK(here.take_outcome(late, /*wait=*/true).error().message == "the run was interrupted");
 }
 
 }  // namespace fedge::sim
