@@ -19,39 +19,6 @@ std::size_t most_ahead(std::size_t threads, std::size_t update_bytes) {
                                            kAheadPerThread * threads);
 }
 
-// An update in memory; returns its buffer on destruction.
-class MemoryValues final : public aggregation::UpdateValues {
- public:
-  MemoryValues(AlignedBuffer<float> values, std::shared_ptr<SpareBuffers> spare)
-      : buffer_(std::move(values)), spare_(std::move(spare)) {}
-  ~MemoryValues() override { spare_->give(std::move(buffer_)); }
-  MemoryValues(const MemoryValues&) = delete;
-  MemoryValues& operator=(const MemoryValues&) = delete;
-  std::span<const float> in_memory() const override { return buffer_.span(); }
-  Result<void> read(std::size_t first, std::span<float> out) const override {
-    std::copy_n(buffer_.data() + first, out.size(), out.data());
-    return {};
-  }
-
- private:
-  AlignedBuffer<float> buffer_;
-  std::shared_ptr<SpareBuffers> spare_;
-};
-
-// Values that somebody else holds.
-class BorrowedValues final : public aggregation::UpdateValues {
- public:
-  explicit BorrowedValues(std::span<const float> values) : values_(values) {}
-  std::span<const float> in_memory() const override { return values_; }
-  Result<void> read(std::size_t first, std::span<float> out) const override {
-    std::copy_n(values_.data() + first, out.size(), out.data());
-    return {};
-  }
-
- private:
-  std::span<const float> values_;
-};
-
 }  // namespace
 
 void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
@@ -63,19 +30,6 @@ void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
   offer.loss_rms = update.training.rms_loss;
   offer.wanted_share = update.training.wanted_share;
   offer.sums = update.sums;
-}
-
-AlignedBuffer<float> SpareBuffers::take() {
-  const std::lock_guard lock(mutex_);
-  if (buffers_.empty()) return {};
-  AlignedBuffer<float> buffer = std::move(buffers_.back());
-  buffers_.pop_back();
-  return buffer;
-}
-
-void SpareBuffers::give(AlignedBuffer<float> buffer) {
-  const std::lock_guard lock(mutex_);
-  buffers_.push_back(std::move(buffer));
 }
 
 TrainingPool::TrainingPool(const learn::Task& task, const run::RunConfig& config, Parallel& parallel,
@@ -331,7 +285,7 @@ void TrainingPool::carry_out(Work& work, const GlobalState& global, client::Loca
 Result<std::shared_ptr<const aggregation::UpdateValues>> TrainingPool::keep(
     AlignedBuffer<float> values, const protocol::Manifest& shape) const {
   using Values = std::shared_ptr<const aggregation::UpdateValues>;
-  if (spool_ == nullptr) return Values(std::make_shared<MemoryValues>(std::move(values), spare_));
+  if (spool_ == nullptr) return values_in(std::move(values), spare_);
   FEDGE_TRY(object, run::store_values(values.span(), shape, *spool_));
   spool_->remove(object->manifest().id());
   spare_->give(std::move(values));

@@ -36,20 +36,9 @@
 #include "sim/ranks/shared_work.h"
 #include "sim/training/client_states.h"
 #include "sim/training/trained_update.h"
+#include "sim/training/update_buffers.h"
 
 namespace fedge::sim {
-
-// Buffers of released updates, for reuse. Any thread.
-class SpareBuffers {
- public:
-  // Empty if there is none.
-  AlignedBuffer<float> take();
-  void give(AlignedBuffer<float> buffer);
-
- private:
-  std::mutex mutex_;
-  std::vector<AlignedBuffer<float>> buffers_;
-};
 
 // StatisticsGiven is what a run with statistics tells its clients in a task.
 struct StatisticsGiven {
