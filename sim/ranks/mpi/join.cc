@@ -177,7 +177,7 @@ class Mpi final : public MpiRanks {
         return;
       }
     }
-    if (sum_) {  // progress needs calls
+    if (sum_ && !lost_) {  // progress needs calls
       lock.unlock();
       ::sched_yield();
       lock.lock();
@@ -187,7 +187,8 @@ class Mpi final : public MpiRanks {
   }
 
   void send() {
-    if (Clock::now() - last_sent_ >= kSignOfLife && to_send_.empty()) append_frame(to_send_, kAlive, {});
+    if (Clock::now() - last_sent_ >= kSignOfLife && to_send_.empty() && !leaving_)
+      append_frame(to_send_, kAlive, {});
     const std::string stream = std::exchange(to_send_, {});
     for (std::size_t first = 0; first < stream.size(); first += kLargestPiece) {
       const auto piece = std::make_shared<const std::string>(stream.substr(first, kLargestPiece));
