@@ -1,5 +1,6 @@
 #include "sim/simulation.h"
 
+#include <span>
 #include <string>
 #include <utility>
 
@@ -120,7 +121,18 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   return shared_ != nullptr ? shared_->finish() : Result<void>();
 }
 
+// Of what the events follow from, apart from the outcomes of trainings.
+Digest Simulation::start() const {
+  Sha256 hash;
+  const auto add = [&](std::uint64_t number) { hash.add(std::as_bytes(std::span(&number, 1))); };
+  add(state_.config().id.value());
+  for (std::size_t client = 0; client < task_.clients(); ++client)
+    add(task_.sample_count(ClientId(static_cast<std::uint32_t>(client))).value());
+  return hash.finish();
+}
+
 Result<void> Simulation::build(const SimulationHooks& hooks) {
+  if (shared_ != nullptr) FEDGE_TRY_VOID(shared_->compare_start(start()));
   FEDGE_TRY_VOID(check_attack(spec_, state_.config()));
   FEDGE_TRY_VOID(check_availability(spec_, state_.config()));
   FEDGE_TRY_VOID(check_directory(spec_, state_.config()));

@@ -88,6 +88,7 @@ class Simulation {
   void build_clients();
   void build_coordinator(const SimulationHooks& hooks);
   bool first() const { return shared_ == nullptr || shared_->first(); }
+  Digest start() const;
   void log_on();
   Result<void> round_ended();
   Result<void> take_up();

@@ -43,6 +43,15 @@ SharedWork::SharedWork(Ranks& ranks, bool values_travel, std::function<bool()> i
       loads_(ranks.size()),
       notes_(ranks.size()) {}
 
+Result<void> SharedWork::compare_start(const Digest& mine) {
+  const std::string bytes(mine.begin(), mine.end());
+  FEDGE_TRY(theirs, broadcast_of_first(bytes));
+  if (theirs == bytes) return {};
+  return Error{ErrorCode::kRefused, "rank " + std::to_string(ranks_.rank()) +
+                                        " has another run file than rank 0, or clients with other numbers of "
+                                        "samples; give all ranks the same run file and data"};
+}
+
 SharedWork::Place SharedWork::place(ClientId client, SampleCount samples, bool by_client) {
   const std::size_t rank = by_client
                                ? client.value() % ranks_.size()
@@ -147,7 +156,7 @@ Result<void> SharedWork::compare(std::uint64_t number, const Digest& mine, const
   return Error{ErrorCode::kCorrupt,
                "rank " + std::to_string(ranks_.rank()) + " has computed another model than rank 0 in phase " +
                    std::to_string(number + 1) +
-                   " of the run: the ranks have other data, or another version of the program"};
+                   " of the run: they run different versions of the program, or a machine is faulty"};
 }
 
 Result<bool> SharedWork::confirm(const Digest& model, bool ends, bool may_end) {

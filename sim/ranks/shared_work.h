@@ -47,6 +47,10 @@ class SharedWork {
   bool first() const { return ranks_.rank() == 0; }
   learn::EvaluationShare share() const { return {ranks_.rank(), ranks_.size()}; }
 
+  // Compares what the events follow from: with another run or other data, ranks would wait for each other for
+  // ever. kRefused on a rank that has something else than rank 0.
+  Result<void> compare_start(const Digest& mine);
+
   // Where a job is carried out.
   struct Place {
     std::uint64_t number = 0;
@@ -67,6 +71,8 @@ class SharedWork {
   Result<std::optional<Outcome>> take_outcome(const Place& place, bool wait);
   // The outcome will not be asked for.
   void forget(const Place& place);
+  // Number of outcomes that are kept or expected.
+  std::size_t outcomes() const { return outcomes_.size(); }
 
   // Replaces each number by its sum over all ranks.
   Result<void> all_reduce(const std::vector<std::span<std::int64_t>>& numbers);

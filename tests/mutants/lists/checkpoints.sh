@@ -9,8 +9,8 @@ caught_by unit_sim 'until the next checkpoint is complete'
 
 mutant former-models-forgotten 'a checkpoint lacks the former models that tasks under way train'
 file sim/simulation.cc
-old '  pool_.add_live(live);
-  training_->add_live(live);'
+old '    pool_.add_live(live);
+    training_->add_live(live);'
 new ''
 caught_by unit_sim 'a killed run continues'
 

@@ -59,7 +59,7 @@ mutant models-not-compared 'ranks with different models go on'
 file sim/ranks/shared_work.cc
 old '  if (mine == theirs) return {};'
 new '  if (mine.size() == theirs.size()) return {};'
-caught_by unit_sim 'another model'
+caught_by unit_sim 'other data, another model'
 
 mutant end-not-told 'the other ranks go on when the evaluation ends the run'
 file sim/ranks/shared_work.cc
@@ -102,3 +102,9 @@ file sim/ranks/mpi/join.cc
 old 'exchange(sum_->slices.back(), slice(other), other, kSliceTag);'
 new 'exchange(sum_->slices.back(), slice(rank_), other, kSliceTag);'
 caught_by integration_ranks 'give the same files'
+
+mutant starts-not-compared 'ranks with other data wait for each other for ever'
+file sim/ranks/shared_work.cc
+old '  if (theirs == bytes) return {};'
+new '  if (theirs.size() == bytes.size()) return {};'
+caught_by unit_sim 'other data, another model'

@@ -193,7 +193,8 @@ TEST_CASE("ranks: a lost rank is an error on all others, whatever they wait for"
   }
 }
 
-TEST_CASE("ranks: what a rank cannot do, and another model, end all ranks with an error that names it") {
+TEST_CASE(
+    "ranks: other data, another model and unknown messages end all ranks with an error that names the rank") {
   const test::TemporaryDirectory data;
   const test::TemporaryDirectory other;
   test::write_tiny_dataset(data);
@@ -209,9 +210,29 @@ TEST_CASE("ranks: what a rank cannot do, and another model, end all ranks with a
   outcomes[0] = runs[0]->try_run();
   second.join();
   REQUIRE(outcomes[1].failure);
-  CHECK(contains(outcomes[1].failure->message, "rank 1 has computed another model than rank 0 in phase "));
+  CHECK(
+      outcomes[1].failure->message ==
+      "rank 1 has another run file than rank 0, or clients with other numbers of samples; give all ranks the "
+      "same run file and data");
   REQUIRE(outcomes[0].failure);
-  CHECK(contains(outcomes[0].failure->message, "rank 1: rank 1 has computed another model"));
+  CHECK(outcomes[0].failure->message == "rank 1: " + outcomes[1].failure->message);
+  // Another model, whether rank 0 confirms its own before or later.
+  for (const bool waits : {false, true}) {
+    LoopbackRanks pair(2);
+    SharedWork zero(pair.at(0), false, [] { return false; });
+    SharedWork one(pair.at(1), false, [] { return false; });
+    const Digest model{1};
+    const Digest another{2};
+    CHECK(zero.confirm(model, false, false).value() == false);
+    CHECK(one.confirm(model, false, waits).value() == false);
+    if (!waits) CHECK(one.confirm(another, false, false));
+    CHECK(zero.confirm(model, true, waits).value() == true);
+    const auto differs = waits ? one.confirm(another, false, true).error() : one.finish().error();
+    CHECK(
+        differs.message ==
+        "rank 1 has computed another model than rank 0 in phase 2 of the run: they run different versions of "
+        "the program, or a machine is faulty");
+  }
   // Bytes of another program.
   LoopbackRanks strange(2);
   SharedWork shared(strange.at(0), false, [] { return false; });
@@ -250,6 +271,7 @@ TEST_CASE("ranks: while a rank waits it can be interrupted, and outcomes that no
   REQUIRE(third);
   REQUIRE(*third);
   CHECK((*third)->update.norm == 3);
+  CHECK(here.outcomes() == 2);  // of the third job, and of that of client 7
   REQUIRE((*third)->update.inspected);
   CHECK(**(*third)->update.inspected == 2.5);
   update.inspected = invalid("a value is not finite");
