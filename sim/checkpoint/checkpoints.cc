@@ -19,7 +19,7 @@ constexpr int kLeastShare = 50;                // of the time that a checkpoint 
 constexpr double kBytesPerSecond = 200e6;      // of a disk, until a checkpoint has been written
 constexpr const char* kContent = "checkpoint";
 
-Error is_damaged(const std::filesystem::path& path, const std::string& what) {
+Error damaged(const std::filesystem::path& path, const std::string& what) {
   return {ErrorCode::kCorrupt, path.string() + ": " + what + "; --force starts the run from the beginning"};
 }
 
@@ -118,12 +118,12 @@ Result<void> Checkpoints::load() {
   }
   if (!bytes) return bytes.error();
   checkpoint::v1::Checkpoint& saved = content_->saved;
-  if (!saved.ParseFromString(*bytes) || saved.rounds() == 0) return is_damaged(path, "is not a checkpoint");
+  if (!saved.ParseFromString(*bytes) || saved.rounds() == 0) return damaged(path, "is not a checkpoint");
   if (saved.program() != options_.program)
     return Error{ErrorCode::kRefused,
                  path.string() + ": was written by " + saved.program() + ", and this is " + options_.program +
                      "; continue with that program, or start the run again with --force"};
-  if (RunId(saved.run()) != options_.run) return is_damaged(path, "belongs to another run");
+  if (RunId(saved.run()) != options_.run) return damaged(path, "belongs to another run");
   const bool states =
       std::ranges::any_of(saved.clients(), [](const auto& rank) { return rank.states_size() > 0; });
   if (const auto ranks = static_cast<std::size_t>(saved.clients_size()); states && ranks != options_.ranks)
@@ -134,12 +134,12 @@ Result<void> Checkpoints::load() {
   former_log_.resize(saved.log_size());
   const auto log = std::as_writable_bytes(std::span(former_log_));
   if (const auto read = log_->read(0, log); !read)
-    return is_damaged(options_.directory / "log", "ends early");
+    return damaged(options_.directory / "log", "ends early");
   log_hash_->add(log);
   const Digest hash = log_hash_->so_far();
   if (!std::ranges::equal(hash, saved.log_hash(), {}, {},
                           [](char c) { return static_cast<std::uint8_t>(c); }))
-    return is_damaged(options_.directory / "log", "is damaged");
+    return damaged(options_.directory / "log", "is damaged");
   log_size_ = saved.log_size();
   return {};
 }
@@ -155,7 +155,7 @@ std::string Checkpoints::take_log() { return std::exchange(former_log_, {}); }
 Result<std::shared_ptr<protocol::StoredObject>> Checkpoints::find(const protocol::Manifest& manifest) {
   FEDGE_TRY(object, store_->create(manifest));
   if (!object->complete())
-    return is_damaged(options_.directory / "models",
+    return damaged(options_.directory / "models",
                       "object " + short_hex(manifest.id()) + " is missing or damaged");
   objects_.insert(manifest.id());
   return object;
@@ -181,7 +181,7 @@ Result<void> Checkpoints::restore(server::RunState& state, const server::RunStat
   const ClientStates::Index index{.states = {own.states().begin(), own.states().end()},
                                   .unused = {own.unused_places().begin(), own.unused_places().end()},
                                   .end = own.file_size()};
-  if (const auto taken = clients.restore(index); !taken) return is_damaged(client_file(), "ends early");
+  if (const auto taken = clients.restore(index); !taken) return damaged(client_file(), "ends early");
   return {};
 }
 
