@@ -133,8 +133,7 @@ Result<void> Checkpoints::load() {
                      "run again with --force"};
   former_log_.resize(saved.log_size());
   const auto log = std::as_writable_bytes(std::span(former_log_));
-  if (const auto read = log_->read(0, log); !read)
-    return damaged(options_.directory / "log", "ends early");
+  if (const auto read = log_->read(0, log); !read) return damaged(options_.directory / "log", "ends early");
   log_hash_->add(log);
   const Digest hash = log_hash_->so_far();
   if (!std::ranges::equal(hash, saved.log_hash(), {}, {},
@@ -156,7 +155,7 @@ Result<std::shared_ptr<protocol::StoredObject>> Checkpoints::find(const protocol
   FEDGE_TRY(object, store_->create(manifest));
   if (!object->complete())
     return damaged(options_.directory / "models",
-                      "object " + short_hex(manifest.id()) + " is missing or damaged");
+                   "object " + short_hex(manifest.id()) + " is missing or damaged");
   objects_.insert(manifest.id());
   return object;
 }
