@@ -62,7 +62,7 @@ class Run {
   std::optional<Error> failure_;
 };
 
-// Only rank 0 speaks: the others tell it what is wrong.
+// Only rank 0 prints errors. The others send it theirs.
 int Run::fail(const Error& error) {
   failure_ = error;
   return first() ? report_failure(program_, error) : kFailed;
@@ -193,11 +193,13 @@ int Run::report_interrupt(const sim::Experiment& experiment) {
 }
 
 int Run::execute() {
-  if (concrete() && !options_.trainer.command.empty())
-    return report_wrong_usage(program_,
-                              "--trainer trains for all clients of a simulation; with --mode concrete each "
-                              "client is a process of its own, so start fedge-client run --trainer for each "
-                              "instead");
+  if (concrete() && !options_.trainer.command.empty()) {
+    const std::string message =
+        "--trainer trains for all clients of a simulation; with --mode concrete each client is a process of "
+        "its "
+        "own, so start fedge-client run --trainer for each instead";
+    return first() ? report_wrong_usage(program_, message) : fail(invalid(message));
+  }
   const auto experiment = read();
   if (!experiment) return fail(experiment.error());
   if (const auto possible = check(*experiment); !possible) return fail(possible.error());
