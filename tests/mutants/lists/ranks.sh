@@ -59,7 +59,7 @@ mutant models-not-compared 'ranks with different models go on'
 file sim/ranks/shared_work.cc
 old '  if (mine == theirs) return {};'
 new '  if (mine.size() == theirs.size()) return {};'
-caught_by unit_sim 'other data, another model'
+caught_by unit_sim 'another model and unknown messages'
 
 mutant end-not-told 'the other ranks go on when the evaluation ends the run'
 file sim/ranks/shared_work.cc
@@ -71,13 +71,13 @@ mutant states-of-first-saved 'a checkpoint has the states of the first clients a
 file sim/simulation.cc
 old '    clients = std::move(gathered);'
 new '    clients.resize(gathered.size());'
-caught_by unit_sim 'a killed run continues, with other ranks'
+caught_by unit_sim 'with other ranks unless clients keep'
 
 mutant other-ranks-continue 'a run with states of clients continues on another number of ranks'
 file sim/checkpoint/checkpoints.cc
 old 'states && ranks != options_.ranks)'
 new 'states && ranks > 1000)'
-caught_by unit_sim 'a killed run continues, with other ranks'
+caught_by unit_sim 'with other ranks unless clients keep'
 
 mutant share-of-all 'each rank evaluates all samples'
 file learn/evaluation/evaluate.cc
@@ -107,4 +107,4 @@ mutant starts-not-compared 'ranks with other data wait for each other for ever'
 file sim/ranks/shared_work.cc
 old '  if (theirs == bytes) return {};'
 new '  if (theirs.size() == bytes.size()) return {};'
-caught_by unit_sim 'other data, another model'
+caught_by unit_sim 'another model and unknown messages'
