@@ -121,7 +121,7 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   return shared_ != nullptr ? shared_->finish() : Result<void>();
 }
 
-// Of what the events follow from, apart from the outcomes of trainings.
+// Hashes what the events follow from, apart from the outcomes of trainings.
 Digest Simulation::start() const {
   Sha256 hash;
   const auto add = [&](std::uint64_t number) { hash.add(std::as_bytes(std::span(&number, 1))); };

@@ -327,7 +327,7 @@ class Mpi final : public MpiRanks {
   std::deque<Message> heard_;
   std::span<std::int64_t> to_add_;
   Traffic traffic_;
-  // Of the thread.
+  // Only the thread uses the members below.
   std::list<Sending> sending_;
   std::optional<Receiving> receiving_;
   std::vector<std::string> streams_;  // received, by sender

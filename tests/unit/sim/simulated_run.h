@@ -45,6 +45,12 @@ struct Outcome {
   }
 };
 
+// The round as JSON, with a wall time of 0.
+inline std::string without_wall(server::RoundMetrics round) {
+  round.wall_seconds = 0;
+  return server::to_json(round);
+}
+
 struct SimulateOptions {
   std::size_t threads = 1;
   Parallel* parallel = nullptr;           // instead of threads

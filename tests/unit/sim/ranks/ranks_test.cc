@@ -59,11 +59,6 @@ void check(const Outcome& alone, const std::vector<Outcome>& outcomes) {
   REQUIRE(outcomes.front().begun_after + outcomes.front().rounds.size() == alone.rounds.size());
 }
 
-std::string without_wall(server::RoundMetrics round) {
-  round.wall_seconds = 0;
-  return server::to_json(round);
-}
-
 }  // namespace
 
 TEST_CASE("ranks: any number of ranks gives the models, metrics and events of one process") {
