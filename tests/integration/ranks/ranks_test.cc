@@ -161,6 +161,24 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("MPI ranks: the example of the guide gives the model of one process") {
+  if (!has_mpi()) return;
+  const std::string arguments = "fedge-sim run examples/fashion-mlp.toml --out ";
+  const auto guide = read_file(FEDGE_SOURCE_DIR "/docs/guide/several-machines.md", 1 << 20);
+  REQUIRE(guide);
+  REQUIRE(contains(*guide, "\nmpirun -n 2 " + arguments + "fashion-mlp\n"));
+  const LongRun run;
+  const std::string place = "cd " FEDGE_SOURCE_DIR " && PATH=" FEDGE_BINARY_DIR ":$PATH ";
+  const Outcome alone = test::run_command(place + arguments + run.file("alone"));
+  if (contains(alone.output, "dataset-fashion-mnist"))
+    return test::skip("Fashion-MNIST not found", "dataset-fashion-mnist");
+  REQUIRE_MESSAGE(alone.code == 0, alone.output);
+  const Outcome shared =
+      test::run_command(place + std::string(FEDGE_MPIEXEC) + " -n 2 " + arguments + run.file("shared"));
+  REQUIRE_MESSAGE(shared.code == 0, shared.output);
+  check_equal(run, "shared", "alone");
+}
+
 TEST_CASE("MPI ranks: an error is printed once, and a run that is complete ends all ranks") {
   if (!has_mpi()) return;
   const LongRun run;
