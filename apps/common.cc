@@ -122,6 +122,8 @@ int run_safely(const std::string& program, const std::function<int()>& command) 
   }
 }
 
+std::filesystem::path own_program() { return std::filesystem::read_symlink("/proc/self/exe"); }
+
 namespace {
 
 // Whether a file that is too large for a document is text at all: a model may have been given.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -48,6 +49,9 @@ int report_wrong_usage(const std::string& command, const std::string& message, c
 // Runs a program's command. An exception (no memory, no temporary directory) is reported as an error with
 // kFailed instead of a core dump.
 int run_safely(const std::string& program, const std::function<int()>& command);
+
+// The path of the program that this process runs.
+std::filesystem::path own_program();
 
 // Reads a TOML file and applies --set assignments in order.
 Result<config::Document> load_document(const std::string& path, const std::vector<std::string>& assignments);

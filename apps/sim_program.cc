@@ -13,8 +13,10 @@
 #include "apps/commands/strategies.h"
 #include "apps/common.h"
 #include "apps/coordinator_program.h"
+#include "apps/simulation/comparison/compare_command.h"
 #include "apps/simulation/interrupts.h"
 #include "apps/simulation/run_command.h"
+#include "apps/simulation/sweep/sweep_command.h"
 #include "core/platform/thread_pool.h"
 #include "server/report/results_place.h"
 #include "server/report/run_output.h"
@@ -26,6 +28,8 @@ constexpr const char* kProgram = "fedge-sim";
 struct Options {
   std::string program;  // its name
   fedge::apps::RunCommand run;
+  fedge::apps::SweepOptions sweep;
+  fedge::apps::CompareOptions compare;
   std::string run_file;  // of `pretrain`, with the next three
   bool force = false;
   std::vector<std::string> assignments;
@@ -133,6 +137,8 @@ int fedge::apps::sim_main(int argc, char** argv) {
   app.set_version_flag("--version", own ? options.program + " (" + version + ")" : version);
   app.require_subcommand(1);
   const auto* run_command = fedge::apps::add_run(app, options.run);
+  const auto* sweep_command = fedge::apps::add_sweep(app, options.sweep);
+  const auto* compare_command = fedge::apps::add_compare(app, options.compare);
   const auto* pretrain_command = add_pretrain(app, options);
   const auto* replay_command = add_replay(app, options);
   // Handled above; added for the help.
@@ -149,6 +155,8 @@ int fedge::apps::sim_main(int argc, char** argv) {
   return fedge::apps::run_safely(options.program, [&] {
     if (*replay_command) return replay(options);
     if (*pretrain_command) return pretrain(options);
+    if (*compare_command) return fedge::apps::run_compare(options.compare, options.program);
+    if (*sweep_command) return fedge::apps::run_sweep(options.sweep, options.program);
     if (*strategies_command) return list_strategies(options);
     return *run_command ? fedge::apps::run_simulation(options.run, options.program) : report(options);
   });

@@ -1,5 +1,4 @@
-// Summary statistics: quantiles, the Gini coefficient, and the mean of several runs with its 95 % confidence
-// interval. Pure functions, for any thread; O(n log n).
+// Quantiles and the Gini coefficient. Pure functions, for any thread; O(n log n).
 #pragma once
 
 #include <cstddef>
@@ -15,12 +14,5 @@ double mean_of(const std::vector<double>& values);
 double quantile(std::vector<double> values, double share);
 // 0: all values are equal; towards 1: one has everything. 0 without values.
 double gini(std::vector<double> values);
-
-struct Interval {
-  double mean = 0;
-  double half_width = 0;  // NaN if there are fewer than two values
-};
-// Student's t with n - 1 degrees of freedom. Ignores NaN values; NaN if no other values exist.
-Interval confidence_95(const std::vector<double>& values);
 
 }  // namespace fedge::lab

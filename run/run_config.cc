@@ -280,6 +280,13 @@ Result<RunConfig> read_run_config(const config::Document& document, const ReadMo
   return run;
 }
 
+Result<std::string> canonical_text(const config::Document& document) {
+  BaseHashes bases;
+  const CompleteFile file = complete(document, bases);
+  if (!file.errors.empty()) return file.errors.front();
+  return config::canonical_toml(file.document.root);
+}
+
 Result<RunConfig> read_described_run(const config::Document& document) { return finish_run({document}, {}); }
 
 std::vector<config::KeyDoc> describe_run_config() {

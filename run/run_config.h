@@ -76,6 +76,9 @@ using ReadMore = std::function<void(const RunConfig&, config::Reader& root)>;
 // Reads and checks everything but [simulation], which is ignored or read by `more`. Every error names file,
 // line and key (core/config/problems.h).
 Result<RunConfig> read_run_config(const config::Document& document, const ReadMore& more = {});
+// The canonical TOML of a run file that is right and has no keys of a former kind, without checking that: a
+// check can take long. The error names a file that cannot be read.
+Result<std::string> canonical_text(const config::Document& document);
 // Reads a run as a coordinator describes it: complete, so no referenced file is read.
 Result<RunConfig> read_described_run(const config::Document& document);
 // Every key of a run file that the coordinator uses, for the generated reference.

@@ -1,18 +1,14 @@
 #include "sim/concrete.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
-#include <map>
 #include <optional>
 
 #include "core/platform/files.h"
+#include "core/platform/processes.h"
 #include "core/text.h"
 #include "protocol/join_token.h"
 #include "server/data_directory.h"
@@ -23,93 +19,6 @@ namespace fedge::sim {
 namespace {
 
 constexpr std::chrono::hours kTokenLifetime{24};
-constexpr useconds_t kPollMicroseconds = 10'000;
-
-// Child processes by pid. The destructor stops those that still run, and then kills them.
-class Processes {
- public:
-  ~Processes() { stop(); }
-
-  Result<void> start(const std::string& name, const std::vector<std::string>& arguments) {
-    std::vector<char*> argv;
-    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-    argv.push_back(nullptr);
-    const pid_t parent = ::getpid();
-    const pid_t pid = ::fork();
-    if (pid < 0) return system_error("cannot start", arguments.front(), errno);
-    if (pid == 0) {
-      // The child ends with this process, even if that is killed. Ctrl-C reaches only this process, which
-      // forwards it.
-      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-      if (::getppid() != parent) ::_exit(1);
-      ::setpgid(0, 0);
-      ::execv(argv[0], argv.data());
-      std::perror(argv[0]);
-      ::_exit(127);
-    }
-    running_.emplace(pid, name);
-    return {};
-  }
-
-  struct Ended {
-    std::string name;
-    int status = 0;
-    rusage usage{};
-  };
-  // Waits for one process to end, or for `interrupted` (empty name). It polls, because a blocking wait would
-  // miss a signal that comes just before it.
-  Ended wait(const std::function<bool()>& interrupted) {
-    Ended ended;
-    pid_t pid = 0;
-    while (pid == 0 && !(interrupted && interrupted())) {
-      pid = ::wait4(-1, &ended.status, WNOHANG, &ended.usage);
-      if (pid == 0) ::usleep(kPollMicroseconds);
-    }
-    const auto node = running_.extract(pid);
-    if (node) ended.name = node.mapped();
-    return ended;
-  }
-
-  void stop() {
-    for (const auto& [pid, name] : running_) ::kill(pid, SIGTERM);
-    for (int tries = 0; tries < 100 && !running_.empty(); ++tries) {
-      reap();
-      if (!running_.empty()) ::usleep(50'000);
-    }
-    for (const auto& [pid, name] : running_) ::kill(pid, SIGKILL);
-    while (!running_.empty()) {
-      const pid_t pid = ::waitpid(-1, nullptr, 0);
-      if (pid < 0 && errno == ECHILD) break;
-      running_.erase(pid);
-    }
-  }
-
- private:
-  void reap() {
-    for (pid_t pid = ::waitpid(-1, nullptr, WNOHANG); pid > 0; pid = ::waitpid(-1, nullptr, WNOHANG))
-      running_.erase(pid);
-  }
-
-  std::map<pid_t, std::string> running_;
-};
-
-std::string describe_end(const Processes::Ended& ended) {
-  if (WIFSIGNALED(ended.status))
-    return ended.name + " was killed by signal " + std::to_string(WTERMSIG(ended.status));
-  return ended.name + " failed with exit code " + std::to_string(WEXITSTATUS(ended.status));
-}
-
-CoordinatorUsage usage_of(const Processes::Ended& ended) {
-  const auto seconds_of = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return {.peak_memory = Bytes(static_cast<std::uint64_t>(ended.usage.ru_maxrss) << 10),
-          .processor_seconds = seconds_of(ended.usage.ru_utime) + seconds_of(ended.usage.ru_stime)};
-}
-
-bool failed(const Processes::Ended& ended) {
-  return !WIFEXITED(ended.status) || WEXITSTATUS(ended.status) != 0;
-}
 
 // Reads the line that a program writes when it listens; kUnavailable if the program ends before.
 Result<protocol::Address> read_address(const std::string& name, int fd) {
@@ -125,7 +34,7 @@ Result<protocol::Address> read_address(const std::string& name, int fd) {
 }
 
 // Starts a program that supports --ready-fd, and waits until it listens.
-Result<protocol::Address> start_listening(Processes& processes, const std::string& name,
+Result<protocol::Address> start_listening(ChildProcesses& processes, const std::string& name,
                                           std::vector<std::string> arguments) {
   int ready[2];
   if (::pipe2(ready, O_CLOEXEC) != 0) return system_error("cannot make a pipe for", name, errno);
@@ -152,7 +61,7 @@ Result<void> put_noise_key(const ConcreteOptions& options, const std::filesystem
   return store_key(noise_key(*options.noise_seed, client), directory / "noise.key");
 }
 
-Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, Processes& processes) {
+Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, ChildProcesses& processes) {
   const auto data = options.scratch / "coordinator";
   FEDGE_TRY(key, server::open_coordinator_key(data));
   server::Enrolment enrolment(data);
@@ -194,7 +103,7 @@ std::filesystem::path directory_program(const std::filesystem::path& program) {
   return program.parent_path() / "fedge";
 }
 
-Result<protocol::Address> start_node(const ConcreteOptions& options, Processes& processes) {
+Result<protocol::Address> start_node(const ConcreteOptions& options, ChildProcesses& processes) {
   return start_listening(
       processes, "the directory's node",
       {directory_program(options.program).string(), "dht", "node", "--listen", "127.0.0.1:0"});
@@ -202,7 +111,7 @@ Result<protocol::Address> start_node(const ConcreteOptions& options, Processes& 
 
 Result<protocol::Address> start_coordinator(const ConcreteOptions& options,
                                             const std::optional<protocol::Address>& node,
-                                            Processes& processes) {
+                                            ChildProcesses& processes) {
   std::vector<std::string> arguments{options.program.string(), "coordinator"};
   arguments.insert(arguments.end(),
                    {"--data-dir", (options.scratch / "coordinator").string(), "--listen", "127.0.0.1:0",
@@ -230,7 +139,7 @@ Result<void> check_directory_program(const std::filesystem::path& program) {
 }
 
 Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options) {
-  Processes processes;
+  ChildProcesses processes;
   WayIn way;
   if (options.in_directory) {
     FEDGE_TRY(node, start_node(options, processes));
@@ -243,9 +152,11 @@ Result<CoordinatorUsage> run_concrete(const ConcreteOptions& options) {
   for (;;) {
     const auto ended = processes.wait(options.interrupted);
     if (options.interrupted && options.interrupted()) return Error{ErrorCode::kUnavailable, "interrupted"};
-    if (!ended.name.empty() && failed(ended)) return Error{ErrorCode::kUnavailable, describe_end(ended)};
-    // Clients end with the run; ~Processes stops those that missed the last message.
-    if (ended.name == "the coordinator") return usage_of(ended);
+    if (!ended.name.empty() && ended.failed()) return Error{ErrorCode::kUnavailable, ended.describe()};
+    // Clients end with the run; ~ChildProcesses stops those that missed the last message.
+    if (ended.name == "the coordinator")
+      return CoordinatorUsage{.peak_memory = Bytes(ended.peak_memory),
+                              .processor_seconds = ended.processor_seconds};
   }
 }
 

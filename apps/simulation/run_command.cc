@@ -25,8 +25,6 @@ using namespace std::chrono_literals;
 // Rank 0 also receives the signal that ends another rank, and ends the run in order.
 constexpr auto kSignalBelongsToAll = 3s;
 
-std::filesystem::path own_file() { return std::filesystem::read_symlink("/proc/self/exe"); }
-
 bool in_directory(const sim::SimulationSpec& simulation) {
   return simulation.directory.kind != sim::DirectorySpec::Kind::kNone;
 }
@@ -160,9 +158,9 @@ Result<void> Run::simulate(const sim::Experiment& experiment) {
 }
 
 Result<void> Run::run_processes(const sim::Experiment& experiment) {
-  if (in_directory(experiment.simulation)) FEDGE_TRY_VOID(sim::check_directory_program(own_file()));
+  if (in_directory(experiment.simulation)) FEDGE_TRY_VOID(sim::check_directory_program(own_program()));
   FEDGE_TRY_VOID(claim_results(experiment.run));
-  return run_concrete({.program = own_file(),
+  return run_concrete({.program = own_program(),
                        .run_file = options_.run_file,
                        .assignments = options_.assignments,
                        .results = options_.results,

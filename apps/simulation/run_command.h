@@ -15,6 +15,8 @@
 namespace fedge::apps {
 
 inline constexpr const char* kThreadsHelp = "Number of threads; does not affect the result";
+inline constexpr const char* kAllThreadsHelp =
+    "Number of threads of all runs together; does not affect the results";
 
 struct RunCommand {
   std::string run_file;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "apps/common.h"
+#include "apps/simulation/results/run_results.h"
 #include "core/config/document.h"
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
@@ -35,8 +36,6 @@
 namespace fedge::apps {
 namespace {
 
-constexpr const char* kCheckpoints = "checkpoint";  // in the results
-
 class Stopwatch {
  public:
   double seconds() const {
@@ -46,13 +45,6 @@ class Stopwatch {
  private:
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
-
-// Whether the directory has the results of a run that has ended.
-bool is_complete(const std::filesystem::path& results) {
-  std::error_code ignored;
-  return std::filesystem::exists(results / "model.safetensors", ignored) &&
-         !std::filesystem::exists(results / kCheckpoints, ignored);
-}
 
 // Removes the checkpoints of a former run, which --force overwrites.
 Result<void> remove_checkpoints(const std::filesystem::path& results) {

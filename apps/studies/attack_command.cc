@@ -16,11 +16,11 @@ struct Column {
   std::vector<lab::AttackResult> results;  // one for each seed
 };
 
-lab::Interval interval(const Column& column, const lab::AttackFigure& figure) {
+SampleSummary interval(const Column& column, const lab::AttackFigure& figure) {
   std::vector<double> values;
   for (const lab::AttackResult& result : column.results)
     values.push_back(result.*figure.value * figure.factor);
-  return lab::confidence_95(values);
+  return summarise(values);
 }
 
 void print_table(const AttackCommand& command, const std::vector<Column>& columns, std::FILE* out) {
@@ -55,7 +55,7 @@ void print_json(const AttackCommand& command, const std::vector<Column>& columns
                  json_text(columns[c].name).c_str());
     const char* comma = "";
     for (const lab::AttackFigure& figure : lab::attack_figures()) {
-      const lab::Interval found = interval(columns[c], figure);
+      const SampleSummary found = interval(columns[c], figure);
       std::fprintf(out, "%s\n  %s:{\"mean\":%s,\"half_width\":%s}", comma, json_text(figure.key).c_str(),
                    json_number(found.mean).c_str(), json_number(found.half_width).c_str());
       comma = ",";

@@ -26,7 +26,7 @@ std::string with_decimals(double value, int decimals) {
   return text;
 }
 
-std::string shown(const lab::Interval& interval, int decimals) {
+std::string shown(const SampleSummary& interval, int decimals) {
   if (std::isnan(interval.mean)) return "-";
   std::string text = with_decimals(interval.mean, decimals);
   if (!std::isnan(interval.half_width)) text += " ± " + with_decimals(interval.half_width, decimals);

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "lab/statistics.h"
+#include "core/statistics/sample.h"
 
 namespace fedge::apps {
 
 std::string number(double value, const char* format);  // as printf does
 std::string with_decimals(double value, int decimals);
 // "12.34 ± 0.05"; "-" if not measured.
-std::string shown(const lab::Interval& interval, int decimals);
+std::string shown(const SampleSummary& interval, int decimals);
 std::string json_number(double value);  // null if not measured
 // Prints a label and cells in columns.
 void print_row(std::FILE* out, const std::string& label, const std::vector<std::string>& cells);

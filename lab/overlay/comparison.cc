@@ -77,7 +77,7 @@ std::vector<OverlayColumn> compare_overlays(const ComparisonOptions& options, Pa
     for (std::size_t f = 0; f < figure_names().size(); ++f) {
       std::vector<double> values;
       for (auto it = first; it != last; ++it) values.push_back(it->figures[f]);
-      column.figures.push_back(confidence_95(values));
+      column.figures.push_back(summarise(values));
     }
     for (auto it = first; it != last; ++it) {
       column.events += static_cast<double>(it->events);

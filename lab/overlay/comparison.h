@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/parallel.h"
+#include "core/statistics/sample.h"
 #include "lab/overlay/overlay_run.h"
-#include "lab/statistics.h"
 
 namespace fedge::lab {
 
@@ -24,7 +24,7 @@ struct OverlayColumn {
   dht::OverlayKind kind = dht::OverlayKind::kChord;
   double maintenance_scale = 1;
   std::size_t pilots = 0;                   // pilot runs used to find the scale
-  std::vector<Interval> figures;            // in the order of figure_names()
+  std::vector<SampleSummary> figures;       // in the order of figure_names()
   double events = 0;                        // of all runs together
   double wall_seconds = 0;                  // of all runs together; runs may overlap
   std::vector<std::uint64_t> trace_hashes;  // by seed

@@ -109,8 +109,8 @@ class Attacked {
     }
     const std::string key = "coalition_" + std::to_string(size) + "_" + name;
     const std::string label = name + ": " + std::to_string(size) + " observers, ";
-    out.push_back({key + "_any_percent", label + "any, %", 2, confidence_95(any).mean});
-    out.push_back({key + "_mean_percent", label + "each, %", 2, confidence_95(mean).mean});
+    out.push_back({key + "_any_percent", label + "any, %", 2, summarise(any).mean});
+    out.push_back({key + "_mean_percent", label + "each, %", 2, summarise(mean).mean});
   }
 
   const SwarmStudyOptions& options_;
@@ -220,7 +220,7 @@ Result<SwarmStudyResult> run_swarm_study(const SwarmStudyOptions& options, Paral
     std::vector<double> values;
     for (const SeedResult& seed : seeds) values.push_back(seed.values[f].value);
     const StudyValue& first = seeds.front().values[f];
-    study.figures.push_back({first.key, first.label, first.decimals, confidence_95(values)});
+    study.figures.push_back({first.key, first.label, first.decimals, summarise(values)});
   }
   return study;
 }

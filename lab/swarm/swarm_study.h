@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/parallel.h"
-#include "lab/statistics.h"
+#include "core/statistics/sample.h"
 #include "lab/swarm/swarm_round.h"
 
 namespace fedge::lab {
@@ -25,7 +25,7 @@ struct SwarmFigure {
   std::string key;    // in JSON
   std::string label;  // in tables, with the unit
   int decimals = 1;
-  Interval over_seeds;  // NaN if not measured
+  SampleSummary over_seeds;  // NaN if not measured
 };
 
 struct SwarmStudyResult {

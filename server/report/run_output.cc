@@ -293,6 +293,8 @@ std::string RunOutput::summary() const {
   return text;
 }
 
+std::string failure_of(const std::filesystem::path& directory) { return circumstances_of(directory).failure; }
+
 Result<void> rewrite_report(const std::filesystem::path& directory, bool tensorboard) {
   const auto path = directory / "run.toml";
   FEDGE_TRY(text, read_file(path, config::kMaxDocumentBytes));

@@ -57,6 +57,9 @@ class RunOutput {
   std::vector<RoundMetrics> rounds_;
 };
 
+// Why the run with these results failed, as its model's file says; empty if it did not, or has no model.
+std::string failure_of(const std::filesystem::path& directory);
+
 // Writes report.html and metrics.csv again from metrics.jsonl and run.toml, and with `tensorboard` the event
 // file, whether the run has one or not.
 Result<void> rewrite_report(const std::filesystem::path& directory, bool tensorboard = false);

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "server/report/metrics.h"
-#include "server/report/page/html.h"
+#include "server/report/page/page_frame.h"
 
 namespace fedge::server {
 namespace {

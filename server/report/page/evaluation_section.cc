@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/report/page/round_chart.h"
+#include "server/report/charts/round_chart.h"
 
 namespace fedge::server {
 namespace {

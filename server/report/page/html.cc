@@ -1,16 +1,14 @@
 #include "server/report/page/html.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 
-#include "core/crypto/sha256.h"
+#include "server/report/charts/chart.h"
 #include "server/report/console.h"
-#include "server/report/page/chart.h"
 #include "server/report/page/data_section.h"
 #include "server/report/page/evaluation_section.h"
-#include "server/report/page/page_assets.h"
+#include "server/report/page/page_frame.h"
 #include "server/report/page/rank_section.h"
 #include "server/report/page/track_section.h"
 
@@ -19,30 +17,6 @@ namespace {
 
 using Rounds = std::span<const RoundMetrics>;
 using Figure = std::function<double(const RoundMetrics&)>;
-
-std::string base64(std::span<const std::uint8_t> bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t group = 0;
-    for (std::size_t j = 0; j < 3; ++j) group = group << 8 | (i + j < bytes.size() ? bytes[i + j] : 0U);
-    for (std::size_t j = 0; j < 4; ++j) {
-      out += i + j > bytes.size() ? '=' : kDigits[group >> (18 - 6 * j) & 63];
-    }
-  }
-  return out;
-}
-
-std::string head(const std::string& title) {
-  const std::string policy = "default-src 'none'; style-src 'sha256-" + base64(sha256(kReportStyle)) +
-                             "' 'sha256-" + base64(sha256(kFigureStyle)) + "'; script-src 'sha256-" +
-                             base64(sha256(kReportScript)) + "'; base-uri 'none'";
-  return "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-         "<meta http-equiv=\"Content-Security-Policy\" content=\"" +
-         policy + "\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
-         escape_html(title) + "</title>\n<style>" + std::string(kReportStyle) +
-         "</style></head>\n<body><main>\n";
-}
 
 std::vector<double> column(Rounds rounds, const Figure& figure) {
   std::vector<double> out;
@@ -352,24 +326,9 @@ std::string facts(const ReportInfo& info, Rounds rounds) {
 
 }  // namespace
 
-std::string escape_html(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  constexpr std::string_view kSpecial = "&<>\"'";
-  constexpr std::array<std::string_view, 5> kEntities = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
-  for (const char c : text) {
-    const auto special = kSpecial.find(c);
-    if (special == std::string_view::npos)
-      out += c;
-    else
-      out += kEntities.at(special);
-  }
-  return out;
-}
-
 std::string report_html(const ReportInfo& info, std::span<const RoundMetrics> rounds) {
-  std::string page =
-      head(info.name) + "<h1>" + escape_html(info.name) + "</h1>\n" + failure(info) + facts(info, rounds);
+  std::string page = page_begin(info.name) + "<h1>" + escape_html(info.name) + "</h1>\n" + failure(info) +
+                     facts(info, rounds);
   if (rounds.empty()) {
     page += "<p>The run has not completed a round.</p>\n";
   } else {
@@ -383,9 +342,7 @@ std::string report_html(const ReportInfo& info, std::span<const RoundMetrics> ro
   if (!info.run_file.empty()) {
     page += "<h2>Run file</h2><div class=\"card\"><pre>" + escape_html(info.run_file) + "</pre></div>\n";
   }
-  return page +
-         "<footer>Written by Fedge. Bytes are decimal: 1 MB is 1,000,000 bytes.</footer></main>\n<script>" +
-         std::string(kReportScript) + "</script></body></html>\n";
+  return page + page_end();
 }
 
 }  // namespace fedge::server

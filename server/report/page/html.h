@@ -1,13 +1,10 @@
-// report.html shows a run as one self-contained page. Its style and script are inside, and its content
-// security policy names them by hash and forbids everything else: the page contacts no host, and text from
-// outside cannot become script. Charts are SVG. Without script, the values under the pointer and the buttons
-// that save a figure are missing.
+// report.html shows a run as one self-contained page (page_frame.h). Charts are SVG. Without script, the
+// values under the pointer and the buttons that save a figure are missing.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,8 +24,5 @@ struct ReportInfo {
 
 // `rounds` in ascending order, possibly none.
 std::string report_html(const ReportInfo& info, std::span<const RoundMetrics> rounds);
-
-// The text with & < > " ' as entities, for content and attribute values.
-std::string escape_html(std::string_view text);
 
 }  // namespace fedge::server

@@ -1,7 +1,7 @@
 #include "server/report/page/page_assets.h"
 
-#include "server/report/page/chart_scale.h"
-#include "server/report/page/html.h"
+#include "server/report/charts/chart_scale.h"
+#include "server/report/page/page_frame.h"
 
 namespace fedge::server {
 
@@ -43,6 +43,8 @@ output:empty { display: none; }
 .pic { overflow: hidden; }
 .pic svg { display: block; width: 100%; height: auto; margin-top: -7.27%; touch-action: pan-y; }
 .small .pic svg { margin-top: -10.9%; }
+.wide { max-width: 900px; } .wide .pic svg { margin-top: -5%; }
+.comparison { grid-template-columns: repeat(auto-fill, minmax(min(540px, 100%), 1fr)); }
 .small { padding: 8px 10px 4px; }
 .small figcaption { font-size: .84rem; font-weight: 500; white-space: nowrap; }
 .small b, .small span { overflow: hidden; text-overflow: ellipsis; }
@@ -53,6 +55,7 @@ table { border-collapse: collapse; width: 100%; font-size: .86rem; font-variant-
 th, td { padding: 5px 12px; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--rule); }
 th { position: sticky; top: 0; background: var(--card); color: var(--soft); font-weight: 600; }
 td:last-child, th:last-child { text-align: left; }
+.comparison-table td:first-child, .comparison-table th:first-child { text-align: left; }
 .tracks td:nth-child(-n+2), .tracks th:nth-child(-n+2) { text-align: left; }
 .numbers td:last-child, .numbers th:last-child { text-align: right; }
 .charts + .card, .card + .card { margin-top: 14px; }
@@ -64,7 +67,7 @@ footer { margin-top: 28px; color: var(--soft); font-size: .82rem; }
 @media print { figure { break-inside: avoid; } .scroll { max-height: none; } figcaption button { display: none; } }
 )css";
 
-// Colours of series 1 to 3 and 5 are Okabe and Ito's, which colour-blind readers can tell apart.
+// Colours of series 1 to 3 and 5 to 7 are near Okabe and Ito's, which colour-blind readers can tell apart.
 const std::string_view kFigureStyle = R"css(
 .fig text { font: 13px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; fill: #5b6673; }
 .fig .t { font-size: 15px; font-weight: 600; fill: #1b2430; } .fig .n { fill: #1b2430; }
@@ -75,12 +78,16 @@ const std::string_view kFigureStyle = R"css(
 .fig .l.p0 { stroke-width: 3; } .fig .d.p0 { stroke-width: 7.5; } .fig .p1 { stroke-dasharray: 8 6; } .fig .p2 { stroke-dasharray: 3 4; } .fig .p3 { stroke-dasharray: 12 3 3 3; }
 .fig .d { stroke-dasharray: none; }
 .fig .s0 { stroke: #c3cad3; } .fig .s1 { stroke: #0072b2; } .fig .s2 { stroke: #d55e00; } .fig .s3 { stroke: #009e73; } .fig .s5 { stroke: #b65c93; }
-.fig .b { stroke: none; } .fig .b.s1 { fill: #0072b2; } .fig .b.s2 { fill: #d55e00; } .fig .b.s3 { fill: #009e73; } .fig .b.s4 { fill: #cfd6de; }
+.fig .s6 { stroke: #c98500; } .fig .s7 { stroke: #3f9fd8; } .fig .s8 { stroke: #4b5563; }
+.fig .w { stroke-width: 1.3; } .fig .b { stroke: none; } .fig .b.s1 { fill: #0072b2; } .fig .b.s2 { fill: #d55e00; } .fig .b.s3 { fill: #009e73; } .fig .b.s4 { fill: #cfd6de; }
+.fig .b.s5 { fill: #b65c93; } .fig .b.s6 { fill: #c98500; } .fig .b.s7 { fill: #3f9fd8; } .fig .b.s8 { fill: #4b5563; } .fig .b.a { fill-opacity: .15; }
 .fig .c { stroke: #5b6673; stroke-dasharray: 3 3; visibility: hidden; } .fig .c.on { visibility: visible; }
 @media (prefers-color-scheme: dark) {
   .fig text { fill: #9aa5b1; } .fig .t, .fig .n { fill: #e6eaef; } .fig .bg { fill: #1b2129; } .fig .g { stroke: #2e3742; }
   .fig .s0 { stroke: #4a5563; } .fig .s1 { stroke: #56b4e9; } .fig .s2 { stroke: #f0914a; } .fig .s3 { stroke: #2fc79a; } .fig .s5 { stroke: #e39ac5; }
-  .fig .b.s1 { fill: #56b4e9; } .fig .b.s2 { fill: #f0914a; } .fig .b.s3 { fill: #2fc79a; } .fig .b.s4 { fill: #46515e; } .fig .c { stroke: #9aa5b1; }
+  .fig .s6 { stroke: #f2b13c; } .fig .s7 { stroke: #8fd0f5; } .fig .s8 { stroke: #c3cad3; }
+  .fig .b.s1 { fill: #56b4e9; } .fig .b.s2 { fill: #f0914a; } .fig .b.s3 { fill: #2fc79a; } .fig .b.s4 { fill: #46515e; }
+  .fig .b.s5 { fill: #e39ac5; } .fig .b.s6 { fill: #f2b13c; } .fig .b.s7 { fill: #8fd0f5; } .fig .b.s8 { fill: #c3cad3; } .fig .c { stroke: #9aa5b1; }
 }
 )css";
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <vector>
 
-#include "server/report/page/html.h"
-#include "server/report/page/round_chart.h"
+#include "server/report/charts/round_chart.h"
+#include "server/report/page/page_frame.h"
 
 namespace fedge::server {
 namespace {

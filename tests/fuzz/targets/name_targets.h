@@ -18,7 +18,7 @@
 #include "core/text.h"
 #include "server/report/metrics.h"
 #include "server/report/metrics_csv.h"
-#include "server/report/page/html.h"
+#include "server/report/page/page_frame.h"
 
 namespace fedge::fuzz {
 

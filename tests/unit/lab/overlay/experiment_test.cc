@@ -5,6 +5,7 @@
 
 #include "core/platform/thread_pool.h"
 #include "lab/overlay/comparison.h"
+#include "lab/statistics.h"
 #include "tests/unit/sim/overlays/networks.h"
 
 using namespace fedge;
@@ -33,14 +34,7 @@ double figure(const std::vector<double>& figures, const char* key) {
 
 }  // namespace
 
-TEST_CASE("overlay statistics: Student's interval, quantiles and Gini of numbers worked out by hand") {
-  const Interval interval = confidence_95({1, 2, 3, 4, 5});
-  CHECK(interval.mean == 3);
-  CHECK(interval.half_width == doctest::Approx(2.776 * std::sqrt(2.5 / 5)));
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  CHECK(confidence_95({nan, 4}).mean == 4);
-  CHECK(std::isnan(confidence_95({nan, 4}).half_width));
-  CHECK(std::isnan(confidence_95({}).mean));
+TEST_CASE("overlay statistics: quantiles and Gini of numbers worked out by hand") {
   CHECK(quantile({5, 1, 4, 2, 3}, 0.5) == 3);
   CHECK(quantile({5, 1, 4, 2, 3}, 0.95) == 5);
   CHECK(quantile({7}, 0.01) == 7);
@@ -125,7 +119,7 @@ TEST_CASE("overlay comparison: at one budget the overlays' maintenance costs as 
   Sequential threads;
   for (const OverlayColumn& column : compare_overlays(options, threads)) {
     std::vector<double> means;
-    for (const Interval& interval : column.figures) means.push_back(interval.mean);
+    for (const SampleSummary& interval : column.figures) means.push_back(interval.mean);
     CHECK(figure(means, "maintenance_messages") == doctest::Approx(5).epsilon(0.1));
     CHECK(column.pilots >= 1);
   }

@@ -1,4 +1,4 @@
-#include "server/report/page/chart.h"
+#include "server/report/charts/chart.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
 #include "server/report/page/html.h"
+#include "server/report/page/page_frame.h"
 
 #include <doctest/doctest.h>
 

@@ -1,0 +1,29 @@
+// A metric of a group of runs, round by round: mean and standard deviation over the seeds. Pure.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apps/simulation/comparison/groups.h"
+#include "core/statistics/sample.h"
+#include "server/report/charts/comparison_chart.h"
+
+namespace fedge::apps {
+
+// A quantity of a run after each of its rounds; NaN: not measured.
+using Quantity = std::function<std::vector<double>(const RunResults&)>;
+
+Quantity metric_quantity(std::string name);  // of metric_of() (column.h)
+// The sum since the start of the run of the bytes that `up` and `down` name.
+Quantity traffic_quantity(bool up, bool down);
+Quantity round_quantity();
+
+// For each round that all runs of the group have: the summary over the runs.
+std::vector<SampleSummary> over_runs(const RunGroup& group, const Quantity& quantity);
+
+// The group's band: mean of y with its standard deviation, over the mean of x. Only rounds that all runs
+// have, and in which y was measured.
+server::Band band_of(const RunGroup& group, const Quantity& x, const Quantity& y);
+
+}  // namespace fedge::apps

@@ -1,0 +1,43 @@
+#include "apps/simulation/results/run_results.h"
+
+#include <system_error>
+
+#include "core/config/document.h"
+#include "core/platform/files.h"
+#include "server/report/run_output.h"
+
+namespace fedge::apps {
+namespace {
+
+constexpr std::uint64_t kDefaultSeed = 1;  // of run.seed
+
+}  // namespace
+
+bool is_complete(const std::filesystem::path& results) {
+  std::error_code ignored;
+  return std::filesystem::exists(results / "model.safetensors", ignored) &&
+         !std::filesystem::exists(results / kCheckpoints, ignored);
+}
+
+Result<RunResults> read_run_results(const std::filesystem::path& directory) {
+  const auto path = directory / "run.toml";
+  FEDGE_TRY(text, read_file(path, config::kMaxDocumentBytes));
+  FEDGE_TRY(document, config::parse_toml(text, path.string()));
+  FEDGE_TRY(rounds, server::read_metrics(directory / "metrics.jsonl"));
+  // A full reading of the run file may compute a noise multiplier, for seconds.
+  const auto string_at = [&](const char* key, const char* otherwise) -> std::string {
+    const config::Value* value = config::find(document.root, key);
+    const auto* found = value == nullptr ? nullptr : std::get_if<std::string>(&value->data);
+    return found == nullptr ? otherwise : *found;
+  };
+  const config::Value* seed = config::find(document.root, "run.seed");
+  const auto* number = seed == nullptr ? nullptr : std::get_if<std::int64_t>(&seed->data);
+  return RunResults{.directory = directory,
+                    .name = string_at("run.name", ""),
+                    .strategy = string_at("strategy.kind", "fedavg"),
+                    .seed = number == nullptr ? kDefaultSeed : static_cast<std::uint64_t>(*number),
+                    .rounds = std::move(rounds),
+                    .failure = server::failure_of(directory)};
+}
+
+}  // namespace fedge::apps
