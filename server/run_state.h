@@ -114,6 +114,10 @@ class RunState {
     std::shared_ptr<protocol::StoredObject> model;
     std::vector<ClientId> contributors;
   };
+  // What a client's evaluation says, whose sums are not masked; nothing if no client can have these sums.
+  std::optional<learn::EvaluationMetrics> client_metrics(std::span<const std::int64_t> sums) const {
+    return sums_.metrics_of(sums);
+  }
   // False of a step of statistics, the last closed phase, that has no result.
   bool sums_made(const RunEngine::CloseRound& turn) const { return sums_.made(turn); }
   // Whether the evaluation of a completed round ends the run (run.stop_when).

@@ -83,6 +83,11 @@ Result<void> SumResults::close(const RunEngine::CloseRound& turn, RoundMetrics& 
   return {};
 }
 
+std::optional<learn::EvaluationMetrics> SumResults::metrics_of(std::span<const std::int64_t> sums) const {
+  const auto read = learn::EvaluationSums::from(shape_, sums);
+  return read ? std::optional(read->metrics(scale())) : std::nullopt;
+}
+
 void SumResults::close_evaluation(const RunEngine::CloseRound& turn, RoundMetrics& metrics) {
   std::vector<learn::EvaluationSums> parts;
   const auto add = [&](std::span<const std::int64_t> values) {

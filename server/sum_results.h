@@ -43,6 +43,8 @@ class SumResults {
   // statistics; kInvalid if it hides the data.
   Result<void> close(const RunEngine::CloseRound& turn, RoundMetrics& metrics,
                      const run::PrivateSum::Noise* noise, Parallel& parallel);
+  // The metrics of one client's evaluation; nothing if no client can have these sums.
+  std::optional<learn::EvaluationMetrics> metrics_of(std::span<const std::int64_t> sums) const;
   // False of a step of statistics, the last closed phase, that has no result.
   bool made(const RunEngine::CloseRound& turn) const { return turn.kind != TaskKind::kStatistics || made_; }
 

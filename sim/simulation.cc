@@ -251,6 +251,7 @@ void Simulation::build_coordinator(const SimulationHooks& hooks) {
       .parallel = parallel_,
       .log = log_,
       .shared = shared_,
+      .participants = participants_,
       .masking = [this](ClientId client) -> const privacy::Masking& { return secrets_->masking(client); },
       .now = [this] { return world_.now(); },
       .circumstances = [this] { return coordinator_->end_round(); },

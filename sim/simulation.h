@@ -31,6 +31,7 @@
 #include "sim/dissemination/swarm_network.h"
 #include "sim/dissemination/virtual_exchange.h"
 #include "sim/dissemination/virtual_swarm.h"
+#include "sim/participants/participants.h"
 #include "sim/ranks/shared_work.h"
 #include "sim/secure/virtual_secrets.h"
 #include "sim/spec.h"
@@ -63,6 +64,8 @@ class Simulation {
   // What clients keep between tasks takes at most SimulationSpec::client_memory; the rest is in a file in
   // this directory. Call it before run().
   void spill_to(const std::filesystem::path& directory) { pool_.spill_to(directory, spec_.client_memory); }
+  // Records the participants of the rounds. Call it before run(); `participants` must outlive the simulation.
+  void record_to(Participants& participants) { participants_ = &participants; }
   // Carries out this rank's share of the trainings; all ranks run the same simulation. Call it before run()
   // and checkpoint_to(); `shared` must outlive the simulation. All ranks evaluate the models together on
   // `test`; null: they do not.
@@ -105,8 +108,9 @@ class Simulation {
   TrainingPool pool_;
   Adversary adversary_;
 
-  SharedWork* shared_ = nullptr;        // null: this is the only process
-  Checkpoints* checkpoints_ = nullptr;  // null: none are written
+  SharedWork* shared_ = nullptr;          // null: this is the only process
+  Checkpoints* checkpoints_ = nullptr;    // null: none are written
+  Participants* participants_ = nullptr;  // null: not recorded
   protocol::ChunkStore* models_store_ = nullptr;
   std::uint64_t rounds_ = 0;  // that have ended
   std::function<void(std::uint64_t round)> on_repeated_;

@@ -50,6 +50,10 @@ SimulationSpec read_section(config::Reader& section) {
           "Memory, in MiB, for what simulated clients keep between tasks (SCAFFOLD, FedDyn, MOON, "
           "error feedback, layers of their own). The rest is in a file in the output directory. Does "
           "not affect the result."));
+  spec.participants = section.boolean(
+      "participants", false,
+      "Write the participants of each round, and each client's evaluations, as NumPy columns into the output "
+      "directory (participants/).");
   config::Reader availability = section.section("availability");
   spec.availability = read_availability(availability);
   section.adopt(availability);
@@ -76,24 +80,26 @@ Result<SimulationSpec> read_simulation(const config::Document& document) {
 
 Result<Experiment> read_experiment(const config::Document& document, bool concrete) {
   SimulationSpec simulation;
-  FEDGE_TRY(run, run::read_run_config(document, [&](const run::RunConfig& config, config::Reader& root) {
-              config::Reader section = root.section("simulation");
-              simulation = read_section(section);
-              root.adopt(section);
-              if (concrete && simulation.attack.kind != AttackKind::kNone)
-                root.fail("simulation.attack.kind",
-                          "needs --mode abstract: real client processes are not hostile");
-              if (concrete && simulation.availability.kind != AvailabilityKind::kAlways)
-                root.fail("simulation.availability.kind",
-                          "needs --mode abstract: real client processes are always available");
-              if (const auto fits = check_attack(simulation, config); !fits)
-                root.fail_at(fits.error(), {"simulation.attack", "strategy", "training.partial_work"});
-              if (const auto fits = check_directory(simulation, config); !fits)
-                root.fail_at(fits.error(), {"simulation.directory", "status", "sampling.kind"});
-              if (const auto fits = check_availability(simulation, config); !fits && !concrete)
-                root.fail_at(fits.error(), {"simulation.availability", "run.wait_for_clients",
-                                            "data.partition.clients", "sampling.clients_per_round"});
-            }));
+  FEDGE_TRY(
+      run, run::read_run_config(document, [&](const run::RunConfig& config, config::Reader& root) {
+        config::Reader section = root.section("simulation");
+        simulation = read_section(section);
+        root.adopt(section);
+        if (concrete && simulation.attack.kind != AttackKind::kNone)
+          root.fail("simulation.attack.kind", "needs --mode abstract: real client processes are not hostile");
+        if (concrete && simulation.participants)
+          root.fail("simulation.participants", "needs --mode abstract: real processes do not record it");
+        if (concrete && simulation.availability.kind != AvailabilityKind::kAlways)
+          root.fail("simulation.availability.kind",
+                    "needs --mode abstract: real client processes are always available");
+        if (const auto fits = check_attack(simulation, config); !fits)
+          root.fail_at(fits.error(), {"simulation.attack", "strategy", "training.partial_work"});
+        if (const auto fits = check_directory(simulation, config); !fits)
+          root.fail_at(fits.error(), {"simulation.directory", "status", "sampling.kind"});
+        if (const auto fits = check_availability(simulation, config); !fits && !concrete)
+          root.fail_at(fits.error(), {"simulation.availability", "run.wait_for_clients",
+                                      "data.partition.clients", "sampling.clients_per_round"});
+      }));
   return Experiment{std::move(run), std::move(simulation)};
 }
 

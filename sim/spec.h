@@ -33,6 +33,7 @@ struct SimulationSpec {
   double dropout_probability = 0.0;
   Duration dropout_offline{};                          // time until the client returns
   std::size_t client_memory = std::size_t{512} << 20;  // bytes, for what clients keep between tasks
+  bool participants = false;  // the results say which clients took part in each round
   AvailabilitySpec availability;
   DirectorySpec directory;
   AttackSpec attack;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "apps/common.h"
-#include "apps/simulation/results/run_results.h"
+#include "apps/simulation/results/finished_run.h"
 #include "core/config/document.h"
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
@@ -28,6 +28,7 @@
 #include "sim/concrete.h"
 #include "sim/devices.h"
 #include "sim/noise_key.h"
+#include "sim/participants/participants.h"
 #include "sim/ranks/shared_work.h"
 #include "sim/simulation.h"
 #include "sim/training/update_spool.h"
@@ -123,6 +124,15 @@ struct Parts {
     return {};
   }
 
+  // Records the participants after the first `former` rounds, if the run file wants them.
+  Result<void> record_participants(const std::filesystem::path& results, std::uint64_t former) {
+    if (!spec.participants) return sim::Participants::remove(results);
+    FEDGE_TRY(opened, sim::Participants::open(results, former));
+    participants.emplace(std::move(opened));
+    simulation->record_to(*participants);
+    return {};
+  }
+
   const AbstractRun& options;
   const sim::SimulationSpec& spec;
   const run::RunConfig& config;
@@ -133,6 +143,7 @@ struct Parts {
   std::optional<sim::UpdateSpool> spool;  // must outlive all updates in it
   std::optional<server::RunState> state;
   std::unique_ptr<sim::VirtualTrainers> trainers;
+  std::optional<sim::Participants> participants;  // that the simulation records
   std::optional<sim::Simulation> simulation;
 };
 
@@ -188,6 +199,7 @@ Result<void> run_concrete(const ConcreteRun& options, const sim::SimulationSpec&
   FEDGE_TRY(paths, client_data(config.task.data));
   FEDGE_TRY_VOID(server::remove_results(options.results, config.task.model.base));
   FEDGE_TRY_VOID(remove_checkpoints(options.results));
+  FEDGE_TRY_VOID(sim::Participants::remove(options.results));
   FEDGE_TRY(usage,
             sim::run_concrete({.program = options.program,
                                .run_file = options.run_file,
@@ -238,6 +250,7 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
   table.begin(config.name, learn::task_of(config.task.data));
   sim::Simulation& simulation = *parts.simulation;
   FEDGE_TRY_VOID(parts.take(checkpoints, results));
+  FEDGE_TRY_VOID(parts.record_participants(results, former));
   std::uint64_t completed = 0;
   const Stopwatch wall;
   const auto simulated =

@@ -1,6 +1,7 @@
 #include "sim/coordinator/virtual_aggregate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -83,10 +84,12 @@ void VirtualAggregate::add(const server::RunEngine::Fold& accepted, TrainedUpdat
   if (update.fault) report_fault(accepted, *update.fault);
   if (surroundings_.adversary != nullptr) surroundings_.adversary->taken(accepted.client, update.values);
   track_ = accepted.task.track;
+  const double norm = norms_.extract(accepted.client).mapped();
+  note(accepted, norm);
   waiting_.push_back({.client = accepted.client,
                       .weight = accepted.weight,
                       .steps = accepted.steps,
-                      .norm = norms_.extract(accepted.client).mapped(),
+                      .norm = norm,
                       .factor = accepted.factor,
                       .loss = accepted.loss,
                       .coverage = std::move(update.coverage),
@@ -116,6 +119,34 @@ void VirtualAggregate::count(const server::RunEngine::Count& zeros) {
   waiting_.push_back(
       {.client = zeros.client, .weight = zeros.weight, .coverage = zeros.coverage, .values = nullptr});
   if (waiting_.size() >= kFoldTogether) flush();
+}
+
+void VirtualAggregate::note(const server::RunEngine::Fold& accepted, double norm) {
+  if (surroundings_.participants == nullptr || accepted.task.kind != TaskKind::kTraining) return;
+  const bool masked = std::isnan(norm);
+  surroundings_.participants->add(
+      Participants::Training{.track = accepted.task.track,
+                             .client = accepted.client,
+                             .samples = accepted.weight.value(),
+                             .steps = accepted.steps,
+                             .arrived = surroundings_.now(),
+                             .loss = masked ? Participants::kUnknown : accepted.loss,
+                             .norm = norm});
+}
+
+void VirtualAggregate::note_evaluations(const server::RunEngine::CloseRound& turn) {
+  if (surroundings_.participants == nullptr || turn.kind != TaskKind::kEvaluation) return;
+  for (const server::ClientSums& one : turn.sums) {
+    const auto metrics = surroundings_.state.client_metrics(one.sums);
+    if (!metrics || metrics->samples == 0) continue;
+    surroundings_.participants->add(
+        Participants::Evaluation{.track = turn.track,
+                                 .client = one.client,
+                                 .samples = metrics->samples,
+                                 .loss = metrics->loss,
+                                 .accuracy = metrics->accuracy,
+                                 .rmse = metrics->rmse.value_or(Participants::kUnknown)});
+  }
 }
 
 void VirtualAggregate::flush() {
@@ -151,6 +182,7 @@ void VirtualAggregate::fold_masked(const server::RunEngine::Fold& accepted, std:
        .task_sums = update.sums},
       config.secure.masking, surroundings_.masking(accepted.client), surroundings_.parallel);
   if (!masked) return surroundings_.on_failure(masked.error());
+  note(accepted, Participants::kUnknown);
   if (update.fault)
     report_fault(accepted, *update.fault);
   else if (masked->fault)
@@ -213,6 +245,7 @@ void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const se
   global_.reset();
   if (surroundings_.adversary != nullptr) surroundings_.adversary->round_closed();
   if (turn.kind == TaskKind::kTraining) descriptions_[turn.track] = turn.description;
+  if (!replaying) note_evaluations(turn);
   auto closing = replaying ? surroundings_.log.take_closing(turn) : close_model(turn, made);
   if (!closing) return surroundings_.on_failure(closing.error());
   if (closing->model) surroundings_.on_adopted(std::get<server::MadeByClients>(made), *closing->model);
@@ -220,6 +253,9 @@ void VirtualAggregate::close(const server::RunEngine::CloseRound& turn, const se
   if (turn.ends_round) {
     const auto circumstances = surroundings_.circumstances();
     if (!replaying) surroundings_.on_round(surroundings_.state.end_round(circumstances));
+    if (surroundings_.participants != nullptr && !replaying)
+      if (const auto written = surroundings_.participants->end_round(); !written)
+        return surroundings_.on_failure(written.error());
   }
   if (!replaying) {
     const auto ends = ends_here(turn);

@@ -17,6 +17,7 @@
 #include "server/conductor/conductor.h"
 #include "server/run_state.h"
 #include "sim/attacks/adversary.h"
+#include "sim/participants/participants.h"
 #include "sim/training/training_pool.h"
 
 namespace fedge::sim {
@@ -32,6 +33,7 @@ class VirtualAggregate final : public server::Aggregate {
     Parallel& parallel;
     RunLog& log;
     SharedWork* shared = nullptr;                              // null: this process carries out all trainings
+    Participants* participants = nullptr;                      // null: nobody wants to know
     std::function<const privacy::Masking&(ClientId)> masking;  // null unless updates are masked
     std::function<Time()> now;
     // Takes what the round has moved and how long it took, for its metrics.
@@ -72,6 +74,9 @@ class VirtualAggregate final : public server::Aggregate {
 
  private:
   void add(const server::RunEngine::Fold& fold, TrainedUpdate update);
+  // Records who took part. `norm` is not known of masked updates.
+  void note(const server::RunEngine::Fold& fold, double norm);
+  void note_evaluations(const server::RunEngine::CloseRound& turn);
   void flush();
   Result<RunLog::Closing> close_model(const server::RunEngine::CloseRound& turn, const server::Made& made);
   Result<bool> ends_here(const server::RunEngine::CloseRound& turn);

@@ -37,7 +37,7 @@ Result<SweepResults> results_of(const CompareOptions& options, const std::vector
   FEDGE_TRY(results, SweepResults::create(sweep, std::move(cells), std::move(columns)));
   for (std::size_t cell = 0; cell < groups.size(); ++cell) {
     CellResults found;
-    for (const RunResults& run : groups[cell].runs) {
+    for (const FinishedRun& run : groups[cell].runs) {
       found.runs.push_back(
           {.seed = run.seed, .directory = run.directory.string(), .failed = !run.failure.empty()});
       for (const Column& column : results.columns()) found.runs.back().values.push_back(column.value(run));

@@ -9,11 +9,11 @@
 namespace fedge::apps {
 
 Quantity metric_quantity(std::string name) {
-  return [name = std::move(name)](const RunResults& run) { return metric_of(run.rounds, name); };
+  return [name = std::move(name)](const FinishedRun& run) { return metric_of(run.rounds, name); };
 }
 
 Quantity traffic_quantity(bool up, bool down) {
-  return [=](const RunResults& run) {
+  return [=](const FinishedRun& run) {
     std::vector<double> sums;
     double sum = 0;
     for (const server::RoundMetrics& round : run.rounds) {
@@ -26,7 +26,7 @@ Quantity traffic_quantity(bool up, bool down) {
 }
 
 Quantity round_quantity() {
-  return [](const RunResults& run) {
+  return [](const FinishedRun& run) {
     std::vector<double> rounds;
     for (const server::RoundMetrics& round : run.rounds) rounds.push_back(static_cast<double>(round.round));
     return rounds;
@@ -36,7 +36,7 @@ Quantity round_quantity() {
 std::vector<SampleSummary> over_runs(const RunGroup& group, const Quantity& quantity) {
   std::vector<std::vector<double>> values;
   std::size_t rounds = group.runs.empty() ? 0 : group.runs.front().rounds.size();
-  for (const RunResults& run : group.runs) {
+  for (const FinishedRun& run : group.runs) {
     values.push_back(quantity(run));
     rounds = std::min(rounds, run.rounds.size());
   }

@@ -12,7 +12,7 @@
 namespace fedge::apps {
 
 // A quantity of a run after each of its rounds; NaN: not measured.
-using Quantity = std::function<std::vector<double>(const RunResults&)>;
+using Quantity = std::function<std::vector<double>(const FinishedRun&)>;
 
 Quantity metric_quantity(std::string name);  // of metric_of() (column.h)
 // The sum since the start of the run of the bytes that `up` and `down` name.

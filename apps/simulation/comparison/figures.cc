@@ -107,7 +107,7 @@ void add_losses(Figures& figures, const std::vector<RunGroup>& groups) {
 SampleSummary column_of(const RunGroup& group, const char* text) {
   const auto column = parse_column(text);
   std::vector<double> values;
-  for (const RunResults& run : group.runs) values.push_back(column ? column->value(run) : kMissing);
+  for (const FinishedRun& run : group.runs) values.push_back(column ? column->value(run) : kMissing);
   return summarise(values);
 }
 
@@ -137,7 +137,7 @@ void add_trade_offs(Figures& figures, const std::vector<RunGroup>& groups, const
 }
 
 // Accuracies of classes in the last evaluation, by the coordinator or else by the clients.
-std::vector<double> last_classes(const RunResults& run) {
+std::vector<double> last_classes(const FinishedRun& run) {
   for (auto round = run.rounds.rbegin(); round != run.rounds.rend(); ++round) {
     if (!round->per_class_accuracy.empty()) return round->per_class_accuracy;
     if (round->evaluation && !round->evaluation->per_class_accuracy.empty())
@@ -148,10 +148,10 @@ std::vector<double> last_classes(const RunResults& run) {
 
 // For each category: mean and standard deviation over the runs of what `values` returns.
 Band over_categories(const RunGroup& group, std::size_t categories,
-                     const std::function<std::vector<double>(const RunResults&)>& values) {
+                     const std::function<std::vector<double>(const FinishedRun&)>& values) {
   Band band{.name = group.name};
   std::vector<std::vector<double>> of_runs;
-  for (const RunResults& run : group.runs) of_runs.push_back(values(run));
+  for (const FinishedRun& run : group.runs) of_runs.push_back(values(run));
   for (std::size_t c = 0; c < categories; ++c) {
     std::vector<double> at;
     for (const auto& of_run : of_runs) at.push_back(c < of_run.size() ? of_run[c] : kMissing);
@@ -167,7 +167,7 @@ void add_classes(Figures& figures, const std::vector<RunGroup>& groups) {
   constexpr std::size_t kMostClasses = 20;
   std::size_t classes = 0;
   for (const RunGroup& group : groups)
-    for (const RunResults& run : group.runs) classes = std::max(classes, last_classes(run).size());
+    for (const FinishedRun& run : group.runs) classes = std::max(classes, last_classes(run).size());
   if (classes > kMostClasses) return;
   std::vector<std::string> names;
   for (std::size_t c = 0; c < classes; ++c) names.push_back(std::to_string(c));
@@ -182,7 +182,7 @@ void add_classes(Figures& figures, const std::vector<RunGroup>& groups) {
 }
 
 // The clients' accuracies in the last evaluation on the clients: mean of the worst tenth and quantiles.
-std::vector<double> client_spread(const RunResults& run) {
+std::vector<double> client_spread(const FinishedRun& run) {
   for (auto round = run.rounds.rbegin(); round != run.rounds.rend(); ++round) {
     if (!round->evaluation) continue;
     const auto& spread = round->evaluation->accuracy_by_client;
@@ -191,7 +191,39 @@ std::vector<double> client_spread(const RunResults& run) {
   return {};
 }
 
+// The values at 101 shares of the clients, from the least to the greatest. Empty without values.
+std::vector<double> quantiles(const std::vector<double>& ascending) {
+  std::vector<double> out;
+  for (int percent = 0; percent <= 100 && !ascending.empty(); ++percent)
+    out.push_back(ascending[(ascending.size() - 1) * static_cast<std::size_t>(percent) / 100]);
+  return out;
+}
+
+// Clients in ascending order of a value.
+void add_distribution(Figures& figures, const std::vector<RunGroup>& groups, const std::string& title,
+                      const server::Axes& axes, std::vector<double> sim::Participants::Summary::*values) {
+  constexpr std::size_t kShares = 101;
+  std::vector<Band> bands;
+  for (const RunGroup& group : groups) {
+    Band band = over_categories(group, kShares,
+                                [&](const FinishedRun& run) { return quantiles(run.clients.*values); });
+    for (std::size_t share = 0; share < kShares; ++share) band.x.push_back(0.01 * static_cast<double>(share));
+    bands.push_back(std::move(band));
+  }
+  figures.add("Classes and clients", title,
+              server::band_chart({.title = title,
+                                  .description = title + ", in ascending order of the clients. " + kSpread,
+                                  .axes = axes},
+                                 bands));
+}
+
 void add_clients(Figures& figures, const std::vector<RunGroup>& groups) {
+  add_distribution(figures, groups, "Distribution of the clients' accuracies",
+                   {"clients", "accuracy", Unit::kPercent, Unit::kPercent},
+                   &sim::Participants::Summary::accuracies);
+  add_distribution(figures, groups, "Distribution of the clients' updates",
+                   {"clients", "accepted updates", Unit::kPercent, Unit::kCount},
+                   &sim::Participants::Summary::trainings);
   const std::vector<std::string> names = {"worst tenth", "10 %", "median", "90 %"};
   std::vector<Band> bands;
   for (const RunGroup& group : groups) bands.push_back(over_categories(group, names.size(), client_spread));

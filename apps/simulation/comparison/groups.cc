@@ -54,7 +54,7 @@ Result<std::vector<RunGroup>> read_sweep_groups(const fs::path& directory) {
       group.name += (group.name.empty() ? "" : ", ") + choice;
     if (group.name.empty()) group.name = directory.filename().string();
     for (const std::string& run : texts(*cell, "runs")) {
-      FEDGE_TRY(results, read_run_results(directory / run));
+      FEDGE_TRY(results, read_finished_run(directory / run));
       group.runs.push_back(std::move(results));
     }
     groups.push_back(std::move(group));
@@ -80,7 +80,7 @@ struct Alike {
 
 Result<void> add_run(const fs::path& directory, std::vector<Alike>& groups) {
   FEDGE_TRY(document, parse(directory / "run.toml"));
-  FEDGE_TRY(results, read_run_results(directory));
+  FEDGE_TRY(results, read_finished_run(directory));
   FlatFile settings;
   flatten(document.root, "", settings);
   settings.erase("run.seed");
@@ -150,7 +150,7 @@ Result<void> check(const std::vector<RunGroup>& groups) {
                    std::to_string(kMostGroups) + " can be compared at once");
   std::set<fs::path> seen;
   for (const RunGroup& group : groups)
-    for (const RunResults& run : group.runs) {
+    for (const FinishedRun& run : group.runs) {
       if (run.rounds.empty()) return Error{ErrorCode::kNotFound, run.directory.string() + " has no round"};
       std::error_code ignored;
       if (!seen.insert(fs::canonical(run.directory, ignored)).second)
@@ -167,7 +167,7 @@ Result<std::vector<RunGroup>> read_groups(const std::vector<std::string>& direct
   for (const std::string& directory : directories) FEDGE_TRY_VOID(add_directory(directory, groups, others));
   name_groups(others);
   for (Alike& one : others) groups.push_back(std::move(one.group));
-  for (RunGroup& group : groups) std::ranges::stable_sort(group.runs, {}, &RunResults::seed);
+  for (RunGroup& group : groups) std::ranges::stable_sort(group.runs, {}, &FinishedRun::seed);
   FEDGE_TRY_VOID(check(groups));
   return groups;
 }

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "apps/simulation/results/run_results.h"
+#include "apps/simulation/results/finished_run.h"
 #include "core/result.h"
 
 namespace fedge::apps {
 
 struct RunGroup {
   std::string name;
-  std::vector<RunResults> runs;  // by seed
+  std::vector<FinishedRun> runs;  // by seed
 };
 
 inline constexpr std::size_t kMostGroups = 28;  // as many as the charts can tell apart

@@ -22,7 +22,7 @@ std::string fact(const std::string& name, const std::string& value) {
 std::string seeds_of(const std::vector<RunGroup>& groups) {
   std::set<std::uint64_t> seeds;
   for (const RunGroup& group : groups)
-    for (const RunResults& run : group.runs) seeds.insert(run.seed);
+    for (const FinishedRun& run : group.runs) seeds.insert(run.seed);
   std::string text;
   for (const std::uint64_t seed : seeds) text += (text.empty() ? "" : ", ") + std::to_string(seed);
   return text;
@@ -32,7 +32,7 @@ std::string facts(const std::vector<RunGroup>& groups) {
   std::size_t runs = 0;
   std::size_t rounds = 0;
   for (const RunGroup& group : groups)
-    for (const RunResults& run : group.runs) {
+    for (const FinishedRun& run : group.runs) {
       ++runs;
       rounds = std::max(rounds, run.rounds.size());
     }
@@ -45,7 +45,7 @@ std::string facts(const std::vector<RunGroup>& groups) {
 std::string failures(const std::vector<RunGroup>& groups) {
   std::string out;
   for (const RunGroup& group : groups)
-    for (const RunResults& run : group.runs)
+    for (const FinishedRun& run : group.runs)
       if (!run.failure.empty())
         out += "<p class=\"failed\"><b>" + escape_html(group.name) + ", seed " + std::to_string(run.seed) +
                ", failed:</b> " + escape_html(run.failure) + ".</p>\n";
@@ -148,7 +148,7 @@ std::string latex_table(const SweepResults& results) {
 std::string curves_csv(const std::vector<RunGroup>& groups) {
   server::CsvColumns columns;
   for (const RunGroup& group : groups)
-    for (const RunResults& run : group.runs) {
+    for (const FinishedRun& run : group.runs) {
       const server::CsvColumns own = server::columns_of(run.rounds);
       columns.classes = std::max(columns.classes, own.classes);
       columns.evaluation = columns.evaluation || own.evaluation;

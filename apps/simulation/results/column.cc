@@ -117,7 +117,7 @@ Result<Column> metric_column(const std::string& reducer_name, const std::string&
   describe(column, metric);
   column.title = reducer->before + column.title;
   column.value = [reduce = reducer->reduce, metric,
-                  end = needs_the_end(reducer_name)](const RunResults& run) {
+                  end = needs_the_end(reducer_name)](const FinishedRun& run) {
     if (end && !run.failure.empty()) return kNone;
     const auto values = measured(metric_of(run.rounds, metric));
     return values.empty() ? kNone : reduce(values);
@@ -140,7 +140,7 @@ std::string short_number(double value) {
 }
 
 // The rounds up to the first whose accuracy reaches the target; empty if none does.
-std::span<const server::RoundMetrics> until(const RunResults& run, double target) {
+std::span<const server::RoundMetrics> until(const FinishedRun& run, double target) {
   for (std::size_t i = 0; i < run.rounds.size(); ++i)
     if (server::shown_results(run.rounds[i]).accuracy >= target) return std::span(run.rounds).first(i + 1);
   return {};
@@ -181,7 +181,7 @@ Result<Column> need_column(const Need& need, const std::string& target) {
   column.title = need.before + short_number(kPercent * *accuracy) + " %" + need.after;
   column.scale = need.scale;
   column.digits = need.digits;
-  column.value = [of = need.of, target = *accuracy](const RunResults& run) {
+  column.value = [of = need.of, target = *accuracy](const FinishedRun& run) {
     const auto rounds = until(run, target);
     return rounds.empty() ? kNone : of(rounds);
   };
@@ -195,7 +195,7 @@ Result<Column> budget_column(const std::string& text) {
   column.title = "accuracy at " + short_number(*megabytes) + " MB upload, %";
   column.scale = kPercent;
   column.digits = 2;
-  column.value = [budget = *megabytes](const RunResults& run) {
+  column.value = [budget = *megabytes](const FinishedRun& run) {
     double sent = 0;
     double best = kNone;
     for (const server::RoundMetrics& round : run.rounds) {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "apps/simulation/results/run_results.h"
+#include "apps/simulation/results/finished_run.h"
 #include "core/result.h"
 
 namespace fedge::apps {
@@ -18,7 +18,7 @@ struct Column {
   // Whether the values are shown in % of the baseline's value with the same seed.
   bool relative = false;
   // The run's value in the unit of metrics.csv; NaN: the run has none.
-  std::function<double(const RunResults&)> value;
+  std::function<double(const FinishedRun&)> value;
 
   // "81.97"; "-" if NaN. `sign`: with a plus sign.
   std::string shown(double number, bool sign = false) const;

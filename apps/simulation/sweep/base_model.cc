@@ -3,7 +3,7 @@
 #include <system_error>
 
 #include "apps/common.h"
-#include "apps/simulation/results/run_results.h"
+#include "apps/simulation/results/finished_run.h"
 #include "core/config/document.h"
 #include "core/platform/files.h"
 #include "core/platform/processes.h"

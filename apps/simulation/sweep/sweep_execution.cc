@@ -14,7 +14,7 @@
 #include "apps/common.h"
 #include "apps/simulation/interrupts.h"
 #include "apps/simulation/results/column.h"
-#include "apps/simulation/results/run_results.h"
+#include "apps/simulation/results/finished_run.h"
 #include "apps/simulation/sweep/base_model.h"
 #include "apps/simulation/sweep/cells.h"
 #include "apps/simulation/sweep/progress_line.h"
@@ -202,7 +202,7 @@ Result<void> SweepExecution::choose(std::size_t cell) {
   const double sign = column.title.find("accuracy") != std::string::npos ? 1 : -1;
   double best = -HUGE_VAL;
   for (std::size_t i = 0; i < combinations_.size(); ++i) {
-    FEDGE_TRY(run, read_run_results(tuning_[cell * combinations_.size() + i].results));
+    FEDGE_TRY(run, read_finished_run(tuning_[cell * combinations_.size() + i].results));
     const double value = sign * column.value(run);
     if (std::isnan(value) || value <= best) continue;
     best = value;
@@ -231,7 +231,7 @@ Result<void> SweepExecution::tune() {
 
 Result<void> SweepExecution::take(std::size_t index) {
   const std::size_t cell = index / seeds();
-  FEDGE_TRY(found, read_run_results(runs_[index].results));
+  FEDGE_TRY(found, read_finished_run(runs_[index].results));
   CellResults::Run& run = found_[cell][index % seeds()];
   run = {.seed = found.seed, .directory = found.directory.string(), .failed = !found.failure.empty()};
   for (const Column& column : results_->columns()) run.values.push_back(column.value(found));

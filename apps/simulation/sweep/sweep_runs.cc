@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "apps/common.h"
-#include "apps/simulation/results/run_results.h"
+#include "apps/simulation/results/finished_run.h"
 #include "core/config/document.h"
 #include "core/platform/files.h"
 #include "run/run_config.h"
@@ -34,7 +34,7 @@ std::string last_line(const std::filesystem::path& log) {
 
 // Whether a run that no process can continue has reached its end. An interrupted one leaves results as well.
 bool has_ended(const std::filesystem::path& directory, const config::Document& document) {
-  const auto found = read_run_results(directory);
+  const auto found = read_finished_run(directory);
   if (!found || found->rounds.empty()) return false;
   if (!found->failure.empty()) return true;
   const config::Value* rounds = config::find(document.root, "run.rounds");

@@ -94,6 +94,11 @@ TEST_CASE("continued runs: killed at 20 random instants, a simulation has the re
     for (std::size_t i = 0; i < rounds.size(); ++i) CHECK(to_json(rounds[i]) == to_json(expected[i]));
     CHECK(run.content(out + "/model.safetensors") == run.content("whole/model.safetensors"));
     CHECK_FALSE(std::filesystem::exists(run.file(out + "/checkpoint")));
+    if (more.empty()) {
+      const auto participants = run.participants(out);
+      REQUIRE(participants.size() == 15);
+      CHECK(participants == run.participants("whole"));
+    }
   }
   CHECK(continued > 0);
   test::LoggedProcess again(command("out0"), run.file("log"));
@@ -133,13 +138,15 @@ TEST_CASE("continued runs: other run files, --force, hostile clients and process
                          "--resume: this run cannot be continued: a checkpoint does not contain "
                          "what hostile clients (simulation.attack) know"),
                 attacked.output);
-  const Outcome processes = run.run("processes", {"--resume", "--mode", "concrete"});
+  const Outcome processes =
+      run.run("processes", {"--resume", "--mode", "concrete", "--set", "simulation.participants=false"});
   CHECK(processes.code == 1);
   CHECK(contains(processes.output, "--resume: this run cannot be continued: its clients are processes"));
   // Runs that cannot be continued leave no checkpoint of a former one.
   for (const std::vector<std::string>& more :
        {std::vector<std::string>{"--set", "simulation.attack.kind=gaussian", "--set", "strategy.kind=median"},
-        {"--mode", "concrete", "--set", "simulation.dropout.probability=0"}}) {
+        {"--mode", "concrete", "--set", "simulation.dropout.probability=0", "--set",
+         "simulation.participants=false"}}) {
     interrupt(run, "forced" + more[1], SIGKILL);
     REQUIRE(std::filesystem::exists(run.file("forced" + more[1] + "/checkpoint")));
     std::vector<std::string> words = {"--force", "--set", "run.rounds=2"};

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,7 +30,7 @@ struct LongRun {
           std::string("sampling.clients_per_round=4"), std::string("run.rounds=60"),
           std::string("model.kind=softmax"), std::string("strategy.kind=scaffold"),
           std::string("run.keep_best=accuracy"), std::string("simulation.dropout.probability=0.2"),
-          std::string("run.tensorboard=true")})
+          std::string("run.tensorboard=true"), std::string("simulation.participants=true")})
       words.insert(words.end(), {"--set", setting});
     words.insert(words.end(), more.begin(), more.end());
     return words;
@@ -43,6 +45,14 @@ struct LongRun {
     REQUIRE(read);
     for (server::RoundMetrics& round : *read) round.wall_seconds = 0;
     return std::move(*read);
+  }
+  // The columns of the participants, by path.
+  std::map<std::string, std::string> participants(const std::string& out) const {
+    std::map<std::string, std::string> columns;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(file(out + "/participants")))
+      if (entry.is_regular_file())
+        columns[entry.path().lexically_relative(file(out)).string()] = *read_file(entry.path(), 1 << 26);
+    return columns;
   }
   std::string content(const std::string& path) const {
     auto read = read_file(file(path), 1 << 26);

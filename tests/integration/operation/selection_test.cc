@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/participants/participants.h"
+
 #include "tests/integration/operation/sites.h"
 
 using namespace fedge;
@@ -109,4 +111,37 @@ TEST_CASE("selection: a metric that the run never has is refused") {
   CHECK(contains(refused({"run.stop_when={patience=3}"}), "has no effect without run.stop_when.metric"));
   CHECK(contains(refused({"run.stop_when={metric=\"loss\",reaches=0.1,min_change=1}"}),
                  "has no effect without run.stop_when.patience"));
+}
+
+TEST_CASE("participants: who trained in each round and how each client evaluated, as the metrics say") {
+  Sites sites;
+  std::vector<std::string> settings = {"simulation.participants=true", "sampling.clients_per_round=2"};
+  const auto clients = [&] {
+    const auto read = sim::Participants::read(sites.path("simulated"));
+    REQUIRE_MESSAGE(read, read.error().message);
+    return *read;
+  };
+  const auto known = sites.simulated(settings);
+  REQUIRE(known.size() == 3);
+  double trainings = 0;
+  for (const double count : clients().trainings) trainings += count;
+  CHECK(trainings == 3 * 2);
+  const auto accuracies = clients().accuracies;
+  REQUIRE(accuracies.size() == 4);
+  const auto& spread = known.back().evaluation->accuracy_by_client;
+  CHECK(accuracies[0] == spread.worst_tenth);
+  CHECK(accuracies[1] == spread.p50);
+  CHECK(accuracies[3] == spread.p90);
+  // Under masks the coordinator knows who takes part, and nothing of what each of them found.
+  settings.back() = "sampling.clients_per_round=4";
+  settings.emplace_back("secure_aggregation={kind=\"exact\"}");
+  const auto masked = sites.simulated(settings);
+  REQUIRE(masked.size() == 3);
+  CHECK_FALSE(clients().trainings.empty());
+  CHECK(clients().accuracies.empty());
+  const auto column = sim::ColumnFiles::read(sites.path("simulated") / "participants" / "trainings",
+                                             {"loss", sim::ColumnFiles::Type::kFloat64});
+  REQUIRE(column);
+  CHECK_FALSE(column->empty());
+  CHECK(std::ranges::all_of(*column, [](double loss) { return std::isnan(loss); }));
 }

@@ -72,6 +72,10 @@ void check_equal(const LongRun& run, const std::string& out, const std::string& 
   REQUIRE(rounds.size() == whole.size());
   for (std::size_t i = 0; i < rounds.size(); ++i) CHECK(to_json(rounds[i]) == to_json(whole[i]));
   CHECK(run.content(out + "/model.safetensors") == run.content(expected + "/model.safetensors"));
+  if (!std::filesystem::exists(run.file(expected + "/participants"))) return;
+  const auto participants = run.participants(out);
+  CHECK(participants.size() == 15);
+  CHECK(participants == run.participants(expected));
 }
 
 }  // namespace
@@ -198,7 +202,8 @@ TEST_CASE("MPI ranks: an error is printed once, and a run that is complete ends 
   const Outcome checked = test::run_command(quoted(on_ranks(2, run.command("new", {"--check"}))));
   CHECK(checked.code == 0);
   CHECK(count(checked.output, "the run file is valid\n") == 1);
-  const Outcome concrete = test::run_command(quoted(on_ranks(2, run.command("new", {"--mode", "concrete"}))));
+  const Outcome concrete = test::run_command(quoted(
+      on_ranks(2, run.command("new", {"--mode", "concrete", "--set", "simulation.participants=false"}))));
   CHECK(concrete.code != 0);
   CHECK_MESSAGE(count(concrete.output, "starts its own processes on this machine") == 1, concrete.output);
 }

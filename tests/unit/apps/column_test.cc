@@ -14,8 +14,8 @@ using fedge::test::contains;
 namespace {
 
 // Accuracies 0.5, -, 0.7, 0.6, 0.8 in five rounds of 10 s, each with an upload of 2 MB by 3 clients.
-RunResults five_rounds() {
-  RunResults run{.name = "five", .seed = 1};
+FinishedRun five_rounds() {
+  FinishedRun run{.name = "five", .seed = 1};
   const double accuracies[] = {0.5, server::kNotMeasured, 0.7, 0.6, 0.8};
   for (std::size_t i = 0; i < 5; ++i) {
     server::RoundMetrics round{.round = i + 1};
@@ -30,7 +30,7 @@ RunResults five_rounds() {
   return run;
 }
 
-double value(const std::string& text, const RunResults& run = five_rounds()) {
+double value(const std::string& text, const FinishedRun& run = five_rounds()) {
   const auto column = parse_column(text);
   REQUIRE_MESSAGE(column, column.error().message);
   return column->value(run);
@@ -84,7 +84,7 @@ TEST_CASE("columns: the accuracy at a budget is the best before the uploads exce
 }
 
 TEST_CASE("columns: a failed run has no final value, but sums and a best value") {
-  RunResults failed = five_rounds();
+  FinishedRun failed = five_rounds();
   failed.failure = "the loss is not finite";
   CHECK(std::isnan(value("final", failed)));
   CHECK(std::isnan(value("last3:accuracy", failed)));

@@ -20,8 +20,8 @@ using learn::test::TemporaryDirectory;
 
 namespace {
 
-RunResults run_with(std::uint64_t seed, const std::vector<double>& accuracies) {
-  RunResults run{.directory = "d" + std::to_string(seed), .name = "run", .seed = seed};
+FinishedRun run_with(std::uint64_t seed, const std::vector<double>& accuracies) {
+  FinishedRun run{.directory = "d" + std::to_string(seed), .name = "run", .seed = seed};
   for (const double accuracy : accuracies) {
     server::RoundMetrics round{.round = run.rounds.size() + 1};
     round.test_accuracy = accuracy;
@@ -52,7 +52,7 @@ SweepResults results_of(const std::vector<RunGroup>& groups, const std::string& 
   auto results = *SweepResults::create(sweep, cells, {*parse_column("final")});
   for (std::size_t g = 0; g < groups.size(); ++g) {
     CellResults found;
-    for (const RunResults& run : groups[g].runs)
+    for (const FinishedRun& run : groups[g].runs)
       found.runs.push_back({.seed = run.seed, .values = {results.columns()[0].value(run)}});
     results.add(g, found);
   }

@@ -1,4 +1,4 @@
-#include "apps/simulation/results/run_results.h"
+#include "apps/simulation/results/finished_run.h"
 
 #include <system_error>
 
@@ -19,11 +19,12 @@ bool is_complete(const std::filesystem::path& results) {
          !std::filesystem::exists(results / kCheckpoints, ignored);
 }
 
-Result<RunResults> read_run_results(const std::filesystem::path& directory) {
+Result<FinishedRun> read_finished_run(const std::filesystem::path& directory) {
   const auto path = directory / "run.toml";
   FEDGE_TRY(text, read_file(path, config::kMaxDocumentBytes));
   FEDGE_TRY(document, config::parse_toml(text, path.string()));
   FEDGE_TRY(rounds, server::read_metrics(directory / "metrics.jsonl"));
+  FEDGE_TRY(clients, sim::Participants::read(directory));
   // A full reading of the run file may compute a noise multiplier, for seconds.
   const auto string_at = [&](const char* key, const char* otherwise) -> std::string {
     const config::Value* value = config::find(document.root, key);
@@ -32,12 +33,13 @@ Result<RunResults> read_run_results(const std::filesystem::path& directory) {
   };
   const config::Value* seed = config::find(document.root, "run.seed");
   const auto* number = seed == nullptr ? nullptr : std::get_if<std::int64_t>(&seed->data);
-  return RunResults{.directory = directory,
-                    .name = string_at("run.name", ""),
-                    .strategy = string_at("strategy.kind", "fedavg"),
-                    .seed = number == nullptr ? kDefaultSeed : static_cast<std::uint64_t>(*number),
-                    .rounds = std::move(rounds),
-                    .failure = server::failure_of(directory)};
+  return FinishedRun{.directory = directory,
+                     .name = string_at("run.name", ""),
+                     .strategy = string_at("strategy.kind", "fedavg"),
+                     .seed = number == nullptr ? kDefaultSeed : static_cast<std::uint64_t>(*number),
+                     .rounds = std::move(rounds),
+                     .clients = std::move(clients),
+                     .failure = server::failure_of(directory)};
 }
 
 }  // namespace fedge::apps

@@ -8,16 +8,18 @@
 
 #include "core/result.h"
 #include "server/report/metrics.h"
+#include "sim/participants/participants.h"
 
 namespace fedge::apps {
 
-struct RunResults {
+struct FinishedRun {
   std::filesystem::path directory;
   std::string name;      // run.name
   std::string strategy;  // strategy.kind
   std::uint64_t seed = 0;
   std::vector<server::RoundMetrics> rounds;
-  std::string failure;  // why the run failed; empty if it did not
+  sim::Participants::Summary clients;  // empty without simulation.participants
+  std::string failure;                 // why the run failed; empty if it did not
 };
 
 inline constexpr const char* kCheckpoints = "checkpoint";  // directory in the results
@@ -25,6 +27,6 @@ inline constexpr const char* kCheckpoints = "checkpoint";  // directory in the r
 // Whether the directory has the results of a run that has ended, successfully or not.
 bool is_complete(const std::filesystem::path& results);
 // Reads run.toml, metrics.jsonl and the header of model.safetensors. The error names the file.
-Result<RunResults> read_run_results(const std::filesystem::path& directory);
+Result<FinishedRun> read_finished_run(const std::filesystem::path& directory);
 
 }  // namespace fedge::apps
