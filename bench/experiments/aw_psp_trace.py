@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the invented availability trace of aw_psp_rhythms: aw_psp_trace.py DIRECTORY writes DIRECTORY/trace.csv.
+"""Writes the invented availability trace of aw_psp_rhythms.toml: aw_psp_trace.py > aw_psp_trace.csv.
 
 200 clients work at twenty sites, client i at site i mod 20. A day lasts 600 s. The devices of a site are available
 during its shift of 240 s, which begins later at every site. Each device begins and ends up to 20 s earlier or later
 than its site, and is away during two breaks of 20 s.
 """
-import os
 import random
-import sys
 
 DAY, SHIFT, JITTER, BREAK = 600, 240, 20, 20
 CLIENTS, SITES = 200, 20
@@ -29,11 +27,10 @@ def intervals(client, draw):
 
 def main():
     draw = random.Random(1)
-    with open(os.path.join(sys.argv[1], "trace.csv"), "w", encoding="utf-8") as file:
-        file.write("client,up_seconds,down_seconds\n")
-        for client in range(CLIENTS):
-            for up, down in sorted(intervals(client, draw)):
-                file.write(f"{client},{up},{down}\n")
+    print("client,up_seconds,down_seconds")
+    for client in range(CLIENTS):
+        for up, down in sorted(intervals(client, draw)):
+            print(f"{client},{up},{down}")
 
 
 main()
