@@ -51,7 +51,7 @@ class Participants {
   // Reads the files; empty if the run has none.
   static Result<Summary> read(const std::filesystem::path& results);
 
-  // In the round that has not ended yet.
+  // Add a row to the round that has not ended yet.
   void add(const Training& training);
   void add(const Evaluation& evaluation);
   // Writes the round's rows.

@@ -15,15 +15,15 @@ namespace fedge::apps {
 using Quantity = std::function<std::vector<double>(const FinishedRun&)>;
 
 Quantity metric_quantity(std::string name);  // of metric_of() (column.h)
-// The sum since the start of the run of the bytes that `up` and `down` name.
+// The bytes since the start of the run, in the directions that `up` and `down` name.
 Quantity traffic_quantity(bool up, bool down);
 Quantity round_quantity();
 
-// For each round that all runs of the group have: the summary over the runs.
+// Summarises the quantity over the runs, for each round that all of them have.
 std::vector<SampleSummary> over_runs(const RunGroup& group, const Quantity& quantity);
 
-// The group's band: mean of y with its standard deviation, over the mean of x. Only rounds that all runs
-// have, and in which y was measured.
+// Returns the group's band: mean of y with its standard deviation, over the mean of x. It has the rounds that
+// all runs have and in which y was measured.
 server::Band band_of(const RunGroup& group, const Quantity& x, const Quantity& y);
 
 }  // namespace fedge::apps

@@ -111,7 +111,7 @@ SampleSummary column_of(const RunGroup& group, const char* text) {
   return summarise(values);
 }
 
-// The final score against what it cost.
+// Adds the figures of the final score against what it cost.
 void add_trade_offs(Figures& figures, const std::vector<RunGroup>& groups, const Score& score) {
   for (const auto& [text, name, unit] : {std::tuple("upload", "upload", Unit::kBytes),
                                          std::tuple("seconds", "virtual time", Unit::kSeconds)}) {
@@ -146,7 +146,7 @@ std::vector<double> last_classes(const FinishedRun& run) {
   return {};
 }
 
-// For each category: mean and standard deviation over the runs of what `values` returns.
+// Returns, for each category, mean and standard deviation over the runs of what `values` returns.
 Band over_categories(const RunGroup& group, std::size_t categories,
                      const std::function<std::vector<double>(const FinishedRun&)>& values) {
   Band band{.name = group.name};
@@ -191,7 +191,7 @@ std::vector<double> client_spread(const FinishedRun& run) {
   return {};
 }
 
-// The values at 101 shares of the clients, from the least to the greatest. Empty without values.
+// Returns the values at 101 shares of the clients, from the least to the greatest. Empty without values.
 std::vector<double> quantiles(const std::vector<double>& ascending) {
   std::vector<double> out;
   for (int percent = 0; percent <= 100 && !ascending.empty(); ++percent)
@@ -199,7 +199,7 @@ std::vector<double> quantiles(const std::vector<double>& ascending) {
   return out;
 }
 
-// Clients in ascending order of a value.
+// Adds a figure of the clients in ascending order of a value.
 void add_distribution(Figures& figures, const std::vector<RunGroup>& groups, const std::string& title,
                       const server::Axes& axes, std::vector<double> sim::Participants::Summary::*values) {
   constexpr std::size_t kShares = 101;

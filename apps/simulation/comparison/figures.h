@@ -15,7 +15,7 @@ struct ComparisonFigure {
   std::string svg;  // a complete file
 };
 
-// Those for which there are data, in the order of the page.
+// Returns the figures for which there are data, in the order of the page.
 std::vector<ComparisonFigure> comparison_figures(const std::vector<RunGroup>& groups);
 
 }  // namespace fedge::apps

@@ -135,6 +135,7 @@ Result<void> add_directory(const fs::path& directory, std::vector<RunGroup>& swe
   if (error) return system_error("cannot read", directory, error.value());
   for (; entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     if (error) return system_error("cannot read", directory, error.value());
+    if (entry->path().filename() == "tuning") entry.disable_recursion_pending();  // of an unfinished sweep
     if (entry->path().filename() == "run.toml") runs.push_back(entry->path().parent_path());
   }
   if (runs.empty())

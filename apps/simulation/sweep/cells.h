@@ -17,7 +17,8 @@ struct Cell {
   Settings settings;                 // of its choices, in the order of the axes
 };
 
-// In order, the last axis fastest. kInvalid: more than kMostCells, or two cells have the same directory.
+// Returns the cells in order; the last axis varies fastest. kInvalid: more than kMostCells, or two cells have
+// the same directory.
 Result<std::vector<Cell>> cells_of(const std::vector<Axis>& axes);
 // The text with characters that need no quoting in a shell, as a part of a file name.
 std::string file_part(const std::string& text);

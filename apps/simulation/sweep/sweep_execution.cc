@@ -1,9 +1,6 @@
 #include "apps/simulation/sweep/sweep_execution.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -34,6 +31,8 @@ void append(Settings& settings, const Settings& more) {
   settings.insert(settings.end(), more.begin(), more.end());
 }
 
+bool interrupted() { return interrupt_signal() != 0; }
+
 class SweepExecution {
  public:
   explicit SweepExecution(const SweepOptions& options) : options_(options), out_(options.out) {}
@@ -44,6 +43,8 @@ class SweepExecution {
   Result<void> read();
   Result<void> read_columns();
   Result<void> check_seeds() const;
+  Result<void> set_base();
+  Result<void> plan();
   Result<void> plan_tuning();
   Result<void> plan_runs();
   Result<void> tune();
@@ -52,6 +53,8 @@ class SweepExecution {
   Result<void> take(std::size_t run);
   void print(const std::string& lines);
   Result<void> write_results() const;
+  void print_check() const;
+  void print_summary() const;
   std::string described() const;
   std::size_t seeds() const { return options_.seeds > 0 ? options_.seeds : sweep_.seeds.value_or(1); }
   Settings settings_of(const Cell& cell, const Settings& further) const;
@@ -280,6 +283,51 @@ Result<void> SweepExecution::write_results() const {
   return write_file_atomic(out_ / "cells.toml", described());
 }
 
+// Sets the base model of all runs, which is pretrained if the directory does not have it.
+Result<void> SweepExecution::set_base() {
+  if (!sweep_.pretraining) return {};
+  FEDGE_TRY(base, pretrain_base(*sweep_.pretraining, {.program = own_program(),
+                                                      .directory = out_,
+                                                      .data = options_.data,
+                                                      .threads = options_.threads,
+                                                      .force = options_.force,
+                                                      .interrupted = interrupted}));
+  sweep_.settings.push_back("model.base=\"" + base.string() + "\"");
+  return {};
+}
+
+// Plans the runs, and so finds the errors of all of them before one begins.
+Result<void> SweepExecution::plan() {
+  FEDGE_TRY_VOID(plan_tuning());
+  chosen_.assign(cells_.size(), 0);
+  if (!sweep_.tuning) return plan_runs();
+  for (const Cell& cell : cells_)
+    FEDGE_TRY_VOID(processes_->check(cell.name, settings_of(cell, combinations_.front().settings)));
+  return {};
+}
+
+void SweepExecution::print_check() const {
+  const std::string file = options_.file;
+  if (sweep_.pretraining && !has_base(out_)) {
+    std::printf("%s is valid; its runs can be checked once their base model is in %s\n", file.c_str(),
+                out_.c_str());
+    return;
+  }
+  std::printf("%s: the sweep is valid: %zu runs", file.c_str(), cells_.size() * seeds());
+  if (sweep_.tuning) std::printf(" after %zu tuning runs", tuning_.size());
+  std::printf("\n");
+}
+
+void SweepExecution::print_summary() const {
+  std::printf("\n");
+  if (seeds() > 1) std::printf("± is the standard deviation over %zu seeds\n", seeds());
+  if (failed_ > 0)
+    std::printf("failed    %zu of %zu runs; their report.html says why\n", failed_, runs_.size());
+  std::printf("tables    %s\nruns      %s\n", (out_ / "tables.md").c_str(), (out_ / "runs.csv").c_str());
+  std::printf("summary   %s\n", (out_ / "summary.csv").c_str());
+  if (results_->baseline()) std::printf("paired    %s\n", (out_ / "differences.csv").c_str());
+}
+
 Result<void> SweepExecution::execute() {
   if (sim::launch().by_launcher)
     return Error{ErrorCode::kUnsupported, "sweep starts its own processes; start it without mpirun or srun"};
@@ -287,7 +335,6 @@ Result<void> SweepExecution::execute() {
   FEDGE_TRY_VOID(make_directory(out_));
   FEDGE_TRY(lock, DirectoryLock::acquire(out_));
   catch_interrupts();
-  const auto interrupted = [] { return interrupt_signal() != 0; };
   processes_ = std::make_unique<SweepRuns>(SweepRunOptions{.program = own_program(),
                                                            .run_file = sweep_.run_file,
                                                            .data = options_.data,
@@ -296,46 +343,21 @@ Result<void> SweepExecution::execute() {
                                                            .jobs = options_.jobs,
                                                            .force = options_.force,
                                                            .interrupted = interrupted});
-  if (sweep_.pretraining) {
-    if (options_.check && !has_base(out_)) {
-      std::printf("%s is valid; its runs can be checked once their base model is in %s\n",
-                  options_.file.c_str(), out_.c_str());
-      return {};
-    }
-    FEDGE_TRY(base, pretrain_base(*sweep_.pretraining, {.program = own_program(),
-                                                        .directory = out_,
-                                                        .data = options_.data,
-                                                        .threads = options_.threads,
-                                                        .force = options_.force,
-                                                        .interrupted = interrupted}));
-    sweep_.settings.push_back("model.base=\"" + base.string() + "\"");
+  const bool checks_alone = options_.check && sweep_.pretraining && !has_base(out_);
+  if (!checks_alone) {
+    FEDGE_TRY_VOID(set_base());
+    FEDGE_TRY_VOID(read_columns());
+    FEDGE_TRY_VOID(plan());
   }
-  FEDGE_TRY_VOID(read_columns());
-  FEDGE_TRY_VOID(plan_tuning());
-  chosen_.assign(cells_.size(), 0);
-  // Finds the errors of all runs before one begins.
-  if (sweep_.tuning)
-    for (const Cell& cell : cells_)
-      FEDGE_TRY_VOID(processes_->check(cell.name, settings_of(cell, combinations_.front().settings)));
-  else
-    FEDGE_TRY_VOID(plan_runs());
   if (options_.check) {
-    std::printf("%s: the sweep is valid: %zu runs", options_.file.c_str(), cells_.size() * seeds());
-    if (sweep_.tuning) std::printf(" after %zu tuning runs", tuning_.size());
-    std::printf("\n");
+    print_check();
     return {};
   }
   FEDGE_TRY_VOID(tune());
   if (sweep_.tuning) FEDGE_TRY_VOID(plan_runs());
   FEDGE_TRY_VOID(run());
   FEDGE_TRY_VOID(write_results());
-  std::printf("\n");
-  if (seeds() > 1) std::printf("± is the standard deviation over %zu seeds\n", seeds());
-  if (failed_ > 0)
-    std::printf("failed    %zu of %zu runs; their report.html says why\n", failed_, runs_.size());
-  std::printf("tables    %s\nruns      %s\n", (out_ / "tables.md").c_str(), (out_ / "runs.csv").c_str());
-  std::printf("summary   %s\n", (out_ / "summary.csv").c_str());
-  if (results_->baseline()) std::printf("paired    %s\n", (out_ / "differences.csv").c_str());
+  print_summary();
   return {};
 }
 

@@ -21,7 +21,7 @@ struct Choice {
 };
 
 struct Axis {
-  // Where its choices are in the results: each in a row, in a column, or in a table of its own.
+  // The place of its choices in the results: each is a row, a column, or a table of its own.
   enum class Place { kRows, kColumns, kTables };
   std::string name;
   std::string key = {};  // the key whose values the choices are; empty: they have names

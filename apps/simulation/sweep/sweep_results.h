@@ -46,9 +46,9 @@ class SweepResults {
   std::optional<std::size_t> baseline_of(std::size_t cell) const;
   const std::optional<std::string>& baseline() const { return baseline_; }
 
-  // By seed, in the column's unit; of a relative column, shares of the baseline's values.
+  // The values by seed, in the unit of metrics.csv; of a relative column, shares of the baseline's values.
   std::vector<double> values(std::size_t cell, std::size_t column) const;
-  // By seed: this cell's values minus the baseline's with the same seed, NaN if it has none.
+  // The differences by seed: this cell's value minus the baseline's with the same seed, NaN if it has none.
   std::vector<double> differences(std::size_t cell, std::size_t column) const;
 
   // "81.97 ± 1.05": mean and standard deviation in the unit of the column's title; or what is missing.
@@ -61,7 +61,8 @@ class SweepResults {
   std::string runs_csv() const;
   // One row for each cell and column: number of values, mean, standard deviation, 95 % confidence interval.
   std::string summary_csv() const;
-  // The same of the differences; the header alone without a baseline.
+  // One row for each cell but the baseline and each column, with the same statistics of the differences; the
+  // header alone without a baseline.
   std::string differences_csv() const;
 
  private:

@@ -20,7 +20,7 @@ namespace {
 constexpr std::chrono::seconds kGrace{60};  // for a run to end at a signal; killed, it continues all the same
 constexpr std::size_t kMostLogBytes = std::size_t{16} << 20;
 
-// Beside the results, because a run refuses a directory with files of another.
+// The log is beside the results, so that their directory has only files of the run.
 std::filesystem::path log_of(const PlannedRun& run) { return run.results.string() + ".log"; }
 
 std::string last_line(const std::filesystem::path& log) {

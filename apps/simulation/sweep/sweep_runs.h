@@ -41,7 +41,7 @@ class SweepRuns {
  public:
   explicit SweepRuns(SweepRunOptions options) : options_(std::move(options)) {}
 
-  // The errors of the run file with these settings, after the run's name.
+  // Checks the run file with these settings. The error begins with the run's name.
   Result<void> check(const std::string& name, const Settings& settings);
   // Reads the run file with these settings and this seed, and looks for results. kRefused: the directory
   // holds the results of another run, and `force` is not set. Other errors as check().

@@ -30,7 +30,7 @@ class SweepTables {
     std::vector<std::size_t> needs;  // cells
     std::function<std::string(const SweepTables&)> text;
   };
-  // Of the tables: the names of the row's choices, and its cells, one for each combination across.
+  // A row of a table: the names of its choices, and its cells, one for each combination across.
   struct Row {
     std::vector<std::string> names;
     std::vector<std::size_t> cells;

@@ -27,8 +27,8 @@ struct ComparisonText {
   bool from_zero = false;  // the vertical axis begins at 0
 };
 
-// Lines with the area between `low` and `high` shaded. "" if there is nothing to draw. A group keeps the
-// colour and pattern of its place in the list, in every chart.
+// Draws lines with the area between `low` and `high` shaded. "" if there is nothing to draw. A group keeps
+// the colour and pattern of its place in the list, in every chart.
 std::string band_chart(const ComparisonText& text, const std::vector<Band>& bands);
 
 // A group as a point with its spreads.
@@ -39,17 +39,17 @@ struct Point {
   double x_spread = 0;  // on either side; NaN: none
   double y_spread = 0;
 };
-// The points; `best` are joined by a line, such as those that no other point beats in both directions.
+// Draws the points, and a line that joins `best`, such as those that no other point beats in both directions.
 std::string point_chart(const ComparisonText& text, const std::vector<Point>& points,
                         const std::vector<std::size_t>& best);
 
-// For each category in order, the groups' values beside each other. `bands` have one value per category; `x`
-// is not used.
+// Draws, for each category in order, the groups' values beside each other. `bands` have one value per
+// category; `x` is not used.
 std::string category_chart(const ComparisonText& text, const std::vector<std::string>& categories,
                            const std::vector<Band>& bands);
 
-// The points that no other point beats: none has at most the same x, at least the same y, and one of them
-// better. By ascending x.
+// Returns the points that no other point beats: none has at most the same x, at least the same y, and one of
+// them better. By ascending x.
 std::vector<std::size_t> pareto_front(const std::vector<Point>& points);
 
 // The picture's <svg> as a <figure> of a page.

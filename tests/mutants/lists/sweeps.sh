@@ -7,12 +7,6 @@ old 'if (!own && !options_.force && server::holds_results(run.results))'
 new 'if (false)'
 caught_by integration_programs 'results of other settings are never overwritten'
 
-mutant sweep-repeats 'a sweep repeats complete runs'
-file apps/simulation/sweep/sweep_runs.cc
-old '  if (run.complete) return run;'
-new '  run.complete = false;'
-caught_by integration_programs 'complete runs are skipped'
-
 mutant sweep-begins-again 'a continued sweep begins interrupted runs from the start'
 file apps/simulation/sweep/sweep_runs.cc
 old 'run.way = own && file.continues ? "--resume" : "--force";'
