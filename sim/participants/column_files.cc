@@ -14,7 +14,7 @@ namespace fedge::sim {
 namespace {
 
 // The length of the header, in which the number of rows is padded with blanks, so that it can grow.
-constexpr std::size_t kHeader = 128;
+constexpr std::size_t kHeaderBytes = 128;
 constexpr std::uint64_t kMostRows = std::uint64_t{1} << 40;
 
 std::size_t size_of(ColumnFiles::Type type) { return type == ColumnFiles::Type::kUnsigned32 ? 4 : 8; }
@@ -35,7 +35,7 @@ std::string header(ColumnFiles::Type type, std::uint64_t rows) {
   std::string text = "{'descr': '" + std::string(description(type)) +
                      "', 'fortran_order': False, 'shape': (" + std::to_string(rows) + ",), }";
   constexpr std::size_t kBefore = 10;
-  text.resize(kHeader - kBefore - 1, ' ');
+  text.resize(kHeaderBytes - kBefore - 1, ' ');
   text += '\n';
   const auto length = static_cast<std::uint16_t>(text.size());
   std::string out = "\x93NUMPY";
@@ -64,15 +64,15 @@ Error damaged(const std::filesystem::path& path) {
 
 // The number of rows that the file's header gives, all of which are in the file.
 Result<std::uint64_t> rows_in(const ReadOnlyFile& file, ColumnFiles::Type type) {
-  std::string text(kHeader, ' ');
-  if (file.size() < kHeader || !file.read(0, std::as_writable_bytes(std::span(text))))
+  std::string text(kHeaderBytes, ' ');
+  if (file.size() < kHeaderBytes || !file.read(0, std::as_writable_bytes(std::span(text))))
     return damaged(file.path());
   const std::size_t at = text.find("'shape': (");
   if (at == std::string::npos) return damaged(file.path());
   std::uint64_t rows = 0;
   for (std::size_t i = at + 10; i < text.size() && text[i] >= '0' && text[i] <= '9' && rows < kMostRows; ++i)
     rows = 10 * rows + static_cast<std::uint64_t>(text[i] - '0');
-  const bool whole = text == header(type, rows) && file.size() >= kHeader + rows * size_of(type);
+  const bool whole = text == header(type, rows) && file.size() >= kHeaderBytes + rows * size_of(type);
   return whole ? Result<std::uint64_t>(rows) : damaged(file.path());
 }
 
@@ -85,7 +85,7 @@ Result<std::uint64_t> rows_until(const ReadOnlyFile& file, ColumnFiles::Type typ
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
     const auto bytes = std::span(value).first(size_of(type));
-    FEDGE_TRY_VOID(file.read(kHeader + middle * bytes.size(), bytes));
+    FEDGE_TRY_VOID(file.read(kHeaderBytes + middle * bytes.size(), bytes));
     if (integer_in(bytes) <= last)
       low = middle + 1;
     else
@@ -134,7 +134,7 @@ Result<ColumnFiles> ColumnFiles::open(const std::filesystem::path& directory, st
     FEDGE_TRY_VOID(files.write_column(i));
     const auto path = files.path_of(files.columns_[i]);
     std::error_code error;
-    std::filesystem::resize_file(path, kHeader + files.rows_ * size_of(files.columns_[i].type), error);
+    std::filesystem::resize_file(path, kHeaderBytes + files.rows_ * size_of(files.columns_[i].type), error);
     if (error) return system_error("cannot write", path, error.value());
   }
   return files;
@@ -145,7 +145,7 @@ Result<std::vector<double>> ColumnFiles::read(const std::filesystem::path& direc
   FEDGE_TRY(rows, rows_in(file, column.type));
   const std::size_t size = size_of(column.type);
   std::vector<std::byte> bytes(rows * size);
-  FEDGE_TRY_VOID(file.read(kHeader, bytes));
+  FEDGE_TRY_VOID(file.read(kHeaderBytes, bytes));
   std::vector<double> values(rows);
   for (std::uint64_t i = 0; i < rows; ++i) {
     const std::uint64_t value = integer_in(std::span(bytes).subspan(i * size, size));
@@ -180,7 +180,7 @@ Result<void> ColumnFiles::write_column(std::size_t column) {
     return std::fseek(file, static_cast<long>(offset), SEEK_SET) == 0 &&
            std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() && std::fflush(file) == 0;
   };
-  if (write(kHeader + rows_ * size_of(type), waiting_[column]) &&
+  if (write(kHeaderBytes + rows_ * size_of(type), waiting_[column]) &&
       write(0, header(type, rows_ + waiting_rows_)))
     return {};
   return system_error("cannot write", path_of(columns_[column]), errno);

@@ -52,12 +52,17 @@ std::string capital(std::string text) {
   return text;
 }
 
-std::string file_name(std::string text) {
-  for (char& c : text) {
+// "distribution-of-the-clients-updates" of "Distribution of the clients' updates".
+std::string file_name(const std::string& text) {
+  std::string name;
+  for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    c = std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : '-';
+    if (std::isalnum(byte) != 0)
+      name += static_cast<char>(std::tolower(byte));
+    else if (!name.empty() && name.back() != '-')
+      name += '-';
   }
-  return text;
+  return name;
 }
 
 // Collects the figures that are not empty.

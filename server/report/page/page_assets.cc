@@ -63,8 +63,12 @@ footer { margin-top: 28px; color: var(--soft); font-size: .82rem; }
 @media (max-width: 520px) { main { padding: 16px 12px 32px; } h1 { font-size: 1.35rem; } .tiles { grid-template-columns: 1fr 1fr; gap: 8px; }
   .tiles dd { font-size: 1.2rem; } .classes { grid-template-columns: 1fr 1fr; } .charts { gap: 10px; }
  .facts { grid-template-columns: 1fr 1fr; } .small button { display: none; }
-  figure .fig text { font-size: 14px; } figure .fig .f text { font-size: 12px; } }
-@media print { figure { break-inside: avoid; } .scroll { max-height: none; } figcaption button { display: none; } }
+  figure .fig text { font-size: 14px; } .wide .fig text { font-size: 17px; } figure .fig .f text { font-size: 12px; } }
+@media print {
+  :root { color-scheme: light; --page: #fff; } main { padding: 0; } h2 { break-after: avoid; }
+  figure { break-inside: avoid; } .charts, .comparison { grid-template-columns: 1fr 1fr; } .scroll { max-height: none; }
+  .card { overflow: visible; } th, td { white-space: normal; padding: 3px 6px; } figcaption button { display: none; }
+}
 )css";
 
 // Colours of series 1 to 3 and 5 to 7 are near Okabe and Ito's, which colour-blind readers can tell apart.
