@@ -43,6 +43,8 @@ Result<void> ChildProcesses::start(const std::string& name, const std::vector<st
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
+  // If this process was started with SIGCHLD ignored, the system would forget how its children end.
+  ::signal(SIGCHLD, SIG_DFL);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return system_error("cannot start", arguments.front(), errno);

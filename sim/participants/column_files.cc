@@ -57,9 +57,7 @@ std::uint64_t integer_in(std::span<const std::byte> bytes) {
 }
 
 Error damaged(const std::filesystem::path& path) {
-  return {ErrorCode::kCorrupt, path.string() +
-                                   " is not a column of this run's participants; --force starts "
-                                   "the run from the beginning"};
+  return {ErrorCode::kCorrupt, path.string() + " is damaged, or is not a column of a run's participants"};
 }
 
 // The number of rows that the file's header gives, all of which are in the file.

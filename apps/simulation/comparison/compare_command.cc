@@ -22,7 +22,7 @@ constexpr const char* kConverter = "rsvg-convert";
 Result<SweepResults> results_of(const CompareOptions& options, const std::vector<RunGroup>& groups) {
   Sweep sweep;
   if (!options.baseline.empty()) sweep.baseline = options.baseline;
-  Axis axis{.name = "runs"};
+  Axis axis{.name = "group"};
   std::vector<Cell> cells;
   for (const RunGroup& group : groups) {
     cells.push_back({.choices = {axis.choices.size()}, .name = group.name});
@@ -51,6 +51,11 @@ Result<SweepResults> results_of(const CompareOptions& options, const std::vector
 Result<bool> write_figures(const std::filesystem::path& directory,
                            const std::vector<ComparisonFigure>& figures) {
   FEDGE_TRY_VOID(make_directory(directory));
+  // Figures of an earlier comparison, which this one may not have.
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored))
+    if (const auto kind = entry.path().extension(); kind == ".svg" || kind == ".pdf")
+      std::filesystem::remove(entry.path(), ignored);
   const bool converts = client::check_program(kConverter).has_value();
   ChildProcesses processes;
   for (const ComparisonFigure& figure : figures) {
@@ -72,6 +77,16 @@ Result<void> compare(const CompareOptions& options) {
   FEDGE_TRY(results, results_of(options, groups));
   const std::vector<ComparisonFigure> figures = comparison_figures(groups);
   const std::filesystem::path out = options.out;
+  std::error_code ignored;
+  for (const char* const mark : {"cells.toml", "run.toml"})
+    if (std::filesystem::exists(out / mark, ignored))
+      return Error{ErrorCode::kRefused, "--out " + out.string() + " has the results of a " +
+                                            (mark[0] == 'c' ? "sweep" : "run") + "; name another directory"};
+  for (const RunGroup& group : groups)
+    for (const FinishedRun& run : group.runs)
+      if (!run.complete)
+        std::fprintf(stderr, "note: %s has not ended; its values are those of its first %zu rounds\n",
+                     run.directory.c_str(), run.rounds.size());
   FEDGE_TRY_VOID(make_directory(out));
   FEDGE_TRY_VOID(
       write_file_atomic(out / "compare.html", comparison_page(options.title, results, groups, figures)));

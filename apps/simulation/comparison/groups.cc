@@ -38,6 +38,24 @@ std::vector<std::string> texts(const config::Table& table, const char* key) {
   return out;
 }
 
+std::string name_of(const fs::path& directory) {
+  std::error_code ignored;
+  return fs::weakly_canonical(directory, ignored).filename().string();
+}
+
+bool is_run(const fs::path& directory) {
+  return is_there(directory / "run.toml") && is_there(directory / "metrics.jsonl");
+}
+
+// Groups of several sweeps may have the same name: the directory of the sweep tells them apart.
+void tell_apart(std::vector<RunGroup>& groups, const std::vector<fs::path>& sweeps) {
+  std::map<std::string, std::size_t> counts;
+  for (const RunGroup& group : groups) ++counts[group.name];
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    if (counts[groups[i].name] > 1 && i < sweeps.size())
+      groups[i].name = sweeps[i].lexically_normal().string() + ": " + groups[i].name;
+}
+
 Result<std::vector<RunGroup>> read_sweep_groups(const fs::path& directory) {
   FEDGE_TRY(document, parse(directory / kCells));
   const config::Value* cells = config::find(document.root, "cells");
@@ -52,7 +70,7 @@ Result<std::vector<RunGroup>> read_sweep_groups(const fs::path& directory) {
     RunGroup group;
     for (const std::string& choice : texts(*cell, "choices"))
       group.name += (group.name.empty() ? "" : ", ") + choice;
-    if (group.name.empty()) group.name = directory.filename().string();
+    if (group.name.empty()) group.name = name_of(directory);
     for (const std::string& run : texts(*cell, "runs")) {
       FEDGE_TRY(results, read_finished_run(directory / run));
       group.runs.push_back(std::move(results));
@@ -121,14 +139,21 @@ void name_groups(std::vector<Alike>& groups) {
   }
 }
 
-Result<void> add_directory(const fs::path& directory, std::vector<RunGroup>& sweeps,
-                           std::vector<Alike>& others) {
+// The sweeps' groups with their directories, and the other runs.
+struct Found {
+  std::vector<RunGroup> groups;
+  std::vector<fs::path> sweeps;
+  std::vector<Alike> others;
+};
+
+Result<void> add_directory(const fs::path& directory, Found& into) {
   if (is_there(directory / kCells)) {
     FEDGE_TRY(found, read_sweep_groups(directory));
-    std::ranges::move(found, std::back_inserter(sweeps));
+    into.sweeps.insert(into.sweeps.end(), found.size(), directory);
+    std::ranges::move(found, std::back_inserter(into.groups));
     return {};
   }
-  if (is_there(directory / "run.toml")) return add_run(directory, others);
+  if (is_run(directory)) return add_run(directory, into.others);
   std::error_code error;
   std::vector<fs::path> runs;
   fs::recursive_directory_iterator entry(directory, error);
@@ -136,12 +161,14 @@ Result<void> add_directory(const fs::path& directory, std::vector<RunGroup>& swe
   for (; entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     if (error) return system_error("cannot read", directory, error.value());
     if (entry->path().filename() == "tuning") entry.disable_recursion_pending();  // of an unfinished sweep
-    if (entry->path().filename() == "run.toml") runs.push_back(entry->path().parent_path());
+    if (entry->path().filename() == "run.toml" && is_run(entry->path().parent_path()))
+      runs.push_back(entry->path().parent_path());
   }
   if (runs.empty())
-    return Error{ErrorCode::kNotFound, directory.string() + " has no results of a run (no run.toml)"};
+    return Error{ErrorCode::kNotFound,
+                 directory.string() + " has no results of a run (run.toml and metrics.jsonl)"};
   std::ranges::sort(runs);
-  for (const fs::path& run : runs) FEDGE_TRY_VOID(add_run(run, others));
+  for (const fs::path& run : runs) FEDGE_TRY_VOID(add_run(run, into.others));
   return {};
 }
 
@@ -157,17 +184,23 @@ Result<void> check(const std::vector<RunGroup>& groups) {
       if (!seen.insert(fs::canonical(run.directory, ignored)).second)
         return invalid(run.directory.string() + " is given twice");
     }
+  for (const RunGroup& group : groups)
+    for (std::size_t i = 1; i < group.runs.size(); ++i)
+      if (group.runs[i].seed == group.runs[i - 1].seed)
+        return invalid(group.runs[i - 1].directory.string() + " and " + group.runs[i].directory.string() +
+                       " have the same settings and seed; they are not two samples");
   return {};
 }
 
 }  // namespace
 
 Result<std::vector<RunGroup>> read_groups(const std::vector<std::string>& directories) {
-  std::vector<RunGroup> groups;
-  std::vector<Alike> others;
-  for (const std::string& directory : directories) FEDGE_TRY_VOID(add_directory(directory, groups, others));
-  name_groups(others);
-  for (Alike& one : others) groups.push_back(std::move(one.group));
+  Found found;
+  for (const std::string& directory : directories) FEDGE_TRY_VOID(add_directory(directory, found));
+  name_groups(found.others);
+  std::vector<RunGroup> groups = std::move(found.groups);
+  for (Alike& one : found.others) groups.push_back(std::move(one.group));
+  tell_apart(groups, found.sweeps);
   for (RunGroup& group : groups) std::ranges::stable_sort(group.runs, {}, &FinishedRun::seed);
   FEDGE_TRY_VOID(check(groups));
   return groups;

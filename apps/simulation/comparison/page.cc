@@ -41,7 +41,7 @@ std::string facts(const std::vector<RunGroup>& groups) {
          fact("Rounds", std::to_string(rounds)) + "</dl>\n";
 }
 
-// Says which runs failed, and why.
+// Says which runs failed, and why, and which have not ended.
 std::string failures(const std::vector<RunGroup>& groups) {
   std::string out;
   for (const RunGroup& group : groups)
@@ -49,14 +49,18 @@ std::string failures(const std::vector<RunGroup>& groups) {
       if (!run.failure.empty())
         out += "<p class=\"failed\"><b>" + escape_html(group.name) + ", seed " + std::to_string(run.seed) +
                ", failed:</b> " + escape_html(run.failure) + ".</p>\n";
+      else if (!run.complete)
+        out += "<p class=\"failed\"><b>" + escape_html(group.name) + ", seed " + std::to_string(run.seed) +
+               ", has not ended:</b> its values are those of its first " + std::to_string(run.rounds.size()) +
+               " rounds.</p>\n";
   return out;
 }
 
 std::string name_of(const SweepResults& results, std::size_t cell) { return results.cells()[cell].name; }
 
 std::string table(const SweepResults& results, bool differences) {
-  std::string out = "<div class=\"card\"><table class=\"comparison-table numbers\"><thead><tr><th>runs</th>";
-  if (!differences) out += "<th>number</th>";
+  std::string out = "<div class=\"card\"><table class=\"comparison-table numbers\"><thead><tr><th>group</th>";
+  if (!differences) out += "<th>runs</th>";
   for (const Column& column : results.columns()) out += "<th>" + escape_html(column.title) + "</th>";
   out += "</tr></thead><tbody>\n";
   for (std::size_t cell = 0; cell < results.cells().size(); ++cell) {
@@ -133,7 +137,7 @@ std::string comparison_page(const std::string& title, const SweepResults& result
 std::string latex_table(const SweepResults& results) {
   std::string text =
       "% \\usepackage{booktabs}; mean and standard deviation over the seeds\n\\begin{tabular}{l" +
-      std::string(results.columns().size(), 'r') + "}\n\\toprule\nruns";
+      std::string(results.columns().size(), 'r') + "}\n\\toprule\ngroup";
   for (const Column& column : results.columns()) text += " & " + latex_text(column.title);
   text += " \\\\\n\\midrule\n";
   for (std::size_t cell = 0; cell < results.cells().size(); ++cell) {
@@ -158,7 +162,7 @@ std::string curves_csv(const std::vector<RunGroup>& groups) {
   std::ranges::sort(columns.ranks);
   columns.ranks.erase(std::ranges::unique(columns.ranks).begin(), columns.ranks.end());
   std::vector<std::string> names;
-  std::string text = "runs,round,number";
+  std::string text = "group,round,runs";
   for (const server::NamedNumber& number : server::named_numbers({}, columns)) {
     names.push_back(number.name);
     text += "," + number.name + "," + number.name + "_sd";

@@ -40,11 +40,21 @@ bool is_metric(const std::string& name) {
   return std::ranges::find(names, name) != names.end() || std::regex_match(name, numbered);
 }
 
-// Sets title, scale and digits as they fit the metric.
+bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+bool is_better_higher(const std::string& metric) {
+  if (ends_with(metric, "auroc_error")) return false;
+  for (const char* part : {"accuracy", "auroc", "macro_f1", "mean_iou", "_r2", "covered_labels", "jain"})
+    if (contains(metric, part)) return true;
+  return metric == "clients_completed";
+}
+
+// Sets title, scale, digits and direction as they fit the metric.
 void describe(Column& column, const std::string& metric) {
   column.title = metric;
   std::ranges::replace(column.title, '_', ' ');
-  if (ends_with(metric, "accuracy")) {
+  column.higher_is_better = is_better_higher(metric);
+  if (contains(metric, "accuracy")) {
     column.title += ", %";
     column.scale = kPercent;
     column.digits = 2;
@@ -192,6 +202,7 @@ Result<Column> budget_column(const std::string& text) {
   const auto megabytes = number_in(text);
   if (!megabytes) return invalid("'" + text + "' is no number of megabytes, such as 10");
   Column column;
+  column.higher_is_better = true;
   column.title = "accuracy at " + short_number(*megabytes) + " MB upload, %";
   column.scale = kPercent;
   column.digits = 2;

@@ -15,6 +15,7 @@ struct Column {
   std::string title;  // with the unit: "final accuracy, %"
   double scale = 1;   // a value times this has the title's unit
   int digits = 3;     // after the point
+  bool higher_is_better = false;
   // Whether the values are shown in % of the baseline's value with the same seed.
   bool relative = false;
   // The run's value in the unit of metrics.csv; NaN: the run has none.

@@ -19,6 +19,7 @@ struct FinishedRun {
   std::uint64_t seed = 0;
   std::vector<server::RoundMetrics> rounds;
   sim::Participants::Summary clients;  // empty without simulation.participants
+  bool complete = false;               // it has ended; otherwise it is under way, or was interrupted
   std::string failure;                 // why the run failed; empty if it did not
 };
 

@@ -21,8 +21,8 @@ struct BaseModelOptions {
   std::function<bool()> interrupted;
 };
 
-// Whether a sweep's directory has a base model.
-bool has_base(const std::filesystem::path& directory);
+// Whether a sweep's directory has this base model. The error is the run file's.
+Result<bool> has_base(const Pretraining& pretraining, const std::filesystem::path& directory);
 // Pretrains DIRECTORY/base.safetensors, unless the directory has it from the same run file and labels;
 // returns its path. kRefused: the directory has it from others, and `force` is not set.
 Result<std::filesystem::path> pretrain_base(const Pretraining& pretraining, const BaseModelOptions& options);

@@ -2,10 +2,18 @@
 
 #include <cctype>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace fedge::apps {
 namespace {
+
+constexpr std::size_t kLongestDirectory = 240;
+
+// Names of a sweep's own files.
+const std::set<std::string> kReserved = {"tables.md",  "runs.csv", "summary.csv", "differences.csv",
+                                         "cells.toml", "lock",     "tuning",      "base.safetensors",
+                                         "base.toml",  "base.log", "options.toml"};
 
 // "learning_rate=0.1" of a key's value, or the choice's name.
 std::string label(const Axis& axis, const Choice& choice) {
@@ -53,6 +61,11 @@ Result<std::vector<Cell>> cells_of(const std::vector<Axis>& axes) {
   std::vector<std::size_t> choices(axes.size(), 0);
   for (std::size_t i = 0; i < count; ++i) {
     Cell cell = cell_of(axes, choices);
+    if (cell.directory.size() > kLongestDirectory)
+      return invalid("\"" + cell.name.substr(0, 60) + "...\" is too long for the name of a directory");
+    if (kReserved.contains(cell.directory))
+      return invalid("\"" + cell.name + "\" would have the directory " + cell.directory +
+                     ", which the sweep uses itself; give it another name");
     const auto [other, added] = names.emplace(cell.directory, cell.name);
     if (!added)
       return invalid("\"" + other->second + "\" and \"" + cell.name + "\" would have the same directory, " +

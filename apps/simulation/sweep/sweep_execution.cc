@@ -27,6 +27,8 @@
 namespace fedge::apps {
 namespace {
 
+constexpr const char* kOptions = "options.toml";
+
 void append(Settings& settings, const Settings& more) {
   settings.insert(settings.end(), more.begin(), more.end());
 }
@@ -42,7 +44,6 @@ class SweepExecution {
  private:
   Result<void> read();
   Result<void> read_columns();
-  Result<void> check_seeds() const;
   Result<void> set_base();
   Result<void> plan();
   Result<void> plan_tuning();
@@ -53,7 +54,9 @@ class SweepExecution {
   Result<void> take(std::size_t run);
   void print(const std::string& lines);
   Result<void> write_results() const;
-  void print_check() const;
+  std::string run_options() const;
+  Result<void> check_options() const;
+  void print_check(bool has_model) const;
   void print_summary() const;
   std::string described() const;
   std::size_t seeds() const { return options_.seeds > 0 ? options_.seeds : sweep_.seeds.value_or(1); }
@@ -88,22 +91,16 @@ Settings SweepExecution::settings_of(const Cell& cell, const Settings& further) 
   return settings;
 }
 
-Result<void> SweepExecution::check_seeds() const {
-  for (const Axis& axis : sweep_.axes)
-    for (const Choice& choice : axis.choices)
-      for (const std::string& setting : choice.settings)
-        if (setting.starts_with("run.seed="))
-          return invalid("run.seed cannot vary along an axis; use --seeds, or `seeds` of the sweep file");
-  return {};
-}
-
 // The columns that fit the task, unless they are named.
 Result<void> SweepExecution::read_columns() {
   std::vector<std::string> texts = options_.columns.empty() ? sweep_.columns : options_.columns;
-  FEDGE_TRY(document, load_document(sweep_.run_file, settings_of(cells_.front(), {})));
   if (texts.empty()) {
-    FEDGE_TRY(experiment, sim::read_experiment(document));
-    const learn::DataSpec& data = experiment.run.task.data;
+    FEDGE_TRY(document, load_document(sweep_.run_file, settings_of(cells_.front(), {})));
+    auto experiment = sim::read_experiment(document);
+    if (!experiment)
+      return cells_.front().name.empty() ? experiment.error()
+                                         : experiment.error().with_prefix(cells_.front().name + ": ");
+    const learn::DataSpec& data = experiment->run.task.data;
     if (learn::is_text(data))
       texts = {"bits_per_byte", "min:bits_per_byte"};
     else if (learn::task_of(data) == learn::TargetKind::kValues)
@@ -146,7 +143,7 @@ Result<void> SweepExecution::read() {
       return added.error().with_prefix("--grid " + grid + ": ");
   }
   if (!options_.baseline.empty()) sweep_.baseline = options_.baseline;
-  FEDGE_TRY_VOID(check_seeds());
+  FEDGE_TRY_VOID(check_settings(sweep_, options_.assignments));
   FEDGE_TRY(cells, cells_of(sweep_.axes));
   cells_ = std::move(cells);
   Settings settings = sweep_.settings;
@@ -170,7 +167,7 @@ Result<void> SweepExecution::plan_tuning() {
       append(further, sweep_.tuning->settings);
       append(further, combination.settings);
       FEDGE_TRY(run, processes_->plan(cell.name + " (tuning: " + combination.name + ")",
-                                      out_ / "tuning" / file_part(cell.directory) / combination.directory,
+                                      out_ / "tuning" / cell.directory / combination.directory,
                                       settings_of(cell, further), first_seed_));
       tuning_.push_back(std::move(run));
     }
@@ -202,7 +199,7 @@ void SweepExecution::print(const std::string& lines) {
 // Takes the combination whose tuning run is best. One that failed is never chosen.
 Result<void> SweepExecution::choose(std::size_t cell) {
   FEDGE_TRY(column, parse_column(sweep_.tuning->by));
-  const double sign = column.title.find("accuracy") != std::string::npos ? 1 : -1;
+  const double sign = column.higher_is_better ? 1 : -1;
   double best = -HUGE_VAL;
   for (std::size_t i = 0; i < combinations_.size(); ++i) {
     FEDGE_TRY(run, read_finished_run(tuning_[cell * combinations_.size() + i].results));
@@ -306,9 +303,26 @@ Result<void> SweepExecution::plan() {
   return {};
 }
 
-void SweepExecution::print_check() const {
+// The options after --, which the results depend on and their run files do not name.
+std::string SweepExecution::run_options() const {
+  config::Array options;
+  for (const std::string& option : options_.further) options.push_back({option, ""});
+  return config::canonical_toml({{"run_options", {options, ""}}});
+}
+
+// kRefused: the runs in the directory had other options. --force does not help, because it keeps complete
+// runs.
+Result<void> SweepExecution::check_options() const {
+  const auto found = read_file(out_ / kOptions, config::kMaxDocumentBytes);
+  if (!found || *found == run_options()) return {};
+  return Error{ErrorCode::kRefused, out_.string() +
+                                        " has runs with other options after --, on which results may depend; "
+                                        "name another directory with --out"};
+}
+
+void SweepExecution::print_check(bool has_model) const {
   const std::string file = options_.file;
-  if (sweep_.pretraining && !has_base(out_)) {
+  if (!has_model) {
     std::printf("%s is valid; its runs can be checked once their base model is in %s\n", file.c_str(),
                 out_.c_str());
     return;
@@ -335,6 +349,7 @@ Result<void> SweepExecution::execute() {
   FEDGE_TRY_VOID(make_directory(out_));
   FEDGE_TRY(lock, DirectoryLock::acquire(out_));
   catch_interrupts();
+  FEDGE_TRY_VOID(check_options());
   processes_ = std::make_unique<SweepRuns>(SweepRunOptions{.program = own_program(),
                                                            .run_file = sweep_.run_file,
                                                            .data = options_.data,
@@ -343,16 +358,20 @@ Result<void> SweepExecution::execute() {
                                                            .jobs = options_.jobs,
                                                            .force = options_.force,
                                                            .interrupted = interrupted});
-  const bool checks_alone = options_.check && sweep_.pretraining && !has_base(out_);
-  if (!checks_alone) {
+  // Without a base model, only what does not need it can be checked.
+  FEDGE_TRY(has_model, sweep_.pretraining ? has_base(*sweep_.pretraining, out_) : Result<bool>(true));
+  const bool early = !sweep_.columns.empty() || !options_.columns.empty();
+  if (early) FEDGE_TRY_VOID(read_columns());
+  if (has_model || !options_.check) {
     FEDGE_TRY_VOID(set_base());
-    FEDGE_TRY_VOID(read_columns());
+    if (!early) FEDGE_TRY_VOID(read_columns());
     FEDGE_TRY_VOID(plan());
   }
   if (options_.check) {
-    print_check();
+    print_check(has_model);
     return {};
   }
+  FEDGE_TRY_VOID(write_file_atomic(out_ / kOptions, run_options()));
   FEDGE_TRY_VOID(tune());
   if (sweep_.tuning) FEDGE_TRY_VOID(plan_runs());
   FEDGE_TRY_VOID(run());

@@ -6,6 +6,7 @@
 
 #include "apps/common.h"
 #include "apps/simulation/results/column.h"
+#include "core/text.h"
 
 namespace fedge::apps {
 namespace {
@@ -18,8 +19,8 @@ using config::Value;
 
 // The value as TOML on one line.
 std::string toml_of(const Value& value) {
-  const std::string line = config::canonical_toml({{"v", value}});
-  return line.substr(4, line.size() - 5);  // without "v = " and the line feed
+  const std::string line = config::canonical_toml({{"v", Value{Array{value}, ""}}});  // v = [VALUE]
+  return line.substr(5, line.size() - 7);
 }
 
 // Each key of a table, with those of the tables in it, as KEY=VALUE.
@@ -42,6 +43,14 @@ Choice choice_of(const std::string& key, const Value& value) {
   Choice choice{.name = name_of(value)};
   flatten({{key, value}}, "", choice.settings);
   return choice;
+}
+
+constexpr std::size_t kLongestName = 200;
+
+void check_name(Reader& reader, const char* key, const std::string& name) {
+  if (name.empty()) return reader.fail(key, "a name is empty");
+  if (const auto sound = check_text(name, kLongestName, "a name"); !sound)
+    reader.fail(key, sound.error().message);
 }
 
 // Reads the tables of a sweep file. A table's settings are free, so they are taken from the document.
@@ -156,7 +165,12 @@ Axis SweepReader::axis(Reader& reader, const Value& table, bool placed) {
   if (docs_ != nullptr) return axis;
   if (axis.choices.empty())
     reader.fail("choices", "the axis has no choices; set `choices`, or `key` and `values`");
-  if (axis.name.empty()) reader.fail("name", "is missing; an axis with `choices` needs a name");
+  if (axis.name.empty()) {
+    reader.fail("name", "is missing; an axis with `choices` needs a name");
+    return axis;
+  }
+  for (const Choice& choice : axis.choices) check_name(reader, "choices", choice.name);
+  check_name(reader, "name", axis.name);
   for (std::size_t i = 0; i < axis.choices.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (axis.choices[i].name == axis.choices[j].name)
@@ -238,6 +252,52 @@ Result<void> add_axis(Sweep& sweep, Axis axis) {
   const auto at =
       std::ranges::find_if(sweep.axes, [&](const Axis& other) { return rank(other) > rank(axis); });
   sweep.axes.insert(at, std::move(axis));
+  return {};
+}
+
+namespace {
+
+std::string key_of(const std::string& setting) { return setting.substr(0, setting.find('=')); }
+
+// Whether one key is the other, or a table that contains it.
+bool overlap(const std::string& a, const std::string& b) {
+  const std::string& shorter = a.size() < b.size() ? a : b;
+  const std::string& longer = a.size() < b.size() ? b : a;
+  return longer.starts_with(shorter) && (longer.size() == shorter.size() || longer[shorter.size()] == '.');
+}
+
+std::optional<std::string> common_key(const Axis& axis, const Settings& settings) {
+  for (const Choice& choice : axis.choices)
+    for (const std::string& own : choice.settings)
+      for (const std::string& other : settings)
+        if (overlap(key_of(own), key_of(other))) return key_of(own);
+  return {};
+}
+
+Settings all_settings(const Axis& axis) {
+  Settings settings;
+  for (const Choice& choice : axis.choices)
+    settings.insert(settings.end(), choice.settings.begin(), choice.settings.end());
+  return settings;
+}
+
+}  // namespace
+
+Result<void> check_settings(const Sweep& sweep, const Settings& assignments) {
+  std::vector<const Axis*> axes;
+  for (const Axis& axis : sweep.axes) axes.push_back(&axis);
+  if (sweep.tuning)
+    for (const Axis& axis : sweep.tuning->axes) axes.push_back(&axis);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (common_key(*axes[i], {"run.seed="}))
+      return invalid("axis \"" + axes[i]->name +
+                     "\": run.seed cannot vary along an axis; use --seeds, or `seeds` of the sweep file");
+    if (const auto key = common_key(*axes[i], assignments))
+      return invalid("--set would override " + *key + ", which axis \"" + axes[i]->name + "\" varies");
+    for (std::size_t j = 0; j < i; ++j)
+      if (const auto key = common_key(*axes[i], all_settings(*axes[j])))
+        return invalid("axes \"" + axes[j]->name + "\" and \"" + axes[i]->name + "\" both set " + *key);
+  }
   return {};
 }
 

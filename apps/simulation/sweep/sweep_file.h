@@ -62,6 +62,9 @@ inline constexpr std::size_t kMostCells = 10'000;
 Result<Sweep> read_sweep(const std::string& path);
 // Adds an axis to a sweep. kInvalid: an axis has this name already.
 Result<void> add_axis(Sweep& sweep, Axis axis);
+// kInvalid: two axes set the same key, or the --set assignments set one that an axis varies, so that a result
+// would have the name of a setting that it does not have; or an axis varies run.seed.
+Result<void> check_settings(const Sweep& sweep, const Settings& assignments);
 // "training.batch_size=10,20": an axis of these values, which are separated by commas outside of quotation
 // marks and brackets.
 Result<Axis> parse_grid(const std::string& text);

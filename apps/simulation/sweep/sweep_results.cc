@@ -50,9 +50,12 @@ Result<void> SweepResults::find_baseline() {
     baseline_choice_ = static_cast<std::size_t>(choice - axes_[a].choices.begin());
   }
   if (found == 1) return {};
+  std::string known;
+  for (const Axis& axis : axes_)
+    for (const Choice& choice : axis.choices) known += (known.empty() ? "" : ", ") + choice.name;
   return invalid(
       "the baseline \"" + *baseline_ + "\" is " +
-      (found == 0 ? "no choice of an axis" : "a choice of several axes; give one of them another name"));
+      (found == 0 ? "none of " + known : "a choice of several axes; give one of them another name"));
 }
 
 std::optional<std::size_t> SweepResults::baseline_of(std::size_t cell) const {

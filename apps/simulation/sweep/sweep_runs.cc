@@ -12,6 +12,7 @@
 #include "core/platform/files.h"
 #include "run/run_config.h"
 #include "server/report/results_place.h"
+#include "sim/first_model.h"
 #include "sim/spec.h"
 
 namespace fedge::apps {
@@ -61,6 +62,11 @@ Result<SweepRuns::Checked> SweepRuns::checked(const std::string& name, const Set
   };
   const auto experiment = read();
   if (!experiment) return experiment.error().with_prefix(name + ": ");
+  if (sim::lacks_first_model(experiment->run))
+    return invalid(
+        name +
+        ": the trainer program makes the first model of each run anew; name one with model.base, so "
+        "that all runs of the sweep begin with it");
   Checked result{.canonical = experiment->run.canonical,
                  .continues = !sim::cannot_continue(experiment->simulation)};
   checked_.emplace(settings, result);
@@ -76,11 +82,17 @@ Result<void> SweepRuns::check(const std::string& name, const Settings& settings)
 // Whether the directory has the complete results of this run. Looks only at files, and so misses results of a
 // run file with keys of a former kind.
 bool SweepRuns::is_done(const std::filesystem::path& results, const config::Document& document) const {
-  if (!is_complete(results)) return false;
+  if (!read_finished_run(results) || !is_complete(results)) return false;
   const auto canonical = run::canonical_text(document);
   const auto simulation = sim::read_simulation(document);
   return canonical && simulation && is_of(results, *canonical) &&
          (!sim::cannot_continue(*simulation) || has_ended(results, document));
+}
+
+bool SweepRuns::has_results(const PlannedRun& run) const {
+  if (!is_complete(run.results) || !is_of(run.results, run.canonical)) return false;
+  const auto document = config::parse_toml(run.canonical, run.results.string());
+  return run.continues || (document && has_ended(run.results, *document));
 }
 
 Result<PlannedRun> SweepRuns::plan(std::string name, std::filesystem::path results, Settings settings,
@@ -94,9 +106,13 @@ Result<PlannedRun> SweepRuns::plan(std::string name, std::filesystem::path resul
   FEDGE_TRY(file, checked(run.name, settings));
   FEDGE_TRY(canonical, config::parse_toml(file.canonical, options_.run_file));
   FEDGE_TRY_VOID(config::set(canonical, seed_setting));
-  const bool own = is_of(run.results, config::canonical_toml(canonical.root));
-  run.complete = own && is_complete(run.results) && (file.continues || has_ended(run.results, canonical));
-  run.way = own && file.continues ? "--resume" : "--force";
+  run.canonical = config::canonical_toml(canonical.root);
+  run.continues = file.continues;
+  const bool own = is_of(run.results, run.canonical);
+  run.complete = has_results(run) && read_finished_run(run.results);
+  // Damaged results are made again, like those of a run that cannot continue.
+  const bool damaged = own && is_complete(run.results);
+  run.way = own && file.continues && !damaged ? "--resume" : "--force";
   if (!own && !options_.force && server::holds_results(run.results))
     return Error{ErrorCode::kRefused, run.results.string() +
                                           " holds the results of a run with other settings; name another "
@@ -123,9 +139,10 @@ Result<void> SweepRuns::start(const PlannedRun& run) {
 
 // A run whose model diverges ends with exit code 1 and has valid results.
 Result<void> SweepRuns::take(const PlannedRun& run, const ChildProcesses::Ended& ended) const {
-  if (!is_complete(run.results))
-    return Error{ErrorCode::kUnavailable,
-                 ended.describe() + ": " + last_line(log_of(run)) + " (" + log_of(run).string() + ")"};
+  if (!has_results(run))
+    return Error{ErrorCode::kUnavailable, (ended.failed() ? ended.describe() : run.name + " has not ended") +
+                                              ": " + last_line(log_of(run)) + " (" + log_of(run).string() +
+                                              ")"};
   std::error_code ignored;
   if (!ended.failed()) std::filesystem::remove(log_of(run), ignored);
   return {};

@@ -33,8 +33,10 @@ struct PlannedRun {
   std::string name;
   std::filesystem::path results;  // directory
   Settings settings;
-  bool complete = false;  // the results are there
-  std::string way = {};   // "--resume" or "--force"
+  std::string canonical = {};  // the run file as executed; empty if the results are complete
+  bool continues = false;      // interrupted, it can be continued
+  bool complete = false;       // the results are there
+  std::string way = {};        // "--resume" or "--force"
 };
 
 class SweepRuns {
@@ -62,6 +64,8 @@ class SweepRuns {
     bool continues = false;  // an interrupted run can be continued
   };
   Result<Checked> checked(const std::string& name, const Settings& settings);
+  // Whether the results are those of this run, from its beginning to its end.
+  bool has_results(const PlannedRun& run) const;
   bool is_done(const std::filesystem::path& results, const config::Document& document) const;
   Result<void> start(const PlannedRun& run);
   Result<void> take(const PlannedRun& run, const ChildProcesses::Ended& ended) const;

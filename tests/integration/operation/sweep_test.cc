@@ -202,6 +202,47 @@ TEST_CASE("sweeps: all settings are checked before the first run, and errors nam
   CHECK(place.hashes().empty());
 }
 
+TEST_CASE("sweeps: results of an earlier run are not taken for those of a run that could not start") {
+  const Place place;
+  REQUIRE(place.sweep("run.toml", kGrid).code == 0);
+  fs::remove(place.data.path() / "train-labels-idx1-ubyte");
+  const Outcome done = place.sweep("run.toml", joined(kGrid, {"--set", "run.rounds=2", "--force"}));
+  CHECK(done.code == 1);
+  CHECK_MESSAGE(contains(done.output, "train-labels-idx1-ubyte"), done.output);
+}
+
+TEST_CASE(
+    "sweeps: an interrupted run that cannot continue is no result, and damaged results are made again") {
+  const Place place;
+  const std::vector<std::string> options = {
+      "--set", "simulation.attack.kind=gaussian", "--set", "strategy.kind=median", "--set", "run.rounds=300"};
+  {
+    test::LoggedProcess program(place.command("run.toml", options), place.file("log"));
+    REQUIRE(make_directory(place.file("out/1")));
+    test::wait_for_file(place.file("out/1/metrics.jsonl"));
+    program.signal(SIGINT);
+    CHECK(program.wait() == 130);
+  }
+  const Outcome done = place.sweep("run.toml", options);
+  REQUIRE_MESSAGE(done.code == 0, done.output);
+  const auto whole = server::read_metrics(place.file("out/1/metrics.jsonl"));
+  REQUIRE(whole);
+  CHECK(whole->size() == 300);
+  const auto hashes = place.hashes();
+  place.write("out/1/metrics.jsonl", "{ damaged\n");
+  REQUIRE(place.sweep("run.toml", options).code == 0);
+  CHECK(place.hashes() == hashes);
+}
+
+TEST_CASE("sweeps: runs with other options after -- are not mixed") {
+  const Place place;
+  REQUIRE(place.sweep("run.toml", {"--", "--checkpoint-every", "5"}).code == 0);
+  const Outcome other = place.sweep("run.toml", {"--seeds", "2"});
+  CHECK(other.code == 1);
+  CHECK_MESSAGE(contains(other.output, "has runs with other options after --"), other.output);
+  REQUIRE(place.sweep("run.toml", {"--seeds", "2", "--", "--checkpoint-every", "5"}).code == 0);
+}
+
 TEST_CASE("sweeps: a run that cannot run ends the sweep with its message, and where to read more") {
   const Place place;
   fs::remove(place.data.path() / "train-labels-idx1-ubyte");
@@ -263,6 +304,11 @@ TEST_CASE("sweeps: a base model is pretrained once, and another one is not taken
   place.write("base.toml", place.content("run.toml") + "[training]\nlocal_steps = 5\n");
   place.write("sweep.toml",
               "[sweep]\nrun = \"run.toml\"\n[pretrain]\nrun = \"base.toml\"\nlabels = [0, 1]\n");
+  const Outcome checked = place.sweep("sweep.toml", {"--check"});
+  CHECK(checked.code == 0);
+  CHECK_MESSAGE(contains(checked.output, "once their base model is in"), checked.output);
+  CHECK_FALSE(fs::exists(place.file("out/base.safetensors")));
+  place.write("out/base.unfinished.safetensors", "of an interrupted command");
   const Outcome done = place.sweep("sweep.toml", {});
   REQUIRE_MESSAGE(done.code == 0, done.output);
   CHECK(contains(place.content("out/1/run.toml"), "base.safetensors"));
@@ -327,6 +373,9 @@ TEST_CASE("comparisons: page, figures and tables of a sweep, and of single runs"
                                    place.file("out/kind=fedprox/1") + " --out " + place.file("single"));
   REQUIRE_MESSAGE(single.code == 0, single.output);
   CHECK(contains(place.content("single/summary.csv"), "fedprox,final,1,"));
+  const Outcome onto = test::run("fedge-sim compare " + place.file("out") + " --out " + place.file("out"));
+  CHECK(onto.code == 1);
+  CHECK_MESSAGE(contains(onto.output, "has the results of a sweep; name another directory"), onto.output);
   const Outcome absent =
       test::run("fedge-sim compare " + place.file("nothing") + " --out " + place.file("x"));
   CHECK(absent.code == 1);

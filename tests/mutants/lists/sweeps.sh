@@ -9,7 +9,7 @@ caught_by integration_programs 'results of other settings are never overwritten'
 
 mutant sweep-begins-again 'a continued sweep begins interrupted runs from the start'
 file apps/simulation/sweep/sweep_runs.cc
-old 'run.way = own && file.continues ? "--resume" : "--force";'
+old 'run.way = own && file.continues && !damaged ? "--resume" : "--force";'
 new 'run.way = "--force";'
 caught_by integration_programs 'the same command and the same results'
 
@@ -34,14 +34,14 @@ caught_by integration_programs 'tuned settings are chosen on validation samples'
 
 mutant tuned-to-worst 'the worst of the tried settings is chosen'
 file apps/simulation/sweep/sweep_execution.cc
-old '!= std::string::npos ? 1 : -1;'
-new '!= std::string::npos ? -1 : 1;'
+old 'column.higher_is_better ? 1 : -1;'
+new 'column.higher_is_better ? -1 : 1;'
 caught_by integration_programs 'tuned settings are chosen on validation samples'
 
 mutant foreign-base 'a base model of another run file is used'
 file apps/simulation/sweep/base_model.cc
-old 'if (found && *found == wanted) return model;'
-new 'if (found) return model;'
+old 'found && *found == wanted;'
+new 'found.has_value() && !wanted.empty();'
 caught_by integration_programs 'another one is not taken for it'
 
 mutant children-survive 'runs go on after their sweep was killed'
@@ -106,3 +106,29 @@ file sim/coordinator/virtual_aggregate.cc
 old '.loss = masked ? Participants::kUnknown : accepted.loss,'
 new '.loss = masked ? accepted.loss : accepted.loss,'
 caught_by integration_programs 'who trained in each round'
+
+mutant old-results-taken 'a run that could not start has the results of an earlier one'
+file apps/simulation/sweep/sweep_runs.cc
+old '  if (!has_results(run))
+    return Error'
+new '  if (!is_complete(run.results))
+    return Error'
+caught_by integration_programs 'not taken for those of a run that could not start'
+
+mutant part-is-whole 'an interrupted run that cannot continue is a result'
+file apps/simulation/sweep/sweep_runs.cc
+old '  return run.continues || (document && has_ended(run.results, *document));'
+new '  return run.continues || document.has_value();'
+caught_by integration_programs 'is no result'
+
+mutant rows-misnamed 'an axis may set what --set sets'
+file apps/simulation/sweep/sweep_file.cc
+old '    if (const auto key = common_key(*axes[i], assignments))'
+new '    if (const auto key = common_key(*axes[i], assignments); key && key->empty())'
+caught_by unit_apps 'override each other'
+
+mutant copies-are-samples 'a copy of a run counts as another seed'
+file apps/simulation/comparison/groups.cc
+old 'if (group.runs[i].seed == group.runs[i - 1].seed)'
+new 'if (group.runs[i].seed == group.runs[i - 1].seed + 1000)'
+caught_by unit_apps 'are not two samples'

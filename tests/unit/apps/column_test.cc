@@ -110,6 +110,16 @@ TEST_CASE("columns: titles have the unit of the values that are shown") {
   CHECK(parse_column("final")->shown(server::kNotMeasured) == "-");
 }
 
+TEST_CASE("columns: which values are better, for the choice of tuned settings") {
+  for (const char* text :
+       {"final", "best", "test_auroc", "last:test_macro_f1", "test_r2", "test_mean_iou", "covered_labels",
+        "participation_jain", "evaluation_accuracy_worst_tenth", "last:rank_4_accuracy", "accuracy_at:10"})
+    CHECK_MESSAGE(parse_column(text)->higher_is_better, text);
+  for (const char* text : {"bits_per_byte", "test_loss", "rmse", "test_mae", "participation_gini", "epsilon",
+                           "rounds_to:0.5", "upload", "test_auroc_error"})
+    CHECK_MESSAGE(!parse_column(text)->higher_is_better, text);
+}
+
 TEST_CASE("columns: a text that names no column is refused with what would be right") {
   CHECK(column_refusal("last:test_acuracy") ==
         "column 'last:test_acuracy': 'test_acuracy' is no metric of a round; did you mean 'test_accuracy'?");

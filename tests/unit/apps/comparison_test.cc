@@ -159,12 +159,44 @@ TEST_CASE("comparison files: page, LaTeX table and curves have the numbers of th
   CHECK_FALSE(contains(page, "http://localhost"));
   const std::string table = latex_table(results);
   CHECK(contains(table, "\\begin{tabular}{lr}"));
-  CHECK(contains(table, "runs & final accuracy, \\% \\\\"));
+  CHECK(contains(table, "group & final accuracy, \\% \\\\"));
   CHECK(contains(table, "a \\& b & $38.33 \\pm 25.93$ \\\\"));
   const std::string curves = curves_csv(groups);
-  CHECK(contains(curves, "runs,round,number,test_accuracy,test_accuracy_sd,"));
+  CHECK(contains(curves, "group,round,runs,test_accuracy,test_accuracy_sd,"));
   CHECK(contains(curves, "a & b,1,2,0.2,0.1414213562373"));
   CHECK(contains(curves, "other,2,1,,,"));
+}
+
+TEST_CASE("groups: two runs of the same settings and seed are not two samples") {
+  const TemporaryDirectory place;
+  write_run(place.path() / "x", "fedavg", 1);
+  write_run(place.path() / "copy", "fedavg", 1);
+  CHECK(contains(refusal_of({(place.path() / "x").string(), (place.path() / "copy").string()}),
+                 "have the same settings and seed"));
+}
+
+TEST_CASE("groups: groups of two sweeps with the same name are told apart by their sweeps") {
+  const TemporaryDirectory place;
+  for (const char* sweep : {"s1", "s2"}) {
+    write_run(place.path() / sweep / "a" / "1", sweep, 1);
+    REQUIRE(write_file_atomic(place.path() / sweep / "cells.toml",
+                              "cells = [{ choices = [\"fedavg\"], runs = [\"a/1\"] }]\n"));
+  }
+  const std::string first = (place.path() / "s1").string();
+  const auto groups = read_groups({first, (place.path() / "s2").string()});
+  REQUIRE(groups);
+  CHECK((*groups)[0].name == first + ": fedavg");
+  CHECK((*groups)[0].name != (*groups)[1].name);
+}
+
+TEST_CASE("comparison page: a run that has not ended is named with the rounds that it has") {
+  auto groups = two_groups();
+  for (RunGroup& group : groups)
+    for (FinishedRun& run : group.runs) run.complete = true;
+  CHECK_FALSE(contains(comparison_page("t", results_of(groups, "other"), groups, {}), "has not ended"));
+  groups[0].runs[0].complete = false;
+  CHECK(contains(comparison_page("t", results_of(groups, "other"), groups, {}),
+                 "a &amp; b, seed 1, has not ended:</b> its values are those of its first 2 rounds."));
 }
 
 TEST_CASE("comparison page: a run that failed is named with its reason") {

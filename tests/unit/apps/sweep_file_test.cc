@@ -128,6 +128,43 @@ by = "best"
     CHECK_MESSAGE(contains(message, part), part << "\n" << message);
 }
 
+TEST_CASE("sweep files: a table as a value has a name on one line") {
+  const auto sweep = read(
+      "[sweep]\nrun = \"r.toml\"\n[[axis]]\nkey = \"data.partition\"\n"
+      "values = [{ kind = \"iid\", clients = 5 }]\n");
+  REQUIRE_MESSAGE(sweep, sweep.error().message);
+  CHECK(sweep->axes[0].choices[0].name == "{ clients = 5, kind = \"iid\" }");
+  CHECK(sweep->axes[0].choices[0].settings ==
+        Settings{"data.partition.clients=5", "data.partition.kind=\"iid\""});
+}
+
+TEST_CASE("sweep files: empty names and control characters in names are refused") {
+  const auto with_name = [](const std::string& name) {
+    return refusal("[sweep]\nrun = \"r.toml\"\n[[axis]]\nname = \"run\"\nchoices = [{ name = \"" + name +
+                   "\" }]\n");
+  };
+  CHECK(contains(with_name(""), "a name is empty"));
+  CHECK(contains(with_name("a\\nb"), "axis[0].choices"));
+}
+
+TEST_CASE("sweeps: settings that would override each other are refused, since rows would be named wrongly") {
+  Sweep sweep;
+  sweep.axes = {*parse_grid("strategy.kind=fedavg,fedprox"), *parse_grid("run.rounds=2,3")};
+  CHECK(check_settings(sweep, {"run.name=x"}));
+  CHECK(contains(check_settings(sweep, {"strategy.kind=fedavg"}).error().message,
+                 "--set would override strategy.kind, which axis \"strategy.kind\" varies"));
+  CHECK(contains(check_settings(sweep, {"strategy={kind=\"fedavg\"}"}).error().message,
+                 "override strategy.kind"));
+  sweep.axes.push_back({.name = "length", .choices = {{"short", {"run.rounds=1"}}}});
+  CHECK(contains(check_settings(sweep, {}).error().message,
+                 "axes \"run.rounds\" and \"length\" both set run.rounds"));
+  sweep.axes.pop_back();
+  sweep.tuning = Tuning{.axes = {*parse_grid("run.rounds=2,4")}};
+  CHECK(contains(check_settings(sweep, {}).error().message, "both set run.rounds"));
+  sweep = {.axes = {{.name = "seeds", .choices = {{"x", {"run.seed=3"}}}}}};
+  CHECK(contains(check_settings(sweep, {}).error().message, "run.seed cannot vary along an axis"));
+}
+
 TEST_CASE("sweep files: two axes of the same name are refused") {
   const std::string axis = "[[axis]]\nname = \"run\"\nchoices = [{ name = \"a\" }]\n";
   CHECK(contains(refusal("[sweep]\nrun = \"r.toml\"\n" + axis + axis), "two axes have the name \"run\""));
@@ -174,6 +211,14 @@ TEST_CASE("cells: two choices that would share a directory are refused") {
   const auto cells = cells_of({{.name = "run", .choices = {{"a b", {}}, {"a_b", {}}}}});
   REQUIRE_FALSE(cells);
   CHECK(contains(cells.error().message, "\"a b\" and \"a_b\" would have the same directory, a_b"));
+}
+
+TEST_CASE("cells: names of the sweep's own files, and names too long for a directory, are refused") {
+  for (const char* name : {"tables.md", "lock", "tuning"})
+    CHECK(contains(cells_of({{.name = "run", .choices = {{name, {}}}}}).error().message,
+                   "which the sweep uses itself"));
+  CHECK(contains(cells_of({{.name = "run", .choices = {{std::string(241, 'x'), {}}}}}).error().message,
+                 "is too long for the name of a directory"));
 }
 
 TEST_CASE("cells: more combinations than anybody can run are refused before they are listed") {

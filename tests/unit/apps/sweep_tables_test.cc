@@ -157,7 +157,7 @@ TEST_CASE("sweep results: pairs are formed by seed, also if a group lacks some")
 TEST_CASE("sweep results: the baseline must be a choice of exactly one axis") {
   Sweep sweep = two_rows();
   sweep.baseline = "nobody";
-  CHECK(contains(results_of(sweep, {"final"}).error().message, "\"nobody\" is no choice of an axis"));
+  CHECK(contains(results_of(sweep, {"final"}).error().message, "\"nobody\" is none of plain, better, a|b"));
   sweep.axes.push_back({.name = "other", .choices = {{"plain", {}}}});
   sweep.baseline = "plain";
   CHECK(contains(results_of(sweep, {"final"}).error().message, "a choice of several axes"));

@@ -39,6 +39,16 @@ TEST_CASE("processes: waiting ends when it is interrupted, and what ignores the 
   CHECK(processes.running() == 0);
 }
 
+TEST_CASE("processes: how a child ended is known also if this process was started with SIGCHLD ignored") {
+  const auto before = ::signal(SIGCHLD, SIG_IGN);
+  {
+    ChildProcesses processes;
+    REQUIRE(processes.start("child", {"/bin/sh", "-c", "exit 5"}));
+    CHECK(processes.wait({}).describe() == "child failed with exit code 5");
+  }
+  ::signal(SIGCHLD, before);
+}
+
 TEST_CASE("processes: a program that does not exist fails like one that ends at once") {
   ChildProcesses processes;
   const learn::test::TemporaryDirectory place;
