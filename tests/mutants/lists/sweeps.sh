@@ -57,7 +57,7 @@ old 'if (end && !run.failure.empty()) return kNone;'
 new 'if (end && run.rounds.empty()) return kNone;'
 caught_by unit_apps 'a failed run has no final value'
 
-mutant over-budget 'the round that exceeds an upload budget counts'
+mutant upload-over-budget 'the round that exceeds an upload budget counts'
 file apps/simulation/results/column.cc
 old 'if (sent > budget) break;'
 new 'if (sent > 2 * budget) break;'
