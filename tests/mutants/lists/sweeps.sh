@@ -10,7 +10,7 @@ caught_by integration_programs 'results of other settings are never overwritten'
 mutant sweep-begins-again 'a continued sweep begins interrupted runs from the start'
 file apps/simulation/sweep/sweep_runs.cc
 old 'run.way = own && file.continues && !damaged ? "--resume" : "--force";'
-new 'run.way = "--force";'
+new 'run.way = damaged ? "--force" : std::string("--force");'
 caught_by integration_programs 'the same command and the same results'
 
 mutant sweep-unlocked 'two sweeps write into one directory'
