@@ -114,7 +114,7 @@ class RunState {
     std::shared_ptr<protocol::StoredObject> model;
     std::vector<ClientId> contributors;
   };
-  // What a client's evaluation says, whose sums are not masked; nothing if no client can have these sums.
+  // Returns the metrics of a client's evaluation, whose sums are not masked; nothing if they are impossible.
   std::optional<learn::EvaluationMetrics> client_metrics(std::span<const std::int64_t> sums) const {
     return sums_.metrics_of(sums);
   }

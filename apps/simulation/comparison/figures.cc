@@ -33,7 +33,7 @@ constexpr Score kScores[] = {{"bits_per_byte", "bits per byte", Unit::kNone, "bi
                              {"accuracy", "accuracy", Unit::kPercent, "final", true},
                              {"rmse", "RMSE", Unit::kNone, "rmse", false}};
 
-// What a score is drawn over.
+// Names a quantity over which scores are drawn.
 struct Abscissa {
   const char* name;
   Unit unit;

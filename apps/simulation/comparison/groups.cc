@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "apps/simulation/results/settings.h"
 #include "core/config/document.h"
 #include "core/platform/files.h"
 
@@ -80,16 +81,6 @@ Result<std::vector<RunGroup>> read_sweep_groups(const fs::path& directory) {
   return groups;
 }
 
-void flatten(const config::Table& table, const std::string& path, FlatFile& settings) {
-  for (const auto& [key, value] : table) {
-    const std::string full = path.empty() ? key : path + "." + key;
-    if (const auto* inner = std::get_if<config::Table>(&value.data))
-      flatten(*inner, full, settings);
-    else
-      settings[full] = config::canonical_toml({{"v", value}}).substr(4);
-  }
-}
-
 // A group of runs outside of sweeps.
 struct Alike {
   FlatFile settings;  // without the seed and the name
@@ -99,8 +90,7 @@ struct Alike {
 Result<void> add_run(const fs::path& directory, std::vector<Alike>& groups) {
   FEDGE_TRY(document, parse(directory / "run.toml"));
   FEDGE_TRY(results, read_finished_run(directory));
-  FlatFile settings;
-  flatten(document.root, "", settings);
+  FlatFile settings = flat_settings(document.root);
   settings.erase("run.seed");
   settings.erase("run.name");
   auto found = std::ranges::find(groups, settings, &Alike::settings);
@@ -109,9 +99,8 @@ Result<void> add_run(const fs::path& directory, std::vector<Alike>& groups) {
   return {};
 }
 
-// "strategy.kind" and "training.objective.mu" are named by their values; the others by key and value.
+// Names a strategy by its kind, and another setting by the last part of its key and its value.
 std::string setting_text(const std::string& key, std::string value) {
-  while (value.ends_with('\n')) value.pop_back();
   if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
     value = value.substr(1, value.size() - 2);
   if (key == "strategy.kind") return value;

@@ -158,7 +158,7 @@ std::span<const server::RoundMetrics> until(const FinishedRun& run, double targe
 
 using Rounds = std::span<const server::RoundMetrics>;
 
-// What a run needs to reach an accuracy.
+// Describes a cost of reaching an accuracy.
 struct Need {
   const char* name;
   const char* before;  // the title around the accuracy

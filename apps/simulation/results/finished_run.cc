@@ -45,7 +45,6 @@ Result<FinishedRun> read_finished_run(const std::filesystem::path& directory) {
   };
   return FinishedRun{.directory = directory,
                      .name = string_at("run.name", ""),
-                     .strategy = string_at("strategy.kind", "fedavg"),
                      .seed = integer_at(document, "run.seed").value_or(kDefaultSeed),
                      .rounds = std::move(rounds),
                      .clients = std::move(clients),

@@ -14,8 +14,7 @@ namespace fedge::apps {
 
 struct FinishedRun {
   std::filesystem::path directory;
-  std::string name;      // run.name
-  std::string strategy;  // strategy.kind
+  std::string name;  // run.name
   std::uint64_t seed = 0;
   std::vector<server::RoundMetrics> rounds;
   sim::Participants::Summary clients;  // empty without simulation.participants

@@ -6,6 +6,7 @@
 
 #include "apps/common.h"
 #include "apps/simulation/results/column.h"
+#include "apps/simulation/results/settings.h"
 #include "core/text.h"
 
 namespace fedge::apps {
@@ -17,21 +18,9 @@ using config::Reader;
 using config::Table;
 using config::Value;
 
-// The value as TOML on one line.
-std::string toml_of(const Value& value) {
-  const std::string line = config::canonical_toml({{"v", Value{Array{value}, ""}}});  // v = [VALUE]
-  return line.substr(5, line.size() - 7);
-}
-
-// Each key of a table, with those of the tables in it, as KEY=VALUE.
-void flatten(const Table& table, const std::string& path, Settings& settings) {
-  for (const auto& [key, value] : table) {
-    const std::string full = path.empty() ? key : path + "." + key;
-    if (const auto* inner = std::get_if<Table>(&value.data))
-      flatten(*inner, full, settings);
-    else
-      settings.push_back(full + "=" + toml_of(value));
-  }
+// Adds each key of a table, with those of the tables in it, as KEY=VALUE.
+void add_settings(const Table& table, Settings& settings) {
+  for (const auto& [key, value] : flat_settings(table)) settings.push_back(key + "=" + value);
 }
 
 std::string name_of(const Value& value) {
@@ -41,7 +30,7 @@ std::string name_of(const Value& value) {
 
 Choice choice_of(const std::string& key, const Value& value) {
   Choice choice{.name = name_of(value)};
-  flatten({{key, value}}, "", choice.settings);
+  add_settings({{key, value}}, choice.settings);
   return choice;
 }
 
@@ -90,7 +79,7 @@ Settings SweepReader::settings(Reader& reader, const Value* table, const char* d
   const Value* value = value_at(table, "set");
   if (value == nullptr) return settings;
   if (const auto* inner = std::get_if<Table>(&value->data))
-    flatten(*inner, "", settings);
+    add_settings(*inner, settings);
   else
     reader.fail("set", std::string("found ") + config::type_name(*value) +
                            ", expected a table, such as { training.local_epochs = 2 }");

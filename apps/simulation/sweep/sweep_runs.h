@@ -58,7 +58,7 @@ class SweepRuns {
   std::size_t running() const { return processes_.running(); }
 
  private:
-  // What a run file with certain settings says, whatever the seed.
+  // Holds what a run file with certain settings says, whatever the seed.
   struct Checked {
     std::string canonical;
     bool continues = false;  // an interrupted run can be continued

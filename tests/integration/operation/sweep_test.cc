@@ -78,17 +78,19 @@ struct Place {
 
 const std::vector<std::string> kGrid = {"--grid", "strategy.kind=fedavg,fedprox", "--seeds", "2"};
 
-// Whether no process with this text in its arguments is left within 20 s.
-bool ends_soon(const std::string& text) {
-  for (int tries = 0; tries < 2000; ++tries, ::usleep(10'000)) {
-    bool found = false;
-    for (const auto& entry : fs::directory_iterator("/proc")) {
-      const auto command = read_file(entry.path() / "cmdline", 1 << 20);
-      found = found || (command && contains(*command, text));
-    }
-    if (!found) return true;
+// Whether each process with this text in its arguments ends within 20 s. They are no children of the test.
+bool end_soon(const std::string& text) {
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string number = entry.path().filename().string();
+    const auto command = read_file(entry.path() / "cmdline", 1 << 20);
+    if (!command || !contains(*command, text)) continue;
+    const int process = test::open_process(std::stoi(number));
+    if (process < 0) continue;  // it has ended
+    const bool ends = test::ends_within(process, 20'000);
+    ::close(process);
+    if (!ends) return false;
   }
-  return false;
+  return true;
 }
 
 std::vector<std::string> joined(std::vector<std::string> words, const std::vector<std::string>& more) {
@@ -174,7 +176,7 @@ TEST_CASE("sweeps: interrupted, and killed, a sweep continues with the same comm
     if (signal != SIGKILL)
       CHECK_MESSAGE(contains(program.log(), "the same command continues the sweep"), program.log());
   }
-  REQUIRE_MESSAGE(ends_soon(place.file("out")), "a run goes on without its sweep");
+  REQUIRE_MESSAGE(end_soon(place.file("out")), "a run goes on without its sweep");
   const bool interrupted = fs::exists(place.file("out/kind=fedavg/1/checkpoint"));
   const std::string before = place.content(metrics);
   const Outcome done = place.sweep("run.toml", options);
@@ -297,6 +299,29 @@ choices = [
   const auto models = place.models();
   REQUIRE(place.sweep("sweep.toml", {}).code == 0);
   CHECK(place.models() == models);
+}
+
+TEST_CASE("sweeps: combinations whose names differ only in blanks and commas are tuned apart") {
+  const Place place;
+  test::write_tiny_dataset(place.data, 200);
+  place.write("sweep.toml", R"([sweep]
+run = "run.toml"
+[[axis]]
+name = "one"
+choices = [{ name = "a b" }, { name = "a", set = { run.rounds = 2 } }]
+[[axis]]
+name = "two"
+choices = [{ name = "c" }, { name = "b c", set = { training.batch_size = 5 } }]
+[tune]
+[[tune.axis]]
+key = "training.optimizer.learning_rate"
+values = [0.05]
+)");
+  for (int times = 0; times < 2; ++times) {
+    const Outcome done = place.sweep("sweep.toml", {});
+    REQUIRE_MESSAGE(done.code == 0, done.output);
+  }
+  CHECK(place.hashes().size() == 4 + 4);
 }
 
 TEST_CASE("sweeps: a base model is pretrained once, and another one is not taken for it") {

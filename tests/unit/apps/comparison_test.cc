@@ -167,6 +167,20 @@ TEST_CASE("comparison files: page, LaTeX table and curves have the numbers of th
   CHECK(contains(curves, "other,2,1,,,"));
 }
 
+TEST_CASE("groups: clients that never took part count among the clients of a run") {
+  const TemporaryDirectory place;
+  write_run(place.path() / "x", "fedavg", 1);
+  const auto file = place.path() / "x" / "run.toml";
+  REQUIRE(write_file_atomic(file, *read_file(file, 1 << 20) + "\n[data.partition]\nclients = 5\n"));
+  auto participants = *sim::Participants::open(place.path() / "x", 0);
+  for (const std::uint32_t client : {3U, 1U, 3U})
+    participants.add(sim::Participants::Training{.client = ClientId(client)});
+  REQUIRE(participants.end_round());
+  const auto groups = read_groups({(place.path() / "x").string()});
+  REQUIRE_MESSAGE(groups, groups.error().message);
+  CHECK((*groups)[0].runs[0].clients.trainings == std::vector<double>{0, 0, 0, 1, 2});
+}
+
 TEST_CASE("groups: two runs of the same settings and seed are not two samples") {
   const TemporaryDirectory place;
   write_run(place.path() / "x", "fedavg", 1);

@@ -30,8 +30,8 @@ TEST_CASE("processes: waiting ends when it is interrupted, and what ignores the 
   const learn::test::TemporaryDirectory place;
   ChildProcesses processes;
   const std::string ready = (place.path() / "ready").string();
-  REQUIRE(processes.start(
-      "deaf", {"/bin/sh", "-c", "trap '' TERM; touch " + ready + "; while :; do sleep 0.01; done"}));
+  REQUIRE(processes.start("deaf",
+                          {"/bin/sh", "-c", "trap '' TERM; touch " + ready + "; exec tail -f /dev/null"}));
   const auto began = [&] { return std::filesystem::exists(ready); };
   CHECK(processes.wait(began).name.empty());
   CHECK(processes.running() == 1);
