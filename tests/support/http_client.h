@@ -4,10 +4,12 @@
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -42,6 +44,11 @@ class HttpClient {
   }
   void send_end() { ::shutdown(socket_, SHUT_WR); }
 
+  // Waits this long for an answer or the end of the connection; false if neither comes.
+  bool hears_within(std::chrono::milliseconds wait) const {
+    pollfd waiting{socket_, POLLIN, 0};
+    return ::poll(&waiting, 1, static_cast<int>(wait.count())) > 0;
+  }
   // Reads until the server closes the connection.
   std::string read_to_end() {
     while (more()) continue;
