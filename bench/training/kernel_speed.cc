@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <ctime>
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "core/aligned_buffer.h"
 #include "core/rng.h"
 #include "learn/kernels/kernels.h"
+#include "learn/layers/patch_convolution.h"
 #include "learn/layers/pooled_convolution.h"
 
 namespace fedge::bench {
@@ -34,15 +36,6 @@ double speed(const std::function<double()>& work) {
     best = std::max(best, operations / seconds);
   }
   return best;
-}
-
-Peak peak_of(const std::string& kernels) {
-#if FEDGE_X86_KERNELS
-  if (kernels == "x86-64-v3") return peak_x86_64_v3;
-  if (kernels == "x86-64-v4") return peak_x86_64_v4;
-#endif
-  static_cast<void>(kernels);
-  return peak_portable;
 }
 
 struct NamedShape {
@@ -69,6 +62,23 @@ constexpr NamedConvolution kConvolutions[] = {
     {"cnn, conv2", {14, 14, 32, 64}, false},
 };
 
+struct NamedPatches {
+  const char* use;
+  learn::PatchConvolutionShape shape;
+};
+
+constexpr NamedPatches kPatches[] = {
+    {"resnet-20, 16 channels", {{32, 3, 1, true}, {32, 3, 1, true}, 16, 16, 1}},
+    {"resnet-20, 32 channels", {{16, 3, 1, true}, {16, 3, 1, true}, 32, 32, 1}},
+    {"resnet-20, 64 channels", {{8, 3, 1, true}, {8, 3, 1, true}, 64, 64, 1}},
+};
+
+// Rows, weights' inputs and outputs of the products of all steps of a sequence, or all tokens.
+constexpr NamedShape kProducts[] = {
+    {"lstm, layer 2, batch 10", {800, 256, 1024}},
+    {"transformer, feed-forward", {2048, 192, 768}},
+};
+
 struct Arrays {
   explicit Arrays(const learn::DenseShape& s)
       : x(s.rows * s.in),
@@ -84,7 +94,30 @@ struct Arrays {
   AlignedBuffer<float> x, w, bias, y, dy, dx;
 };
 
-void print_row(const learn::Kernels& kernels, const NamedShape& named, double peak) {
+std::string shape_text(const learn::DenseShape& s) {
+  return std::to_string(s.rows) + "x" + std::to_string(s.in) + "x" + std::to_string(s.out);
+}
+
+// Operations a second of multiply-adds on registers alone.
+double limit_of(const learn::Kernels& kernels) {
+  static float sink = 0;
+  const Peak peak = peak_of(kernels.name);
+  const double limit = speed([&] { return peak(10'000, 0.999F, &sink); });
+  if (sink == 42.0F) std::printf("\n");  // keeps the compiler from removing the sums
+  return limit;
+}
+
+// Prints speeds in operations a second, and their shares of the limit. The limit is measured anew: a
+// neighbour on the same core halves it for seconds at a time.
+void print_speeds(const learn::Kernels& kernels, const char* use, const std::string& shape,
+                  std::initializer_list<double> speeds) {
+  const double peak = limit_of(kernels);
+  std::printf("%-12s %-28s %-14s", kernels.name, use, shape.c_str());
+  for (const double value : speeds) std::printf("%7.1f %3.0f%%", value / 1e9, 100 * value / peak);
+  std::printf("\n");
+}
+
+void print_row(const learn::Kernels& kernels, const NamedShape& named) {
   const learn::DenseShape& s = named.shape;
   Arrays a(s);
   const double operations = 2.0 * static_cast<double>(s.rows * s.in * s.out);
@@ -100,16 +133,12 @@ void print_row(const learn::Kernels& kernels, const NamedShape& named, double pe
     kernels.dense_update(s, {0, s.out}, a.dy.data(), a.x.data(), 1.0F, a.w.data());
     return operations;
   });
-  const std::string shape = std::to_string(s.rows) + "x" + std::to_string(s.in) + "x" + std::to_string(s.out);
-  std::printf("%-12s %-28s %-12s", kernels.name, named.use, shape.c_str());
-  for (const double value : {forward, backward, update})
-    std::printf("%7.1f %3.0f%%", value / 1e9, 100 * value / peak);
-  std::printf("\n");
+  print_speeds(kernels, named.use, shape_text(s), {forward, backward, update});
 }
 
 // Whole layers, pooling included, one image at a time. The operations counted are those of a dense
 // computation. The backward pass skips products with zeros and may therefore exceed the processor's limit.
-void print_row(const learn::Kernels& kernels, const NamedConvolution& named, double peak) {
+void print_row(const learn::Kernels& kernels, const NamedConvolution& named) {
   const learn::PooledConvolutionShape& s = named.shape;
   const std::size_t weights = s.out * s.patch();
   const learn::PooledConvolution layer(s, {0, weights, s.patch(), s.out});
@@ -133,10 +162,57 @@ void print_row(const learn::Kernels& kernels, const NamedConvolution& named, dou
   });
   const std::string shape = std::to_string(s.height) + "x" + std::to_string(s.width) + "x" +
                             std::to_string(s.in) + "-" + std::to_string(s.out);
-  std::printf("%-12s %-28s %-12s", kernels.name, named.use, shape.c_str());
-  for (const double value : {forward, backward})
-    std::printf("%7.1f %3.0f%%", value / 1e9, 100 * value / peak);
-  std::printf("\n");
+  print_speeds(kernels, named.use, shape, {forward, backward});
+}
+
+void print_row(const learn::Kernels& kernels, const NamedPatches& named) {
+  const learn::PatchConvolutionShape& s = named.shape;
+  learn::PatchConvolution convolution(s, kernels);
+  AlignedBuffer<float> w(s.weights()), x(s.input_size()), dx(s.input_size()), y(s.output_size());
+  Rng rng(1);
+  for (AlignedBuffer<float>* array : {&w, &x, &y})
+    for (float& value : array->span()) value = static_cast<float>(0.01 * rng.normal());
+  convolution.pack_forward(w.data());
+  convolution.pack_backward(w.data());
+  const double pass = 2.0 * static_cast<double>(s.products());
+  const double forward = speed([&] {
+    convolution.forward(x.data(), nullptr, y.data());
+    return pass;
+  });
+  const double backward = speed([&] {
+    convolution.input_gradient(y.data(), dx.data());
+    return pass;
+  });
+  const double update = speed([&] {
+    convolution.add_gradient(x.data(), y.data());
+    return pass;
+  });
+  const std::string shape = std::to_string(s.y.length) + "x" + std::to_string(s.x.length) + "x" +
+                            std::to_string(s.in) + "-" + std::to_string(s.out);
+  print_speeds(kernels, named.use, shape, {forward, backward, update});
+}
+
+void print_product_row(const learn::Kernels& kernels, const NamedShape& named) {
+  const learn::DenseShape& s = named.shape;
+  Arrays a(s);
+  AlignedBuffer<float> scratch(learn::kProductScratch);
+  const double operations = 2.0 * static_cast<double>(s.rows * s.in * s.out);
+  const double forward = speed([&] {
+    kernels.product({s.rows, s.in, s.out}, {a.x.data(), s.in, 1}, {a.w.data(), 1, s.in},
+                    {.data = a.y.data(), .row = s.out}, scratch.data());
+    return operations;
+  });
+  const double backward = speed([&] {
+    kernels.product({s.rows, s.out, s.in}, {a.dy.data(), s.out, 1}, {a.w.data(), s.in, 1},
+                    {.data = a.dx.data(), .row = s.in}, scratch.data());
+    return operations;
+  });
+  const double update = speed([&] {
+    kernels.product({s.out, s.rows, s.in}, {a.dy.data(), 1, s.out}, {a.x.data(), s.in, 1},
+                    {.data = a.w.data(), .row = s.in}, scratch.data());
+    return operations;
+  });
+  print_speeds(kernels, named.use, shape_text(s), {forward, backward, update});
 }
 
 }  // namespace
@@ -144,18 +220,16 @@ void print_row(const learn::Kernels& kernels, const NamedConvolution& named, dou
 void print_kernel_speeds() {
   std::printf("GFLOP/s on one thread, and the share of the multiply-adds the core can do; best of %d turns\n",
               kTurns);
-  float sink = 0;
   for (const learn::Kernels* kernels : learn::supported_kernels()) {
-    const Peak peak = peak_of(kernels->name);
-    double limit = 0;
-    for (int i = 0; i < 5; ++i) limit = std::max(limit, speed([&] { return peak(100'000, 0.999F, &sink); }));
-    std::printf("\n%-12s %-28s %-12s%12s%12s%12s\n", kernels->name, "limit", "", "forward", "backward",
+    std::printf("\n%-12s %-28s %-14s%12s%12s%12s\n", kernels->name, "limit", "", "forward", "backward",
                 "update");
-    std::printf("%-12s %-28s %-12s%7.1f\n", kernels->name, "multiply-adds on registers", "", limit / 1e9);
-    for (const NamedShape& shape : kShapes) print_row(*kernels, shape, limit);
-    for (const NamedConvolution& convolution : kConvolutions) print_row(*kernels, convolution, limit);
+    std::printf("%-12s %-28s %-14s%7.1f\n", kernels->name, "multiply-adds on registers", "",
+                limit_of(*kernels) / 1e9);
+    for (const NamedShape& shape : kShapes) print_row(*kernels, shape);
+    for (const NamedConvolution& convolution : kConvolutions) print_row(*kernels, convolution);
+    for (const NamedPatches& patches : kPatches) print_row(*kernels, patches);
+    for (const NamedShape& shape : kProducts) print_product_row(*kernels, shape);
   }
-  if (sink == 42.0F) std::printf("\n");  // keeps the compiler from removing the sums
 }
 
 }  // namespace fedge::bench

@@ -1,5 +1,6 @@
 // bench_layers: training steps a second of a list of layers, with plain SGD, on one thread and random data.
-// Prints the median step in milliseconds and samples a second. layers.sh compares with PyTorch.
+// Prints the median step in milliseconds, samples a second, and the share of the multiply-adds that the core
+// can do. layers.py compares with PyTorch.
 //   bench_layers RUN.toml --input 32,32,3 --outputs 10 [--steps 20]      images
 //   bench_layers RUN.toml --input 104,6,1 --outputs 5                    arrays
 //   bench_layers RUN.toml --tokens 80 --outputs 96                       texts
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "bench/training/peak.h"
 #include "core/config/document.h"
 #include "core/platform/files.h"
 #include "learn/kernels/kernels.h"
@@ -49,6 +51,31 @@ struct RandomBatch {
   Batch batch;
 };
 
+double since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Multiply-adds a second on registers alone; the best of several turns.
+double limit_of_core() {
+  const bench::Peak peak = bench::peak_of(kernels().name);
+  double best = 0;
+  float sink = 0;
+  for (int turn = 0; turn < 5; ++turn) {
+    const auto start = std::chrono::steady_clock::now();
+    const double operations = peak(200'000, 0.999F, &sink);
+    best = std::max(best, operations / 2 / since(start));
+  }
+  if (sink == 42.0F) std::printf("\n");  // keeps the compiler from removing the sums
+  return best;
+}
+
+// The multiply-adds of a step: those of the backward pass as counted, and in the forward pass one for each of
+// a weight's gradient. Too few if convolutions skip products of the backward pass.
+double products_of(const Workspace& workspace, std::size_t steps) {
+  const Products& backward = workspace.products;
+  return static_cast<double>(2 * backward.weights + backward.inputs) / static_cast<double>(steps);
+}
+
 Result<TaskSpec> read_spec(const std::string& path) {
   FEDGE_TRY(text, read_file(path, 1 << 20));
   FEDGE_TRY(document, config::parse_toml(text, path));
@@ -69,13 +96,16 @@ Result<void> run(const Options& options) {
   for (std::size_t step = 0; step < options.steps + 2; ++step) {  // the first two are not counted
     const auto start = std::chrono::steady_clock::now();
     model->sgd_step(parameters, data.batch, 0.01F, 0.0F, *workspace);
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    seconds.push_back(since(start));
   }
   seconds.erase(seconds.begin(), seconds.begin() + 2);
   std::ranges::sort(seconds);
   const double median = seconds[seconds.size() / 2];
-  std::printf("%.2f ms, %.0f samples/s (%s kernels, %zu parameters)\n", 1e3 * median,
-              static_cast<double>(spec.training.batch_size) / median, kernels().name, parameters.size());
+  const double speed = products_of(*workspace, options.steps + 2) / median;
+  std::printf("%.2f ms, %.0f samples/s, at least %.1f G multiply-adds/s, %.0f %% of the core's", 1e3 * median,
+              static_cast<double>(spec.training.batch_size) / median, speed / 1e9,
+              100 * speed / limit_of_core());
+  std::printf(" (%s kernels, %zu parameters)\n", kernels().name, parameters.size());
   return {};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 namespace fedge::bench {
 
@@ -13,5 +14,8 @@ using Peak = double (*)(std::size_t rounds, float seed, float* sink);
 double peak_portable(std::size_t rounds, float seed, float* sink);
 double peak_x86_64_v3(std::size_t rounds, float seed, float* sink);
 double peak_x86_64_v4(std::size_t rounds, float seed, float* sink);
+
+// The function for these kernels (learn::Kernels::name).
+Peak peak_of(std::string_view kernels);
 
 }  // namespace fedge::bench

@@ -1,7 +1,7 @@
 // The kernels of dense layers. Included only by body.h, like vectors.h.
 //
-// Tile sizes keep a tile's accumulators in 16 registers and use each loaded operand for several
-// multiplications: 5 x 2 accumulators for 7 loads.
+// Tile sizes keep a tile's accumulators in 16 or 32 registers and use each loaded operand for several
+// multiplications: 5 x 2 accumulators for 7 loads, or 10 x 2 for 12.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,11 @@
 
 namespace fedge::learn::FEDGE_KERNELS {
 namespace {
+
+// The most rows of a tile of the forward pass, whose inputs stay in the level-1 cache; and the most rows, or
+// outputs, of the others.
+constexpr std::size_t kForwardRows = 5;
+constexpr std::size_t kTileRows = kLanes == 16 ? 10 : 5;
 
 // A block of a dense layer's inputs. The sum of output o in row r starts with start[r * start_step + o].
 struct ForwardBlock {
@@ -35,24 +40,24 @@ inline void forward_tile(const ForwardBlock& b, std::size_t row, std::size_t out
   std::size_t i = 0;
   for (; i + kLanes <= b.count; i += kLanes) {
     Vector weights[O];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (std::size_t o = 0; o < O; ++o) weights[o] = load(w + o * step + i);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (std::size_t r = 0; r < R; ++r) {
       Vector input = load(x + r * step + i);
       keep_in_register(input);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (std::size_t o = 0; o < O; ++o) acc[r][o] += input * weights[o];
     }
   }
   const auto add_rest = [&](const auto& load_rest) {
     Vector weights[O];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (std::size_t o = 0; o < O; ++o) weights[o] = load_rest(w + o * step + i);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (std::size_t r = 0; r < R; ++r) {
       const Vector input = load_rest(x + r * step + i);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (std::size_t o = 0; o < O; ++o) acc[r][o] += input * weights[o];
     }
   };
@@ -62,7 +67,7 @@ inline void forward_tile(const ForwardBlock& b, std::size_t row, std::size_t out
     add_rest([&](const float* p) { return load_part(p, b.count); });
   const float* start = b.start + row * b.start_step + output;
   float* y = b.y + row * b.shape.out + output;
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (std::size_t r = 0; r < R; ++r) {
     const Vector total = sums(acc[r][0], acc[r][O - 1]);
     for (std::size_t o = 0; o < O; ++o) y[r * b.shape.out + o] = start[r * b.start_step + o] + total[o];
@@ -76,20 +81,9 @@ inline void forward_rows(const ForwardBlock& b, std::size_t row, std::size_t out
 }
 
 inline void forward_outputs(const ForwardBlock& b, std::size_t output, std::size_t end) {
-  std::size_t r = 0;
-  for (; r + kTileRows <= b.shape.rows; r += kTileRows) forward_rows<kTileRows>(b, r, output, end);
-  switch (b.shape.rows - r) {
-    case 4:
-      return forward_rows<4>(b, r, output, end);
-    case 3:
-      return forward_rows<3>(b, r, output, end);
-    case 2:
-      return forward_rows<2>(b, r, output, end);
-    case 1:
-      return forward_rows<1>(b, r, output, end);
-    default:
-      return;
-  }
+  for_each_tile<kForwardRows>(b.shape.rows, [&](std::size_t rows, std::size_t row) {
+    with_rows<kForwardRows>(rows, [&](auto r) { forward_rows<r>(b, row, output, end); });
+  });
 }
 
 // Works in blocks: a tile's rows of inputs fit the level-1 cache, the weights that they meet the level-2
@@ -115,45 +109,28 @@ inline void backward_tile(const DenseShape& s, const float* dy, const float* w, 
   Vector acc[R][V] = {};
   for (std::size_t o = 0; o < s.out; ++o) {
     Vector weights[V];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (std::size_t v = 0; v < V; ++v) weights[v] = take<kWhole>(w + o * s.in + v * kLanes, count);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (std::size_t r = 0; r < R; ++r) {
       const Vector gradient = broadcast(dy[r * s.out + o]);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (std::size_t v = 0; v < V; ++v) acc[r][v] += gradient * weights[v];
     }
   }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (std::size_t r = 0; r < R; ++r)
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (std::size_t v = 0; v < V; ++v) put<kWhole>(dx + r * s.in + v * kLanes, acc[r][v], count);
 }
 
 template <std::size_t V, bool kWhole>
 inline void backward_columns(const DenseShape& s, const float* dy, const float* w, float* dx,
                              std::size_t count) {
-  std::size_t r = 0;
-  const auto tile = [&]<std::size_t R>(std::integral_constant<std::size_t, R>) {
-    backward_tile<R, V, kWhole>(s, dy + r * s.out, w, dx + r * s.in, count);
-  };
-  // Computes a single last row together with the five rows before it: alone, its few sums would be slow.
-  for (; r + kTileRows <= s.rows && s.rows - r != kTileRows + 1; r += kTileRows)
-    tile(std::integral_constant<std::size_t, kTileRows>{});
-  switch (s.rows - r) {
-    case kTileRows + 1:
-      return tile(std::integral_constant<std::size_t, kTileRows + 1>{});
-    case 4:
-      return tile(std::integral_constant<std::size_t, 4>{});
-    case 3:
-      return tile(std::integral_constant<std::size_t, 3>{});
-    case 2:
-      return tile(std::integral_constant<std::size_t, 2>{});
-    case 1:
-      return tile(std::integral_constant<std::size_t, 1>{});
-    default:
-      return;
-  }
+  for_each_tile<kTileRows>(s.rows, [&](std::size_t rows, std::size_t row) {
+    with_rows<kTileRows>(
+        rows, [&](auto r) { backward_tile<r, V, kWhole>(s, dy + row * s.out, w, dx + row * s.in, count); });
+  });
 }
 
 void dense_backward(const DenseShape& s, const float* dy, const float* w, float* dx) {
@@ -175,25 +152,25 @@ inline void update_tile(const DenseShape& s, const float* dy, const float* x, fl
   Vector acc[O][V] = {};
   if (keep != 0.0F) {
     const Vector factor = broadcast(keep);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (std::size_t o = 0; o < O; ++o)
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (std::size_t v = 0; v < V; ++v) acc[o][v] = factor * take<kWhole>(w + o * s.in + v * kLanes, count);
   }
   for (std::size_t r = 0; r < s.rows; ++r) {
     Vector inputs[V];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (std::size_t v = 0; v < V; ++v) inputs[v] = take<kWhole>(x + r * s.in + v * kLanes, count);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (std::size_t o = 0; o < O; ++o) {
       const Vector gradient = broadcast(dy[r * s.out + o]);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (std::size_t v = 0; v < V; ++v) acc[o][v] += gradient * inputs[v];
     }
   }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (std::size_t o = 0; o < O; ++o)
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (std::size_t v = 0; v < V; ++v) put<kWhole>(w + o * s.in + v * kLanes, acc[o][v], count);
 }
 
@@ -203,14 +180,14 @@ inline void update_last(const DenseShape& s, const float* dy, const float* x, fl
                         const Integers& last) {
   Vector acc[O] = {};
   if (keep != 0.0F)
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (std::size_t o = 0; o < O; ++o) acc[o] = broadcast(keep) * load(w + o * s.in);
   for (std::size_t r = 0; r < s.rows; ++r) {
     const Vector inputs = load(x + r * s.in);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (std::size_t o = 0; o < O; ++o) acc[o] += broadcast(dy[r * s.out + o]) * inputs;
   }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (std::size_t o = 0; o < O; ++o) {
     const Vector before = load(w + o * s.in);
     store(w + o * s.in, last ? acc[o] : before);
@@ -232,10 +209,10 @@ inline void update_outputs(const DenseShape& s, const float* dy, const float* x,
 
 void dense_update(const DenseShape& s, const Outputs& outputs, const float* dy, const float* x, float keep,
                   float* w) {
-  std::size_t o = outputs.begin;
-  for (; o + kTileRows <= outputs.end; o += kTileRows)
-    update_outputs<kTileRows>(s, dy + o, x, keep, w + o * s.in);
-  for (; o < outputs.end; ++o) update_outputs<1>(s, dy + o, x, keep, w + o * s.in);
+  for_each_tile<kTileRows>(outputs.end - outputs.begin, [&](std::size_t count, std::size_t first) {
+    const std::size_t o = outputs.begin + first;
+    with_rows<kTileRows>(count, [&](auto r) { update_outputs<r>(s, dy + o, x, keep, w + o * s.in); });
+  });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 
 #include "learn/kernels/kernels.h"
 #include "learn/kernels/vectors.h"
@@ -73,25 +74,64 @@ void axpy(float a, const float* x, float* y, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) y[i] += a * x[i];
 }
 
+// sums += value(row, ...) over the rows, for `count` columns; in four independent chains, since each addition
+// waits for the one before it.
+template <bool kWhole, class Value>
+inline void sum_rows(std::size_t rows, std::size_t count, float* sums, const Value& value) {
+  constexpr std::size_t kChains = 4;
+  Vector acc[kChains] = {};
+  std::size_t r = 0;
+  for (; r + kChains <= rows; r += kChains)
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < kChains; ++i) acc[i] += value(r + i);
+  for (; r < rows; ++r) acc[0] += value(r);
+  put<kWhole>(sums, take<kWhole>(sums, count) + ((acc[0] + acc[1]) + (acc[2] + acc[3])), count);
+}
+
+void column_sums(const NormShape& s, const float* x, float* sums) {
+  for_each_vector(s.width, [&](auto whole, std::size_t c, std::size_t n) {
+    sum_rows<whole>(s.rows, n, sums + c, [&](std::size_t r) { return take<whole>(x + r * s.width + c, n); });
+  });
+}
+
 void column_squares(const NormShape& s, const float* x, const float* shift, float* sums) {
-  for (std::size_t r = 0; r < s.rows; ++r, x += s.width)
-    for (std::size_t c = 0; c < s.width; ++c) sums[c] += (x[c] - shift[c]) * (x[c] - shift[c]);
+  for_each_vector(s.width, [&](auto whole, std::size_t c, std::size_t n) {
+    const Vector middle = take<whole>(shift + c, n);
+    sum_rows<whole>(s.rows, n, sums + c, [&](std::size_t r) {
+      const Vector off = take<whole>(x + r * s.width + c, n) - middle;
+      return off * off;
+    });
+  });
 }
 
 void column_products(const NormShape& s, const float* x, const float* shift, const float* dy, float* sums) {
-  for (std::size_t r = 0; r < s.rows; ++r, x += s.width, dy += s.width)
-    for (std::size_t c = 0; c < s.width; ++c) sums[c] += (x[c] - shift[c]) * dy[c];
+  for_each_vector(s.width, [&](auto whole, std::size_t c, std::size_t n) {
+    const Vector middle = take<whole>(shift + c, n);
+    sum_rows<whole>(s.rows, n, sums + c, [&](std::size_t r) {
+      const std::size_t at = r * s.width + c;
+      return (take<whole>(x + at, n) - middle) * take<whole>(dy + at, n);
+    });
+  });
 }
 
 void column_affine(const NormShape& s, const float* x, const float* factor, const float* term, float* y) {
-  for (std::size_t r = 0; r < s.rows; ++r, x += s.width, y += s.width)
-    for (std::size_t c = 0; c < s.width; ++c) y[c] = factor[c] * x[c] + term[c];
+  for_each_vector(s.width, [&](auto whole, std::size_t c, std::size_t n) {
+    const Vector scale = take<whole>(factor + c, n);
+    const Vector shift = take<whole>(term + c, n);
+    for (std::size_t at = c; at < s.rows * s.width; at += s.width)
+      put<whole>(y + at, scale * take<whole>(x + at, n) + shift, n);
+  });
 }
 
 void column_combine(const NormShape& s, const float* x, const float* x_factor, const float* term,
                     const float* dy, const float* dy_factor, float* dx) {
-  for (std::size_t r = 0; r < s.rows; ++r, x += s.width, dy += s.width, dx += s.width)
-    for (std::size_t c = 0; c < s.width; ++c) dx[c] = dy_factor[c] * dy[c] + x_factor[c] * x[c] + term[c];
+  for_each_vector(s.width, [&](auto whole, std::size_t c, std::size_t n) {
+    const Vector of_dy = take<whole>(dy_factor + c, n);
+    const Vector of_x = take<whole>(x_factor + c, n);
+    const Vector shift = take<whole>(term + c, n);
+    for (std::size_t at = c; at < s.rows * s.width; at += s.width)
+      put<whole>(dx + at, of_dy * take<whole>(dy + at, n) + of_x * take<whole>(x + at, n) + shift, n);
+  });
 }
 
 }  // namespace

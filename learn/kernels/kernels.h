@@ -79,8 +79,9 @@ struct Kernels {
   // gain and bias += the gradients with respect to the layer's gain and bias.
   void (*layer_norm_gradient)(const NormShape& shape, const float* x, const NormStatistics* statistics,
                               const float* dy, float* gain, float* bias);
-  // Over the columns of x (rows x width): sums += (x - shift)^2; sums += (x - shift) dy;
+  // Over the columns of x (rows x width): sums += x; sums += (x - shift)^2; sums += (x - shift) dy;
   // y = factor x + term; dx = dy_factor dy + x_factor x + term.
+  void (*column_sums)(const NormShape& shape, const float* x, float* sums);
   void (*column_squares)(const NormShape& shape, const float* x, const float* shift, float* sums);
   void (*column_products)(const NormShape& shape, const float* x, const float* shift, const float* dy,
                           float* sums);

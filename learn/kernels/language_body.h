@@ -13,14 +13,6 @@ namespace {
 
 constexpr float kNormEpsilon = 1e-5F;
 
-// Calls visit<whole>(position, count) for each vector of a row; the last one may be partial.
-template <class Visit>
-inline void for_each_vector(std::size_t width, const Visit& visit) {
-  std::size_t i = 0;
-  for (; i + kLanes <= width; i += kLanes) visit(std::true_type{}, i, kLanes);
-  if (i < width) visit(std::false_type{}, i, width - i);
-}
-
 inline float sum_of(Vector v) { return sums(v, v)[0]; }
 
 void layer_norm(const NormShape& shape, const float* x, const float* gain, const float* bias, float* y,

@@ -94,8 +94,8 @@ struct ProductTarget {
 
 // kProductRows: rows of a block, which stays in the level-2 cache. kProductScratch: floats of scratch that a
 // product needs.
-inline constexpr std::size_t kProductRows = 504;
-inline constexpr std::size_t kProductScratch = 256 * (768 + kProductRows);
+inline constexpr std::size_t kProductRows = 252;
+inline constexpr std::size_t kProductScratch = 256 * 768 + (256 + 16) * kProductRows;
 
 // Shape of a language model's activations.
 struct NormShape {

@@ -12,8 +12,13 @@ namespace fedge::learn::FEDGE_KERNELS {
 namespace {
 
 constexpr std::size_t kPanel = kTileVectors * kLanes;
-// Rows of a tile: its sums, its vectors of the right operand and one factor fill 16 or 32 registers.
-constexpr std::size_t kPatchRows = kLanes == 16 ? 14 : 6;
+// The most rows of a tile: its sums, its vectors of the right operand and one factor fill 16 or 32 registers.
+template <std::size_t V>
+constexpr std::size_t kPatchRows = V == 1 ? (kLanes == 16 ? 16 : 12) : (kLanes == 16 ? 14 : 6);
+
+// The most floats of a patch whose gradients a tile sums.
+template <std::size_t V>
+constexpr std::size_t kGradientRows = V == 1 && kLanes == 16 ? 24 : kPatchRows<V>;
 
 // Some neighbouring columns of a product, at most one panel.
 struct PatchPanel {
@@ -27,15 +32,21 @@ struct PatchPanel {
   std::size_t y_row;
 };
 
-// Computes R rows, beginning with row number `row`, which is the patch at (line, place).
-template <std::size_t R, std::size_t V>
+// Computes R rows, beginning with row number `row`, which is the patch at (line, place). With kColumn, all
+// are in one line and this is the distance of its pixels: as a constant it needs no registers.
+template <std::size_t R, std::size_t V, std::size_t kColumn>
 inline void patch_tile(const PatchPanel& t, std::size_t row, std::size_t line, std::size_t place) {
   const Patches& p = t.patches;
   const float* x[R];
+  x[0] = t.x + line * p.line + place * p.column;
 #pragma GCC unroll 16
-  for (std::size_t r = 0; r < R; ++r) {
-    x[r] = t.x + line * p.line + place * p.column;
-    if (++place == p.width) place = 0, ++line;
+  for (std::size_t r = 1; r < R; ++r) {
+    if constexpr (kColumn > 0) {
+      x[r] = x[0] + r * kColumn;
+    } else {
+      if (++place == p.width) place = 0, ++line;
+      x[r] = t.x + line * p.line + place * p.column;
+    }
   }
   Vector acc[R][V] = {};
   if (t.start != nullptr) {
@@ -71,27 +82,41 @@ inline void patch_tile(const PatchPanel& t, std::size_t row, std::size_t line, s
   }
 }
 
-template <std::size_t V, std::size_t R = kPatchRows - 1>
-inline void patch_rest(const PatchPanel& panel, std::size_t count, std::size_t row, std::size_t line,
-                       std::size_t place) {
-  if constexpr (R > 0) {
-    if (count == R) return patch_tile<R, V>(panel, row, line, place);
-    patch_rest<V, R - 1>(panel, count, row, line, place);
-  }
+template <std::size_t V>
+inline void patch_rows(const PatchPanel& panel) {
+  constexpr std::size_t kMost =
+      kPatchRows<V> < 14 ? kPatchRows<V> : 14;  // more would need too many addresses
+  const std::size_t width = panel.patches.width;
+  for_each_tile<kMost>(panel.patches.height * width, [&](std::size_t rows, std::size_t row) {
+    with_rows<kMost>(rows, [&](auto r) { patch_tile<r, V, 0>(panel, row, row / width, row % width); });
+  });
 }
 
+template <std::size_t V, std::size_t kColumn>
+inline void patch_lines(const PatchPanel& panel) {
+  constexpr std::size_t kMost = kPatchRows<V>;
+  const std::size_t width = panel.patches.width;
+  for (std::size_t line = 0; line < panel.patches.height; ++line)
+    for_each_tile<kMost>(width, [&](std::size_t rows, std::size_t place) {
+      with_rows<kMost>(rows,
+                       [&](auto r) { patch_tile<r, V, kColumn>(panel, line * width + place, line, place); });
+    });
+}
+
+// A panel of one vector needs as many addresses as sums: those of usual numbers of channels are constants.
 template <std::size_t V>
 inline void patch_panel(const PatchPanel& panel) {
-  const std::size_t rows = panel.patches.height * panel.patches.width;
-  std::size_t line = 0;
-  std::size_t place = 0;
-  for (std::size_t row = 0; row < rows; row += kPatchRows) {
-    if (rows - row >= kPatchRows)
-      patch_tile<kPatchRows, V>(panel, row, line, place);
-    else
-      patch_rest<V>(panel, rows - row, row, line, place);
-    for (place += kPatchRows; place >= panel.patches.width; place -= panel.patches.width) ++line;
+  if constexpr (V == 1) {
+    if (panel.patches.height > 1) switch (panel.patches.column) {
+        case 16:
+          return patch_lines<V, 16>(panel);
+        case 32:
+          return patch_lines<V, 32>(panel);
+        default:
+          break;
+      }
   }
+  patch_rows<V>(panel);
 }
 
 // Calls each(vectors, column, count, offset) for each panel of the columns.
@@ -105,23 +130,6 @@ inline void for_each_panel(std::size_t columns, std::size_t inner, const Each& e
       each(std::integral_constant<std::size_t, kTileVectors>{}, column, left < kPanel ? left : kPanel,
            column * inner);
   }
-}
-
-void pack_patch_panels(const Matrix& w, std::size_t inner, std::size_t columns, float* packed) {
-  for_each_panel(columns, inner, [&](auto vectors, std::size_t column, std::size_t count, std::size_t at) {
-    constexpr std::size_t kWidth = decltype(vectors)::value * kLanes;
-    const float* from = w.data + column * w.column;
-    float* to = packed + at;
-    if (w.column == 1 && count == kWidth) {
-      for (std::size_t i = 0; i < inner; ++i)
-        for (std::size_t v = 0; v < kWidth; v += kLanes)
-          store(to + i * kWidth + v, load(from + i * w.row + v));
-      return;
-    }
-    for (std::size_t i = 0; i < inner; ++i)
-      for (std::size_t j = 0; j < kWidth; ++j)
-        to[i * kWidth + j] = j < count ? from[i * w.row + j * w.column] : 0.0F;
-  });
 }
 
 void multiply_patches(const Patches& patches, const float* x, std::size_t columns, const float* packed,
@@ -139,37 +147,28 @@ template <std::size_t R, std::size_t V>
 inline void patch_gradient_tile(const Patches& p, const float* x, const float* dy, std::size_t dy_row,
                                 float* gradient) {
   Vector acc[R][V];
-#pragma GCC unroll 16
+#pragma GCC unroll 24
   for (std::size_t r = 0; r < R; ++r)
-#pragma GCC unroll 16
+#pragma GCC unroll 24
     for (std::size_t v = 0; v < V; ++v) acc[r][v] = load(gradient + (r * V + v) * kLanes);
   for (std::size_t line = 0; line < p.height; ++line) {
     const float* pixel = x + line * p.line;
     for (std::size_t place = 0; place < p.width; ++place, pixel += p.column, dy += dy_row) {
       Vector right[V];
-#pragma GCC unroll 16
+#pragma GCC unroll 24
       for (std::size_t v = 0; v < V; ++v) right[v] = load(dy + v * kLanes);
-#pragma GCC unroll 16
+#pragma GCC unroll 24
       for (std::size_t r = 0; r < R; ++r) {
         const Vector left = broadcast(pixel[r]);
-#pragma GCC unroll 16
+#pragma GCC unroll 24
         for (std::size_t v = 0; v < V; ++v) acc[r][v] += left * right[v];
       }
     }
   }
-#pragma GCC unroll 16
+#pragma GCC unroll 24
   for (std::size_t r = 0; r < R; ++r)
-#pragma GCC unroll 16
+#pragma GCC unroll 24
     for (std::size_t v = 0; v < V; ++v) store(gradient + (r * V + v) * kLanes, acc[r][v]);
-}
-
-template <std::size_t V, std::size_t R = kPatchRows - 1>
-inline void patch_gradient_rest(const Patches& p, std::size_t count, const float* x, const float* dy,
-                                std::size_t dy_row, float* gradient) {
-  if constexpr (R > 0) {
-    if (count == R) return patch_gradient_tile<R, V>(p, x, dy, dy_row, gradient);
-    patch_gradient_rest<V, R - 1>(p, count, x, dy, dy_row, gradient);
-  }
 }
 
 void add_patch_gradient(const Patches& p, const float* x, std::size_t columns, const float* dy,
@@ -179,14 +178,12 @@ void add_patch_gradient(const Patches& p, const float* x, std::size_t columns, c
     float* gradient = packed + at;
     for (std::size_t run = 0; run < p.runs; ++run) {
       const float* first = x + p.starts[run];
-      for (std::size_t i = 0; i < p.length; i += kPatchRows) {
-        const std::size_t count = p.length - i < kPatchRows ? p.length - i : kPatchRows;
-        if (count == kPatchRows)
-          patch_gradient_tile<kPatchRows, kVectors>(p, first + i, dy + column, dy_row, gradient);
-        else
-          patch_gradient_rest<kVectors>(p, count, first + i, dy + column, dy_row, gradient);
+      for_each_tile<kGradientRows<kVectors>>(p.length, [&](std::size_t count, std::size_t i) {
+        with_rows<kGradientRows<kVectors>>(count, [&](auto r) {
+          patch_gradient_tile<r, kVectors>(p, first + i, dy + column, dy_row, gradient);
+        });
         gradient += count * kVectors * kLanes;
-      }
+      });
     }
   });
 }

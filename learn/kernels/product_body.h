@@ -20,14 +20,35 @@ constexpr std::size_t kStrip = kLanes == 16 ? 14 : 6;
 constexpr std::size_t kPanelWidth = kTileVectors * kLanes;
 constexpr std::size_t kInnerBlock = 256;
 constexpr std::size_t kColumnBlock = 768;  // a multiple of every panel's width
-static_assert(kInnerBlock * (kColumnBlock + kProductRows) <= kProductScratch);
+// The distance of copied rows; no power of two, since their lines would displace each other from the cache.
+constexpr std::size_t kCopiedRow = kInnerBlock + 16;
+static_assert(kInnerBlock * kColumnBlock + kCopiedRow * kProductRows <= kProductScratch);
 static_assert(kProductRows % kStrip == 0 && kColumnBlock % kPanelWidth == 0);
 
-// One strip times one panel.
+// A strip of rows that were packed; each copied vector may write beyond the last of them.
+constexpr std::size_t kCopied = (kStrip + kLanes - 1) / kLanes * kLanes;
+constexpr std::size_t strip_size(std::size_t inner) { return inner * kStrip + kCopied - kStrip; }
+static_assert(strip_size(kInnerBlock) <= kStrip * kCopiedRow);
+
+// Where a block of the left operand lies in the scratch. The distances are constants, which need no
+// registers.
+struct CopiedRows {
+  static constexpr std::size_t row = kCopiedRow;
+  static constexpr std::size_t column = 1;
+};
+struct Strips {
+  static constexpr std::size_t row = 1;
+  static constexpr std::size_t column = kStrip;
+};
+
+// One strip times one panel. The rows beyond `rows` are computed from what lies in the scratch, and not
+// stored.
+template <class Place>
 struct ProductTile {
-  Matrix a;
+  const float* a;
   const float* b;  // inner x panel width
   std::size_t inner;
+  std::size_t rows;
   std::size_t columns;  // number of the panel's columns that are needed
   float* c;
   std::size_t c_row;
@@ -36,12 +57,20 @@ struct ProductTile {
   float factor;
 };
 
-template <std::size_t R, std::size_t V>
-inline void product_tile(const ProductTile& t) {
+template <std::size_t R, std::size_t V, class Place>
+inline void product_tile(const ProductTile<Place>& t) {
   const float* a[R];
 #pragma GCC unroll 16
-  for (std::size_t r = 0; r < R; ++r) a[r] = t.a.data + r * t.a.row;
-  const std::size_t step = t.a.column;
+  for (std::size_t r = 0; r < R; ++r) a[r] = t.a + r * Place::row;
+  // The target comes into the cache while the sums are computed.
+  const std::size_t last = t.columns > kLanes ? kLanes : 0;
+#pragma GCC unroll 16
+  for (std::size_t r = 0; r < R; ++r) {
+    if (r == t.rows) break;
+    __builtin_prefetch(t.c + r * t.c_row, 1);
+    __builtin_prefetch(t.c + r * t.c_row + last, 1);
+  }
+  const std::size_t step = Place::column;
   const float* b = t.b;
   Vector acc[R][V] = {};
   for (std::size_t k = 0, at = 0; k < t.inner; ++k, at += step, b += V * kLanes) {
@@ -62,6 +91,7 @@ inline void product_tile(const ProductTile& t) {
     if (t.bias != nullptr) bias = whole ? load(t.bias + v * kLanes) : load_part(t.bias + v * kLanes, left);
 #pragma GCC unroll 16
     for (std::size_t r = 0; r < R; ++r) {
+      if (r == t.rows) break;
       float* c = t.c + r * t.c_row + v * kLanes;
       Vector sum = acc[r][v] * t.factor + bias;
       if (whole) {
@@ -75,86 +105,153 @@ inline void product_tile(const ProductTile& t) {
   }
 }
 
-template <std::size_t V, std::size_t R = kStrip - 1>
-inline void product_rest(const ProductTile& tile, std::size_t rows) {
-  if constexpr (R > 0) {
-    if (rows == R) return product_tile<R, V>(tile);
-    product_rest<V, R - 1>(tile, rows);
-  }
-}
-
-// Multiplies all rows with one panel. `strips` is the packed left operand, or null.
-template <std::size_t V>
-inline void product_panel(ProductTile tile, std::size_t rows, const float* strips) {
+// Multiplies all rows with one panel.
+template <std::size_t V, class Place>
+inline void product_panel(const ProductTile<Place>& tile, std::size_t rows) {
+  const std::size_t distance = std::is_same_v<Place, Strips> ? strip_size(tile.inner) : kStrip * kCopiedRow;
   for (std::size_t row = 0; row < rows; row += kStrip) {
-    const std::size_t count = rows - row < kStrip ? rows - row : kStrip;
-    ProductTile strip = tile;
-    strip.a.data += row * tile.a.row;
-    if (strips != nullptr) strip.a = {strips + row * tile.inner, 1, kStrip};
+    ProductTile<Place> strip = tile;
+    strip.a += row / kStrip * distance;
     strip.c += row * tile.c_row;
-    if (count == kStrip)
+    strip.rows = rows - row < kStrip ? rows - row : kStrip;
+    if (strip.rows > 8)
       product_tile<kStrip, V>(strip);
+    else if (strip.rows > 4)
+      product_tile < kStrip<8 ? kStrip : 8, V>(strip);
+    else if (strip.rows > 2)
+      product_tile<4, V>(strip);
     else
-      product_rest<V>(strip, count);
+      product_tile<2, V>(strip);
   }
 }
 
-// Packs a block of the right operand, inner x columns, into panels; the last one is padded with zeros.
+// Packs `count` columns of the right operand, stored by columns, into a panel `width` wide, a square of
+// vectors at a time.
+inline void pack_columns(const Matrix& b, std::size_t inner, std::size_t count, std::size_t width,
+                         float* packed) {
+  std::size_t j = 0;
+  for (; j + kLanes <= count; j += kLanes) {
+    const float* from = b.data + j * b.column;
+    std::size_t k = 0;
+    for (; k + kLanes <= inner; k += kLanes) {
+      Vector square[kLanes];
+#pragma GCC unroll 16
+      for (std::size_t i = 0; i < kLanes; ++i) square[i] = load(from + i * b.column + k);
+      transpose(square);
+#pragma GCC unroll 16
+      for (std::size_t i = 0; i < kLanes; ++i) store(packed + (k + i) * width + j, square[i]);
+    }
+    for (; k < inner; ++k)
+      for (std::size_t i = 0; i < kLanes; ++i) packed[k * width + j + i] = from[i * b.column + k];
+  }
+  for (; j < width; ++j)
+    for (std::size_t k = 0; k < inner; ++k)
+      packed[k * width + j] = j < count ? b.data[k + j * b.column] : 0.0F;
+}
+
+// Packs the right operand of a product, inner x columns, into panels; the last one is padded with zeros.
 void pack_panels(const Matrix& b, std::size_t inner, std::size_t columns, float* packed) {
   for (std::size_t column = 0; column < columns; column += kPanelWidth) {
     const std::size_t left = columns - column;
     const std::size_t width = left <= kLanes ? kLanes : kPanelWidth;
     const std::size_t count = left < width ? left : width;
     const float* from = b.data + column * b.column;
-    if (b.column == 1 && count == width) {
-      for (std::size_t k = 0; k < inner; ++k, packed += width)
-        for (std::size_t v = 0; v < width; v += kLanes) store(packed + v, load(from + k * b.row + v));
-      continue;
-    }
-    for (std::size_t j = 0; j < width; ++j)
+    if (b.row == 1) {
+      pack_columns({from, 1, b.column}, inner, count, width, packed);
+    } else if (b.column == 1 && count == width) {
       for (std::size_t k = 0; k < inner; ++k)
-        packed[k * width + j] = j < count ? from[k * b.row + j * b.column] : 0.0F;
+        for (std::size_t v = 0; v < width; v += kLanes)
+          store(packed + k * width + v, load(from + k * b.row + v));
+    } else {
+      for (std::size_t k = 0; k < inner; ++k)
+        for (std::size_t j = 0; j < width; ++j)
+          packed[k * width + j] = j < count ? from[k * b.row + j * b.column] : 0.0F;
+    }
     packed += inner * width;
   }
 }
 
-// Packs a block of the left operand, rows x inner, into strips of inner x kStrip.
+// Packs a block of the left operand, rows x inner, into strips of inner x kStrip. If it is stored by columns,
+// whole vectors are copied; what they write beyond a strip's rows is overwritten by what follows, or unused.
+// Several strips at a time, since a line of the cache has rows of several.
 void pack_strips(const Matrix& a, std::size_t rows, std::size_t inner, float* packed) {
-  for (std::size_t row = 0; row < rows; row += kStrip) {
+  constexpr std::size_t kTogether = 4;
+  constexpr std::size_t kAhead = 16;  // columns, which may be too far apart for the processor to foresee
+  const std::size_t distance = strip_size(inner);
+  std::size_t row = 0;
+  while (row < rows) {
+    const std::size_t whole = rows - row < kCopied ? 0 : (rows - row - kCopied) / kStrip + 1;
+    const std::size_t strips = whole < kTogether ? whole : kTogether;
+    float* to = packed + row / kStrip * distance;
+    if (a.row == 1 && strips > 0) {
+      for (std::size_t k = 0; k < inner; ++k) {
+        const float* from = a.data + row + k * a.column;
+        if (k + kAhead < inner)
+          for (std::size_t strip = 0; strip < strips; ++strip)
+            __builtin_prefetch(from + kAhead * a.column + strip * kStrip);
+        for (std::size_t strip = 0; strip < strips; ++strip)
+          for (std::size_t r = 0; r < kCopied; r += kLanes)
+            store(to + strip * distance + k * kStrip + r, load(from + strip * kStrip + r));
+      }
+      row += strips * kStrip;
+      continue;
+    }
     const std::size_t count = rows - row < kStrip ? rows - row : kStrip;
-    const float* from = a.data + row * a.row;
-    for (std::size_t k = 0; k < inner; ++k, packed += kStrip)
-      for (std::size_t r = 0; r < count; ++r) packed[r] = from[r * a.row + k * a.column];
+    for (std::size_t k = 0; k < inner; ++k)
+      for (std::size_t r = 0; r < count; ++r) to[k * kStrip + r] = a.data[(row + r) * a.row + k * a.column];
+    row += kStrip;
+  }
+}
+
+// Copies a block of the left operand, so that its rows lie close together: the lines of rows that are a power
+// of two apart would displace each other from the cache.
+void copy_rows(const Matrix& a, std::size_t rows, std::size_t inner, float* copied) {
+  for (std::size_t row = 0; row < rows; ++row)
+    for_each_vector(inner, [&](auto whole, std::size_t k, std::size_t count) {
+      put<whole>(copied + row * kCopiedRow + k, take<whole>(a.data + row * a.row + k, count), count);
+    });
+}
+
+// Multiplies a block of the left operand, which lies at `left`, with all panels.
+template <class Place>
+inline void product_panels(const ProductShape& shape, const float* left, const float* panels,
+                           const ProductTarget& target) {
+  for (std::size_t column = 0; column < shape.columns; column += kPanelWidth) {
+    const std::size_t count = shape.columns - column;
+    const ProductTile<Place> tile{left,
+                                  panels + column * shape.inner,
+                                  shape.inner,
+                                  shape.rows,
+                                  count < kPanelWidth ? count : kPanelWidth,
+                                  target.data + column,
+                                  target.row,
+                                  target.bias == nullptr ? nullptr : target.bias + column,
+                                  target.add,
+                                  target.factor};
+    if (count <= kLanes)
+      product_panel<1>(tile, shape.rows);
+    else
+      product_panel<kTileVectors>(tile, shape.rows);
   }
 }
 
 void product_block(const ProductShape& shape, const Matrix& a, const Matrix& b, const ProductTarget& target,
                    float* scratch) {
   float* panels = scratch;
-  float* strips = scratch + kInnerBlock * kColumnBlock;
+  float* packed = scratch + kInnerBlock * kColumnBlock;
   pack_panels(b, shape.inner, shape.columns, panels);
   for (std::size_t row = 0; row < shape.rows; row += kProductRows) {
     const std::size_t rows = shape.rows - row < kProductRows ? shape.rows - row : kProductRows;
+    const ProductShape block{rows, shape.inner, shape.columns};
     const Matrix left{a.data + row * a.row, a.row, a.column};
-    const bool packed = a.column != 1;
-    if (packed) pack_strips(left, rows, shape.inner, strips);
-    const float* panel = panels;
-    for (std::size_t column = 0; column < shape.columns; column += kPanelWidth) {
-      const std::size_t count = shape.columns - column;
-      const ProductTile tile{left,
-                             panel,
-                             shape.inner,
-                             count < kPanelWidth ? count : kPanelWidth,
-                             target.data + row * target.row + column,
-                             target.row,
-                             target.bias == nullptr ? nullptr : target.bias + column,
-                             target.add,
-                             target.factor};
-      if (count <= kLanes)
-        product_panel<1>(tile, rows, packed ? strips : nullptr);
-      else
-        product_panel<kTileVectors>(tile, rows, packed ? strips : nullptr);
-      panel += shape.inner * kPanelWidth;
+    ProductTarget to = target;
+    to.data += row * target.row;
+    if (a.column != 1) {
+      pack_strips(left, rows, shape.inner, packed);
+      product_panels<Strips>(block, packed, panels, to);
+    } else {
+      copy_rows(left, rows, shape.inner, packed);
+      product_panels<CopiedRows>(block, packed, panels, to);
     }
   }
 }

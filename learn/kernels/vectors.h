@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace fedge::learn::FEDGE_KERNELS {
@@ -13,7 +14,6 @@ constexpr std::size_t kLanes = FEDGE_LANES;
 using Vector [[gnu::vector_size(kLanes * sizeof(float)), gnu::aligned(4), gnu::may_alias]] = float;
 using Integers [[gnu::vector_size(kLanes * sizeof(float))]] = std::int32_t;
 
-constexpr std::size_t kTileRows = 5;
 constexpr std::size_t kTileVectors = 2;
 
 inline Vector load(const float* p) { return *reinterpret_cast<const Vector*>(p); }
@@ -93,6 +93,34 @@ inline void put(float* p, Vector v, std::size_t count) {
   }
 }
 
+// Calls each(rows, first) for tiles of nearly the same size, at most kMost.
+template <std::size_t kMost, class Each>
+inline void for_each_tile(std::size_t count, const Each& each) {
+  std::size_t first = 0;
+  for (std::size_t tiles = (count + kMost - 1) / kMost; tiles > 0; --tiles) {
+    const std::size_t rows = (count - first + tiles - 1) / tiles;
+    each(rows, first);
+    first += rows;
+  }
+}
+
+// Calls tile(constant) with the constant that equals `rows`.
+template <std::size_t kMost, class Tile>
+inline void with_rows(std::size_t rows, const Tile& tile) {
+  if constexpr (kMost > 0) {
+    if (rows == kMost) return tile(std::integral_constant<std::size_t, kMost>{});
+    with_rows<kMost - 1>(rows, tile);
+  }
+}
+
+// Calls visit<whole>(position, count) for each vector of a row; the last one may be partial.
+template <class Visit>
+inline void for_each_vector(std::size_t width, const Visit& visit) {
+  std::size_t i = 0;
+  for (; i + kLanes <= width; i += kLanes) visit(std::true_type{}, i, kLanes);
+  if (i < width) visit(std::false_type{}, i, width - i);
+}
+
 // Lane i of the result is lane places(i) of a and b side by side.
 template <class Places, std::size_t... I>
 inline Vector shuffle(Vector a, Vector b, Places places, std::index_sequence<I...>) {
@@ -101,6 +129,25 @@ inline Vector shuffle(Vector a, Vector b, Places places, std::index_sequence<I..
 template <class Places>
 inline Vector shuffle(Vector a, Vector b, Places places) {
   return shuffle(a, b, places, std::make_index_sequence<kLanes>{});
+}
+
+// Transposes a square of kLanes x kLanes floats: exchanges the blocks beside its diagonal, of ever larger
+// size.
+template <std::size_t kSize = 1>
+inline void transpose(Vector (&rows)[kLanes]) {
+  if constexpr (kSize < kLanes) {
+    const auto upper = [](std::size_t i) { return i & kSize ? kLanes + i - kSize : i; };
+    const auto lower = [](std::size_t i) { return i & kSize ? kLanes + i : i + kSize; };
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < kLanes; ++i)
+      if ((i & kSize) == 0) {
+        const Vector a = rows[i];
+        const Vector b = rows[i + kSize];
+        rows[i] = shuffle(a, b, upper);
+        rows[i + kSize] = shuffle(a, b, lower);
+      }
+    transpose<2 * kSize>(rows);
+  }
 }
 
 // The sums of a's and of b's lanes in lanes 0 and 1, always added in the same order.

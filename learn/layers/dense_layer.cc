@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "learn/layers/operations.h"
-#include "learn/layers/packed_linear.h"
 
 namespace fedge::learn {
 namespace {
@@ -69,49 +68,42 @@ class Dense final : public DenseLayer {
   AlignedBuffer<float> zeros_;  // instead of a bias
 };
 
-struct DenseSpace final : OperationSpace {
-  explicit DenseSpace(const Layer& layer) : linear(kernels(), layer.in, layer.out) {}
-  PackedLinear linear;
-};
-
-// The same for every point of a sequence: the weights are packed once for all of them.
+// The same for every point of a sequence: one product of matrices for all of them.
 class PointwiseDense final : public DenseLayer {
  public:
   using DenseLayer::DenseLayer;
 
-  std::unique_ptr<OperationSpace> make_space(std::size_t) const override {
-    return std::make_unique<DenseSpace>(layer_);
+  bool needs_scratch() const override { return true; }
+
+  void forward(const ForwardPass& pass, OperationSpace*) const override {
+    const float* weights = pass.parameters.data();
+    pass.kernels.product({pass.rows * pass.points, layer_.in, layer_.out}, {pass.x[0], layer_.in, 1},
+                         {weights + layer_.weight, 1, layer_.in},
+                         {.data = pass.y, .row = layer_.out, .bias = bias_ ? weights + layer_.bias : nullptr},
+                         pass.scratch);
   }
 
-  void forward(const ForwardPass& pass, OperationSpace* space) const override {
-    PackedLinear& linear = static_cast<DenseSpace*>(space)->linear;
-    linear.pack_forward(pass.kernels, pass.parameters.data() + layer_.weight);
-    linear.forward(pass.kernels, {pass.rows * pass.points, layer_.in}, pass.x[0],
-                   {pass.y, layer_.out, bias_ ? pass.parameters.data() + layer_.bias : nullptr});
-  }
-
-  Products backward(const BackwardPass& pass, OperationSpace* space) const override {
-    PackedLinear& linear = static_cast<DenseSpace*>(space)->linear;
-    const Rows rows{pass.rows * pass.points, layer_.in};
-    const std::size_t terms = rows.count * layer_.in * layer_.out;
+  Products backward(const BackwardPass& pass, OperationSpace*) const override {
+    const std::size_t rows = pass.rows * pass.points;
+    const std::size_t terms = rows * layer_.in * layer_.out;
     Products products;
     if (pass.dx[0] != nullptr) {
-      linear.pack_backward(pass.kernels, pass.parameters + layer_.weight);
-      linear.backward(pass.kernels, {rows.count, layer_.out}, pass.dy, {pass.dx[0], layer_.in});
+      pass.kernels.product({rows, layer_.out, layer_.in}, {pass.dy, layer_.out, 1},
+                           {pass.parameters + layer_.weight, layer_.in, 1},
+                           {.data = pass.dx[0], .row = layer_.in}, pass.scratch);
       products.inputs += terms;
     }
     if (!pass.moves) return products;
     if (pass.adapters != nullptr) {
-      products.weights += add_adapter_gradient(pass, rows.count);
+      products.weights += add_adapter_gradient(pass, rows);
       return products;
     }
-    linear.clear_gradient();
-    linear.add_gradient(pass.kernels, rows, pass.x[0], pass.dy);
-    linear.read_gradient(pass.kernels, pass.gradient);
+    pass.kernels.product({layer_.out, rows, layer_.in}, {pass.dy, 1, layer_.out}, {pass.x[0], layer_.in, 1},
+                         {.data = pass.gradient, .row = layer_.in}, pass.scratch);
     apply_gradient(pass, layer_.weight, layer_.in * layer_.out, pass.gradient);
     products.weights += terms;
     if (!bias_) return products;
-    pass.kernels.bias_update(shape_of(layer_, rows.count), {0, layer_.out}, pass.dy, 0.0F, pass.gradient);
+    pass.kernels.bias_update(shape_of(layer_, rows), {0, layer_.out}, pass.dy, 0.0F, pass.gradient);
     apply_gradient(pass, layer_.bias, layer_.out, pass.gradient);
     return products;
   }

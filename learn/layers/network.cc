@@ -4,6 +4,7 @@
 
 #include "core/aligned_buffer.h"
 #include "core/check.h"
+#include "learn/layers/gradient_plan.h"
 #include "learn/layers/graph.h"
 #include "learn/models/adapters.h"
 #include "learn/models/loss.h"
@@ -20,28 +21,31 @@ class NetworkSpace final : public Workspace {
     std::size_t most_points = 1;
     std::size_t most = 0;
     std::size_t most_inputs = 0;
+    bool multiplies = !adapters.empty();
     for (const Node& node : graph.nodes) {
       const std::size_t size = batch * node.operation->shape().size();
       outputs.emplace_back(node.in_place ? 0 : size);
-      gradients.emplace_back(node.in_place ? 0 : size);
       spaces.push_back(node.operation->make_space(batch));
       most_parameters = std::max(most_parameters, node.parameters);
       most_points = std::max(most_points, node.operation->shape().points());
       most_inputs = std::max(most_inputs, node.from.size());
       if (node.readers > 1) most = std::max(most, size);
+      multiplies = multiplies || node.operation->needs_scratch();
     }
+    GradientPlan plan = plan_gradients(graph.nodes, batch);
+    gradient_buffers = std::move(plan.buffers);
+    for (const std::size_t size : plan.sizes) gradients.emplace_back(size);
     inputs.reserve(most_inputs);
     dx.reserve(most_inputs);
     gradient = AlignedBuffer<float>(most_parameters);
     for (std::size_t i = 0; i < (most > 0 ? most_inputs : 0); ++i) spares.emplace_back(most);
-    if (!adapters.empty()) {
-      adapter = adapters.make_space(batch * most_points);
-      scratch = AlignedBuffer<float>(kProductScratch);
-    }
+    if (!adapters.empty()) adapter = adapters.make_space(batch * most_points);
+    if (multiplies) scratch = AlignedBuffer<float>(kProductScratch);
   }
 
   std::size_t max_batch;
   std::vector<AlignedBuffer<float>> outputs;    // by node; empty if it is in place
+  std::vector<std::size_t> gradient_buffers;    // by node
   std::vector<AlignedBuffer<float>> gradients;  // with respect to the outputs
   std::vector<std::unique_ptr<OperationSpace>> spaces;
   std::vector<char> written;        // by number of node: whether its gradient has been written in this pass
@@ -51,7 +55,7 @@ class NetworkSpace final : public Workspace {
   std::vector<const float*> inputs;          // of one node
   std::vector<float*> dx;
   AdapterSpace adapter;
-  AlignedBuffer<float> scratch;
+  AlignedBuffer<float> scratch;  // of products; empty if no layer needs it
 };
 
 // The adapters of a network in one backward pass.
@@ -159,7 +163,9 @@ class Network final : public LayeredModel {
     return n;
   }
   float* output(std::size_t n, NetworkSpace& space) const { return space.outputs[owner(n) - 1].data(); }
-  float* gradient(std::size_t n, NetworkSpace& space) const { return space.gradients[owner(n) - 1].data(); }
+  float* gradient(std::size_t n, NetworkSpace& space) const {
+    return space.gradients[space.gradient_buffers[n - 1]].data();
+  }
   std::size_t size_of(std::size_t n, const PassSize& samples) const {
     const LayerShape& shape = graph_.nodes[n - 1].operation->shape();
     return samples.rows * samples.points(shape) * shape.channels;
@@ -186,7 +192,7 @@ class Network final : public LayeredModel {
       const Rng own = draws != nullptr ? draws->fork("layer", n) : Rng(0);
       node.operation->forward(
           {kernels(), parameters, samples.rows, samples.points(node.operation->shape()), space.inputs,
-           output(n, space), batch.tokens, draws != nullptr ? &own : nullptr},
+           output(n, space), batch.tokens, draws != nullptr ? &own : nullptr, space.scratch.data()},
           space.spaces[n - 1].get());
     }
   }
@@ -253,7 +259,7 @@ class Network final : public LayeredModel {
       space.products += node.operation->backward(
           {kernels(), parameters, samples.rows, samples.points(node.operation->shape()), space.inputs,
            output(n, space), gradient(n, space), space.dx, moves(node, adapters, space), space.trained,
-           destination, space.gradient.data(), batch.tokens, node.index, adapters},
+           destination, space.gradient.data(), batch.tokens, node.index, adapters, space.scratch.data()},
           space.spaces[n - 1].get());
       for (std::size_t i = 0; i < node.from.size(); ++i) collect(node, i, samples, space);
       if (n == head_ && space.contrast != nullptr && space.trained_below[below_head()] != 0)

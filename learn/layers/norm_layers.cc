@@ -64,7 +64,7 @@ class GroupNorm final : public Operation {
       float* mean = s.mean.data() + r * channels;
       float* scale = s.scale.data() + r * channels;
       std::fill_n(s.sums.data(), channels, 0.0F);
-      pass.kernels.bias_update({columns.rows, 0, channels}, {0, channels}, x, 1.0F, s.sums.data());
+      pass.kernels.column_sums(columns, x, s.sums.data());
       mean_of_groups(s.sums.data(), mean);
       std::fill_n(s.sums.data(), channels, 0.0F);
       pass.kernels.column_squares(columns, x, mean, s.sums.data());
@@ -103,7 +103,7 @@ class GroupNorm final : public Operation {
     float* plain = s.sums.data();
     float* weighted = plain + channels;
     std::fill_n(plain, 2 * channels, 0.0F);
-    pass.kernels.bias_update({columns.rows, 0, channels}, {0, channels}, dy, 1.0F, plain);
+    pass.kernels.column_sums(columns, dy, plain);
     pass.kernels.column_products(columns, x, mean, dy, weighted);
     for (std::size_t c = 0; c < channels; ++c) weighted[c] *= scale[c];
     if (pass.moves)

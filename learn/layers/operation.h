@@ -72,6 +72,7 @@ struct ForwardPass {
   float* y;
   std::span<const Token> tokens{};
   const Rng* draws = nullptr;  // of this operation in this step; null: the pass is not for training
+  float* scratch = nullptr;    // kProductScratch floats, if it needs_scratch()
 };
 
 // The adapters of a model in one backward pass; all its other parameters are frozen.
@@ -99,6 +100,7 @@ struct BackwardPass {
   std::span<const Token> tokens{};
   std::uint32_t index = 0;               // TensorInfo::layer
   const AdapterRun* adapters = nullptr;  // null: the model has none
+  float* scratch = nullptr;              // kProductScratch floats, if it needs_scratch()
 };
 
 class Operation {
@@ -113,6 +115,8 @@ class Operation {
   // Whether backward() reads y; and whether y may be x, and dx be dy.
   virtual bool reads_output() const { return false; }
   virtual bool in_place() const { return false; }
+  // Whether its passes multiply matrices, for which they need scratch.
+  virtual bool needs_scratch() const { return false; }
   virtual void initialise(std::span<float>, Rng, Initialisation) const {}
   // Null if it needs none.
   virtual std::unique_ptr<OperationSpace> make_space(std::size_t) const { return nullptr; }

@@ -1,5 +1,5 @@
-// PackedLinear: products of many rows with a weight matrix [out, in], which is packed once and then used for
-// all rows or all steps of a sequence.
+// PackedLinear: products of a few rows at a time with a weight matrix [out, in], which is packed once and
+// then used for all steps of a sequence.
 #pragma once
 
 #include <cstddef>
@@ -27,19 +27,12 @@ class PackedLinear {
   void forward(const Kernels& kernels, const Rows& rows, const float* x, const PatchTarget& y) const;
   // dx (rows x in) = start + dy w.
   void backward(const Kernels& kernels, const Rows& rows, const float* dy, const PatchTarget& dx) const;
-  void clear_gradient();
-  // Adds dy^T x to the gradient of the weights.
-  void add_gradient(const Kernels& kernels, const Rows& rows, const float* x, const float* dy);
-  // Writes the gradient as [out, in].
-  void read_gradient(const Kernels& kernels, float* gradient) const;
 
  private:
   std::size_t in_;
   std::size_t out_;
   AlignedBuffer<float> forward_;
   AlignedBuffer<float> backward_;
-  AlignedBuffer<float> gradient_;
-  AlignedBuffer<float> padded_;  // some rows of dy, if a row is no whole number of vectors
 };
 
 }  // namespace fedge::learn

@@ -91,6 +91,12 @@ const float* PatchConvolution::spread(const float* dy) {
   for (std::size_t y = 0; y < shape_.y.output(); ++y) {
     const std::size_t line = (y * shape_.y.stride + shape_.y.spread_before()) * shape_.x.spread();
     float* to = spread_.data() + (line + shape_.x.spread_before()) * shape_.out;
+    if (shape_.x.stride == 1) {
+      const std::size_t count = shape_.x.output() * shape_.out;
+      std::memcpy(to, dy, count * sizeof(float));
+      dy += count;
+      continue;
+    }
     for (std::size_t x = 0; x < shape_.x.output(); ++x, dy += shape_.out, to += shape_.x.stride * shape_.out)
       std::memcpy(to, dy, shape_.out * sizeof(float));
   }

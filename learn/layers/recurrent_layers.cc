@@ -1,6 +1,6 @@
 // LSTM (Hochreiter and Schmidhuber 1997, with forget gates) and GRU (Cho et al., EMNLP 2014), with PyTorch's
 // gates, order and two biases. A sequence begins with zeros. The inputs' products are computed for all steps
-// at once; the recurrent weights are packed once for all steps.
+// at once, as one product; the recurrent weights are packed once for all steps.
 #include <algorithm>
 #include <cmath>
 
@@ -21,13 +21,16 @@ struct Recurrent {
   std::size_t bias_hh = 0;
   bool last = false;  // whether only the last step's output is the layer's
   std::size_t width() const { return gates * units; }
+  // Distances of a step's rows: if they were a power of two, the rows would displace each other from the
+  // cache.
+  std::size_t state_row() const { return units + 16; }
+  std::size_t step_row() const { return width() + 16; }
 };
 
 // The buffers hold all steps of a batch: samples x steps x numbers, except those of one step.
 struct RecurrentSpace final : OperationSpace {
   RecurrentSpace(const Recurrent& r, std::size_t batch, std::size_t steps)
-      : inputs(kernels(), r.in, r.width()),
-        states(kernels(), r.units, r.width()),
+      : states(kernels(), r.units, r.width()),
         gates(batch * steps * r.width()),
         recurrent(r.gates == 3 ? gates.size() : 0),
         state(batch * steps * r.units),
@@ -35,11 +38,11 @@ struct RecurrentSpace final : OperationSpace {
         before(batch * steps * r.units),
         dy(batch * r.units),
         dcell(batch * r.units),
-        step(batch * r.width()),
+        former(batch * r.state_row()),
+        step(batch * r.step_row()),
         bias(r.width()),
         zeros(r.width()) {}
 
-  PackedLinear inputs;
   PackedLinear states;
   AlignedBuffer<float> gates;
   AlignedBuffer<float> recurrent;  // GRU: recurrent sums
@@ -48,7 +51,8 @@ struct RecurrentSpace final : OperationSpace {
   AlignedBuffer<float> before;     // the output before each step
   AlignedBuffer<float> dy;         // of one step: gradient with respect to its output
   AlignedBuffer<float> dcell;      // of one step; GRU: the part of dy that the cell passes on
-  AlignedBuffer<float> step;       // of one step: gradient with respect to the recurrent sums
+  AlignedBuffer<float> former;     // of one step: the output before it; rows of state_row()
+  AlignedBuffer<float> step;       // of one step: gradient of the recurrent sums; rows of step_row()
   AlignedBuffer<float> bias;
   AlignedBuffer<float> zeros;
 };
@@ -62,6 +66,7 @@ class RecurrentLayer final : public Operation {
   }
 
   bool has_parameters() const override { return true; }
+  bool needs_scratch() const override { return true; }
   // All tensors uniform in +-1/sqrt(units), as in PyTorch.
   void initialise(std::span<float> parameters, Rng rng, Initialisation) const override {
     const double bound = 1.0 / std::sqrt(static_cast<double>(r_.units));
@@ -82,10 +87,10 @@ class RecurrentLayer final : public Operation {
     const bool lstm = r_.gates == 4;
     for (std::size_t g = 0; g < width; ++g)
       s.bias.data()[g] = w[r_.bias_ih + g] + (lstm ? w[r_.bias_hh + g] : 0.0F);
-    s.inputs.pack_forward(pass.kernels, w + r_.weight_ih);
     s.states.pack_forward(pass.kernels, w + r_.weight_hh);
-    s.inputs.forward(pass.kernels, {pass.rows * steps, r_.in}, pass.x[0],
-                     {s.gates.data(), width, s.bias.data()});
+    pass.kernels.product({pass.rows * steps, r_.in, width}, {pass.x[0], r_.in, 1},
+                         {w + r_.weight_ih, 1, r_.in},
+                         {.data = s.gates.data(), .row = width, .bias = s.bias.data()}, pass.scratch);
     const std::size_t state_row = steps * r_.units;
     const std::size_t gate_row = steps * width;
     for (std::size_t t = 0; t < steps; ++t) {
@@ -93,7 +98,7 @@ class RecurrentLayer final : public Operation {
       float* sums = lstm ? gates : s.recurrent.data() + t * width;
       const PatchTarget target{sums, gate_row, lstm ? gates : w + r_.bias_hh, lstm ? gate_row : 0};
       if (t > 0)
-        s.states.forward(pass.kernels, {pass.rows, state_row}, s.state.data() + (t - 1) * r_.units, target);
+        s.states.forward(pass.kernels, {pass.rows, r_.state_row()}, s.former.data(), target);
       else if (!lstm)
         for (std::size_t b = 0; b < pass.rows; ++b) std::copy_n(w + r_.bias_hh, width, sums + b * gate_row);
       for (std::size_t b = 0; b < pass.rows; ++b) {
@@ -107,6 +112,7 @@ class RecurrentLayer final : public Operation {
                                  y);
         else
           pass.kernels.gru_cell(r_.units, gates + b * gate_row, sums + b * gate_row, state, y);
+        std::copy_n(y, r_.units, s.former.data() + b * r_.state_row());
       }
     }
     for (std::size_t b = 0; b < pass.rows; ++b)
@@ -125,16 +131,19 @@ class RecurrentLayer final : public Operation {
     Products products;
     products.inputs += rows * r_.units * r_.width();
     if (pass.dx[0] != nullptr) {
-      s.inputs.pack_backward(pass.kernels, pass.parameters + r_.weight_ih);
-      s.inputs.backward(pass.kernels, {rows, r_.width()}, s.gates.data(), {pass.dx[0], r_.in});
+      pass.kernels.product({rows, r_.width(), r_.in}, {s.gates.data(), r_.width(), 1},
+                           {pass.parameters + r_.weight_ih, r_.in, 1}, {.data = pass.dx[0], .row = r_.in},
+                           pass.scratch);
       products.inputs += rows * r_.in * r_.width();
     }
     if (!pass.moves) return products;
     const float* recurrent = r_.gates == 4 ? s.gates.data() : s.recurrent.data();
-    apply_matrix(pass, s.inputs, {rows, r_.in}, pass.x[0], s.gates.data(), r_.weight_ih, r_.in);
-    apply_matrix(pass, s.states, {rows, r_.units}, s.before.data(), recurrent, r_.weight_hh, r_.units);
-    apply_bias(pass, rows, s.gates.data(), r_.bias_ih);
-    apply_bias(pass, rows, recurrent, r_.bias_hh);
+    apply_matrix(pass, rows, pass.x[0], s.gates.data(), r_.weight_ih, r_.in);
+    apply_matrix(pass, rows, s.before.data(), recurrent, r_.weight_hh, r_.units);
+    sum_biases(pass, rows, s.gates.data());
+    apply_gradient(pass, r_.bias_ih, r_.width(), pass.gradient);
+    if (r_.gates == 3) sum_biases(pass, rows, recurrent);  // an LSTM's biases have the same gradient
+    apply_gradient(pass, r_.bias_hh, r_.width(), pass.gradient);
     products.weights += rows * (r_.in + r_.units) * r_.width();
     return products;
   }
@@ -165,24 +174,23 @@ class RecurrentLayer final : public Operation {
                                        carried);
         sums = recurrent;
       }
-      std::copy_n(sums, width, s.step.data() + b * width);
+      std::copy_n(sums, width, s.step.data() + b * r_.step_row());
     }
     if (t == 0) return;
-    s.states.backward(pass.kernels, {pass.rows, width}, s.step.data(),
+    s.states.backward(pass.kernels, {pass.rows, r_.step_row()}, s.step.data(),
                       {s.dy.data(), r_.units, lstm ? nullptr : s.dcell.data(), r_.units});
   }
 
-  void apply_matrix(const BackwardPass& pass, PackedLinear& linear, const Rows& rows, const float* x,
-                    const float* dy, std::size_t offset, std::size_t in) const {
-    linear.clear_gradient();
-    linear.add_gradient(pass.kernels, rows, x, dy);
-    linear.read_gradient(pass.kernels, pass.gradient);
+  void apply_matrix(const BackwardPass& pass, std::size_t rows, const float* x, const float* dy,
+                    std::size_t offset, std::size_t in) const {
+    pass.kernels.product({r_.width(), rows, in}, {dy, 1, r_.width()}, {x, in, 1},
+                         {.data = pass.gradient, .row = in}, pass.scratch);
     apply_gradient(pass, offset, in * r_.width(), pass.gradient);
   }
 
-  void apply_bias(const BackwardPass& pass, std::size_t rows, const float* dy, std::size_t offset) const {
+  // pass.gradient = the sum of the rows of dy.
+  void sum_biases(const BackwardPass& pass, std::size_t rows, const float* dy) const {
     pass.kernels.bias_update({rows, 0, r_.width()}, {0, r_.width()}, dy, 0.0F, pass.gradient);
-    apply_gradient(pass, offset, r_.width(), pass.gradient);
   }
 
   Recurrent r_;

@@ -103,3 +103,54 @@ file learn/objectives/loss_spec.cc
 old 'if (spec.kind == LossKind::kHuber && target.kind != TargetKind::kValues)'
 new 'if (spec.kind == LossKind::kHuber && target.outputs == 0)'
 caught_by unit_learn 'chosen losses: a loss that the data'
+
+mutant layer-gradient-late 'Layers: a gradient gets its buffer when its first reader writes it, not its last'
+file learn/layers/gradient_plan.cc
+old '      if (from > 0) last_reader[owners[from - 1] - 1] = n;'
+new '      if (from > 0 && last_reader[owners[from - 1] - 1] == 0) last_reader[owners[from - 1] - 1] = n;'
+caught_by unit_learn 'layers: gradients'
+
+mutant layer-gradient-overwrites 'Layers: a layer writes its input gradient over the gradient that it reads'
+file learn/layers/gradient_plan.cc
+old '    for (const std::size_t owner : begun[n])
+      plan.buffers['
+new '    if (owners[n - 1] == n && n < nodes.size()) free.push_back(plan.buffers[n - 1]);
+    for (const std::size_t owner : begun[n])
+      plan.buffers['
+caught_by unit_learn 'layers: gradients'
+
+mutant layer-gradient-small 'Layers: a buffer that gradients share is as large as the first of them'
+file learn/layers/gradient_plan.cc
+old '  sizes[buffer] = std::max(sizes[buffer], size);'
+new '  sizes[buffer] = std::max(sizes[buffer], 0 * size);'
+caught_by unit_learn 'layers: gradients'
+
+mutant layer-gru-bias 'Layers: both biases of a GRU have the same gradient, as those of an LSTM'
+file learn/layers/recurrent_layers.cc
+old '    if (r_.gates == 3) sum_biases('
+new '    if (r_.gates == 4) sum_biases('
+caught_by unit_learn 'layers: gradients'
+
+mutant kernel-strip-overlap 'Kernels: the last vector of a strip overwrites the next strip'
+file learn/kernels/product_body.h
+old 'return inner * kStrip + kCopied - kStrip;'
+new 'return inner * kStrip + (kCopied - kStrip) * 0;'
+caught_by unit_learn 'language kernels: products'
+
+mutant kernel-constant-column 'Kernels: patches of 32 channels are read as if they had 16'
+file learn/kernels/patches_body.h
+old '          return patch_lines<V, 32>(panel);'
+new '          return patch_lines<V, 16>(panel);'
+caught_by unit_learn 'patches: products'
+
+mutant kernel-spread-lines 'Kernels: a gradient is spread by whole lines whatever the stride'
+file learn/layers/patch_convolution.cc
+old '    if (shape_.x.stride == 1) {'
+new '    if (shape_.x.stride >= 1) {'
+caught_by unit_learn 'patch convolution: the three'
+
+mutant kernel-column-chains 'Kernels: one of the chains of a column sum is forgotten'
+file learn/kernels/elementwise_body.h
+old '((acc[0] + acc[1]) + (acc[2] + acc[3]))'
+new '((acc[0] + acc[1]) + (acc[2] + acc[2]))'
+caught_by unit_learn 'columns: sums'

@@ -42,7 +42,7 @@ void check_product(const Kernels& kernels, const ProductShape& shape, bool a_by_
   const Matrix a = a_by_columns ? Matrix{left.data(), 1, shape.rows} : Matrix{left.data(), shape.inner, 1};
   const Matrix b =
       b_by_columns ? Matrix{right.data(), 1, shape.inner} : Matrix{right.data(), shape.columns, 1};
-  std::vector<float> scratch(kProductScratch);
+  std::vector<float> scratch(kProductScratch, kNan);  // what lies there must not count
   const std::size_t row = shape.columns + 3;
   for (const bool add : {false, true}) {
     // NaN: without `add`, the kernel must not read c; it must never write between rows.
@@ -83,6 +83,10 @@ TEST_CASE("language kernels: products are those of double arithmetic, whatever t
     check_product(*kernels, {9, 300, 21}, false, false);
     check_product(*kernels, {9, 513, 21}, true, true);
     check_product(*kernels, {7, 20, 800}, false, true);
+    // Several strips, whole and partial squares of columns.
+    check_product(*kernels, {255, 257, 33}, true, true);
+    check_product(*kernels, {73, 40, 70}, true, false);
+    check_product(*kernels, {130, 300, 70}, false, true);
   }
 }
 

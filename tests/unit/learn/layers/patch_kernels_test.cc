@@ -41,18 +41,23 @@ double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 TEST_CASE("patches: products and gradients of all shapes of tiles, beside memory that they must not touch") {
   struct Shape {
     std::size_t height, width, runs, length, columns;
+    std::size_t pixel = 3;  // distance of neighbouring pixels; 16 and 32 have kernels of their own
   };
   on_each([](const Kernels& k, const Rng& rng) {
     for (const Shape& s :
          {Shape{1, 1, 1, 1, 1}, Shape{1, 13, 1, 9, 5}, Shape{3, 5, 3, 7, 17}, Shape{2, 14, 2, 15, 33},
-          Shape{5, 6, 4, 3, 16}, Shape{7, 4, 1, 30, 64}, Shape{1, 29, 2, 14, 48}}) {
+          Shape{5, 6, 4, 3, 16}, Shape{7, 4, 1, 30, 64}, Shape{1, 29, 2, 14, 48}, Shape{3, 33, 2, 48, 16, 16},
+          Shape{2, 17, 3, 49, 7, 16}, Shape{4, 1, 1, 16, 5, 16}, Shape{2, 20, 2, 33, 13, 32},
+          Shape{2, 18, 1, 40, 24, 32}}) {
+      CAPTURE(s.pixel);
       CAPTURE(s.width);
       CAPTURE(s.columns);
       const std::size_t inner = s.runs * s.length;
       std::vector<std::uint32_t> starts;
       for (std::size_t run = 0; run < s.runs; ++run) starts.push_back(static_cast<std::uint32_t>(run * 41));
-      const Patches patches{s.height, s.width, 97, 3, starts.data(), s.runs, s.length};
-      const auto x = uniform_values(s.height * 97 + s.width * 3 + s.runs * 41 + s.length, rng.fork("x"));
+      const std::size_t line = s.width * s.pixel + 79;
+      const Patches patches{s.height, s.width, line, s.pixel, starts.data(), s.runs, s.length};
+      const auto x = uniform_values(s.height * line + s.runs * 41 + s.length, rng.fork("x"));
       const auto w = uniform_values(inner * s.columns, rng.fork("w"));
       const auto bias = uniform_values(s.columns, rng.fork("bias"));
       std::vector<float> packed(inner * k.packed_size(s.columns), kNan);
@@ -61,7 +66,7 @@ TEST_CASE("patches: products and gradients of all shapes of tiles, beside memory
       const std::size_t step = s.columns + 3;
       const auto at = [&](std::size_t row, std::size_t i) {
         return static_cast<double>(
-            x[row / s.width * 97 + row % s.width * 3 + starts[i / s.length] + i % s.length]);
+            x[row / s.width * line + row % s.width * s.pixel + starts[i / s.length] + i % s.length]);
       };
       std::vector<float> y(rows * step + 32, kNan);
       k.multiply_patches(patches, x.data(), s.columns, packed.data(), {y.data(), step, bias.data(), 0});
@@ -103,6 +108,8 @@ TEST_CASE("patch convolution: the three products fit each other on every instruc
     for (const PatchConvolutionShape& s :
          {PatchConvolutionShape{{5, 3, 2, true}, {7, 3, 2, true}, 3, 17, 1},
           PatchConvolutionShape{{6, 2, 1, false}, {6, 4, 3, false}, 4, 6, 2},
+          PatchConvolutionShape{{4, 3, 1, true}, {19, 3, 1, true}, 16, 12, 1},
+          PatchConvolutionShape{{5, 3, 2, true}, {11, 3, 2, true}, 16, 32, 1},
           PatchConvolutionShape{{1, 1, 1, true}, {30, 5, 1, true}, 6, 6, 6}}) {
       const auto x = uniform_values(s.input_size(), rng.fork("x"));
       const auto w = uniform_values(s.weights(), rng.fork("w"));
@@ -158,20 +165,22 @@ TEST_CASE("gates: curves and cells of recurrent layers are their definitions, fa
   });
 }
 
-TEST_CASE("columns: sums of squares and products, and affine maps, by column") {
+TEST_CASE("columns: sums, also of squares and products, and affine maps, by column") {
   on_each([](const Kernels& k, const Rng& rng) {
     const NormShape s{5, 19};
     const auto x = uniform_values(95, rng.fork("x")), dy = uniform_values(95, rng.fork("dy"));
     const auto a = uniform_values(19, rng.fork("a")), b = uniform_values(19, rng.fork("b"));
-    std::vector<float> squares(19, 1.0F), products(19, 1.0F), y(95), dx(95);
+    std::vector<float> sums(19, 1.0F), squares(19, 1.0F), products(19, 1.0F), y(95), dx(95);
+    k.column_sums(s, x.data(), sums.data());
     k.column_squares(s, x.data(), a.data(), squares.data());
     k.column_products(s, x.data(), a.data(), dy.data(), products.data());
     k.column_affine(s, x.data(), a.data(), b.data(), y.data());
     k.column_combine(s, x.data(), a.data(), b.data(), dy.data(), a.data(), dx.data());
     for (std::size_t c = 0; c < 19; ++c) {
-      double square = 1, product = 1;
+      double sum = 1, square = 1, product = 1;
       for (std::size_t i = c; i < 95; i += 19) {
         const double shifted = static_cast<double>(x[i]) - static_cast<double>(a[c]);
+        sum += static_cast<double>(x[i]);
         square += shifted * shifted;
         product += shifted * static_cast<double>(dy[i]);
         const double scaled =
@@ -179,6 +188,7 @@ TEST_CASE("columns: sums of squares and products, and affine maps, by column") {
         CHECK(near(y[i], scaled, 1e-6));
         CHECK(near(dx[i], scaled + static_cast<double>(a[c]) * static_cast<double>(dy[i]), 1e-6));
       }
+      CHECK(near(sums[c], sum, 1e-6));
       CHECK(near(squares[c], square, 1e-6));
       CHECK(near(products[c], product, 1e-6));
     }
