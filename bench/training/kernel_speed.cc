@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/training/peak.h"
+#include "bench/training/peak/peak.h"
 #include "core/aligned_buffer.h"
 #include "core/rng.h"
 #include "learn/kernels/kernels.h"

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "bench/training/peak.h"
+#include "bench/training/peak/peak.h"
 #include "core/config/document.h"
 #include "core/platform/files.h"
 #include "learn/kernels/kernels.h"

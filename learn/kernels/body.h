@@ -12,6 +12,7 @@
 #include "learn/kernels/gate_body.h"
 #include "learn/kernels/kernels.h"
 #include "learn/kernels/language_body.h"
+#include "learn/kernels/packing_body.h"
 #include "learn/kernels/patches_body.h"
 #include "learn/kernels/product_body.h"
 #include "learn/kernels/vectors.h"

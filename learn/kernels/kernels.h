@@ -67,7 +67,7 @@ struct Kernels {
   void (*add_terms)(const TermRows& rows, const float* from, std::size_t run, float* to);
 
   // target = factor a b (+ bias) (+ target), where a is rows x inner and b is inner x columns. `scratch` has
-  // kProductScratch floats. Intended for many rows, since b is copied.
+  // kProductScratch floats. Intended for many rows, since both are copied.
   void (*product)(const ProductShape& shape, const Matrix& a, const Matrix& b, const ProductTarget& target,
                   float* scratch);
   // y = gain * (x - mean) / deviation + bias, row by row (Ba, Kiros, Hinton 2016).

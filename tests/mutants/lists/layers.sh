@@ -132,7 +132,7 @@ new '    if (r_.gates == 4) sum_biases('
 caught_by unit_learn 'layers: gradients'
 
 mutant kernel-strip-overlap 'Kernels: the last vector of a strip overwrites the next strip'
-file learn/kernels/product_body.h
+file learn/kernels/packing_body.h
 old 'return inner * kStrip + kCopied - kStrip;'
 new 'return inner * kStrip + (kCopied - kStrip) * 0;'
 caught_by unit_learn 'language kernels: products'

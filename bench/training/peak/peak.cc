@@ -1,4 +1,4 @@
-#include "bench/training/peak.h"
+#include "bench/training/peak/peak.h"
 
 namespace fedge::bench {
 

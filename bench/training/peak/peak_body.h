@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "bench/training/peak.h"
+#include "bench/training/peak/peak.h"
 
 namespace fedge::bench {
 
