@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <type_traits>
 
 #include "learn/kernels/kernels.h"
 #include "learn/kernels/vectors.h"

@@ -1,8 +1,8 @@
 // The product of two strided matrices. Included only by body.h, like vectors.h. The right matrix is packed
 // into panels a few vectors wide, a block of their inner dimension at a time. The left matrix is copied by
-// rows, or packed into strips of rows if it is stored by columns (packing_body.h). After
-// Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, without the third level
-// of blocks: the left block fits the level-2 cache.
+// rows, or packed into strips of rows if it is stored by columns (packing_body.h). After Goto and van de
+// Geijn, "Anatomy of high-performance matrix multiplication", 2008, without the third level of blocks: the
+// left block fits the level-2 cache.
 #pragma once
 
 #include <cstddef>
@@ -90,6 +90,8 @@ inline void product_tile(const ProductTile<Place>& t) {
   }
 }
 
+constexpr std::size_t kHalfStrip = kLanes == 16 ? 8 : kStrip;  // the rows of a tile for the last strip
+
 // Multiplies all rows with one panel.
 template <std::size_t V, class Place>
 inline void product_panel(const ProductTile<Place>& tile, std::size_t rows) {
@@ -102,7 +104,7 @@ inline void product_panel(const ProductTile<Place>& tile, std::size_t rows) {
     if (strip.rows > 8)
       product_tile<kStrip, V>(strip);
     else if (strip.rows > 4)
-      product_tile < kStrip<8 ? kStrip : 8, V>(strip);
+      product_tile<kHalfStrip, V>(strip);
     else if (strip.rows > 2)
       product_tile<4, V>(strip);
     else
