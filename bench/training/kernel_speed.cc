@@ -98,20 +98,11 @@ std::string shape_text(const learn::DenseShape& s) {
   return std::to_string(s.rows) + "x" + std::to_string(s.in) + "x" + std::to_string(s.out);
 }
 
-// Operations a second of multiply-adds on registers alone.
-double limit_of(const learn::Kernels& kernels) {
-  static float sink = 0;
-  const Peak peak = peak_of(kernels.name);
-  const double limit = speed([&] { return peak(10'000, 0.999F, &sink); });
-  if (sink == 42.0F) std::printf("\n");  // keeps the compiler from removing the sums
-  return limit;
-}
-
 // Prints speeds in operations a second, and their shares of the limit. The limit is measured anew: a
 // neighbour on the same core halves it for seconds at a time.
 void print_speeds(const learn::Kernels& kernels, const char* use, const std::string& shape,
                   std::initializer_list<double> speeds) {
-  const double peak = limit_of(kernels);
+  const double peak = limit_of(kernels.name);
   std::printf("%-12s %-28s %-14s", kernels.name, use, shape.c_str());
   for (const double value : speeds) std::printf("%7.1f %3.0f%%", value / 1e9, 100 * value / peak);
   std::printf("\n");
@@ -224,7 +215,7 @@ void print_kernel_speeds() {
     std::printf("\n%-12s %-28s %-14s%12s%12s%12s\n", kernels->name, "limit", "", "forward", "backward",
                 "update");
     std::printf("%-12s %-28s %-14s%7.1f\n", kernels->name, "multiply-adds on registers", "",
-                limit_of(*kernels) / 1e9);
+                limit_of(kernels->name) / 1e9);
     for (const NamedShape& shape : kShapes) print_row(*kernels, shape);
     for (const NamedConvolution& convolution : kConvolutions) print_row(*kernels, convolution);
     for (const NamedPatches& patches : kPatches) print_row(*kernels, patches);

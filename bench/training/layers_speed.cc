@@ -55,20 +55,6 @@ double since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Multiply-adds a second on registers alone; the best of several turns.
-double limit_of_core() {
-  const bench::Peak peak = bench::peak_of(kernels().name);
-  double best = 0;
-  float sink = 0;
-  for (int turn = 0; turn < 5; ++turn) {
-    const auto start = std::chrono::steady_clock::now();
-    const double operations = peak(200'000, 0.999F, &sink);
-    best = std::max(best, operations / 2 / since(start));
-  }
-  if (sink == 42.0F) std::printf("\n");  // keeps the compiler from removing the sums
-  return best;
-}
-
 // The multiply-adds of a step: those of the backward pass as counted, and in the forward pass one for each of
 // a weight's gradient. Too few if convolutions skip products of the backward pass.
 double products_of(const Workspace& workspace, std::size_t steps) {
@@ -104,7 +90,7 @@ Result<void> run(const Options& options) {
   const double speed = products_of(*workspace, options.steps + 2) / median;
   std::printf("%.2f ms, %.0f samples/s, at least %.1f G multiply-adds/s, %.0f %% of the core's", 1e3 * median,
               static_cast<double>(spec.training.batch_size) / median, speed / 1e9,
-              100 * speed / limit_of_core());
+              200 * speed / bench::limit_of(kernels().name));
   std::printf(" (%s kernels, %zu parameters)\n", kernels().name, parameters.size());
   return {};
 }

@@ -15,7 +15,8 @@ double peak_portable(std::size_t rounds, float seed, float* sink);
 double peak_x86_64_v3(std::size_t rounds, float seed, float* sink);
 double peak_x86_64_v4(std::size_t rounds, float seed, float* sink);
 
-// The function for these kernels (learn::Kernels::name).
-Peak peak_of(std::string_view kernels);
+// Returns floating-point operations a second of processor time, two for each multiply-add, in the instruction
+// set of these kernels (learn::Kernels::name); the best of several turns.
+double limit_of(std::string_view kernels);
 
 }  // namespace fedge::bench
