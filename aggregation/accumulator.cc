@@ -29,6 +29,18 @@ bool contribution(const FixedPoint& format, SampleCount weight, std::span<const 
       .run_part({.weight = weight, .coverage = &all, .values = values.first(out.size())}, 0);
 }
 
+void move_by_one(const FixedPoint& format, SampleCount weight, std::span<const float> values,
+                 std::span<float> model) {
+  FEDGE_CHECK(values.size() == model.size(), "one value for each parameter");
+  if (weight.value() == 0 || weight.value() > kMaxUpdateWeight) return;
+  AlignedBuffer<std::int64_t> sums(values.size());
+  if (!contribution(format, weight, values, sums.span())) return;
+  const double divisor = static_cast<double>(weight.value()) * format.unit();
+  for (std::size_t i = 0; i < model.size(); ++i)
+    model[i] =
+        static_cast<float>(static_cast<double>(model[i]) + static_cast<double>(sums.data()[i]) / divisor);
+}
+
 Accumulator::Accumulator(std::shared_ptr<const ParameterLayout> layout, FixedPoint format,
                          const FoldKernel& kernel)
     : layout_(std::move(layout)), format_(format), kernel_(kernel), limit_(limit_bits(format.max_abs)) {

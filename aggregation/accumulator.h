@@ -44,6 +44,11 @@ inline constexpr double kMaxFactor = 1e6;
 bool contribution(const FixedPoint& format, SampleCount weight, std::span<const float> values,
                   std::span<std::int64_t> out);
 
+// Moves `model` by the mean of this one update, as a coordinator does whose round has no other: in the same
+// fixed point, so that the result has the same bits. Nothing moves if the values cannot be summed.
+void move_by_one(const FixedPoint& format, SampleCount weight, std::span<const float> values,
+                 std::span<float> model);
+
 class Accumulator {
  public:
   // `kernel` is for tests; the default is the fastest kernel of this processor. All kernels give the same

@@ -20,6 +20,12 @@ class OwnPlanner final : public Planner {
   void limit(ClientId client, double share) override {
     config::guarded(part_, [&] { planner_->limit(client, share); });
   }
+  void observe(RoundNumber round, double norm) override {
+    config::guarded(part_, [&] { planner_->observe(round, norm); });
+  }
+  void delivered(const Delivered& update) override {
+    config::guarded(part_, [&] { planner_->delivered(update); });
+  }
   Coverage plan(const PlanRequest& request) override {
     Coverage plan = config::guarded(part_, [&] { return planner_->plan(request); });
     const Coverage trainable = layout_->trainable();

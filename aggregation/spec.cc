@@ -145,6 +145,10 @@ std::string traits_of(const PlannerKind& kind) {
       return "clients run narrower networks of several widths";
     case LocalModel::kPrefix:
       return "clients run the model with the first ranks of its adapters";
+    case LocalModel::kBlock:
+      return "clients run the whole network and train the same block of it";
+    case LocalModel::kSplit:
+      return "clients run the first blocks of the network";
   }
   return "";
 }

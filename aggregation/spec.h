@@ -53,6 +53,7 @@ struct Recipe {
   const char* objective = "";  // of the clients: training.objective.kind
   const char* schedule = "";
   const char* nesting = "";  // of the clients: training.nesting
+  const char* overlap = "";  // of the clients: training.overlap
   bool adapters = false;     // needs a model with adapters
 };
 

@@ -58,6 +58,11 @@ void add_privacy_options(CLI::App& run, ClientOptions& options) {
                "Take part only in runs with secure aggregation, in which the coordinator sees only sums of "
                "updates")
       ->group(group);
+  run.add_flag(
+         "--allow-split", options.splits,
+         "Also take part in runs of split training, in which the coordinator trains a part of the model and "
+         "sees activations, from which samples of this client can be reconstructed")
+      ->group(group);
   run.add_option("--min-clients", options.min_clients,
                  "Help to unmask a sum only if it contains the updates of at least this many clients")
       ->check(between(2, 65'536))

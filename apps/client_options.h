@@ -37,6 +37,7 @@ struct ClientOptions {
   std::string peer_announce;
   double upload_mbit = 0;
   bool only_secure = false;
+  bool splits = false;
   std::uint32_t min_clients = 0;
   double corrupt = privacy::GraphAssumptions().corrupt;
   double max_epsilon = 0;  // 0: not given

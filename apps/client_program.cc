@@ -210,6 +210,7 @@ int run(const Options& options) {
                                                    .max_updates_per_day = per_day_of(options),
                                                    .evaluates = !options.no_evaluation,
                                                    .counts = !options.no_statistics,
+                                                   .splits = options.splits,
                                                    .stop_after_run = options.once,
                                                    .trainer = std::move(*trainer),
                                                    .on_event = fedge::apps::log_event});

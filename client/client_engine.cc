@@ -173,6 +173,7 @@ void ClientEngine::on_message(const protocol::TrainRequest& request, Time now, s
     }
     go_on_from(*run, request, effects);
   }
+  if (run != nullptr && !run->may_expect(request)) drop_ahead(*run, effects);
   const bool prepared = run != nullptr && run->stage == Stage::kPrepared;
   if (!prepared && (run == nullptr || run->stage != Stage::kPreparing)) {
     const Error reason = run != nullptr && run->stage == Stage::kRejected
@@ -209,13 +210,33 @@ void ClientEngine::publish(Run& run, Time now, std::vector<Effect>& effects) {
 }
 
 // Begins the oldest waiting task, unless one is being fetched or trained: a device works on one task at a
-// time.
+// time. If there is none, it trains for the task that it expects next, and only fetches that task's model
+// meanwhile.
 void ClientEngine::start_next(std::vector<Effect>& effects) {
-  if (link_ != LinkState::kOnline) return;
-  Run* first = runs_.next_to_start();
-  if (first == nullptr) return;
-  first->work = WorkState::kFetching;
-  effects.push_back(FetchModel{first->id, first->task->task(), first->task->model, first->task->control});
+  if (Run* fetched = runs_.next_to_train()) begin_training(*fetched, effects);
+  Run* first = link_ == LinkState::kOnline ? runs_.next_to_start() : nullptr;
+  if (first != nullptr) {
+    first->work = WorkState::kFetching;
+    effects.push_back(FetchModel{first->id, first->task->task(), first->task->model, first->task->control});
+  }
+  if (link_ == LinkState::kStopped || link_ == LinkState::kRevoked) return;
+  if (Run* ahead = runs_.next_ahead()) {
+    ahead->ahead->work = Run::Ahead::Work::kTraining;
+    effects.push_back(TrainAhead{ahead->id, ahead->ahead->request});
+  }
+}
+
+void ClientEngine::begin_training(Run& run, std::vector<Effect>& effects) {
+  run.work = WorkState::kTraining;
+  const bool trained = run.has_trained(*run.task);
+  effects.push_back(
+      Train{run.id, run.task->task(), run.task->coverage, run.asked, run.task->time_left, trained});
+  if (run.task->kind == TaskKind::kTraining) run.ahead.reset();
+}
+
+void ClientEngine::drop_ahead(Run& run, std::vector<Effect>& effects) {
+  if (run.ahead && run.ahead->work != Run::Ahead::Work::kWaiting) effects.push_back(AbandonAhead{run.id});
+  run.ahead.reset();
 }
 
 void ClientEngine::on(const RunPrepared& prepared, const StepContext& context, std::vector<Effect>& effects) {
@@ -227,6 +248,7 @@ void ClientEngine::on(const RunPrepared& prepared, const StepContext& context, s
   run->status_every = prepared.status_every;
   run->masked = prepared.masked;
   run->evaluates = prepared.evaluates;
+  run->overlaps = prepared.overlaps;
   answer_run(*run, context.now, effects);
   if (run->work != WorkState::kPreparing) return;
   if (const auto fits = run->check(*run->task); !fits) return fail_task(*run, fits.error(), effects);
@@ -249,11 +271,10 @@ void ClientEngine::on(const RunRejected& rejected, const StepContext&, std::vect
   report_failed(*run, told, effects);
 }
 
-void ClientEngine::on(const ModelFetched& fetched, const StepContext&, std::vector<Effect>& effects) {
+void ClientEngine::on(const ModelFetched& fetched, const StepContext&, std::vector<Effect>&) {
   Run* run = runs_.at_work(fetched.run, fetched.task, WorkState::kFetching);
   if (run == nullptr) return;
-  run->work = WorkState::kTraining;
-  effects.push_back(Train{run->id, fetched.task, run->task->coverage, run->asked, run->task->time_left});
+  run->work = WorkState::kFetched;
 }
 
 void ClientEngine::on(const ModelFailed& failed, const StepContext&, std::vector<Effect>& effects) {
@@ -268,6 +289,14 @@ void ClientEngine::on(const Trained& trained, const StepContext& context, std::v
   run->offer = trained.offer;
   if (trained.task.kind == TaskKind::kTraining) run->trained_at = context.now;
   if (link_ == LinkState::kOnline) effects.push_back(Send{*run->offer});
+  run->expect_next();
+}
+
+void ClientEngine::on(const AheadEnded& ended, const StepContext&, std::vector<Effect>&) {
+  Run* run = runs_.find(ended.run);
+  if (run == nullptr || !run->ahead || run->ahead->request.task() != ended.task) return;
+  run->ahead->work = Run::Ahead::Work::kTrained;
+  if (!ended.trained) run->ahead.reset();
 }
 
 void ClientEngine::on(const TrainingFailed& failed, const StepContext&, std::vector<Effect>& effects) {
@@ -304,6 +333,7 @@ void ClientEngine::drop(Run& run, const std::string& reason, std::vector<Effect>
 // Ends this client's part in the run.
 void ClientEngine::leave(Run& run, const std::string& reason, std::vector<Effect>& effects) {
   drop(run, reason, effects);
+  drop_ahead(run, effects);
   run.stage = Stage::kUndescribed;
   run.publish_at.reset();
   effects.push_back(ForgetRun{run.id});
@@ -315,6 +345,7 @@ void ClientEngine::on_message(const protocol::UpdateVerdict& verdict, std::vecto
   effects.push_back(verdict.accepted
                         ? about_task(*run, Severity::kInfo, "update.accepted", "")
                         : about_task(*run, Severity::kWarning, "update.refused", verdict.reason));
+  if (!verdict.accepted) drop_ahead(*run, effects);
   abandon(*run, effects);
 }
 
@@ -322,6 +353,7 @@ void ClientEngine::on_message(const protocol::CancelTask& cancel, std::vector<Ef
   Run* run = runs_.find(cancel.run);
   if (run == nullptr || !run->has(cancel.task())) return;
   effects.push_back(about_task(*run, Severity::kInfo, "task.cancelled", cancel.reason));
+  drop_ahead(*run, effects);
   abandon(*run, effects);
 }
 
@@ -356,6 +388,7 @@ void ClientEngine::on(const Stop&, const StepContext&, std::vector<Effect>& effe
 void ClientEngine::end_work(const std::string& reason, LinkState link, std::vector<Effect>& effects) {
   for (Run& run : runs_) {
     if (run.work != WorkState::kOffered) abandon(run, effects);
+    drop_ahead(run, effects);
     run.publish_at.reset();
   }
   retry_at_.reset();

@@ -52,6 +52,7 @@ class ClientEngine {
     Duration status_every{};  // how often it publishes its status record; 0: never
     bool masked = false;      // every task needs a secure session; no unmasked update may leave
     SampleCount evaluates{};  // samples on which it evaluates models; 0: it evaluates none
+    bool overlaps = false;    // it trains for the next task while its update is under way
   };
   struct RunRejected {
     RunId run;
@@ -79,9 +80,16 @@ class ClientEngine {
     TaskId task;
     Error error;
   };
+  // The training ahead for this task has ended; false: without a result.
+  struct AheadEnded {
+    RunId run;
+    TaskId task;
+    bool trained = false;
+  };
   struct Stop {};
-  using Input = std::variant<Expired, Start, Resumed, Connected, Disconnected, Received, RunPrepared,
-                             RunRejected, ModelFetched, ModelFailed, Trained, TrainingFailed, Stop>;
+  using Input =
+      std::variant<Expired, Start, Resumed, Connected, Disconnected, Received, RunPrepared, RunRejected,
+                   ModelFetched, ModelFailed, Trained, TrainingFailed, AheadEnded, Stop>;
 
   // --- effects ---
   struct Connect {};
@@ -108,8 +116,19 @@ class ClientEngine {
     RunId run;
     TaskId task;
     Coverage coverage;
-    Time asked;          // when the task was assigned
-    Duration time_left;  // from `asked` until the coordinator stops waiting for the update
+    Time asked;            // when the task was assigned
+    Duration time_left;    // from `asked` until the coordinator stops waiting for the update
+    bool trained = false;  // TrainAhead has trained for it: its result is the task's
+  };
+  // Train for this task, which has not been assigned yet, from the model of the run's current task; answer
+  // with AheadEnded, and keep the result for Train or AbandonAhead.
+  struct TrainAhead {
+    RunId run;
+    protocol::TrainRequest request;
+  };
+  // Stop training ahead, and forget its result.
+  struct AbandonAhead {
+    RunId run;
   };
   // Stop fetching or training for this task and forget its update.
   struct Abandon {
@@ -136,8 +155,8 @@ class ClientEngine {
     std::string reason;
   };
   struct Finished {};  // the engine has stopped; finished updates are kept (Resumed)
-  using Effect = std::variant<Connect, Disconnect, Send, PrepareRun, FetchModel, Train, Abandon, ForgetRun,
-                              RunOver, Publish, Revoked, Finished, Event>;
+  using Effect = std::variant<Connect, Disconnect, Send, PrepareRun, FetchModel, Train, TrainAhead,
+                              AbandonAhead, Abandon, ForgetRun, RunOver, Publish, Revoked, Finished, Event>;
 
   explicit ClientEngine(BackoffRules backoff = {}) : backoff_(backoff) {}
 
@@ -187,6 +206,7 @@ class ClientEngine {
   void on(const ModelFailed&, const StepContext&, std::vector<Effect>&);
   void on(const Trained&, const StepContext&, std::vector<Effect>&);
   void on(const TrainingFailed&, const StepContext&, std::vector<Effect>&);
+  void on(const AheadEnded&, const StepContext&, std::vector<Effect>&);
   void on(const Stop&, const StepContext&, std::vector<Effect>&);
 
   void on_message(const protocol::RunDescription&, Time now, std::vector<Effect>&);
@@ -203,6 +223,8 @@ class ClientEngine {
   void publish(Run& run, Time now, std::vector<Effect>& effects);
   void go_on_from(Run& run, const protocol::TrainRequest& request, std::vector<Effect>& effects);
   void start_next(std::vector<Effect>& effects);
+  void begin_training(Run& run, std::vector<Effect>& effects);
+  void drop_ahead(Run& run, std::vector<Effect>& effects);
   // Ends the current task; reports a finished update that nobody will fetch as dropped.
   void drop(Run& run, const std::string& reason, std::vector<Effect>& effects);
   void abandon(Run& run, std::vector<Effect>& effects);

@@ -95,7 +95,9 @@ Result<void> Daemon::Impl::prepare() {
                                   .unseal = [this](auto sealed) { return unseal(context_.key, sealed); }},
                                  context_.options.swarm));
   context_.swarm = std::move(swarm);
-  link_.begin([this](const protocol::Message& message) { return context_.swarm->received(message); });
+  link_.begin([this](const protocol::Message& message) {
+    return work_.received(message) || context_.swarm->received(message);
+  });
   if (!context_.options.directory) return {};
   FEDGE_TRY(node, dht::DirectoryNode::open(context_.io, *context_.options.directory));
   context_.directory = std::move(node);
@@ -195,6 +197,7 @@ void Daemon::Impl::finished() {
   // Post it: the directory must not be destroyed within one of its callbacks.
   protocol::post(context_.io, [self = shared_from_this()] { self->context_.directory.reset(); });
   context_.worker.stop();
+  context_.trainer.stop();
   context_.writer.stop();
   if (finished_) protocol::post(context_.io, finished_);
   unfinished_.reset();
@@ -208,9 +211,11 @@ void Daemon::Impl::shut_down() {
   context_.swarm->shut_down();
   work_.stop();
   context_.worker.stop();
+  context_.trainer.stop();
   context_.writer.stop();
   work_.leave_trainers();
   exchange_.shut_down();
+  context_.trainer.join();
   context_.worker.join();
   context_.writer.join();
   work_.end_trainers();

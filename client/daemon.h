@@ -52,7 +52,10 @@ struct DaemonOptions {
   std::optional<std::uint32_t> max_updates_per_day;  // over all runs
   bool evaluates = true;                             // evaluates models in runs that ask for it
   bool counts = true;                                // sends statistics of its data likewise
-  bool stop_after_run = false;                       // end with the run instead of waiting for the next
+  // Takes part in runs in which the coordinator trains a part of the model, and so sees activations of
+  // samples.
+  bool splits = false;
+  bool stop_after_run = false;            // end with the run instead of waiting for the next
   std::optional<TrainerOptions> trainer;  // train with the user's program; the daemon sets on_event
   std::function<void(const Event&)> on_event;
 };

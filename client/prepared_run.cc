@@ -6,9 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "client/client_memory.h"
+#include "client/local/client_memory.h"
 #include "client/membership.h"
 #include "client/node_status.h"
+#include "client/tokenizer_files.h"
 #include "core/crypto/hkdf.h"
 #include "core/text.h"
 #include "learn/evaluation/evaluate.h"
@@ -79,11 +80,13 @@ struct Described {
   std::shared_ptr<const run::RunConfig> whole;  // null unless serverless
 };
 
-Result<Described> read_description(const protocol::RunDescription& description) {
+Result<Described> read_description(const protocol::RunDescription& description,
+                                   const std::filesystem::path& state_directory) {
   FEDGE_TRY(document,
             config::parse_toml(description.task, "run " + description.name, config::PlaceStyle::kStored));
   if (document.root.contains("dissemination")) {
-    FEDGE_TRY(whole, run::read_described_run(document));
+    FEDGE_TRY(whole,
+              run::read_described_run(document, kept_tokenizer(state_directory, tokenizer_hash(document))));
     if (!whole.dissemination.serverless)
       return invalid(
           "run " + description.name +
@@ -98,6 +101,8 @@ Result<Described> read_description(const protocol::RunDescription& description) 
   config::Reader root(document.root, "", document.name);
   WorkSpec work = read_work(root);
   FEDGE_TRY_VOID(root.finish());
+  learn::TokenizerSpec& tokenizer = work.task.data.tokenizer;
+  if (!tokenizer.table_hash.empty()) tokenizer.table = kept_tokenizer(state_directory, tokenizer.table_hash);
   return Described{std::move(work), nullptr};
 }
 
@@ -216,7 +221,7 @@ Result<void> check_second_sums(const WorkSpec& work) {
 
 Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description,
                                                  const ClientSide& side) {
-  FEDGE_TRY(described, read_description(description));
+  FEDGE_TRY(described, read_description(description, side.state_directory));
   const auto masking = described.work.masking;
   const auto local = described.work.local_privacy;
   FEDGE_TRY_VOID(check_privacy(description, side, local));
@@ -229,6 +234,21 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
     return Error{ErrorCode::kRefused,
                  "this client was started with --only-secure, but in this run the coordinator would see its "
                  "individual updates; set secure_aggregation.kind in the run file"};
+  if (described.work.task.training.local_model == LocalModel::kSplit) {
+    if (!side.splits)
+      return Error{
+          ErrorCode::kRefused,
+          "in this run the coordinator trains a part of the model and sees activations, from which samples "
+          "of this client can be reconstructed; start it with --allow-split if it may"};
+    if (masking || local)
+      return Error{
+          ErrorCode::kRefused,
+          "the run promises to hide this client's updates, but in split training the coordinator sees "
+          "activations of its samples"};
+    if (side.trainer)
+      return Error{ErrorCode::kUnsupported,
+                   "a trainer program cannot train a part of the model (split training)"};
+  }
   // Evaluations and statistics of a client have no noise: whatever the coordinator asks for, they do not
   // leave a device that trains in a run whose updates have noise. Where the coordinator adds the noise,
   // statistics are shares.
@@ -251,11 +271,10 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   return prepared;
 }
 
-bool may_quote_data(const protocol::RunDescription& description, const learn::DataDirectories& paths,
-                    const Error& error) {
+bool may_quote_data(const protocol::RunDescription& description, const ClientSide& side, const Error& error) {
   if (error.code == ErrorCode::kRefused || error.code == ErrorCode::kUnsupported) return false;
-  if (!paths.empty()) return true;
-  const auto described = read_description(description);
+  if (!side.data_directories.empty()) return true;
+  const auto described = read_description(description, side.state_directory);
   return described && (is_own(described->work.task.data) || in_own_files(described->work.task.data));
 }
 
@@ -275,8 +294,8 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
   ClientMemory memory;
   FileMemory store(run.memory, task.request.track);
   if (run.work.remembers_in(task.request.kind)) {
-    if (!task.request.live_tracks.empty()) keep_only(run.memory, task.request.live_tracks);
-    FEDGE_TRY(kept, store.load(task.request.last_round));
+    if (!task.request.live_tracks.empty() && !task.ahead) keep_only(run.memory, task.request.live_tracks);
+    FEDGE_TRY(kept, task.ahead ? store.read(task.request.last_round) : store.load(task.request.last_round));
     if (!kept && run.work.corrects())
       return Error{ErrorCode::kNotFound, "this client has lost the correction of its task " +
                                              std::to_string(task.request.last_round.value())};
@@ -304,7 +323,8 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
       .track = task.request.track,
       .normalisation = &normalisation,
       .time_left = task.request.time_left,
-      .noise = task.noise};
+      .noise = task.noise,
+      .upper = task.upper};
   FEDGE_TRY(result, run.work.run(order, task.model.values(), memory));
   if (run.work.remembers() && !task.stop.stop_requested()) FEDGE_TRY_VOID(store.save(std::move(memory)));
   return result;

@@ -1,6 +1,6 @@
-// PreparedRun: a run on the client daemon's worker thread. prepare_run() builds data, model and trainer
-// from the run's description; work_on() executes a task, continuing from what the last one left in the
-// state directory.
+// PreparedRun: a run on the client daemon's worker and trainer threads. prepare_run() builds data, model and
+// trainer from the run's description; work_on() executes a task, continuing from what the last one left in
+// the state directory.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "client/local_work.h"
+#include "client/local/local_work.h"
 #include "client/secure/private_releases.h"
 #include "client/serverless/own_aggregate.h"
 #include "client/trainers/external_trainer.h"
@@ -24,7 +24,7 @@
 
 namespace fedge::client {
 
-// A prepared run; used on the worker thread only.
+// A prepared run. The trainer thread alone trains and evaluates with it.
 struct PreparedRun {
   std::string name;
   std::shared_ptr<const learn::Task> task;
@@ -56,6 +56,7 @@ struct ClientSide {
   bool evaluates = true;      // the owner lets it evaluate models
   bool counts = true;         // the owner lets it send statistics of its data
   bool only_secure = false;   // refuses runs without secure aggregation
+  bool splits = false;        // the owner lets it send activations of samples (split training)
   // Refuses runs if all of its updates together may reach a larger epsilon; nothing: no limit. Computed at
   // max_delta, whatever the run's own delta is.
   std::optional<double> max_epsilon = {};
@@ -73,8 +74,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
 // Whether prepare_run()'s error may quote a value or a name from the device's files, so that only the owner
 // may see it. True of every error if the owner has named a path or the run is on own data, except for
 // refusals and missing abilities, which are decided before any data is read.
-bool may_quote_data(const protocol::RunDescription& description, const learn::DataDirectories& paths,
-                    const Error& error);
+bool may_quote_data(const protocol::RunDescription& description, const ClientSide& side, const Error& error);
 
 struct TaskInHand {
   ClientId client;
@@ -84,6 +84,10 @@ struct TaskInHand {
   std::stop_token stop;                              // abort
   std::stop_token finish;                            // end training early
   std::optional<run::PrivateSum::Noise> noise = {};  // required if this client adds noise
+  learn::UpperPeer* upper = nullptr;                 // split training: the coordinator's half
+  // The task is expected, but not assigned yet: it continues from the task before it, whose update has no
+  // verdict yet, so that the memories of other tasks stay.
+  bool ahead = false;
 };
 
 // Executes the task, continuing from what the last accepted one left. A client that lost this memory can

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "client/local_work.h"
+#include "client/local/local_work.h"
 #include "client/pending_update.h"
 #include "core/event.h"
 #include "core/parameters.h"

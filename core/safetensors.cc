@@ -165,31 +165,41 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   std::set<std::string> inner_;
 };
 
-// Checks that type, shape and offsets are consistent and within `available` bytes.
-Result<void> check(const Entry& entry, std::size_t available, const std::string& name) {
+// Bytes of an element of this type; 0 for an unknown type.
+std::size_t element_bytes(const std::string& dtype) {
+  static const std::map<std::string, std::size_t> kBytes = {
+      {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I64", 8}, {"I32", 4},
+      {"I16", 2}, {"I8", 1},  {"U64", 8}, {"U32", 4},  {"U16", 2},     {"U8", 1},      {"BOOL", 1}};
+  const auto found = kBytes.find(dtype);
+  return found == kBytes.end() ? 0 : found->second;
+}
+
+// Checks that shape and offsets are consistent and within `available` bytes.
+Result<void> check_place(const Entry& entry, std::size_t available, const std::string& name) {
   const std::string tensor = "tensor " + shown(entry.name);
-  if (entry.dtype != "F32") {
-    return Error{ErrorCode::kUnsupported, name + ": " + tensor + " has the dtype " + shown(entry.dtype) +
-                                              "; only \"F32\" (32-bit float) is supported"};
-  }
-  if (entry.offsets.size() != 2 || entry.offsets[0] > entry.offsets[1]) {
+  if (entry.offsets.size() != 2 || entry.offsets[0] > entry.offsets[1])
     return corrupt(name, tensor + " has invalid data_offsets, expected [begin, end]");
-  }
-  std::size_t size = sizeof(float);
+  std::size_t size = element_bytes(entry.dtype);
   for (const std::size_t dimension : entry.shape) {
-    if (dimension == 0) {
+    if (dimension == 0)
       return Error{ErrorCode::kUnsupported,
                    name + ": " + tensor + " is empty: its shape is " + shape_text(entry.shape)};
-    }
     if (size > available / dimension) return corrupt(name, tensor + " is larger than the file");
     size *= dimension;
   }
-  if (entry.offsets[1] - entry.offsets[0] != size) {
+  if (entry.offsets[1] - entry.offsets[0] != size)
     return corrupt(name, tensor + " of shape " + shape_text(entry.shape) + " needs " + std::to_string(size) +
                              " bytes, but its data_offsets give it " +
                              std::to_string(entry.offsets[1] - entry.offsets[0]));
-  }
   return {};
+}
+
+Result<void> check(const Entry& entry, std::size_t available, const std::string& name) {
+  if (entry.dtype != "F32")
+    return Error{ErrorCode::kUnsupported, name + ": tensor " + shown(entry.name) + " has the dtype " +
+                                              shown(entry.dtype) +
+                                              "; only \"F32\" (32-bit float) is supported"};
+  return check_place(entry, available, name);
 }
 
 // The layout of tensors that fill `data_size` bytes without gap or overlap.
@@ -234,9 +244,14 @@ Result<std::size_t> header_length(std::span<const std::byte> begin, std::uint64_
   return static_cast<std::size_t>(length);
 }
 
-// `bytes` are the length field and the whole header of a file of this size.
-Result<SafetensorsHeader> parse_header(std::span<const std::byte> bytes, std::uint64_t file_size,
-                                       const std::string& name) {
+// The contents of a header.
+struct HeaderEntries {
+  std::vector<Entry> entries;
+  std::map<std::string, std::string> metadata;
+};
+
+// `bytes` are the length field and the whole header.
+Result<HeaderEntries> parse_entries(std::span<const std::byte> bytes, const std::string& name) {
   const auto* text = reinterpret_cast<const char*>(bytes.data()) + kLengthBytes;
   const std::size_t length = bytes.size() - kLengthBytes;
   if (length == 0 || *text != '{') return corrupt(name, "its header does not begin with {");
@@ -244,8 +259,24 @@ Result<SafetensorsHeader> parse_header(std::span<const std::byte> bytes, std::ui
   if (!json::sax_parse(text, text + length, &handler)) {
     return Error{handler.code, name + ": its header " + handler.problem};
   }
-  FEDGE_TRY(layout, layout_of(std::move(handler.entries), file_size - bytes.size(), name));
-  return SafetensorsHeader{std::move(layout), std::move(handler.metadata), bytes.size()};
+  return HeaderEntries{std::move(handler.entries), std::move(handler.metadata)};
+}
+
+Result<SafetensorsHeader> parse_header(std::span<const std::byte> bytes, std::uint64_t file_size,
+                                       const std::string& name) {
+  FEDGE_TRY(header, parse_entries(bytes, name));
+  FEDGE_TRY(layout, layout_of(std::move(header.entries), file_size - bytes.size(), name));
+  return SafetensorsHeader{std::move(layout), std::move(header.metadata), bytes.size()};
+}
+
+// The length field and the header.
+Result<std::vector<std::byte>> header_bytes(const ReadOnlyFile& file) {
+  std::vector<std::byte> bytes(std::min<std::uint64_t>(kLengthBytes, file.size()));
+  FEDGE_TRY_VOID(file.read(0, bytes));
+  FEDGE_TRY(length, header_length(bytes, file.size(), file.path().string()));
+  bytes.resize(kLengthBytes + length);
+  FEDGE_TRY_VOID(file.read(0, bytes));
+  return bytes;
 }
 
 }  // namespace
@@ -296,13 +327,27 @@ Result<ReadOnlyFile> open_safetensors(const std::filesystem::path& path, std::si
 }
 
 Result<SafetensorsHeader> read_safetensors_header(const ReadOnlyFile& file) {
+  FEDGE_TRY(bytes, header_bytes(file));
+  return parse_header(bytes, file.size(), file.path().string());
+}
+
+Result<TensorTable> read_tensor_table(const ReadOnlyFile& file) {
   const std::string name = file.path().string();
-  std::vector<std::byte> bytes(std::min<std::uint64_t>(kLengthBytes, file.size()));
-  FEDGE_TRY_VOID(file.read(0, bytes));
-  FEDGE_TRY(length, header_length(bytes, file.size(), name));
-  bytes.resize(kLengthBytes + length);
-  FEDGE_TRY_VOID(file.read(0, bytes));
-  return parse_header(bytes, file.size(), name);
+  FEDGE_TRY(bytes, header_bytes(file));
+  FEDGE_TRY(header, parse_entries(bytes, name));
+  const std::uint64_t available = file.size() - bytes.size();
+  TensorTable table{.tensors = {}, .metadata = std::move(header.metadata)};
+  for (Entry& entry : header.entries) {
+    if (element_bytes(entry.dtype) == 0)
+      return Error{ErrorCode::kUnsupported,
+                   name + ": tensor " + shown(entry.name) + " has the unknown dtype " + shown(entry.dtype)};
+    FEDGE_TRY_VOID(check_place(entry, available, name));
+    if (entry.offsets[1] > available)
+      return corrupt(name, "tensor " + shown(entry.name) + " is larger than the file");
+    table.tensors.push_back({std::move(entry.name), std::move(entry.dtype), std::move(entry.shape),
+                             bytes.size() + entry.offsets[0], entry.offsets[1] - entry.offsets[0]});
+  }
+  return table;
 }
 
 Result<SafetensorsHeader> parse_safetensors_header(std::span<const std::byte> bytes,

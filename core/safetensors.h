@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/parameters.h"
 #include "core/platform/files.h"
@@ -42,6 +44,23 @@ struct SafetensorsHeader {
 Result<ReadOnlyFile> open_safetensors(const std::filesystem::path& path, std::size_t max_bytes);
 // Reads only the header; the values can then be read in pieces.
 Result<SafetensorsHeader> read_safetensors_header(const ReadOnlyFile& file);
+
+// A tensor of any element type in a file.
+struct StoredTensor {
+  std::string name;
+  std::string dtype;  // "F32", "BF16" ...
+  std::vector<std::size_t> shape;
+  std::uint64_t offset = 0;  // in the file, where its `bytes` bytes are
+  std::uint64_t bytes = 0;
+};
+struct TensorTable {
+  std::vector<StoredTensor> tensors;  // in the order of the header
+  std::map<std::string, std::string> metadata;
+};
+// Reads the header of a file whose tensors have any element type, for example one that another program wrote.
+// kCorrupt if a tensor's bytes are not those of its shape, or not in the file; kUnsupported for an unknown
+// element type.
+Result<TensorTable> read_tensor_table(const ReadOnlyFile& file);
 
 // Writes header and data atomically.
 Result<void> write_safetensors(const std::filesystem::path& path, const ParameterVector& values,

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "learn/models/kinds.h"
+#include "learn/text_decoder.h"
 
 namespace fedge::learn {
 namespace {
@@ -18,7 +19,7 @@ Result<void> check_kind(const ModelKind& kind, const ModelSpec& spec, const Inpu
     return invalid("model.kind: data.dataset is a text; use kind = \"transformer\" or \"layers\"");
   if (spec.adapter.rank > 0 && !kind.traits.adapters)
     return invalid("model.adapter: " + a_kind +
-                   " cannot have adapters; use kind = \"mlp\" or \"transformer\"");
+                   " cannot have adapters; use kind = \"mlp\", \"transformer\" or \"llama\"");
   return {};
 }
 
@@ -26,6 +27,10 @@ Result<void> check_kind(const ModelKind& kind, const ModelSpec& spec, const Inpu
 
 BatchLoss Model::sgd_step(std::span<float>, const Batch&, float, float, Workspace&) const {
   throw std::logic_error("steps_in_place() is true, but there is no sgd_step()");
+}
+
+std::unique_ptr<TextDecoder> Model::make_decoder(std::span<const float>, std::size_t) const {
+  return nullptr;
 }
 
 void Model::represent(std::span<const float>, const Batch&, std::span<float>, Workspace&) const {

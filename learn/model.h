@@ -21,6 +21,8 @@
 namespace fedge::learn {
 
 class Adapters;
+class SplitModel;
+class TextDecoder;
 
 // The loss of a batch (learn/models/loss.h).
 struct BatchLoss {
@@ -63,8 +65,15 @@ class Workspace {
   // The rows that a backward pass computes; at first every row of the model. Omitted rows cost nothing: there
   // is no weight gradient, and no input gradient below the lowest layer with a trained row.
   TrainedRows trained;
+  // Whether a transformer keeps only the inputs of its blocks for the backward pass, and computes the rest
+  // again
+  // ("activation checkpointing"; Chen et al. 2016, "sublinear memory cost"). The same result, bit for bit.
+  bool recompute = false;
   // Number of ranks of the model's adapters that run and are trained; if it exceeds their rank, all.
   std::size_t ranks = SIZE_MAX;
+  // Where the passes of a model that reads_apart() find the parameters that are not trained, as long as the
+  // whole model; null: with the others.
+  const float* frozen = nullptr;
   Products products;  // sum over all backward passes
   Rng draws{0};       // of the step, for dropout; only forward() has none
   const LossSpec* loss =
@@ -91,6 +100,11 @@ class Model {
   virtual std::size_t activations_per_sample() const { return 0; }
   // Null for a model without adapters. With adapters, all other parameters are frozen.
   virtual const Adapters* adapters() const { return nullptr; }
+  // Whether training reads the parameters that are not trainable from Workspace::frozen, and only the others
+  // from its parameters. So a client needs the frozen ones once in memory.
+  virtual bool reads_apart() const { return false; }
+  // The same model for training on two machines (learn/split/split_model.h); null if it cannot be cut.
+  virtual const SplitModel* split() const { return nullptr; }
   // The arguments of make_model().
   const ModelSpec& spec() const { return spec_; }
   const InputShape& input() const { return input_; }
@@ -101,7 +115,8 @@ class Model {
   virtual std::unique_ptr<Workspace> make_workspace(std::size_t max_batch) const = 0;
 
   // Returns the batch's loss and overwrites `gradient` (layout().size() floats) with the derivative of its
-  // mean. Writes only the rows in workspace.trained; a transformer writes all parameters that are not frozen.
+  // mean. Writes only the rows in workspace.trained; a transformer writes all parameters of each layer with
+  // such a row.
   virtual BatchLoss loss_and_gradient(std::span<const float> parameters, const Batch& batch,
                                       std::span<float> gradient, Workspace& workspace) const = 0;
   // Whether sgd_step() may be called.
@@ -114,6 +129,10 @@ class Model {
   // or point.
   virtual void forward(std::span<const float> parameters, const Batch& batch, std::span<float> logits,
                        Workspace& workspace) const = 0;
+  // Reads a text token by token with the first `ranks` of the adapters. The parameters and the model must
+  // outlive it. Null: the model has no faster way than forward().
+  virtual std::unique_ptr<TextDecoder> make_decoder(std::span<const float> parameters,
+                                                    std::size_t ranks) const;
   // Size of the representation of a sample: the input of the last layer with parameters. 0: the model has
   // none that training could change.
   virtual std::size_t representation() const { return 0; }

@@ -19,8 +19,23 @@ namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{17} << 30;
 
-Result<TaskSpec> read_task_text(const std::string& text, const std::string& name) {
-  FEDGE_TRY(document, config::parse_toml(text, name));
+// Puts the tokenizer into the task.
+void add_tokenizer(const std::string& table, config::Table& root) {
+  const auto section = [](config::Table& from, const char* name) -> config::Table& {
+    config::Value& value = from[name];
+    if (!std::holds_alternative<config::Table>(value.data)) value.data = config::Table{};
+    return std::get<config::Table>(value.data);
+  };
+  config::Table& tokenizer = section(section(root, "data"), "tokenizer");
+  tokenizer["table"] = config::Value{table, ""};
+  tokenizer.erase("table_hash");
+}
+
+Result<TaskSpec> read_description(const std::map<std::string, std::string>& metadata,
+                                  const std::string& name) {
+  FEDGE_TRY(document, config::parse_toml(metadata.at(kTaskMetadata), name));
+  if (const auto table = metadata.find(kTokenizerMetadata); table != metadata.end())
+    add_tokenizer(table->second, document.root);
   config::Reader root(document.root, "", document.name);
   TaskSpec task = read_task(root);
   // Ignores other sections: for a serverless run, the description is the whole run file.
@@ -50,14 +65,17 @@ Result<void> check_base(const Safetensors& base, const Model& model, const DataS
   const ModelSpec& spec = model.spec();
   const auto described = base.metadata.find(kTaskMetadata);
   if (described == base.metadata.end()) return {};
-  FEDGE_TRY(had, read_task_text(described->second, path + " (task)"));
+  FEDGE_TRY(had, read_description(base.metadata, path + " (task)"));
   const auto another = [&](const char* key) {
     return invalid(path + " was trained with a different " + key + " than the run has");
   };
   const TokenizerSpec& tokenizer = had.data.tokenizer;
   if (is_text(data) && (tokenizer.kind != data.tokenizer.kind || tokenizer.table != data.tokenizer.table))
     return another("data.tokenizer");
-  if (spec.kind == "transformer" && had.model.heads != spec.heads) return another("model.heads");
+  if (spec.kind != had.model.kind) return another("model.kind");
+  if (had.model.language.heads != spec.language.heads) return another("model.heads");
+  if (had.model.language.epsilon != spec.language.epsilon) return another("model.norm_epsilon");
+  if (had.model.language.rotary != spec.language.rotary) return another("rotary embedding (model.rope_*)");
   if (base.values.layout().find(AdapterLayout::kTensor) == nullptr || !model.adapters()) return {};
   if (had.model.adapter.scale != spec.adapter.scale) return another("model.adapter.scale");
   FEDGE_TRY(former, make_model(had.model, model.input(), model.target()));
@@ -73,6 +91,7 @@ std::map<std::string, std::string> task_metadata(const std::string& task_text, c
                                                  std::uint64_t seed) {
   std::map<std::string, std::string> metadata = {{kTaskMetadata, task_text}};
   if (data.validation > 0) metadata.emplace(kSeedMetadata, number_text(seed));
+  if (!data.tokenizer.table_hash.empty()) metadata.emplace(kTokenizerMetadata, data.tokenizer.table);
   return metadata;
 }
 
@@ -84,7 +103,7 @@ Result<ModelFile> read_model_file(const std::filesystem::path& path) {
     return invalid(path.string() +
                    ": its metadata does not describe a model; use the model.safetensors of a run or of "
                    "\"fedge-sim pretrain\"");
-  FEDGE_TRY(task, read_task_text(described->second, path.string() + " (task)"));
+  FEDGE_TRY(task, read_description(header.metadata, path.string() + " (task)"));
   FEDGE_TRY(info, describe(task.data));
   FEDGE_TRY(model, make_model(task.model, info.shape, info.target()));
   const std::string where = path.string() + ": ";
@@ -100,6 +119,28 @@ Result<ModelFile> read_model_file(const std::filesystem::path& path) {
 Result<std::string> base_hash(const std::filesystem::path& path) {
   FEDGE_TRY(base, read_safetensors(path, kMaxBytes));
   return to_hex(model_hash(base.values.values()));
+}
+
+Result<BaseDescription> describe_base(const std::filesystem::path& path) {
+  FEDGE_TRY(file, open_safetensors(path, kMaxBytes));
+  FEDGE_TRY(header, read_safetensors_header(file));
+  if (!header.metadata.contains(kTaskMetadata)) return BaseDescription{};
+  const std::string name = path.string() + " (task)";
+  if (const auto sound = read_description(header.metadata, name); !sound) return sound.error();
+  FEDGE_TRY(document, config::parse_toml(header.metadata.at(kTaskMetadata), name));
+  if (const auto table = header.metadata.find(kTokenizerMetadata); table != header.metadata.end())
+    add_tokenizer(table->second, document.root);
+  const auto section = [](const config::Table& from, const char* key) {
+    const auto found = from.find(key);
+    const auto* table = found == from.end() ? nullptr : std::get_if<config::Table>(&found->second.data);
+    return table == nullptr ? config::Table() : *table;
+  };
+  BaseDescription description{.model = section(document.root, "model")};
+  for (const char* key : {"adapter", "base", "base_hash", "personal", "tensors"})
+    description.model.erase(key);
+  const config::Table data = section(document.root, "data");
+  if (data.contains("tokenizer")) description.tokenizer = section(data, "tokenizer");
+  return description;
 }
 
 Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& data, const Rng& rng) {

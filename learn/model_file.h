@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "core/config/document.h"
 #include "core/parameters.h"
 #include "core/result.h"
 #include "core/rng.h"
@@ -20,9 +21,11 @@ namespace fedge::learn {
 
 inline constexpr const char* kTaskMetadata = "task";
 inline constexpr const char* kSeedMetadata = "seed";
+// The content of data.tokenizer.table, if it is not in the task: vocabularies of published models are long.
+inline constexpr const char* kTokenizerMetadata = "tokenizer";
 
 // The metadata of a model that was trained for a run with this seed. It contains the seed only if the run has
-// validation samples, which the seed selects.
+// validation samples, which the seed selects, and the tokenizer if it is not in the task.
 std::map<std::string, std::string> task_metadata(const std::string& task_text, const DataSpec& data,
                                                  std::uint64_t seed);
 
@@ -38,6 +41,13 @@ Result<ModelFile> read_model_file(const std::filesystem::path& path);
 
 // The model_hash() of a base's values, in hexadecimal. Errors are those of read_safetensors().
 Result<std::string> base_hash(const std::filesystem::path& path);
+
+// The sections of a run file that a base's description implies. Both are empty if it has none.
+struct BaseDescription {
+  config::Table model;                     // [model] without adapters and personal layers
+  std::optional<config::Table> tokenizer;  // [data.tokenizer], of a text
+};
+Result<BaseDescription> describe_base(const std::filesystem::path& path);
 
 // Returns the model that a run over `data` starts with. If the model's spec names a base, its tensors replace
 // those of initialise(); the adapters' are replaced only if the base has them. Errors name model.base; among

@@ -15,7 +15,8 @@ constexpr std::int64_t kMaxRank = 1024;
 
 const std::vector<std::string> kOptimizerNames = {"sgd", "adamw"};
 const std::vector<std::string> kScheduleNames = {"constant", "cosine"};
-const std::vector<std::string> kLocalModelNames = {"whole", "slice", "nested", "prefix"};
+const std::vector<std::string> kLocalModelNames = {"whole", "slice", "nested", "prefix", "block", "split"};
+const std::vector<std::string> kOverlapNames = {"none", "local", "stale"};
 const std::vector<std::string> kNestingNames = {"none", "sum", "sample", "sandwich"};
 
 std::vector<std::size_t> to_sizes(const std::vector<std::int64_t>& values) {
@@ -44,7 +45,8 @@ ModelSpec read_model(config::Reader& reader) {
   choose_model_kind(reader, spec);
   spec.base = reader.text("base", "",
                           "Path of a .safetensors file with the initial weights, read only by the "
-                          "coordinator or the simulator. Empty: random weights.");
+                          "coordinator or the simulator. Empty: random weights. Without model.kind, kind and "
+                          "sizes are those of this file, and so is data.tokenizer if it is not set.");
   spec.base_hash = reader.text("base_hash", "",
                                "SHA-256 of the values in base, in hexadecimal (`model_hash` in the file's "
                                "metadata). Set automatically from base.");
@@ -118,16 +120,28 @@ TrainingSpec read_training(config::Reader& reader, const ModelSpec& model) {
   config::Reader personal = reader.section("personal");
   spec.personal = read_personal(personal, model.personal);
   reader.adopt(personal);
+  config::Reader split = reader.section("split");
+  spec.split = read_split_training(split);
+  reader.adopt(split);
   config::Reader objective = reader.section("objective");
   objective.depends_on("strategy.kind");
   spec.objective = read_objective(objective);
   reader.adopt(objective);
-  spec.local_model = static_cast<LocalModel>(
-      reader.choice("local_model", kLocalModelNames, 0,
-                    "Which network a client runs if it trains a part of the model. Set automatically from "
-                    "strategy.planner.\nwhole: the whole network, in which only the part is trained.\nslice: "
-                    "the narrower network that consists of the part.\nnested: narrower networks of several "
-                    "widths, in turn.\nprefix: the model with the first ranks of its adapters."));
+  spec.local_model = static_cast<LocalModel>(reader.choice(
+      "local_model", kLocalModelNames, 0,
+      "Which network a client runs if it trains a part of the model. Set automatically from "
+      "strategy.planner.\nwhole: the whole network, in which only the part is trained.\nslice: "
+      "the narrower network that consists of the part.\nnested: narrower networks of several "
+      "widths, in turn.\nprefix: the model with the first ranks of its adapters.\nblock: the whole "
+      "network, of which all clients train one block in a round.\nsplit: the first blocks of the network; "
+      "the "
+      "coordinator runs the others."));
+  spec.overlap = static_cast<OverlapKind>(reader.choice(
+      "overlap", kOverlapNames, 0,
+      "Whether a client trains the next round's part of the model while its update is under way, and from "
+      "which values of the part that it has just trained. Set automatically from strategy.kind.\nnone: a "
+      "client waits for the next round's model.\nlocal: from its own new values.\nstale: from the values "
+      "before its training."));
   spec.widths = reader.numbers("widths", std::vector<double>{}, {0.0, 1.0},
                                "nested: widths that a step may draw, as fractions of the full width. Set "
                                "automatically from strategy.planner.");
@@ -158,6 +172,11 @@ TrainingSpec read_training(config::Reader& reader, const ModelSpec& model) {
   spec.batch_size =
       to_size(reader.integer("batch_size", static_cast<std::int64_t>(spec.batch_size), {1, 65'536},
                              "Number of samples in one step. The last step of an epoch may have fewer."));
+  spec.recompute =
+      reader.boolean("recompute", false,
+                     "Whether a transformer or llama keeps only the inputs of its blocks and computes "
+                     "the rest again in the backward pass. It takes less memory and a third more time; "
+                     "the result is the same, bit for bit.");
   spec.partial_work = reader.number("partial_work", 0.0, {0.0, 1.0},
                                     "Fraction of a task's time after which a client stops training and sends "
                                     "its update. 0: it always completes its training.");

@@ -16,8 +16,11 @@
 #include "core/local_model.h"
 #include "core/result.h"
 #include "learn/layers/layer_spec.h"
+#include "learn/models/language/rotary.h"
 #include "learn/objectives/loss_spec.h"
+#include "learn/objectives/objective_spec.h"
 #include "learn/objectives/personal_spec.h"
+#include "learn/split/split_training_spec.h"
 #include "learn/text/tokenizer.h"
 
 namespace fedge::learn {
@@ -61,9 +64,18 @@ struct SplitSpec {
 
 struct TokenizerSpec {
   TokenizerKind kind = TokenizerKind::kAscii;
-  std::string file;   // bpe: path from which the coordinator reads the table
-  std::string table;  // bpe: the content of the table, sent to clients
+  std::string file;   // bpe, vocabulary: path from which the coordinator reads the table
+  std::string table;  // bpe, vocabulary: the content of the table
+  // SHA-256 of the table, in hexadecimal, if it is too long for the task that clients receive: they fetch it
+  // apart. Else empty.
+  std::string table_hash;
 };
+
+// What a sample of a text is. A line or paragraph that is longer than the context becomes several samples.
+//   window      consecutive tokens, as many as the context
+//   line        a line that is not empty
+//   paragraph   consecutive lines that are not empty
+enum class TextUnit { kWindow, kLine, kParagraph };
 
 class DataSource;  // learn/data/dataset.h
 
@@ -73,6 +85,10 @@ struct DataSpec {
   std::string directory;  // of the data set's files; empty: the Debian package's
   PartitionSpec partition;
   std::size_t context = 128;  // texts: tokens in a sample
+  TextUnit unit = TextUnit::kWindow;
+  // Texts: number of classes of lengths, with about as many samples each, which are the labels; 0: the groups
+  // are.
+  std::size_t length_classes = 0;
   TokenizerSpec tokenizer;
   SplitSpec split;  // of data sets that are files of the user
   // The clients' statistics normalise the numeric columns, which are read as they are.
@@ -103,6 +119,19 @@ struct AdapterSpec {
   std::vector<std::string> targets;  // layers with an adapter; empty: every layer that can have one
 };
 
+// The sizes of a language model (learn/models/language/transformer.h).
+struct LanguageSpec {
+  std::size_t layers = 4;     // blocks
+  std::size_t width = 128;    // floats per token in the residual stream
+  std::size_t heads = 4;      // attention heads of a block
+  bool tied = true;           // the output layer uses the token embedding
+  std::size_t positions = 0;  // longest context, with an embedding each in a transformer; 0: data.context
+  std::size_t kv_heads = 0;   // llama: heads with keys and values of their own; 0: all
+  std::size_t mlp_width = 0;  // llama: units of the MLP; 0: 8/3 of the width, rounded up to a multiple of 8
+  float epsilon = 1e-5F;      // llama: of the norms
+  RotarySpec rotary;          // llama
+};
+
 // A tensor of a model of which Fedge knows nothing else.
 struct NamedShape {
   std::string name;
@@ -114,10 +143,7 @@ struct ModelSpec {
   std::vector<std::size_t> hidden = {200, 200};  // mlp: units of each hidden layer
   std::vector<std::size_t> channels = {32, 64};  // cnn: output channels of the two 5x5 convolutions
   std::size_t dense = 512;                       // cnn: units of the hidden dense layer
-  std::size_t layers = 4;                        // transformer: blocks
-  std::size_t width = 128;                       // transformer: floats per token in the residual stream
-  std::size_t heads = 4;                         // transformer: attention heads of a block
-  bool tied = true;                              // transformer: the output layer uses the token embedding
+  LanguageSpec language;                         // transformer, llama
   std::vector<LayerSpec> network;                // layers
   Initialisation initialisation = Initialisation::kUniform;  // layers
   std::vector<NamedShape> tensors;                           // external
@@ -127,10 +153,6 @@ struct ModelSpec {
   std::vector<std::string> personal;  // layers that stay on the clients (learn/objectives/personal_spec.h)
   ModelFactory make;                  // with the options of `kind` as read; empty: the kind's default options
 };
-
-class Objective;
-struct ObjectiveSpec;
-using ObjectiveFactory = std::function<std::shared_ptr<const Objective>(const ObjectiveSpec&)>;
 
 // How a client trains adapters whose first ranks must work alone. T is the set of the client's own rank and
 // the lower ranks in `ranks`. After PreLort (Waseem et al. 2026), reconstructed from the abstract; each kind
@@ -143,31 +165,12 @@ using ObjectiveFactory = std::function<std::shared_ptr<const Objective>(const Ob
 //             (Yu and Huang, "slimmable networks", ICCV 2019, section 3)
 enum class NestingKind { kNone, kSum, kSample, kSandwich };
 
-// What local training minimises. w is the model that the round starts from, v the model being trained.
-//   plain      the local loss
-//   proximal   the local loss + mu/2 ||v - w||^2 (FedProx; Li et al., MLSys 2020, section 3.2)
-//   rank_pruning   the local loss + lambda * sum over adapted matrices of ||B'|| ||A'||, where A' and B' are
-//              the client's ranks from gamma * r on. If training lowers that sum, the client asks for gamma *
-//              r ranks in later rounds (HetLoRA; Cho et al., EMNLP 2024, section 3.2)
-//   scaffold   the local loss; the correction c - c_k of the round's assignment is added to each gradient
-//              (SCAFFOLD; Karimireddy et al., ICML 2020, algorithm 1)
-//   dynamic    the local loss - g_k.v + alpha/2 ||v - w||^2, where g_k is -alpha times the sum of the
-//   client's
-//              updates in earlier rounds (FedDyn; Acar et al., ICLR 2021, algorithm 1)
-//   contrastive   the local loss + mu times the contrast of the representations under v with those under w
-//              and under the client's last model (MOON; objectives/contrast.h)
-struct ObjectiveSpec {
-  std::string kind = "plain";  // in the table of learn/objectives/kinds.h
-  float mu = 0.0F;             // proximal, contrastive; 0 gives bit for bit the result of plain
-  float alpha = 0.0F;          // dynamic
-  float temperature = 0.0F;    // contrastive
-  float lambda = 0.0F;         // rank_pruning
-  double gamma = 0.0;          // rank_pruning: fraction of its ranks that a client keeps
-  ObjectiveFactory make;       // with the options of `kind` as read; empty: the fields above
-
-  // Whether training continues from what the client's earlier tasks left.
-  bool remembers() const { return kind == "scaffold" || kind == "dynamic" || kind == "contrastive"; }
-};
+// Whether a client trains the next round's part while its update is under way (ParaBlock; Wang, Cao, Chen,
+// arXiv:2511.19959). The next model then still lacks this round's aggregate, so the part that the client has
+// just trained stands as:
+//   local   its own new values
+//   stale   the values before its training
+enum class OverlapKind { kNone, kLocal, kStale };
 
 enum class OptimizerKind { kSgd, kAdamW };
 
@@ -204,6 +207,7 @@ struct TrainingSpec {
   // Whether the loss that a client reports is that of the round's model on all samples that it trains on, in
   // place of the mean over its steps.
   bool start_loss = false;
+  bool recompute = false;  // of a transformer's activations (Workspace::recompute)
   ObjectiveSpec objective;
   LossSpec loss;
   PersonalSpec personal;
@@ -215,6 +219,8 @@ struct TrainingSpec {
   std::vector<double> widths;                   // kNested: fractions of the width that a step may draw
   NestingKind nesting = NestingKind::kNone;     // kPrefix
   std::vector<std::size_t> ranks;  // kPrefix: ranks to which adapters may be truncated, ascending
+  OverlapKind overlap = OverlapKind::kNone;
+  SplitTrainingSpec split;  // kSplit
 };
 
 struct TaskSpec {

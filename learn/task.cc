@@ -74,6 +74,14 @@ Result<void> check_training(const TrainingSpec& training, const Model& model) {
     return invalid(
         "training.objective: contrastive needs a model of layers with one prediction for a sample and at "
         "least one trained layer before the last");
+  if (training.local_model == LocalModel::kSplit) {
+    if (model.split() == nullptr)
+      return invalid(
+          "training.local_model: \"split\" requires a transformer or llama with adapters; set "
+          "model.adapter.rank");
+    if (training.objective.kind != "plain")
+      return invalid("training.objective: split training has no objective besides the loss; use \"plain\"");
+  }
   if (training.objective.remembers() && training.local_model != LocalModel::kWhole)
     return invalid("training.objective: " + training.objective.kind + " requires local_model = \"whole\"");
   if (training.objective.kind == "rank_pruning" && training.local_model != LocalModel::kPrefix)
@@ -111,6 +119,7 @@ Result<std::shared_ptr<const Task>> Task::build(const TaskSpec& spec, std::uint6
   FEDGE_TRY_VOID(check_training(spec.training, *model));
   std::shared_ptr<Task> task(
       new Task(spec, seed, std::move(parts.data), std::move(parts.partition), std::move(model)));
+  FEDGE_TRY_VOID(task->find_cuts());
   if (evaluates && is_own(spec.data)) {
     FEDGE_TRY(evaluation, load_all_own(spec.data, Purpose::kEvaluation, Rng(seed)));
     task->evaluation_.emplace(std::move(evaluation));
@@ -133,6 +142,7 @@ Result<std::shared_ptr<const Task>> Task::build_for(const TaskSpec& spec, std::u
   Partition part(std::move(everything), {0, data->size()});
   std::shared_ptr<Task> task(new Task(spec, seed, std::move(data), std::move(part), std::move(model)));
   task->only_ = client;
+  FEDGE_TRY_VOID(task->find_cuts());
   if (evaluates && is_own(spec.data)) {
     FEDGE_TRY(evaluation, load_own(spec.data, Purpose::kEvaluation, client.value(), Rng(seed)));
     std::vector<std::uint32_t> all(evaluation.size());
@@ -151,10 +161,13 @@ Result<std::shared_ptr<const Task>> Task::build_without_data(const TaskSpec& spe
   auto data = std::make_shared<const Dataset>(Dataset{info.shape, info.classes, {}, {}, {}, {}, {}});
   std::shared_ptr<Task> task(new Task(spec, seed, std::move(data), Partition({}, {0, 0}), std::move(model)));
   task->only_ = client;
+  FEDGE_TRY_VOID(task->find_cuts());
   return std::shared_ptr<const Task>(std::move(task));
 }
 
 Coverage Task::needed(const Coverage& trained) const {
+  if (split_)
+    if (const std::size_t cut = split_->cut_of(trained); cut > 0) return split_->read_below(cut);
   const Adapters* adapters = model_->adapters();
   if (adapters == nullptr || spec_.training.local_model != LocalModel::kPrefix || trained.empty())
     return Coverage::all(model_->layout()->size());
@@ -257,6 +270,7 @@ Result<TrainingResult> Task::train_assigned(const Assignment& assignment, std::s
       (assignment.local == LocalModel::kSlice && update.size() != global.size()))
     return train_slice(assignment, global, update, trainer);
   if (assignment.local == LocalModel::kPrefix) return train_prefix(assignment, global, update, trainer);
+  if (assignment.local == LocalModel::kSplit) return train_split(assignment, global, update, trainer);
   if (update.size() != global.size()) return train_part(assignment, global, update, {}, trainer);
   std::copy(global.begin(), global.end(), update.begin());
   const TrainingResult result = run(assignment, update, {.correction = assignment.correction}, trainer);
@@ -264,10 +278,19 @@ Result<TrainingResult> Task::train_assigned(const Assignment& assignment, std::s
   return result;
 }
 
+// The parameters of a working copy: of a model that reads_apart() only those that can be trained.
+void Task::copy_trainable(std::span<const float> global, std::span<float> copy) const {
+  const std::size_t size = global.size();
+  const Coverage copied = model_->reads_apart() ? model_->layout()->trainable() : Coverage::all(size);
+  for (const Range& range : copied.ranges())
+    std::copy_n(global.data() + range.begin, range.size(), copy.data() + range.begin);
+}
+
 TrainingResult Task::train_part(const Assignment& assignment, std::span<const float> global,
                                 std::span<float> update, TrainingOptions options, Trainer& trainer) const {
   const std::span<float> trained = trainer.scratch();
-  std::copy(global.begin(), global.end(), trained.begin());
+  copy_trainable(global, trained);
+  if (model_->reads_apart()) options.frozen = global.data();
   options.coverage = assignment.coverage;
   options.correction = assignment.correction;
   const TrainingResult result = run(assignment, trained, options, trainer);
@@ -363,8 +386,9 @@ TrainingResult Task::run(const Assignment& assignment, std::span<float> paramete
   options.round = assignment.round;
   options.stop = assignment.stop;
   options.finish = assignment.finish;
-  const Rng rng = rng_.fork(assignment.personal ? "train-personal" : "train", assignment.round.value(),
-                            assignment.client.value());
+  const Rng rng = assignment.personal
+                      ? rng_.fork("train-personal", assignment.round.value(), assignment.client.value())
+                      : training_rng(assignment.client, assignment.round);
   return trainer.train(parameters, *data_, trained_on(assignment.client, assignment.data_share), rng,
                        options);
 }

@@ -11,16 +11,19 @@
 #include <stop_token>
 #include <vector>
 
+#include "core/aligned_buffer.h"
 #include "core/ids.h"
 #include "core/local_model.h"
 #include "core/result.h"
 #include "core/rng.h"
+#include "core/split/split_layout.h"
 #include "learn/data/dataset.h"
 #include "learn/data/files/own_data.h"
 #include "learn/data/partition.h"
 #include "learn/evaluation/sums.h"
 #include "learn/model.h"
 #include "learn/spec.h"
+#include "learn/split/upper_peer.h"
 #include "learn/trainer.h"
 
 namespace fedge::learn {
@@ -44,6 +47,10 @@ struct Assignment {
   std::size_t epochs = 0;           // in place of the spec's; 0: the spec's
   bool personal = false;            // trains the client's own parameters, with random streams of their own
   const Normalisation* normalisation = nullptr;  // of the data's columns; null: none
+  // kSplit: the other half of the training; null: it runs here.
+  UpperPeer* upper = nullptr;
+  // kSplit, if the other half runs here: gets what that half has changed, packed over SplitLayout::above().
+  std::vector<float>* above = nullptr;
   double data_share = 1;  // fraction of the client's samples to train on, in (0, 1]; see trained_samples()
   std::uint64_t max_steps = 0;  // training ends after this many optimizer steps; 0: no limit but the epochs
   std::stop_token stop;         // abort: the update is discarded
@@ -77,6 +84,10 @@ class Task {
   SampleCount sample_count(ClientId client) const;
   // Those of them that it trains on, of this fraction; the same in every round.
   std::vector<std::uint32_t> trained_on(ClientId client, double data_share) const;
+  // The random stream of its training in this round.
+  Rng training_rng(ClientId client, RoundNumber round) const {
+    return rng_.fork("train", round.value(), client.value());
+  }
   // Number of samples on which this client evaluates models.
   SampleCount evaluation_samples(ClientId client) const;
   // Evaluates a model on them. kInvalid: a model of a kind that a program registers has failed.
@@ -102,21 +113,34 @@ class Task {
   // The parameters of the global model that a client must have to train this coverage. A client that trains
   // the first ranks of adapters needs none of the higher ranks.
   Coverage needed(const Coverage& trained) const;
+  // Where the model can be cut. Only of a task with local_model = "split".
+  const SplitLayout& split_layout() const { return *split_; }
+  // The parameters that this client's work changes. With split training, the coordinator trains some of them.
+  Coverage changed(const Coverage& trained) const;
+  // Packs what both halves of split training have changed (SplitLayout::join()).
+  AlignedBuffer<float> joined(const Coverage& trained, std::span<const float> below,
+                              std::span<const float> above) const;
   // The parameters that each client keeps for itself; empty unless the model has personal layers.
   Coverage personal() const;
   // Whether a program has registered the model or the objective, so that train() may fail in them.
   bool has_own_parts() const;
-  // Whether most of the model is frozen, and therefore the same in every round.
-  bool frozen() const { return model_->adapters() != nullptr; }
+  // Whether most of the model is the same in the next round: it is frozen, or another block is trained.
+  bool frozen() const {
+    return model_->adapters() != nullptr || spec_.training.local_model == LocalModel::kBlock;
+  }
   // A trainer for this task; each thread needs its own.
   Trainer make_trainer() const { return Trainer(*model_, spec_.training); }
 
  private:
   Result<TrainingResult> train_assigned(const Assignment& assignment, std::span<const float> global,
                                         std::span<float> update, Trainer& trainer) const;
+  void copy_trainable(std::span<const float> global, std::span<float> copy) const;
   TrainingResult train_part(const Assignment& assignment, std::span<const float> global,
                             std::span<float> update, TrainingOptions options, Trainer& trainer) const;
   Result<TrainingResult> train_slice(const Assignment& assignment, std::span<const float> global,
+                                     std::span<float> update, Trainer& trainer) const;
+  Result<void> find_cuts();
+  Result<TrainingResult> train_split(const Assignment& assignment, std::span<const float> global,
                                      std::span<float> update, Trainer& trainer) const;
   Result<TrainingResult> train_prefix(const Assignment& assignment, std::span<const float> global,
                                       std::span<float> update, Trainer& trainer) const;
@@ -140,6 +164,7 @@ class Task {
   Partition partition_;           // of all clients, or a single part with all of data_
   std::optional<ClientId> only_;  // the client that the single part belongs to
   std::unique_ptr<Model> model_;
+  std::optional<SplitLayout> split_;        // of a task with local_model = "split"
   std::optional<OwnedSamples> evaluation_;  // like data_ and partition_
 };
 

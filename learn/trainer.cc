@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numbers>
 
 #include "core/check.h"
 #include "learn/kernels/kernels.h"
 #include "learn/models/adapters.h"
 #include "learn/objectives/kinds.h"
+#include "learn/split/split_model.h"
 
 namespace fedge::learn {
 namespace {
@@ -23,7 +23,8 @@ Trainer::Trainer(const Model& model, const TrainingSpec& spec)
     : model_(model),
       spec_(spec),
       submodels_(model, spec.batch_size),
-      buffer_(model.input_size(), model.input().tokens, spec.batch_size) {}
+      buffer_(model.input_size(), model.input().tokens, spec.batch_size),
+      optimizer_(spec) {}
 
 TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
                               std::span<const std::uint32_t> samples, const Rng& rng,
@@ -34,41 +35,39 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
   if (!workspace_) {
     objective_ = objective_of(spec_.objective);
     workspace_ = model_.make_workspace(spec_.batch_size);
+    workspace_->recompute = spec_.recompute;
   }
   Plan plan = make_plan(parameters, rng, options);
-  order_.assign(samples.begin(), samples.end());
-  make_contrast(parameters, data, options);
+  make_contrast(parameters, data, samples, options);
   double loss = 0;
   double squares = 0;
   std::size_t seen = 0;
   const auto ended = [&] {
-    return options.stop.stop_requested() || (options.finish.stop_requested() && result.steps > 0) ||
+    return options.stop.stop_requested() || (plan.split != nullptr && plan.split->fault()) ||
+           (options.finish.stop_requested() && result.steps > 0) ||
            (options.max_steps > 0 && result.steps == options.max_steps);
   };
   const std::uint64_t steps = options.epochs > 0
                                   ? ((samples.size() - 1) / spec_.batch_size + 1) * options.epochs
                                   : spec_.steps(samples.size());
-  for (std::size_t epoch = 0; result.steps < steps && !ended(); ++epoch) {
-    Rng shuffle = rng.fork("epoch", epoch);
-    shuffle.shuffle(std::span(order_));
-    for (std::size_t first = 0; first < order_.size() && result.steps < steps && !ended();
-         first += spec_.batch_size) {
-      const std::size_t count = std::min(spec_.batch_size, order_.size() - first);
-      const Batch batch = buffer_.read(data, std::span(order_).subspan(first, count), options.flip_labels,
-                                       options.normalisation);
-      plan.rate = rate_at(options.round, plan.step++, steps);
-      plan.moves = plan.step;
-      plan.workspace->draws = rng.fork("dropout", plan.step);
-      if (plan.workspace->contrast != nullptr)
-        contrast_.select(std::span(order_).subspan(first, count), term_);
-      const BatchLoss before = step(parameters, batch, options.correction, plan);
-      loss += static_cast<double>(before.mean);
-      squares += before.squares;
-      seen += count;
-      ++result.steps;
-      if (options.report) options.report(result.steps, before.mean);
-    }
+  if (plan.split != nullptr) plan.split->begin({options.round, plan.split->cut(), steps});
+  BatchOrder order(samples, spec_.batch_size, rng);
+  while (result.steps < steps && !ended()) {
+    plan.samples = order.next();
+    const Batch batch = buffer_.read(data, plan.samples, options.flip_labels, options.normalisation);
+    plan.rate = learning_rate(spec_, options.round, plan.step++, steps);
+    plan.moves = plan.step;
+    plan.workspace->draws = rng.fork("dropout", plan.step);
+    if (plan.workspace->contrast != nullptr) contrast_.select(plan.samples, term_);
+    const BatchLoss before = step(parameters, batch, options.correction, plan);
+    if (plan.split != nullptr && plan.split->fault()) break;
+    loss += static_cast<double>(before.mean);
+    squares += before.squares;
+    seen += plan.samples.size();
+    ++result.steps;
+    if (options.report) options.report(result.steps, before.mean);
   }
+  if (plan.split != nullptr && !options.stop.stop_requested()) plan.split->end(result.steps);
   if (result.steps == 0) return result;
   result.mean_loss = loss / static_cast<double>(result.steps);
   result.rms_loss = std::sqrt(squares / static_cast<double>(seen));
@@ -76,7 +75,7 @@ TrainingResult Trainer::train(std::span<float> parameters, const Dataset& data,
 }
 
 void Trainer::make_contrast(std::span<const float> parameters, const Dataset& data,
-                            const TrainingOptions& options) {
+                            std::span<const std::uint32_t> samples, const TrainingOptions& options) {
   const bool contrasts = !options.previous.empty() && spec_.objective.mu != 0.0F;
   workspace_->contrast = contrasts ? &term_ : nullptr;
   if (!contrasts) return;
@@ -84,7 +83,7 @@ void Trainer::make_contrast(std::span<const float> parameters, const Dataset& da
               "a last model of this size, with a representation");
   term_.mu = spec_.objective.mu;
   term_.temperature = spec_.objective.temperature;
-  contrast_.prepare(model_, parameters, options.previous, data, order_, options.normalisation, buffer_,
+  contrast_.prepare(model_, parameters, options.previous, data, samples, options.normalisation, buffer_,
                     spec_.batch_size, *workspace_);
 }
 
@@ -101,10 +100,14 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
             .truncations = {},
             .taken = {},
             .draws = rng.fork("nest"),
+            .split = options.split,
             .anchor = options.anchor,
             .lambda = options.lambda,
             .in_place = false,
-            .rate = spec_.learning_rate};
+            .rate = spec_.learning_rate,
+            .samples = {}};
+  FEDGE_CHECK(plan.split == nullptr || (model_.split() != nullptr && options.coverage != nullptr),
+              "a model that can be cut, and what is trained below");
   plan.in_place = model_.steps_in_place() && spec_.optimizer == OptimizerKind::kSgd &&
                   spec_.momentum == 0.0F && objective_ == nullptr && options.correction.empty() &&
                   options.anchor.empty();
@@ -127,6 +130,7 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
   }
   FEDGE_CHECK(parameters.size() == plan.model->layout()->size(), "model size");
   plan.workspace->ranks = options.ranks;
+  plan.workspace->frozen = options.frozen;
   plan.workspace->loss = &spec_.loss;
   if (spec_.nesting != NestingKind::kNone && !options.truncations.empty()) {
     FEDGE_CHECK(options.truncations.back() < options.ranks, "truncations of fewer ranks");
@@ -136,17 +140,11 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
     reserve(mean_, parameters.size());
   }
   if (!plan.in_place) reserve(gradient_, parameters.size());
-  if (spec_.optimizer == OptimizerKind::kAdamW) {
-    reserve(squares_, parameters.size());
-    std::memset(squares_.data(), 0, parameters.size() * sizeof(float));
-  }
-  if (spec_.momentum != 0.0F || spec_.optimizer == OptimizerKind::kAdamW) {
-    reserve(velocity_, parameters.size());
-    std::memset(velocity_.data(), 0, parameters.size() * sizeof(float));
-  }
+  optimizer_.begin(parameters.size(), plan.moved);
   if (objective_ != nullptr) {
     reserve(start_, parameters.size());
-    std::copy(parameters.begin(), parameters.end(), start_.data());
+    for (const Range& range : plan.moved.ranges())
+      std::copy_n(parameters.data() + range.begin, range.size(), start_.data() + range.begin);
   }
   return plan;
 }
@@ -158,10 +156,12 @@ BatchLoss Trainer::step(std::span<float> parameters, const Batch& batch, std::sp
     return plan.model->sgd_step(parameters, batch, plan.rate, spec_.weight_decay, *plan.workspace);
   std::size_t highest = plan.workspace->ranks;  // the highest rank that this step moves
   const BatchLoss loss =
-      plan.truncations.empty()
+      plan.split != nullptr ? split_gradient(parameters, batch, plan)
+      : plan.truncations.empty()
           ? plan.model->loss_and_gradient(parameters, batch, gradient_.span().first(parameters.size()),
                                           *plan.workspace)
           : nested_ranks_gradient(parameters, batch, plan, highest);
+  if (plan.split != nullptr && plan.split->fault()) return loss;
   if (spec_.objective.kind == "rank_pruning")
     add_pruning_gradient(parameters, plan.workspace->ranks, highest);
   if (plan.truncations.empty()) {
@@ -177,6 +177,13 @@ BatchLoss Trainer::step(std::span<float> parameters, const Batch& batch, std::sp
     from = to;
   }
   return loss;
+}
+
+BatchLoss Trainer::split_gradient(std::span<const float> parameters, const Batch& batch, const Plan& plan) {
+  const SplitModel& model = *model_.split();
+  const std::span<float> gradient = gradient_.span().first(parameters.size());
+  model.clear_gradient(gradient);
+  return plan.split->run(model, parameters, batch, {plan.step - 1, plan.samples}, gradient, *plan.workspace);
 }
 
 void Trainer::descend_within(const Range& part, std::span<float> parameters,
@@ -272,50 +279,12 @@ void Trainer::descend(const Range& range, float* gradient, std::span<float> para
     const float* moved_by = correction.data() + range.begin;
     for (std::size_t i = 0; i < count; ++i) gradient[i] += moved_by[i];
   }
-  if (spec_.optimizer == OptimizerKind::kAdamW) return adam_step(range, gradient, parameters, plan);
-  if (spec_.momentum == 0.0F) {
-    for (std::size_t i = 0; i < count; ++i) w[i] -= plan.rate * (gradient[i] + spec_.weight_decay * w[i]);
-    return;
-  }
-  // PyTorch's SGD: v = momentum * v + gradient + weight_decay * w, w -= learning_rate * v.
-  float* velocity = velocity_.data() + range.begin;
-  for (std::size_t i = 0; i < count; ++i) {
-    velocity[i] = spec_.momentum * velocity[i] + (gradient[i] + spec_.weight_decay * w[i]);
-    w[i] -= plan.rate * velocity[i];
-  }
+  optimizer_.move(range, gradient, parameters, {.rate = plan.rate, .moves = plan.moves});
 }
 
-void Trainer::adam_step(const Range& range, const float* gradient, std::span<float> parameters,
-                        const Plan& plan) {
-  const auto t = static_cast<double>(plan.moves);
-  const AdamSpec& adam = spec_.adam;
-  const AdamStep step{.learning_rate = plan.rate,
-                      .decay = spec_.weight_decay,
-                      .beta1 = adam.beta1,
-                      .beta2 = adam.beta2,
-                      .epsilon = adam.epsilon,
-                      .correction1 = static_cast<float>(1 - std::pow(static_cast<double>(adam.beta1), t)),
-                      .correction2 = static_cast<float>(1 - std::pow(static_cast<double>(adam.beta2), t))};
-  kernels().adam_step(step, gradient, parameters.data() + range.begin, velocity_.data() + range.begin,
-                      squares_.data() + range.begin, range.size());
-}
-
-float Trainer::rate_at(const RoundNumber& round, std::uint64_t step, std::uint64_t steps) const {
-  const RateSchedule& schedule = spec_.schedule;
-  if (!schedule.cosine) return spec_.learning_rate;
-  const auto progress = [&](std::uint64_t done) {
-    const double within = static_cast<double>(done) / static_cast<double>(steps);
-    const double over = static_cast<double>(round.value() - 1) + within;
-    return std::min(1.0, over / static_cast<double>(schedule.rounds));
-  };
-  const auto rate = static_cast<double>(spec_.learning_rate);
-  // The warm-up counts the current step, so that the first step does not have rate 0.
-  if (progress(step + 1) < schedule.warmup)
-    return static_cast<float>(rate * progress(step + 1) / schedule.warmup);
-  const double fallen =
-      schedule.warmup < 1 ? std::max(0.0, progress(step) - schedule.warmup) / (1 - schedule.warmup) : 0;
-  const double share = (1 + std::cos(std::numbers::pi * fallen)) / 2;
-  return static_cast<float>(rate * (schedule.final + (1 - schedule.final) * share));
+UpperHalf& Trainer::upper_half() {
+  if (!upper_) upper_ = std::make_unique<UpperHalf>(model_, spec_);
+  return *upper_;
 }
 
 std::span<float> Trainer::scratch() {

@@ -1,7 +1,8 @@
 // Trainer: local training of one client. It runs epochs of mini-batch SGD or AdamW in place on the parameters
 // of the whole model, of a coverage of it, or of a sub-model. Single-threaded and deterministic; a simulator
-// reuses one Trainer per thread for all clients. Memory: scratch of one batch for each network trained; with
-// momentum 8 bytes per parameter, with AdamW 12, with another objective than plain up to 8 more.
+// reuses one Trainer per thread for all clients. Memory: scratch of one batch for each network trained; for
+// each parameter that is trained 4 bytes, with momentum 8, with AdamW 12, with another objective than plain
+// up to 8 more.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,10 @@
 #include "learn/model.h"
 #include "learn/objectives/contrast.h"
 #include "learn/objectives/objective.h"
+#include "learn/optimizers/optimizer.h"
 #include "learn/spec.h"
+#include "learn/split/lower_half.h"
+#include "learn/split/upper_half.h"
 #include "learn/submodel.h"
 
 namespace fedge::learn {
@@ -31,6 +35,9 @@ struct TrainingResult {
   // Root of the mean squared loss over the samples of all steps, each with the model before its step.
   double rms_loss = 0;
   double wanted_share = 0;  // fraction of all adapter ranks wanted in later rounds; 0: no change
+  // Split training: distance correlation of the embeddings and the activations at the cut, of some tokens of
+  // the first batch (learn/split/distance_correlation.h).
+  double activation_correlation = 0;
 };
 
 // Options of one training, in addition to the run's spec. Pointers and spans must stay valid during the call.
@@ -56,6 +63,12 @@ struct TrainingOptions {
   float lambda = 0;
   // Objective contrastive: the client's last model, as long as the parameters. Empty: without the term.
   std::span<const float> previous;
+  // Split training: the blocks up to the cut are trained here, the others by the peer. `coverage` is then
+  // SplitLayout::below() of the cut. Null: the whole model is trained here.
+  LowerHalf* split = nullptr;
+  // Of a model that reads_apart(): where the parameters are that are not trainable, as long as the whole
+  // model. `parameters` then needs only the others. Null: `parameters` has all.
+  const float* frozen = nullptr;
   std::size_t epochs = 0;                        // replaces the spec's epochs or steps; 0: it does not
   bool flip_labels = false;                      // trains towards the label classes - 1 - label
   const Normalisation* normalisation = nullptr;  // of the data's columns; null: none
@@ -77,13 +90,15 @@ class Trainer {
   // last batch of an epoch may be smaller. With no samples it does nothing. An objective may pull
   // towards the initial `parameters`. Plain SGD stores no gradient if the model steps in place, the coverage
   // has only whole rows, and there is no momentum, objective or correction. Throws a PartFailure if a model
-  // or objective that a program registers fails.
+  // or objective that a program registers fails. Ends early if the peer of a split training fails.
   TrainingResult train(std::span<float> parameters, const Dataset& data,
                        std::span<const std::uint32_t> samples, const Rng& rng,
                        const TrainingOptions& options = {});
 
   // A buffer of the whole model's size, allocated at first use; train() does not touch it.
   std::span<float> scratch();
+  // Scratch for the other half of a split training in this process, made at first use.
+  UpperHalf& upper_half();
   // Products of all training of the whole model; training of sub-models is not counted.
   Products products() const { return workspace_ ? workspace_->products : Products(); }
 
@@ -103,19 +118,20 @@ class Trainer {
     std::vector<std::size_t> truncations;  // including the full rank; empty: no nesting
     std::vector<std::uint64_t> taken;      // by truncation: steps that moved its segment of ranks
     Rng draws;                             // for drawing truncations
+    LowerHalf* split;                      // null: no split training
     std::span<const float> anchor;         // of Ditto
     float lambda = 0;
-    bool in_place;            // whether no gradient is stored
-    float rate;               // learning rate of the current step
-    std::uint64_t step = 0;   // number of steps begun
-    std::uint64_t moves = 0;  // number of steps that moved the parameters to be moved next
+    bool in_place;                           // whether no gradient is stored
+    float rate;                              // learning rate of the current step
+    std::span<const std::uint32_t> samples;  // of the current step
+    std::uint64_t step = 0;                  // number of steps begun
+    std::uint64_t moves = 0;                 // number of steps that moved the parameters to be moved next
   };
 
   // Sets up the contrastive term of this training, if it has one.
-  void make_contrast(std::span<const float> parameters, const Dataset& data, const TrainingOptions& options);
+  void make_contrast(std::span<const float> parameters, const Dataset& data,
+                     std::span<const std::uint32_t> samples, const TrainingOptions& options);
   Plan make_plan(std::span<const float> parameters, const Rng& rng, const TrainingOptions& options);
-  // Learning rate of step `step`, counted from 0, of the `steps` steps of this training.
-  float rate_at(const RoundNumber& round, std::uint64_t step, std::uint64_t steps) const;
   // Makes one optimizer step and returns the loss before it.
   BatchLoss step(std::span<float> parameters, const Batch& batch, std::span<const float> correction,
                  Plan& plan);
@@ -134,20 +150,20 @@ class Trainer {
   // Moves these parameters along `gradient`.
   void descend(const Range& range, float* gradient, std::span<float> parameters,
                std::span<const float> correction, const Plan& plan);
-  void adam_step(const Range& range, const float* gradient, std::span<float> parameters, const Plan& plan);
+  // Writes the gradient of the blocks up to the cut into gradient_, if the peer does not fail.
+  BatchLoss split_gradient(std::span<const float> parameters, const Batch& batch, const Plan& plan);
 
   const Model& model_;
   TrainingSpec spec_;
   std::shared_ptr<const Objective> objective_;  // null: the loss alone
   std::unique_ptr<Workspace> workspace_;        // both are made for the first training
+  std::unique_ptr<UpperHalf> upper_;
   Submodels submodels_;
   BatchBuffer buffer_;
-  std::vector<std::uint32_t> order_;
   Contrast contrast_;
   ContrastTerm term_;
+  Optimizer optimizer_;
   AlignedBuffer<float> gradient_;  // this buffer and those below are allocated only as needed
-  AlignedBuffer<float> velocity_;  // momentum, or Adam's first moment
-  AlignedBuffer<float> squares_;   // Adam's second moment
   AlignedBuffer<float> start_;     // with an objective
   AlignedBuffer<float> mean_;      // mean gradient over nested ranks
   AlignedBuffer<float> thin_;      // parameters of a nested network

@@ -12,6 +12,7 @@
 #include "protocol/detail/field_reader.h"
 #include "protocol/detail/secure_messages.h"
 #include "protocol/detail/serverless_messages.h"
+#include "protocol/detail/split_messages.h"
 #include "protocol/detail/swarm_messages.h"
 #include "protocol/detail/task_messages.h"
 #include "protocol/detail/warmup_messages.h"
@@ -88,6 +89,22 @@ v1::PublishRecord message_to_wire(const PublishRecord& message) {
   return wire;
 }
 
+v1::TokenizerRequest message_to_wire(const TokenizerRequest& message) {
+  v1::TokenizerRequest wire;
+  wire.set_run(message.run.value());
+  wire.set_offset(message.offset);
+  return wire;
+}
+
+v1::TokenizerPart message_to_wire(const TokenizerPart& message) {
+  v1::TokenizerPart wire;
+  wire.set_run(message.run.value());
+  wire.set_total(message.total);
+  wire.set_offset(message.offset);
+  wire.set_bytes(message.bytes);
+  return wire;
+}
+
 v1::RunEnded message_to_wire(const RunEnded& message) {
   v1::RunEnded wire;
   wire.set_run(message.run.value());
@@ -157,6 +174,22 @@ Result<Message> message_from_wire(const v1::PublishRecord& wire) {
   const auto b = std::as_bytes(std::span(wire.value()));
   return reader.finish(
       PublishRecord{RunId(wire.run()), RoundNumber(wire.round()), wire.sequence(), {b.begin(), b.end()}});
+}
+
+Result<Message> message_from_wire(const v1::TokenizerRequest& wire) {
+  FieldReader reader;
+  reader.require(wire.offset() < kMaxTokenizer, "offset is not below 33554432");
+  return reader.finish(TokenizerRequest{RunId(wire.run()), wire.offset()});
+}
+
+Result<Message> message_from_wire(const v1::TokenizerPart& wire) {
+  FieldReader reader;
+  reader.require(wire.total() >= 1 && wire.total() <= kMaxTokenizer, "total is not between 1 and 33554432");
+  reader.require(wire.offset() < wire.total(), "offset is not below total");
+  const std::size_t left = wire.total() - std::min(wire.offset(), wire.total());
+  reader.require(wire.bytes().size() == std::min<std::size_t>(left, kMaxTokenizerPart),
+                 "bytes are not those of a whole part");
+  return reader.finish(TokenizerPart{RunId(wire.run()), wire.total(), wire.offset(), wire.bytes()});
 }
 
 Result<Message> message_from_wire(const v1::RunEnded& wire) {

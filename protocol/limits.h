@@ -30,7 +30,9 @@ inline constexpr int kZstdWindowLog = 17;
 // least four bytes), so an update of zeros passes. The coverage bounds the bytes before zstd.
 inline constexpr std::uint64_t kMaxZstdRatio = 32'768;
 inline constexpr std::size_t kMaxTaskText = 64 << 10;
-inline constexpr std::size_t kMaxText = 1 << 10;        // names, reasons, messages
+inline constexpr std::size_t kMaxTokenizer = 32 << 20;       // bytes of a run's tokenizer
+inline constexpr std::size_t kMaxTokenizerPart = 256 << 10;  // of these in one TokenizerPart
+inline constexpr std::size_t kMaxText = 1 << 10;             // names, reasons, messages
 inline constexpr std::size_t kMaxSoftwareText = 256;    // in Hello and Welcome: both fit before authorisation
 inline constexpr std::size_t kMaxRunsInProgress = 256;  // in a Welcome
 inline constexpr std::size_t kMaxLiveTracks = 16'384;   // in a TrainRequest
@@ -49,8 +51,12 @@ inline constexpr std::size_t kMaxSecureCells = 8'190;      // ranges of the mode
 inline constexpr std::size_t kMaxSecureCoverages = 4'096;  // different coverages of the members
 inline constexpr std::size_t kMaxSecureScalars = 8'192;    // in a masked update
 inline constexpr std::size_t kMaxTaskSums = 8'000;         // of an evaluation or of statistics
-inline constexpr std::size_t kMaxAddressText = 261;        // a DNS name of 255 bytes, a colon, a port
-inline constexpr std::size_t kMaxRecordBytes = 4 << 10;    // a directory record's value
+inline constexpr std::size_t kMaxSplitPart = 512 << 10;    // bytes of values in one SplitValues
+inline constexpr std::size_t kMaxSplitParts = 1'024;
+inline constexpr std::size_t kMaxSplitTokens = 65'536;   // of the sequences in one SplitValues
+inline constexpr std::size_t kSplitWindow = 2;           // parts that are sent and not answered
+inline constexpr std::size_t kMaxAddressText = 261;      // a DNS name of 255 bytes, a colon, a port
+inline constexpr std::size_t kMaxRecordBytes = 4 << 10;  // a directory record's value
 inline constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 40;
 inline constexpr std::chrono::hours kMaxTimeLeft{366 * 24};
 // Credit: chunk bytes and chunks on one link that may be requested and not yet received.

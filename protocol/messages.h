@@ -16,6 +16,7 @@
 #include "core/time.h"
 #include "protocol/frame.h"
 #include "protocol/secure_messages.h"
+#include "protocol/split_messages.h"
 #include "protocol/swarm_messages.h"
 #include "protocol/task_messages.h"
 #include "protocol/warmup_messages.h"
@@ -92,6 +93,23 @@ struct RunEnded {
   bool operator==(const RunEnded&) const = default;
 };
 
+// The client asks for a part of the run's tokenizer, which is too long for RunDescription::task
+// (data.tokenizer.table_hash).
+struct TokenizerRequest {
+  RunId run;
+  std::uint32_t offset = 0;  // of the first byte
+  bool operator==(const TokenizerRequest&) const = default;
+};
+
+// The answer: the bytes from the offset on, kMaxTokenizerPart of them or those that are left.
+struct TokenizerPart {
+  RunId run;
+  std::uint32_t total = 0;   // bytes of the whole tokenizer, 1 to kMaxTokenizer
+  std::uint32_t offset = 0;  // below total
+  std::string bytes;         // 1 to kMaxTokenizerPart
+  bool operator==(const TokenizerPart&) const = default;
+};
+
 // A client's status record for the coordinator's directory, under the client's own key.
 struct PublishRecord {
   RunId run;
@@ -155,6 +173,13 @@ inline constexpr MessageTable kMessages{
     MessageRow<SecureConsent>{65, "secure_consent", Sender::kClient},
     MessageRow<SecureConsents>{66, "secure_consents", Sender::kCoordinator},
     MessageRow<SecureUnmask>{67, "secure_unmask", Sender::kClient},
+    MessageRow<SplitValues>{70, "split_values", Sender::kEither},
+    MessageRow<SplitTaken>{71, "split_taken", Sender::kEither},
+    MessageRow<SplitEnded>{72, "split_ended", Sender::kClient},
+    MessageRow<SplitKept>{73, "split_kept", Sender::kCoordinator},
+    MessageRow<SplitRefused>{74, "split_refused", Sender::kCoordinator},
+    MessageRow<TokenizerRequest>{75, "tokenizer_request", Sender::kClient},
+    MessageRow<TokenizerPart>{76, "tokenizer_part", Sender::kCoordinator},
 };
 
 template <class T>

@@ -41,6 +41,9 @@ struct TrainRequest {
   // edges of each column's bins, one column after the other. Any other: the mean of each column, then the
   // deviation of each, which is above 0.
   std::vector<float> statistics = {};
+  // What the client may train for the next round while its update is under way (training.overlap); empty:
+  // nothing.
+  Coverage next = {};
 
   TaskId task() const { return {round, track, kind}; }
   bool operator==(const TrainRequest&) const = default;
@@ -58,7 +61,8 @@ struct UpdateOffer {
   double loss_rms = 0;    // root mean square of the samples' loss; finite, not negative
   TrackId track;
   TaskKind kind = TaskKind::kTraining;
-  double wanted_share = 0;  // largest fraction of adapter ranks wanted next, in (0, 1]; 0: no wish
+  double wanted_share = 0;            // largest fraction of adapter ranks wanted next, in (0, 1]; 0: no wish
+  double activation_correlation = 0;  // split training: learn/split/distance_correlation.h; 0: not measured
   // Sample count and metrics of a masked update, masked modulo 2^64 (docs/PROTOCOL.md); `samples` is then 1
   // and the metrics are 0. At most kMaxSecureScalars.
   std::vector<std::uint64_t> masked_scalars = {};

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "core/config/own_part.h"
-#include "protocol/limits.h"
 #include "run/track_model.h"
 
 namespace fedge::run {
@@ -170,44 +169,6 @@ void check_sampler(const RunConfig& run, config::Reader& root) {
               {"strategy.aggregator", "sampling"});
 }
 
-void check_schedule(const RunConfig& run, config::Reader& root) {
-  const auto& schedule = run.strategy.schedule;
-  if (schedule.buffered && run.sampling.over_selection > 1)
-    root.fail("sampling",
-              "over_selection has no effect with strategy.schedule.kind = \"buffered\", which has no rounds; "
-              "remove it",
-              {"strategy.schedule", "sampling.over_selection"});
-  const aggregation::SamplerTraits& sampler = run.sampling.traits;
-  if (schedule.buffered && (sampler.draw != aggregation::Draw::kNever || sampler.weighs))
-    root.fail("sampling",
-              "kind = \"" + run.sampling.kind +
-                  "\" sets weights for the updates of a round, but strategy.schedule.kind = \"buffered\" has "
-                  "no rounds",
-              {"strategy.schedule", "sampling"});
-  else if (schedule.buffered && !sampler.substitutes)
-    root.fail("sampling",
-              "kind = \"" + run.sampling.kind +
-                  "\" needs the update of every drawn client, but strategy.schedule.kind = \"buffered\" does "
-                  "not wait for it",
-              {"strategy.schedule", "sampling"});
-  if (schedule.buffered && !aggregation::Barrier(schedule.barrier).never_waits() &&
-      run.sampling.traits.estimates_availability)
-    root.fail("sampling",
-              "kind = \"" + run.sampling.kind +
-                  "\" would count a client that waits at strategy.schedule.barrier as offline; use barrier = "
-                  "\"asp\"",
-              {"strategy.schedule", "sampling.kind"});
-  const std::size_t updates = schedule.buffered ? schedule.buffer_size : run.sampling.clients_per_round;
-  const std::size_t needed = run.strategy.aggregator.min_updates;
-  if (updates < needed)
-    root.fail("strategy",
-              "the aggregator " + run.strategy.aggregator_kind + " as configured requires at least " +
-                  std::to_string(needed) + " updates, but " +
-                  (schedule.buffered ? "strategy.schedule.buffer_size" : "sampling.clients_per_round") +
-                  " is " + std::to_string(updates),
-              {"strategy.schedule", "strategy.aggregator", "sampling.clients_per_round"});
-}
-
 // Checks status.labels against the protection of updates, and against sampling.labels if both are given.
 void check_status(const RunConfig& run, config::Reader& root) {
   const protocol::LabelReport wanted = run.sampling.traits.labels;
@@ -270,75 +231,6 @@ void check_damping(const RunConfig& run, config::Reader& root) {
         {damping, "strategy.planner", "secure_aggregation.kind"});
 }
 
-// Every client of a serverless round must be able to compute its aggregate, also one that joins later.
-void check_serverless(const RunConfig& run, config::Reader& root) {
-  if (!run.dissemination.serverless) return;
-  const std::string kind = "kind = \"serverless\": ";
-  if (run.strategy.schedule.buffered)
-    root.fail("dissemination",
-              kind + "clients aggregate in rounds; use strategy.schedule.kind = \"synchronous\"",
-              {"dissemination.kind", "strategy.schedule"});
-  if (const auto& objective = run.task.training.objective; objective.remembers())
-    root.fail("dissemination",
-              kind + "not possible with the objective \"" + objective.kind +
-                  "\", which needs a coordinator that says which of a client's updates counted",
-              {"dissemination.kind", "training.objective"});
-  if (!run.tracks.policy.disagreements.empty())
-    root.fail("dissemination",
-              kind +
-                  "not possible with [tracks], because every client receives the updates of all clients in "
-                  "its round",
-              {"dissemination.kind", "tracks"});
-  if (run.sampling.traits.draw != aggregation::Draw::kNever)
-    root.fail(
-        "dissemination",
-        kind + "sampling.kind = \"" + run.sampling.kind +
-            "\" saves uploads to the coordinator, but clients exchange updates directly; use \"uniform\"",
-        {"dissemination.kind", "sampling"});
-  if (run.sampling.traits.weighs)
-    root.fail("dissemination",
-              kind + "sampling.kind = \"" + run.sampling.kind +
-                  "\" as configured counts a missing update as zeros, which clients cannot do; use "
-                  "\"uniform\", or weights = \"samples\"",
-              {"dissemination.kind", "sampling"});
-  const auto optimizer = run.strategy.server_optimizer(1);
-  if (std::ranges::any_of(optimizer->memory(), [](const auto span) { return !span.empty(); }))
-    root.fail("dissemination",
-              kind +
-                  "the state of this server optimizer is not available to clients that join later; use the "
-                  "server optimizer sgd",
-              {"dissemination.kind", "strategy.server_optimizer"});
-  if (!run.strategy.traits.linear)
-    root.fail("dissemination",
-              kind + "the aggregator " + run.strategy.aggregator_kind +
-                  " is not a mean of the updates; use mean or uniform_mean",
-              {"dissemination.kind", "strategy.aggregator"});
-  if (run.sampling.clients_per_round > protocol::kMaxAggregated)
-    root.fail("dissemination",
-              kind + "sampling.clients_per_round must be at most " + std::to_string(protocol::kMaxAggregated),
-              {"dissemination.kind", "sampling.clients_per_round"});
-}
-
-// Different sizes would reveal which client owns an update.
-void check_warmup(const RunConfig& run, config::Reader& root) {
-  if (!run.dissemination.warmup) return;
-  const std::string all_alike =
-      "warmup: all updates must have the same size, because a different size reveals the client; ";
-  if (run.compression.format.zstd)
-    root.fail("dissemination", all_alike + "set compression.zstd = false", {"dissemination", "compression"});
-  if (run.compression.format.codec == protocol::Codec::kSparse)
-    root.fail("dissemination", all_alike + "use a compression.kind other than top_k and rand_k",
-              {"dissemination", "compression"});
-  if (!run.strategy.planner_traits.whole_model)
-    root.fail("dissemination", all_alike + "use the planner full instead of " + run.strategy.planner_kind,
-              {"dissemination", "strategy.planner"});
-  if (run.chunk_size > protocol::kMaxWarmupChunkSize)
-    root.fail("run",
-              "chunk_size must be at most " + std::to_string(protocol::kMaxWarmupChunkSize) +
-                  " with dissemination.warmup",
-              {"dissemination", "run.chunk_size"});
-}
-
 }  // namespace
 
 bool moves_by_the_aggregate(const aggregation::StrategySpec& strategy) {
@@ -373,9 +265,7 @@ void check_recipe(const RunConfig& run, config::Reader& root) {
   check_losses(run, root);
   check_sampler(run, root);
   check_damping(run, root);
-  check_schedule(run, root);
-  check_serverless(run, root);
-  check_warmup(run, root);
+  check_rounds(run, root);
   check_status(run, root);
   check_tracks(run, root);
   check_sums(run, root);

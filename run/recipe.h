@@ -34,6 +34,8 @@ void check_recipe(const RunConfig& run, config::Reader& root);
 void check_model(const RunConfig& run, config::Reader& root);
 // Its rules about evaluations and statistics.
 void check_sums(const RunConfig& run, config::Reader& root);
+// Its rules about schedules and rounds.
+void check_rounds(const RunConfig& run, config::Reader& root);
 // Its rules about secure aggregation and differential privacy.
 void check_protection(const RunConfig& run, config::Reader& root);
 

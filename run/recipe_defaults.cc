@@ -26,6 +26,9 @@ config::Array array_of(const std::vector<Number>& numbers, const char* where) {
   return array;
 }
 
+// Default of run.chunk_size if one block of the model changes in a round, in bytes.
+constexpr std::int64_t kBlockChunkSize = 32 << 10;
+
 // The settings of clients' training that the parts of the strategy imply.
 void imply_training(const aggregation::StrategySpec& strategy, config::Table& root) {
   constexpr const char* kKind = "strategy.kind";
@@ -34,11 +37,18 @@ void imply_training(const aggregation::StrategySpec& strategy, config::Table& ro
   if (const std::string objective = recipe.objective; !objective.empty())
     imply(root, "training.objective.kind", {objective, kKind});
   if (strategy.traits.reads_losses) imply(root, "training.start_loss", {true, "strategy.aggregator"});
+  if (const std::string overlap = recipe.overlap; !overlap.empty())
+    imply(root, "training.overlap", {overlap, kKind});
   const LocalModel local_model = strategy.planner_traits.local_model;
   if (local_model == LocalModel::kWhole) return;
   imply(root, "training.local_model", {learn::name_of(local_model), kPlanner});
+  // Only chunks that have changed travel again: with small ones, little more than the block.
+  if (local_model == LocalModel::kBlock) imply(root, "run.chunk_size", {kBlockChunkSize, kPlanner});
   if (local_model == LocalModel::kNested)
     imply(root, "training.widths", {array_of<double>(strategy.planner.widths, kPlanner), kPlanner});
+  if (local_model == LocalModel::kSplit && strategy.planner.cut_ranks > 0)
+    imply(root, "training.split.cut_ranks",
+          {static_cast<std::int64_t>(strategy.planner.cut_ranks), kPlanner});
   if (local_model != LocalModel::kPrefix) return;
   imply(root, "training.ranks", {array_of<std::int64_t>(strategy.planner.ranks, kPlanner), kPlanner});
   if (const std::string nesting = recipe.nesting; !nesting.empty())

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <map>
 #include <string_view>
 
 #include "core/config/former_keys.h"
 #include "core/crypto/sha256.h"
-#include "core/platform/files.h"
 #include "core/text.h"
-#include "learn/model_file.h"
-#include "learn/models/external.h"
 #include "protocol/limits.h"
+#include "run/file/complete_file.h"
 #include "run/recipe.h"
 
 namespace fedge::run {
@@ -133,74 +130,6 @@ RunConfig read_sections(config::Reader& root, config::Table& table, const ReadMo
   return run;
 }
 
-config::Table* table_at(config::Table& root, const char* name) {
-  const auto section = root.find(name);
-  return section == root.end() ? nullptr : std::get_if<config::Table>(&section->second.data);
-}
-
-const std::string* named_file(const config::Table& table, const char* name) {
-  const auto value = table.find(name);
-  const auto* text = value == table.end() ? nullptr : std::get_if<std::string>(&value->second.data);
-  return text == nullptr || text->empty() ? nullptr : text;
-}
-
-// Hashes of the base models that run files name, by path: each file is read once.
-using BaseHashes = std::map<std::string, Result<std::string>>;
-
-// Fixes the base model at the first reading of the run file: later readers must find the same base.
-Result<void> add_base_hash(config::Table& root, BaseHashes& known) {
-  config::Table* model = table_at(root, "model");
-  const std::string* base = model == nullptr ? nullptr : named_file(*model, "base");
-  if (base == nullptr || model->contains("base_hash")) return {};
-  if (!known.contains(*base)) known.emplace(*base, learn::base_hash(*base));
-  const Result<std::string>& hash = known.at(*base);
-  if (!hash) return hash.error().with_prefix("model.base: ");
-  model->emplace("base_hash", config::Value{*hash, "model.base"});
-  return {};
-}
-
-// Embeds the tensors of an external model, because only this machine has its file.
-Result<void> add_tensors(config::Table& root) {
-  config::Table* model = table_at(root, "model");
-  const std::string* base = model == nullptr ? nullptr : named_file(*model, "base");
-  const std::string* kind = model == nullptr ? nullptr : named_file(*model, "kind");
-  if (base == nullptr || kind == nullptr || !learn::is_external({.kind = *kind}) ||
-      model->contains("tensors"))
-    return {};
-  auto texts = learn::tensor_texts(*base);
-  if (!texts) return texts.error().with_prefix("model.base: ");
-  config::Array tensors;
-  for (std::string& text : *texts) tensors.push_back({std::move(text), "model.base"});
-  model->emplace("tensors", config::Value{std::move(tensors), "model.base"});
-  return {};
-}
-
-// Embeds the tokenizer table, because only this machine has its file. Clients and run results need the table.
-Result<void> add_tokenizer_table(config::Table& root) {
-  config::Table* data = table_at(root, "data");
-  config::Table* tokenizer = data == nullptr ? nullptr : table_at(*data, "tokenizer");
-  const std::string* file = tokenizer == nullptr ? nullptr : named_file(*tokenizer, "file");
-  if (file == nullptr || tokenizer->contains("table")) return {};
-  auto text = read_file(*file, protocol::kMaxTaskText);
-  if (!text) return text.error().with_prefix("data.tokenizer.file: ");
-  tokenizer->emplace("table", config::Value{std::move(*text), "data.tokenizer.file"});
-  return {};
-}
-
-// A run file with the contents of the files that it names, and the errors from reading them.
-struct CompleteFile {
-  config::Document document;
-  std::vector<Error> errors = {};
-};
-
-CompleteFile complete(const config::Document& document, BaseHashes& known) {
-  CompleteFile file{{.name = document.name, .root = document.root}};
-  config::Table& root = file.document.root;
-  for (const auto& added : {add_tokenizer_table(root), add_base_hash(root, known), add_tensors(root)})
-    if (!added) file.errors.push_back(added.error());
-  return file;
-}
-
 // The run that was read, with implied settings, and all problems.
 struct ReadFile {
   RunConfig run;
@@ -209,7 +138,7 @@ struct ReadFile {
 };
 
 ReadFile read_complete(const CompleteFile& file, const ReadMore& more) {
-  ReadFile read{.resolved = file.document.root};
+  ReadFile read{.resolved = file.whole()};
   config::Reader root(read.resolved, "", file.document.name);
   for (const Error& error : file.errors) root.fail_at(error);
   read.run = read_sections(root, read.resolved, more);
@@ -244,6 +173,7 @@ Result<void> add_texts(RunConfig& run, const config::Table& resolved, const conf
                  config::Value{config::Table{{"whole", {whole, "data.normalise"}}}, "data.normalise"});
   if (run.secure.on)
     task.emplace("masking", config::Value{privacy::to_table(run.secure.masking), "secure_aggregation"});
+  drop_long_table(task);
   run.task_text = config::canonical_toml(run.dissemination.serverless ? document.root : task);
   if (run.task_text.size() > protocol::kMaxTaskText)
     return invalid(document.name +
@@ -287,7 +217,11 @@ Result<std::string> canonical_text(const config::Document& document) {
   return config::canonical_toml(file.document.root);
 }
 
-Result<RunConfig> read_described_run(const config::Document& document) { return finish_run({document}, {}); }
+Result<RunConfig> read_described_run(const config::Document& document, std::string tokenizer) {
+  CompleteFile file{.document = document};
+  if (!tokenizer.empty()) file.tokenizer = std::make_shared<const std::string>(std::move(tokenizer));
+  return finish_run(file, {});
+}
 
 std::vector<config::KeyDoc> describe_run_config() {
   std::vector<config::KeyDoc> docs;

@@ -79,8 +79,9 @@ Result<RunConfig> read_run_config(const config::Document& document, const ReadMo
 // The canonical TOML of a run file that is right and has no keys of a former kind, without checking that: a
 // check can take long. The error names a file that cannot be read.
 Result<std::string> canonical_text(const config::Document& document);
-// Reads a run as a coordinator describes it: complete, so no referenced file is read.
-Result<RunConfig> read_described_run(const config::Document& document);
+// Reads a run as a coordinator describes it: complete, so no referenced file is read. `tokenizer`: the
+// content that data.tokenizer.table_hash names; empty without one.
+Result<RunConfig> read_described_run(const config::Document& document, std::string tokenizer = {});
 // Every key of a run file that the coordinator uses, for the generated reference.
 std::vector<config::KeyDoc> describe_run_config();
 

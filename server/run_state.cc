@@ -9,6 +9,7 @@
 #include "core/check.h"
 #include "core/crypto/hkdf.h"
 #include "learn/evaluation/evaluate.h"
+#include "learn/models/adapters.h"
 #include "protocol/limits.h"
 #include "run/recipe.h"
 #include "server/store/saved_state.h"
@@ -29,6 +30,11 @@ Result<RunState> RunState::create(const run::RunConfig& config, const learn::Mod
                                   Parallel& parallel) {
   RunState state(config, model, test, store, parallel);
   FEDGE_TRY_VOID(state.sums_.prepare(config));
+  if (const auto& training = config.task.training; training.local_model == LocalModel::kSplit) {
+    FEDGE_CHECK(model.adapters() != nullptr, "a model that can be cut, as the task requires");
+    FEDGE_TRY(split, SplitLayout::of(*model.layout(), model.adapters()->shape(), training.split.cut_ranks));
+    state.split_ = std::move(split);
+  }
   FEDGE_TRY_VOID(state.start({TrackId(), std::nullopt, nullptr}));
   return state;
 }
@@ -78,26 +84,26 @@ TrackView RunState::view(TrackId track) const {
 RoundRules RunState::rules() const {
   const std::uint64_t share = config_->strategy.fixed_point.max_total_weight().value() /
                               std::max<std::size_t>(run::most_summed(*config_), 1);
-  RoundRules rules{
-      .run = config_->id,
-      .layout = model_->layout()->hash(),
-      .chunk_size = config_->chunk_size,
-      .parameters = model_->layout()->size(),
-      .rounds = config_->rounds,
-      .clients_per_round = config_->sampling.clients_per_round,
-      .over_selection = config_->sampling.over_selection,
-      .first_round_clients = config_->wait_for_clients,
-      .min_available = config_->sampling.min_available,
-      .deadline = config_->round_deadline,
-      .return_within = config_->return_within,
-      .max_samples = SampleCount(std::min(share, kMaxSamplesPerClient)),
-      .classes = labels_ > 0 ? labels_ : SIZE_MAX,
-      .uniform_weights = config_->strategy.traits.uniform_weights,
-      .local_epochs = config_->task.training.local_epochs,
-      .batch_size = config_->task.training.batch_size,
-      .local_steps = config_->task.training.local_steps,
-      .compression = config_->compression.format,
-      .masked = config_->secure.on ? std::optional(config_->secure.masking.codec) : std::nullopt};
+  RoundRules rules{.run = config_->id,
+                   .layout = model_->layout()->hash(),
+                   .chunk_size = config_->chunk_size,
+                   .parameters = model_->layout()->size(),
+                   .rounds = config_->rounds,
+                   .clients_per_round = config_->sampling.clients_per_round,
+                   .over_selection = config_->sampling.over_selection,
+                   .first_round_clients = config_->wait_for_clients,
+                   .min_available = config_->sampling.min_available,
+                   .deadline = config_->round_deadline,
+                   .return_within = config_->return_within,
+                   .max_samples = SampleCount(std::min(share, kMaxSamplesPerClient)),
+                   .classes = labels_ > 0 ? labels_ : SIZE_MAX,
+                   .uniform_weights = config_->strategy.traits.uniform_weights,
+                   .local_epochs = config_->task.training.local_epochs,
+                   .batch_size = config_->task.training.batch_size,
+                   .local_steps = config_->task.training.local_steps,
+                   .compression = config_->compression.format,
+                   .masked = config_->secure.on ? std::optional(config_->secure.masking.codec) : std::nullopt,
+                   .overlaps = config_->task.training.overlap != learn::OverlapKind::kNone};
   sums_.add_rules(*config_, model_->layout()->trainable().ranges().front().begin, rules);
   const run::DifferentialPrivacySpec& privacy = config_->privacy;
   if (privacy.on()) rules.releases = privacy.most_releases;
@@ -132,6 +138,21 @@ Result<void> RunState::fold(TrackId track, std::span<const aggregation::Update> 
   for (const aggregation::Update& update : updates)
     if (update.values || update.elsewhere) contributors_.insert(update.client);
   return this->track(track).fold(updates);
+}
+
+Coverage RunState::changed_by(const Coverage& trained) const {
+  const std::size_t cut = split_ ? split_->cut_of(trained) : 0;
+  return cut > 0 ? split_->both(cut) : trained;
+}
+
+Result<AlignedBuffer<float>> RunState::join_halves(const Coverage& trained, std::span<const float> below,
+                                                   std::span<const float> above) const {
+  const std::size_t cut = split_ ? split_->cut_of(trained) : 0;
+  if (cut == 0 || below.size() != trained.count() || above.size() != split_->above(cut).count())
+    return invalid("the halves of an update do not fit each other");
+  AlignedBuffer<float> both(below.size() + above.size());
+  split_->join(cut, below, above, both.span());
+  return both;
 }
 
 void RunState::open_secure(std::vector<Range> cells, std::size_t task_sums) {
@@ -263,6 +284,7 @@ Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClie
       metrics_.ranks = std::move(ranks);
     }
     metrics_.train_loss = measured.train_loss;
+    if (turn.activation_correlation > 0) metrics_.activation_correlation = turn.activation_correlation;
   }
   if (turn.description) metrics_.tracks.push_back(std::move(measured));
   // A round whose models cannot be evaluated is not complete.
@@ -339,8 +361,10 @@ RoundMetrics RunState::end_round(const Circumstances& circumstances) {
   completed_.clear();
   RoundMetrics metrics = std::exchange(metrics_, {});
   metrics.participation = participation_.figures();
-  metrics.bytes_up = circumstances.up.value();
-  metrics.bytes_down = circumstances.down.value();
+  metrics.bytes_up = circumstances.traffic.up.value();
+  metrics.bytes_down = circumstances.traffic.down.value();
+  metrics.activation_bytes_up = circumstances.traffic.activations_up.value();
+  metrics.activation_bytes_down = circumstances.traffic.activations_down.value();
   metrics.virtual_seconds = circumstances.virtual_seconds;
   metrics.wall_seconds = circumstances.wall_seconds;
   if (config_->privacy.on()) {

@@ -19,6 +19,7 @@
 #include "core/crypto/secret.h"
 #include "core/parallel.h"
 #include "core/result.h"
+#include "core/split/split_layout.h"
 #include "learn/data/dataset.h"
 #include "learn/evaluation/evaluate.h"
 #include "learn/model.h"
@@ -70,6 +71,14 @@ class RunState {
 
   // Returns the rules that an update's values must meet before folding (run/stored_update.h).
   run::ValueRules value_rules() const { return {*model_->layout(), config_->strategy.fixed_point}; }
+  // The parameters that change with a client that trains these; more in split training.
+  Coverage changed_by(const Coverage& trained) const;
+  // Packs the values of a client's update of these parameters and those of the coordinator's half. kInvalid:
+  // their numbers do not fit.
+  Result<AlignedBuffer<float>> join_halves(const Coverage& trained, std::span<const float> below,
+                                           std::span<const float> above) const;
+  // Where the model can be cut; nothing unless the run trains in split.
+  const std::optional<SplitLayout>& split() const { return split_; }
   // Gives checked updates to the track's aggregator, all waiting ones at once.
   Result<void> fold(TrackId track, std::span<const aggregation::Update> updates);
 
@@ -102,10 +111,16 @@ class RunState {
   // Sets the noise key of a run with differential privacy; call before the first round.
   void take_noise_key(Secret key) { noise_key_ = std::move(key); }
 
-  // Facts about a round that only the I/O adapter knows.
-  struct Circumstances {
+  // Bytes between the clients and the coordinator.
+  struct Traffic {
     Bytes up;
     Bytes down;
+    Bytes activations_up;  // split training: values at the cut, among `up`
+    Bytes activations_down;
+  };
+  // Facts about a round that only the I/O adapter knows.
+  struct Circumstances {
+    Traffic traffic;
     double virtual_seconds = 0;  // since the start of the run, on the engine's clock
     double wall_seconds = 0;     // since the start of the run
   };
@@ -177,8 +192,9 @@ class RunState {
 
   std::shared_ptr<const run::RunConfig> config_;
   const learn::Model* model_;
-  const learn::Dataset* test_;  // null: models are not evaluated here
-  std::size_t labels_;          // number of different labels; 0: unknown
+  std::optional<SplitLayout> split_;  // split training
+  const learn::Dataset* test_;        // null: models are not evaluated here
+  std::size_t labels_;                // number of different labels; 0: unknown
   protocol::ChunkStore* store_;
   Parallel* parallel_;
   std::map<TrackId, TrackEntry> tracks_;

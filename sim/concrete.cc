@@ -84,6 +84,7 @@ Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, Chi
                                        options.log_level,
                                        "run",
                                        "--once",
+                                       "--allow-split",
                                        "--capability",
                                        number_text(capability),
                                        "--token-file",

@@ -18,10 +18,14 @@ Duration time_for(double amount, double per_second) {
 }  // namespace
 
 Device::Device(const SimulationSpec& spec, ClientId client, const Rng& rng) {
-  capability_ = spec.capabilities[rng.fork("capability", client.value()).below(spec.capabilities.size())];
+  const std::size_t capability = spec.capabilities_dealt
+                                     ? client.value() % spec.capabilities.size()
+                                     : rng.fork("capability", client.value()).below(spec.capabilities.size());
+  capability_ = spec.capabilities[capability];
   listens_ = rng.fork("listens", client.value()).uniform() < spec.listening;
   Rng draws = rng.fork("device", client.value());
-  samples_per_second_ = spec.samples_per_second * std::exp(spec.speed_sigma * draws.normal());
+  samples_per_second_ = spec.samples_per_second * spec.speeds[client.value() % spec.speeds.size()] *
+                        std::exp(spec.speed_sigma * draws.normal());
   down_bytes_per_second_ =
       spec.down_mbps * kBytesPerMegabit * std::exp(spec.bandwidth_sigma * draws.normal());
   up_bytes_per_second_ = spec.up_mbps * kBytesPerMegabit * std::exp(spec.bandwidth_sigma * draws.normal());

@@ -28,6 +28,8 @@ class Device {
   Duration evaluation_time(SampleCount samples) const;
   // From the model's first byte to the update's last, both of this size, without latency.
   Duration task_time(SampleCount samples, const learn::TrainingSpec& spec, Bytes payload) const;
+  // For the whole model.
+  double samples_per_second() const { return samples_per_second_; }
   // Share of a model that it can train.
   double capability() const { return capability_; }
   // True if other clients can connect to it.

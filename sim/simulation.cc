@@ -207,6 +207,14 @@ void Simulation::build_transfers() {
 void Simulation::build_clients() {
   presence_ = std::make_unique<Presence>(world_, *availability_, task_.clients(),
                                          [this](ClientId client) { clients_->device_changed(client); });
+  if (task_.spec().training.local_model == LocalModel::kSplit)
+    split_ = std::make_unique<VirtualSplit>(
+        VirtualSplit::Surroundings{.world = world_,
+                                   .links = *links_,
+                                   .devices = *devices_,
+                                   .task = task_,
+                                   .samples_per_second = spec_.coordinator_samples_per_second},
+        task_.clients());
   training_ = std::make_unique<VirtualTraining>(
       VirtualTraining::Surroundings{
           .world = world_,
@@ -217,6 +225,7 @@ void Simulation::build_clients() {
           .adversary = adversary_,
           .secrets = secrets_.get(),
           .exchange = exchange_.get(),
+          .split = split_.get(),
           .on_arrival = computes_on_arrival(spec_, state_.config()),
           .step = [this](ClientId client,
                          client::TaskConductor::Input input) { clients_->step(client, std::move(input)); },
@@ -273,6 +282,7 @@ void Simulation::build_coordinator(const SimulationHooks& hooks) {
   coordinator_ = std::make_unique<VirtualCoordinator>(
       VirtualCoordinator::Surroundings{.world = world_,
                                        .links = *links_,
+                                       .split = split_.get(),
                                        .updates = pool_,
                                        .aggregate = *aggregate_,
                                        .masked = secrets_ != nullptr,

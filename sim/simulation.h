@@ -35,6 +35,7 @@
 #include "sim/ranks/shared_work.h"
 #include "sim/secure/virtual_secrets.h"
 #include "sim/spec.h"
+#include "sim/split/virtual_split.h"
 #include "sim/training/training_pool.h"
 #include "sim/transfers/client_links.h"
 #include "sim/transfers/virtual_downloads.h"
@@ -129,6 +130,7 @@ class Simulation {
   std::unique_ptr<VirtualUploads> uploads_;
   std::unique_ptr<Dropouts> dropouts_;
   std::unique_ptr<Presence> presence_;
+  std::unique_ptr<VirtualSplit> split_;  // null: devices train the whole model
   std::unique_ptr<VirtualTraining> training_;
   std::unique_ptr<VirtualClients> clients_;
   std::unique_ptr<VirtualAggregate> aggregate_;

@@ -14,11 +14,27 @@ SimulationSpec read_section(config::Reader& section) {
                     "every part of the model and every number of adapter ranks.");
   spec.speed_sigma = device.number(
       "sigma", 0.0, {0.0, 10.0}, "Sigma of the log-normal distribution of the training speed over clients.");
+  spec.speeds = device.numbers(
+      "speeds", spec.speeds, {1e-6, 1e6},
+      "Factors of samples_per_second, dealt to the devices in turn: with [1, 1, 2] every third "
+      "device is twice as fast.");
+  if (spec.speeds.empty()) device.fail("speeds", "is empty");
   spec.capabilities = device.numbers(
       "capabilities", spec.capabilities, {0.001, 1.0},
       "Fractions of a model that devices can train. Each device gets one of these values, drawn uniformly.");
   if (spec.capabilities.empty()) device.fail("capabilities", "is empty");
+  spec.capabilities_dealt = device.choice("capability_order", {"drawn", "dealt"}, 0,
+                                          "How devices get their capabilities.\ndrawn: uniformly at "
+                                          "random.\ndealt: in turn, like the speeds, "
+                                          "so that fast devices can be those that hold much.") == 1;
   section.adopt(device);
+  config::Reader coordinator = section.section("coordinator");
+  spec.coordinator_samples_per_second =
+      coordinator.number("samples_per_second", 0.0, {0.0, 1e12},
+                         "Split training: speed of the coordinator in samples per second, for the whole "
+                         "model. It serves clients in "
+                         "the order in which their activations arrive. 0: it needs no time.");
+  section.adopt(coordinator);
   config::Reader network = section.section("network");
   spec.latency = seconds(network.number("latency", 0.02, {0.0, 3600.0}, "Median one-way delay in seconds."));
   spec.latency_sigma = network.number("latency_sigma", 0.0, {0.0, 10.0},
@@ -120,6 +136,11 @@ std::optional<std::string> cannot_continue(const SimulationSpec& spec) {
 }
 
 Result<void> check_attack(const SimulationSpec& spec, const run::RunConfig& config) {
+  if (spec.attack.kind != AttackKind::kNone && config.task.training.local_model == LocalModel::kSplit)
+    return invalid(
+        "simulation.attack: hostile clients of split training are not simulated, because the coordinator "
+        "trains a "
+        "part of their updates");
   if (!spec.attack.needs_honest()) return {};
   const std::string attack = "simulation.attack.kind: \"alie\", \"ipm\" and \"min_max\" need ";
   if (!config.strategy.planner_traits.whole_model)

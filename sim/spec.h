@@ -20,8 +20,10 @@ struct SimulationSpec {
   // Devices: training speed, log-normal over clients around a median.
   double samples_per_second = 1000.0;
   double speed_sigma = 0.0;
+  std::vector<double> speeds = {1.0};  // factors of the median, dealt to the clients in turn
   // Share of a model that a device can train, in (0, 1]: drawn uniformly from this list.
   std::vector<double> capabilities = {1.0};
+  bool capabilities_dealt = false;  // to the clients in turn, instead of drawn
   // Links: the coordinator's side is never the bottleneck.
   Duration latency{};  // one way, median
   double latency_sigma = 0.0;
@@ -32,6 +34,7 @@ struct SimulationSpec {
   // Dropouts: each task is interrupted with this probability, at a uniformly drawn moment of its work.
   double dropout_probability = 0.0;
   Duration dropout_offline{};                          // time until the client returns
+  double coordinator_samples_per_second = 0;           // in split training; 0: it needs no time
   std::size_t client_memory = std::size_t{512} << 20;  // bytes, for what clients keep between tasks
   bool participants = false;  // the results say which clients took part in each round
   AvailabilitySpec availability;

@@ -3,10 +3,12 @@
 #include <utility>
 #include <vector>
 
+#include "aggregation/planners/block.h"
 #include "aggregation/planners/fedplt.h"
 #include "aggregation/planners/layers.h"
 #include "aggregation/planners/random_mask.h"
 #include "aggregation/planners/rank_prefix.h"
+#include "aggregation/planners/split.h"
 #include "aggregation/planners/width.h"
 #include "core/config/own_part.h"
 
@@ -81,6 +83,19 @@ std::vector<PlannerKind>& planner_table() {
                   "initial values.",
                   {.local_model = LocalModel::kPrefix, .one_factor = true},
                   read_rank_prefix_b},
+      PlannerKind{"block",
+                  "Wang, Cao, Chen, TMLR 2026, arXiv:2511.19959",
+                  "All clients of a round run the whole model and train one block of its layers. The next "
+                  "round trains another block.",
+                  {.local_model = LocalModel::kBlock},
+                  read_block},
+      PlannerKind{
+          "split",
+          "Shan et al. 2026, arXiv:2604.26388",
+          "A client trains the adapters of the model's first blocks, up to its cut. The coordinator runs the "
+          "other blocks and trains theirs.",
+          {.local_model = LocalModel::kSplit},
+          read_split},
   };
   return kinds;
 }

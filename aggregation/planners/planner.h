@@ -1,7 +1,7 @@
 // Planner: decides which part of the model a client trains in a round, as a Coverage. One class for each way
 // of dividing a model; one table of their names. Partial-training planners run the whole network and train a
 // part of it; width planners cut out a thinner network. A plan depends only on the planner's context, the
-// admitted clients and the request, never on earlier plans.
+// admitted clients, the observed updates and the request, never on earlier plans.
 // Cost of a plan: linear in the ranges of its coverage.
 #pragma once
 
@@ -19,6 +19,7 @@
 #include "core/parameters.h"
 #include "core/result.h"
 #include "core/rng.h"
+#include "core/time.h"
 
 namespace fedge::aggregation {
 
@@ -43,6 +44,16 @@ class Planner {
   virtual void admit(ClientId, double /*capability*/) {}
   // Caps the client's share of the whole from its next plan on (rank self-pruning).
   virtual void limit(ClientId, double /*share*/) {}
+  // A round has ended in which clients reported updates of this mean Euclidean norm.
+  virtual void observe(RoundNumber, double /*norm*/) {}
+  // A client's update has arrived.
+  struct Delivered {
+    RoundNumber round;
+    ClientId client;
+    double loss = 0;  // mean over its training
+    Duration time{};  // from the assignment to the update's arrival
+  };
+  virtual void delivered(const Delivered&) {}
   // Returns what the client trains and uploads in this round: at least one parameter, at most
   // protocol::kMaxCoverageRanges ranges.
   virtual Coverage plan(const PlanRequest& request) = 0;
@@ -60,6 +71,10 @@ struct PlannerPart {
   bool splits_output = false;      // no layer is trained by all clients
   std::vector<double> widths;      // LocalModel::kNested: what a client's steps may draw
   std::vector<std::size_t> ranks;  // LocalModel::kPrefix: of the levels, ascending
+  std::size_t cut_ranks = 0;       // LocalModel::kSplit: of the two blocks next to the cut; 0: all
+  bool reads_norms = false;        // plans depend on the norms of earlier updates (Planner::observe())
+  bool reads_losses =
+      false;  // plans depend on the losses and times of earlier updates (Planner::delivered())
 };
 
 // PlannerTraits declares what a planner's clients train. check_recipe() (run/recipe.h) reads it.

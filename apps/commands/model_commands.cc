@@ -1,6 +1,7 @@
 #include "apps/commands/model_commands.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <utility>
@@ -10,11 +11,14 @@
 #include "core/config/document.h"
 #include "core/platform/thread_pool.h"
 #include "core/safetensors.h"
+#include "core/text.h"
 #include "learn/generate.h"
 #include "learn/kernels/kernels.h"
 #include "learn/model_file.h"
 #include "learn/models/adapters.h"
 #include "learn/text/text_data.h"
+#include "learn/weights/export.h"
+#include "learn/weights/import.h"
 #include "server/report/results_place.h"
 
 namespace fedge::apps {
@@ -29,22 +33,55 @@ Result<void> check_ranks(const learn::ModelFile& file, const ModelOptions& optio
                  std::to_string(ranks) + " adapter ranks");
 }
 
+// A model may write any bytes: those that are not UTF-8, and control characters except line feed and tab,
+// become U+FFFD.
+std::string for_terminal(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    std::uint32_t code = 0;
+    const std::size_t size = take_character(text.substr(i), code);
+    const bool control = (code < 0x20 && code != '\n' && code != '\t') || (code >= 0x7f && code < 0xa0);
+    out += size == 0 || control ? std::string_view("\xef\xbf\xbd") : text.substr(i, size);
+    i += std::max<std::size_t>(size, 1);
+  }
+  return out;
+}
+
 Result<std::string> generate_text(const ModelOptions& options) {
   FEDGE_TRY(file, learn::read_model_file(options.file));
   if (!file.model->input().tokens)
     return invalid(options.file + ": not a language model; it cannot generate text");
   FEDGE_TRY_VOID(check_ranks(file, options));
   FEDGE_TRY(tokenizer, learn::make_tokenizer(file.task.data.tokenizer));
-  const std::vector<learn::Token> prompt = tokenizer.encode(options.prompt);
-  if (prompt.empty()) return invalid("--prompt is empty; give at least one character");
-  const auto written = learn::generate(*file.model, file.values.values(), prompt,
+  const std::string start = options.prompt.value_or(tokenizer.begin() ? "" : "\n");
+  std::vector<learn::Token> text = tokenizer.prompt(start);
+  if (text.empty()) return invalid("--prompt is empty; give at least one character");
+  const auto written = learn::generate(*file.model, file.values.values(), text,
                                        {.tokens = options.tokens,
                                         .temperature = options.temperature,
                                         .top = options.top,
+                                        .end = tokenizer.end(),
                                         .ranks = options.ranks,
                                         .written = {}},
                                        Rng(options.seed));
-  return tokenizer.decode(prompt) + tokenizer.decode(written) + "\n";
+  text.insert(text.end(), written.begin(), written.end());
+  return for_terminal(tokenizer.text(text)) + "\n";
+}
+
+// Checks that nothing is overwritten, in a folder this file of it.
+Result<void> check_output(const ModelOptions& options, const std::string& file) {
+  const std::filesystem::path out = options.out;
+  return server::check_new_file(file.empty() ? out : out / file, options.force);
+}
+
+// Reads a published model and writes it as a model file.
+Result<std::string> import_published(const ModelOptions& options) {
+  FEDGE_TRY_VOID(server::check_new_file(options.out, options.force));
+  FEDGE_TRY(imported,
+            learn::import_model(options.file, {options.tokenizer, options.adapter, options.context}));
+  FEDGE_TRY_VOID(write_safetensors(options.out, imported.values, imported.metadata));
+  return options.out + ": " + std::to_string(imported.values.size()) + " parameters from a " +
+         imported.format + "\n";
 }
 
 Result<std::string> describe_model(const ModelOptions& options) {
@@ -91,41 +128,34 @@ Result<std::string> merge_adapters(const ModelOptions& options) {
   auto layout = std::make_shared<ParameterLayout>();
   for (const TensorInfo& tensor : file.model->layout()->tensors())
     if (tensor.offset < adapters->offset()) layout->add(tensor.name, tensor.shape, {.layer = tensor.layer});
-  learn::AdapterSpace space = adapters->make_space(1);
   AlignedBuffer<float> scratch(learn::kProductScratch);
-  const float* merged =
-      adapters->merge(learn::kernels(), file.values.values(), options.ranks, space, scratch.data());
   ParameterVector values(layout);
-  std::copy_n(merged, values.size(), values.values().begin());
+  adapters->merge(learn::kernels(), file.values.values(), options.ranks, values.values().data(),
+                  scratch.data());
   FEDGE_TRY(task, without_adapters(header.metadata.at(learn::kTaskMetadata)));
   std::map<std::string, std::string> metadata = {{"model_hash", to_hex(model_hash(values.values()))},
                                                  {learn::kTaskMetadata, std::move(task)}};
-  if (const auto seed = header.metadata.find(learn::kSeedMetadata); seed != header.metadata.end())
-    metadata.insert(*seed);
+  for (const char* key : {learn::kSeedMetadata, learn::kTokenizerMetadata})
+    if (const auto kept = header.metadata.find(key); kept != header.metadata.end()) metadata.insert(*kept);
   FEDGE_TRY_VOID(write_safetensors(options.out, values, metadata));
   return options.out + ": " + std::to_string(values.size()) + " parameters, " +
          std::to_string(std::min(options.ranks, adapters->rank())) + " ranks merged\n";
 }
 
-// Writes each matrix's A [rank, in] and B [out, rank], scaled, under the tensor names of LoRA files.
-Result<std::string> export_adapters(const ModelOptions& options) {
-  FEDGE_TRY_VOID(server::check_new_file(options.out, options.force));
-  FEDGE_TRY(file, learn::read_model_file(options.file));
-  FEDGE_TRY(adapters, adapters_of(file, options.file));
-  FEDGE_TRY_VOID(check_ranks(file, options));
-  const std::size_t ranks = std::min(options.ranks, adapters->rank());
-  if (ranks == 0) return invalid("--ranks must be 1 or more, not 0");
+// Writes each matrix's A [rank, in] and B [out, rank], scaled, under the layers' own names.
+Result<void> write_adapter_file(const learn::ModelFile& file, std::size_t ranks, const std::string& path) {
+  const learn::Adapters& adapters = *file.model->adapters();
   auto layout = std::make_shared<ParameterLayout>();
   const auto stem = [](const AdaptedMatrix& m) { return m.name.substr(0, m.name.rfind('.')); };
-  for (const AdaptedMatrix& m : adapters->matrices()) {
+  for (const AdaptedMatrix& m : adapters.matrices()) {
     layout->add(stem(m) + ".lora_A.weight", {ranks, m.in});
     layout->add(stem(m) + ".lora_B.weight", {m.out, ranks});
   }
   ParameterVector values(layout);
   const auto row = [&](std::size_t j) {
-    return file.values.values().subspan(adapters->shape().prefix(j).end, adapters->row());
+    return file.values.values().subspan(adapters.shape().prefix(j).end, adapters.row());
   };
-  for (const AdaptedMatrix& m : adapters->matrices()) {
+  for (const AdaptedMatrix& m : adapters.matrices()) {
     const auto a = values.tensor(*layout->find(stem(m) + ".lora_A.weight"));
     const auto b = values.tensor(*layout->find(stem(m) + ".lora_B.weight"));
     for (std::size_t j = 0; j < ranks; ++j) {
@@ -133,19 +163,74 @@ Result<std::string> export_adapters(const ModelOptions& options) {
       for (std::size_t o = 0; o < m.out; ++o) b[o * ranks + j] = row(j)[m.b + o];
     }
   }
+  const double alpha = static_cast<double>(adapters.shape().scale) * static_cast<double>(ranks);
+  return write_safetensors(path, values,
+                           {{"lora_alpha", std::to_string(alpha)}, {"r", std::to_string(ranks)}});
+}
+
+// Writes a folder in PEFT's format, or a single file under the layers' own names.
+Result<std::string> export_adapters(const ModelOptions& options) {
+  const bool file_alone = std::filesystem::path(options.out).extension() == ".safetensors";
+  FEDGE_TRY_VOID(check_output(options, file_alone ? "" : "adapter_model.safetensors"));
+  FEDGE_TRY(file, learn::read_model_file(options.file));
+  FEDGE_TRY(adapters, adapters_of(file, options.file));
+  FEDGE_TRY_VOID(check_ranks(file, options));
+  const std::size_t ranks = std::min(options.ranks, adapters->rank());
+  if (ranks == 0) return invalid("--ranks must be 1 or more, not 0");
+  const std::string& kind = file.task.model.kind;
+  if (!file_alone && kind != "llama" && kind != "transformer")
+    return invalid("--out: the adapters of " + options.file + " belong to a model of kind \"" + kind +
+                   "\", which PEFT does not know; name a .safetensors file");
+  FEDGE_TRY_VOID(file_alone ? write_adapter_file(file, ranks, options.out)
+                            : learn::export_adapters(file, ranks, options.base, options.out));
   const double alpha = static_cast<double>(adapters->shape().scale) * static_cast<double>(ranks);
-  FEDGE_TRY_VOID(write_safetensors(options.out, values,
-                                   {{"lora_alpha", std::to_string(alpha)}, {"r", std::to_string(ranks)}}));
   return options.out + ": " + std::to_string(adapters->matrices().size()) + " adapters of rank " +
          std::to_string(ranks) + ", lora_alpha " + std::to_string(alpha) + "\n";
+}
+
+// Writes the model as a folder that other programs read.
+Result<std::string> export_model(const ModelOptions& options) {
+  FEDGE_TRY_VOID(check_output(options, "model.safetensors"));
+  FEDGE_TRY(file, learn::read_model_file(options.file));
+  FEDGE_TRY_VOID(check_ranks(file, options));
+  auto left_out = learn::export_folder(file, options.ranks, options.out);
+  if (!left_out) return left_out.error().with_prefix(options.file + ": ");
+  const std::size_t ranks =
+      file.model->adapters() == nullptr ? 0 : std::min(options.ranks, file.model->adapters()->rank());
+  return options.out + ": a folder as on Hugging Face" +
+         (ranks > 0 ? ", with " + std::to_string(ranks) + " ranks of adapters merged" : "") + "\n" +
+         (left_out->empty() ? "" : "not written: " + *left_out + "\n");
 }
 
 }  // namespace
 
 ModelCommands::ModelCommands(CLI::App& app) {
   auto* model = app.add_subcommand("model")->require_subcommand(1);
+  import_ = model->add_subcommand("import");
+  import_
+      ->add_option("--tokenizer", options_.tokenizer,
+                   "Tokenizer to use instead of the model's own: tokenizer.json, tokenizer.model or "
+                   "tokenizer.bin; required for a .bin file")
+      ->type_name("FILE");
+  import_
+      ->add_option("--adapter", options_.adapter,
+                   "Folder of adapters in PEFT's format, with adapter_config.json; they stay apart from the "
+                   "model's own weights")
+      ->type_name("DIR");
+  import_
+      ->add_option("--context", options_.context,
+                   "Number of tokens that the model sees at a time; default: 1024, or the model's maximum if "
+                   "that is less")
+      ->check(between(1, 1'048'576));
+  import_
+      ->add_option("MODEL", options_.file,
+                   "Folder with config.json and .safetensors files, .gguf file, or .bin file of llama2.c")
+      ->required();
   generate_ = model->add_subcommand("generate");
-  generate_->add_option("--prompt", options_.prompt, "Text to continue; default: a new line");
+  generate_->add_option(
+      "--prompt", options_.prompt,
+      "Text to continue; default: the beginning of a text, or a new line if the tokenizer has "
+      "no token for it");
   generate_->add_option("--tokens", options_.tokens, "Number of tokens to generate")
       ->capture_default_str()
       ->check(between(1, 1'000'000));
@@ -163,14 +248,21 @@ ModelCommands::ModelCommands(CLI::App& app) {
   info_ = model->add_subcommand("info");
   merge_ = model->add_subcommand("merge");
   adapters_ = model->add_subcommand("adapters");
-  for (auto* command : {merge_, adapters_}) {
+  adapters_->add_option("--base", options_.base,
+                        "Name of the base model, for programs that load the adapters; default: empty");
+  export_ = model->add_subcommand("export");
+  for (auto* command : {import_, merge_})
     command->add_option("--out", options_.out, "Output file (.safetensors)")->type_name("FILE")->required();
-    command->add_flag("--force", options_.force, "Overwrite the output file if it exists");
-  }
-  for (auto* command : {generate_, merge_, adapters_})
+  adapters_->add_option("--out", options_.out, "Output folder in PEFT's format, or a .safetensors file")
+      ->type_name("PATH")
+      ->required();
+  export_->add_option("--out", options_.out, "Output folder")->type_name("DIR")->required();
+  for (auto* command : {import_, merge_, adapters_, export_})
+    command->add_flag("--force", options_.force, "Overwrite the output if it exists");
+  for (auto* command : {generate_, merge_, adapters_, export_})
     command->add_option("--ranks", options_.ranks,
                         "Number of ranks of the adapters to use, counted from the first; default: all");
-  for (auto* command : {generate_, info_, merge_, adapters_})
+  for (auto* command : {generate_, info_, merge_, adapters_, export_})
     command
         ->add_option("FILE", options_.file, "Model file: model.safetensors of a run, or a pretrained model")
         ->required();
@@ -211,6 +303,7 @@ void ModelCommands::add_evaluation() {
 }
 
 std::optional<Result<std::string>> ModelCommands::run() const {
+  if (*import_) return import_published(options_);
   if (*generate_) return generate_text(options_);
   if (*evaluate_) {
     EvaluationOptions options = evaluation_;
@@ -222,6 +315,7 @@ std::optional<Result<std::string>> ModelCommands::run() const {
   if (*info_) return describe_model(options_);
   if (*merge_) return merge_adapters(options_);
   if (*adapters_) return export_adapters(options_);
+  if (*export_) return export_model(options_);
   return std::nullopt;
 }
 

@@ -1,5 +1,5 @@
-// `fedge model generate`, `evaluate`, `info`, `merge`, `adapters`: commands on a model file. Each returns the
-// text to print; evaluate prints while it works.
+// `fedge model import`, `generate`, `evaluate`, `info`, `merge`, `adapters`, `export`: commands on a model
+// file. Each returns the text to print; evaluate prints while it works.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,11 @@ namespace fedge::apps {
 
 struct ModelOptions {
   std::string file;
-  std::string prompt = "\n";
+  std::optional<std::string> prompt;
+  std::string tokenizer;    // of a published model
+  std::string adapter;      // folder of adapters for it
+  std::string base;         // name of the base model in exported adapters
+  std::size_t context = 0;  // 0: chosen by the import
   std::string out;
   bool force = false;  // overwrite it
   std::size_t tokens = 200;
@@ -36,11 +40,13 @@ class ModelCommands {
   ModelOptions options_;
   EvaluationOptions evaluation_;
   std::string format_ = "table";
+  CLI::App* import_;
   CLI::App* generate_;
   CLI::App* evaluate_;
   CLI::App* info_;
   CLI::App* merge_;
   CLI::App* adapters_;
+  CLI::App* export_;
 };
 
 }  // namespace fedge::apps

@@ -83,6 +83,8 @@ std::string parts_of(const Recipe& recipe) {
                                                         {"aggregator ", recipe.aggregator},
                                                         {"server optimizer ", recipe.server_optimizer},
                                                         {"objective ", recipe.objective},
+                                                        {"nesting ", recipe.nesting},
+                                                        {"overlap ", recipe.overlap},
                                                         {"schedule ", recipe.schedule}})
     if (!name.empty()) text += (text.empty() ? "" : ", ") + std::string(part) + name;
   return text;

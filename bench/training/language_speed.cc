@@ -1,14 +1,19 @@
-// bench_language: tokens a second of a transformer's training steps, with AdamW, on one thread. Prints the
+// bench_language: tokens a second of a language model's training steps, with AdamW, on one thread. Prints the
 // median step in milliseconds and tokens a second. `--rank` is the rank of adapters on every linear layer;
-// the rest is then frozen. language.sh compares with PyTorch.
-//   bench_language [--layers 6] [--width 192] [--heads 6] [--context 128] [--batch 16] [--vocabulary 96]
-//                  [--rank 0] [--steps 10]
+// the rest is then frozen. Prints the peak of resident memory, too. With `--generate`, it generates
+// this many tokens instead, the likeliest each time. language.sh and llama.py compare with PyTorch.
+//   bench_language [--kind transformer] [--layers 6] [--width 192] [--heads 6] [--kv-heads 0] [--mlp-width 0]
+//                  [--context 128] [--batch 16] [--vocabulary 96] [--rank 0] [--steps 10] [--generate 0]
+//                  [--recompute]
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <vector>
 
+#include "learn/generate.h"
 #include "learn/kernels/kernels.h"
 #include "learn/model.h"
 #include "learn/trainer.h"
@@ -24,6 +29,8 @@ struct Options {
   std::size_t batch = 16;
   std::size_t vocabulary = 96;
   std::size_t steps = 10;
+  std::size_t generate = 0;
+  bool recompute = false;
 };
 
 Dataset random_text(const Options& options) {
@@ -40,6 +47,22 @@ Dataset random_text(const Options& options) {
   return data;
 }
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+int run_generation(const Model& model, std::span<const float> parameters, const Options& options) {
+  const std::vector<Token> prompt = {1};
+  const auto start = std::chrono::steady_clock::now();
+  const std::size_t written =
+      generate(model, parameters, prompt, {.tokens = options.generate, .temperature = 0}, Rng(1)).size();
+  const double seconds = seconds_since(start);
+  std::printf("%.2f ms, %.0f tokens/s generated (%s kernels, %zu parameters)\n",
+              1e3 * seconds / static_cast<double>(written), static_cast<double>(written) / seconds,
+              kernels().name, model.layout()->size());
+  return 0;
+}
+
 int run(const Options& options) {
   auto made = make_model(options.model, {1, options.context, 1, true}, options.vocabulary);
   if (!made) {
@@ -49,10 +72,12 @@ int run(const Options& options) {
   const Model& model = **made;
   std::vector<float> parameters(model.layout()->size());
   model.initialise(parameters, Rng(1));
+  if (options.generate > 0) return run_generation(model, parameters, options);
   TrainingSpec spec;
   spec.optimizer = OptimizerKind::kAdamW;
   spec.learning_rate = 1e-3F;
   spec.batch_size = options.batch;
+  spec.recompute = options.recompute;
   spec.local_steps = options.steps + 2;  // the first two are not counted
   const Dataset data = random_text(options);
   std::vector<std::uint32_t> samples(options.batch);
@@ -71,13 +96,25 @@ int run(const Options& options) {
     last = now;
   };
   Trainer trainer(model, spec);
-  trainer.train(parameters, data, samples, Rng(2), training);
+  std::span<float> trained = parameters;
+  if (model.reads_apart()) {  // as learn/task.cc does
+    trained = trainer.scratch();
+    const std::size_t begin = moved.ranges().front().begin;
+    std::ranges::copy(std::span(parameters).subspan(begin), trained.subspan(begin).begin());
+    training.frozen = parameters.data();
+  }
+  trainer.train(trained, data, samples, Rng(2), training);
   seconds.erase(seconds.begin(), seconds.begin() + 2);
   std::ranges::sort(seconds);
   const double median = seconds[seconds.size() / 2];
   std::printf("%.1f ms, %.0f tokens/s (%s kernels, %zu parameters, %zu trained)\n", 1e3 * median,
               static_cast<double>(options.batch * options.context) / median, kernels().name,
               model.layout()->size(), moved.count());
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const double peak = 1024.0 * static_cast<double>(used.ru_maxrss);
+  std::printf("peak memory %.0f MB, %.2f times the weights\n", 1e-6 * peak,
+              peak / static_cast<double>(sizeof(float) * model.layout()->size()));
   return 0;
 }
 
@@ -85,15 +122,20 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  options.model = {.kind = "transformer", .layers = 6, .width = 192, .heads = 6};
+  options.model = {.kind = "transformer", .language = {.layers = 6, .width = 192, .heads = 6}};
   CLI::App app("Tokens a second of a transformer's training steps.");
-  app.add_option("--layers", options.model.layers);
-  app.add_option("--width", options.model.width);
-  app.add_option("--heads", options.model.heads);
+  app.add_option("--kind", options.model.kind);
+  app.add_option("--kv-heads", options.model.language.kv_heads);
+  app.add_option("--mlp-width", options.model.language.mlp_width);
+  app.add_option("--generate", options.generate);
+  app.add_option("--layers", options.model.language.layers);
+  app.add_option("--width", options.model.language.width);
+  app.add_option("--heads", options.model.language.heads);
   app.add_option("--context", options.context);
   app.add_option("--batch", options.batch);
   app.add_option("--vocabulary", options.vocabulary);
   app.add_option("--rank", options.model.adapter.rank);
+  app.add_flag("--recompute", options.recompute);
   app.add_option("--steps", options.steps)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   return run(options);

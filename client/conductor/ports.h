@@ -30,7 +30,7 @@ class Coordinator {
   virtual PublicKey key() const = 0;
 };
 
-// The work on tasks: one model is fetched or trained at a time.
+// The work on tasks: one model is fetched at a time, and one trained.
 class Work {
  public:
   virtual ~Work() = default;
@@ -40,6 +40,9 @@ class Work {
   // Answers by Trained or TrainingFailed; in a run with masked updates by TrainedUnmasked, and it keeps
   // the update for mask().
   virtual void train(const ClientEngine::Train& train) = 0;
+  // Answers by AheadEnded, and keeps the result for train() or abandon_ahead().
+  virtual void train_ahead(const ClientEngine::TrainAhead& ahead) = 0;
+  virtual void abandon_ahead(RunId run) = 0;
   virtual void mask(RunId run, TaskId task,
                     privacy::Masking masking) = 0;  // Trained or TrainingFailed
   // Stops work on the task, and removes its update.

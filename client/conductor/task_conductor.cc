@@ -81,12 +81,14 @@ void TaskConductor::on(const SumWritten& sum, const Context& context, Later& lat
 }
 
 void TaskConductor::on(const PowerCut&, const Context& context, Later& later) {
-  for (const ClientEngine::Part& part : engine_.parts())
+  for (const ClientEngine::Part& part : engine_.parts()) {
+    if (part.ahead) step_engine(ClientEngine::AheadEnded{part.run, *part.ahead, false}, context, later);
     if (part.task)
       step_engine(
           ClientEngine::TrainingFailed{
               part.run, *part.task, {ErrorCode::kUnavailable, "the device went down while it trained"}},
           context, later);
+  }
   if (sessions_) sessions_->lose_secrets();
   if (rounds_) rounds_->power_cut();
 }
@@ -113,6 +115,8 @@ void TaskConductor::carry_out(const ClientEngine::Effect& effect, const Context&
                         [&](const Engine::PrepareRun& run) { ports.work.prepare(run.description); },
                         [&](const Engine::FetchModel& model) { ports.work.fetch(model); },
                         [&](const Engine::Train& training) { ports.work.train(training); },
+                        [&](const Engine::TrainAhead& ahead) { ports.work.train_ahead(ahead); },
+                        [&](const Engine::AbandonAhead& ahead) { ports.work.abandon_ahead(ahead.run); },
                         [&](const Engine::Publish& record) { ports.work.publish(record); },
                         [&](const Engine::Abandon& task) {
                           if (rounds_) rounds_->end(task.run, ports);

@@ -18,12 +18,19 @@
 
 namespace fedge::client {
 
+// The vectors of a task, in memory.
+struct LoadedModel {
+  ParameterVector model;
+  std::optional<ParameterVector> control;
+};
+
 // The state of one run. Keys are the engine's runs: at most kMaxRuns, and those of resumed updates.
 struct DeviceRun {
   std::string name;                                           // empty: not described yet
   std::shared_ptr<const protocol::RunDescription> described;  // `prepared` is built from this
   std::shared_ptr<ExternalTrainer> trainer;           // if the user's program trains; used by the worker
-  std::shared_ptr<PreparedRun> prepared;              // used by the worker
+  std::shared_ptr<PreparedRun> prepared;              // used by the worker and the trainer
+  std::shared_ptr<const LoadedModel> loaded;          // of the last task, for training ahead
   std::shared_ptr<protocol::StoredObject> update;     // trained, kept until the verdict
   std::optional<protocol::ObjectId> exchanging;       // the model that is exchanged with other clients
   std::shared_ptr<protocol::StoredObject> exchanged;  // its chunks; null until its place in the store exists
@@ -48,8 +55,9 @@ struct DaemonContext {
   std::weak_ptr<void> owner = {};
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   // Jobs of both hold the daemon weakly: otherwise a job that never begins would keep it alive.
-  protocol::Worker worker = {};
-  protocol::Worker writer = {};  // for writes that must not wait for training
+  protocol::Worker worker = {};   // for files
+  protocol::Worker trainer = {};  // for training and evaluation, one at a time
+  protocol::Worker writer = {};   // for writes that must not wait for training
 
   Time now() const { return Time(std::chrono::steady_clock::now() - started); }
   // A pointer to a part of the daemon that keeps the daemon alive, or that does not.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "client/client_memory.h"
 #include "client/handshake.h"
+#include "client/local/client_memory.h"
 
 namespace fedge::client {
 namespace {

@@ -4,8 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "client/client_memory.h"
+#include "client/local/client_memory.h"
 #include "client/node_status.h"
+#include "client/tokenizer_files.h"
 #include "core/platform/calendar.h"
 #include "dht/node_record.h"
 #include "protocol/chunks/chunk_selection.h"
@@ -30,8 +31,13 @@ TaskWorker::TaskWorker(DaemonContext& context, CoordinatorLink& link, RoundExcha
     : context_(context),
       link_(link),
       exchange_(exchange),
-      maker_(context, [this](const PreparedRun& run, const protocol::TrainRequest& request,
-                             const Error& fault) { report_fault(run, request, fault); }),
+      tokenizers_([&link](const protocol::Message& message) { link.send(message); }),
+      split_(std::make_shared<SplitLink>(context.io,
+                                         [&link](const protocol::Message& message) { link.send(message); })),
+      maker_(context, split_,
+             [this](const PreparedRun& run, const protocol::TrainRequest& request, const Error& fault) {
+               report_fault(run, request, fault);
+             }),
       training_timer_(context.io) {}
 
 void TaskWorker::prepare(const protocol::RunDescription& description) {
@@ -40,29 +46,63 @@ void TaskWorker::prepare(const protocol::RunDescription& description) {
   run.described = std::make_shared<const protocol::RunDescription>(description);
   // Register the program before it is started, so that it can be told to leave.
   if (context_.options.trainer) run.trainer = std::make_shared<ExternalTrainer>(trainer_of(description.name));
-  context_.worker.post([weak = context_.weak(this), described = run.described, trainer = run.trainer,
-                        in_directory = context_.directory != nullptr] {
-    const auto self = weak.lock();
-    if (!self) return;
-    const DaemonOptions& options = self->context_.options;
-    auto built = prepare_run(*described, {.client = self->context_.membership.client,
-                                          .state_directory = options.state_directory,
-                                          .trainer = trainer,
-                                          .data_directories = options.data_directories,
-                                          .in_directory = in_directory,
-                                          .evaluates = options.evaluates,
-                                          .counts = options.counts,
-                                          .only_secure = options.secure.required,
-                                          .max_epsilon = options.max_epsilon,
-                                          .max_delta = options.max_delta,
-                                          .require_noise = options.require_noise,
-                                          .rules = options.secure.rules});
-    protocol::post(self->context_.io,
-                   [self, described, built = std::move(built)] { self->prepared(described, built); });
+  const DaemonOptions& options = context_.options;
+  const ClientSide side{.client = context_.membership.client,
+                        .state_directory = options.state_directory,
+                        .trainer = run.trainer,
+                        .data_directories = options.data_directories,
+                        .in_directory = context_.directory != nullptr,
+                        .evaluates = options.evaluates,
+                        .counts = options.counts,
+                        .only_secure = options.secure.required,
+                        .splits = options.splits,
+                        .max_epsilon = options.max_epsilon,
+                        .max_delta = options.max_delta,
+                        .require_noise = options.require_noise,
+                        .rules = options.secure.rules};
+  context_.worker.post([weak = context_.weak(this), described = run.described, side] {
+    if (const auto self = weak.lock()) self->find_tokenizer(described, side);
   });
 }
 
-// Events of the trainer program occur on the worker thread; post them to the thread of all other events.
+void TaskWorker::find_tokenizer(const std::shared_ptr<const protocol::RunDescription>& described,
+                                const ClientSide& side) {
+  const auto missing = missing_tokenizer(*described, side.state_directory);
+  if (missing && !*missing) return build(described, side);
+  protocol::post(context_.io, [self = context_.alive(this), described, side, missing] {
+    if (!missing) return self->prepared(described, missing.error(), false);
+    self->fetch_tokenizer(described, side, **missing);
+  });
+}
+
+void TaskWorker::fetch_tokenizer(const std::shared_ptr<const protocol::RunDescription>& described,
+                                 const ClientSide& side, const std::string& hash) {
+  const auto found = context_.runs.find(described->run);
+  if (found == context_.runs.end() || found->second.described != described) return;
+  tokenizers_.fetch(described->run, hash, [this, described, side](Result<std::string> table) {
+    if (!table) return prepared(described, table.error(), false);
+    context_.worker.post([weak = context_.weak(this), described, side, table = std::move(*table)] {
+      const auto self = weak.lock();
+      if (!self) return;
+      if (const auto kept = keep_tokenizer(side.state_directory, table); kept)
+        self->build(described, side);
+      else
+        protocol::post(self->context_.io,
+                       [self, described, error = kept.error()] { self->prepared(described, error, false); });
+    });
+  });
+}
+
+void TaskWorker::build(const std::shared_ptr<const protocol::RunDescription>& described,
+                       const ClientSide& side) {
+  auto built = prepare_run(*described, side);
+  const bool quoted = !built && may_quote_data(*described, side, built.error());
+  protocol::post(context_.io, [self = context_.alive(this), described, built = std::move(built), quoted] {
+    self->prepared(described, built, quoted);
+  });
+}
+
+// Events of the trainer program occur on the trainer thread; post them to the thread of all other events.
 TrainerOptions TaskWorker::trainer_of(const std::string& run) {
   TrainerOptions options = *context_.options.trainer;
   options.on_event = [weak = context_.weak(this), run](Event event) {
@@ -75,14 +115,12 @@ TrainerOptions TaskWorker::trainer_of(const std::string& run) {
 }
 
 void TaskWorker::prepared(const std::shared_ptr<const protocol::RunDescription>& described,
-                          const Result<std::shared_ptr<PreparedRun>>& built) {
+                          const Result<std::shared_ptr<PreparedRun>>& built, bool quoted) {
   const RunId run = described->run;
   const auto found = context_.runs.find(run);
   // The run has ended, or has ended and been described anew.
   if (found == context_.runs.end() || found->second.described != described) return;
-  if (!built)
-    return context_.step(ClientEngine::RunRejected{
-        run, built.error(), may_quote_data(*described, context_.options.data_directories, built.error())});
+  if (!built) return context_.step(ClientEngine::RunRejected{run, built.error(), quoted});
   found->second.prepared = *built;
   const PreparedRun& ready = **built;
   const double capability = ready.capability.value_or(context_.options.capability);
@@ -94,7 +132,8 @@ void TaskWorker::prepared(const std::shared_ptr<const protocol::RunDescription>&
                                          capability,
                                          ready.status.every,
                                          ready.masking.has_value(),
-                                         shown(ready.evaluates)};
+                                         shown(ready.evaluates),
+                                         ready.work.overlaps() && !context_.options.trainer};
   if (!ready.masking && !ready.aggregate) return context_.step(answer);
   context_.step(TaskConductor::Prepared{
       .name = ready.name,
@@ -105,13 +144,20 @@ void TaskWorker::prepared(const std::shared_ptr<const protocol::RunDescription>&
 
 void TaskWorker::forget(RunId id) {
   exchange_.end_model(id);
+  tokenizers_.forget(id);
+  split_->forget(id);
   DeviceRun run = std::move(context_.runs[id]);
   context_.runs.erase(id);
   if (run.trainer) run.trainer->leave();
-  // Queued after the worker's jobs for the run. The worker also ends the program, because that takes time.
-  context_.worker.post([weak = context_.weak(this), id, trainer = std::move(run.trainer)] {
+  end_ahead(id);
+  // Queued after the jobs for the run. The trainer thread also ends the program, because that takes time.
+  context_.trainer.post([weak = context_.weak(this), id, trainer = std::move(run.trainer)] {
     if (trainer) trainer->shut_down();
-    if (const auto self = weak.lock()) forget_run(self->context_.options.state_directory, id);
+    const auto self = weak.lock();
+    if (!self) return;
+    self->context_.worker.post([weak, id] {
+      if (const auto at_work = weak.lock()) forget_run(at_work->context_.options.state_directory, id);
+    });
   });
 }
 
@@ -231,97 +277,6 @@ void TaskWorker::exchange_model(RunId run, std::function<void(const Result<void>
       });
 }
 
-void TaskWorker::train(const ClientEngine::Train& train) {
-  const std::stop_source enough;
-  limit_training(train, enough);
-  const UpdateMaker::Order order{*context_.engine->task(train.run), in_hand_->stop.get_token(),
-                                 enough.get_token()};
-  context_.worker.post([weak = context_.weak(this), order, run = context_.runs[train.run].prepared,
-                        download = std::exchange(in_hand_->download, {})]() mutable {
-    const auto self = weak.lock();
-    if (!self || order.stop.stop_requested()) return;
-    auto result =
-        std::make_shared<Result<WorkResult>>(self->maker_.train(*run, std::exchange(download, {}), order));
-    if (run->masking) {
-      const Digest update = *result ? digest_of(order.request.kind, **result) : Digest();
-      protocol::post(self->context_.io, [self, order, result, update] {
-        if (!order.stop.stop_requested()) self->trained_unmasked(order, std::move(*result), update);
-      });
-      return;
-    }
-    protocol::post(self->context_.io,
-                   [self, order, kept = self->maker_.keep_unmasked(*run, order.request, std::move(*result))] {
-                     // Ignore the result of an abandoned task: another task may be running.
-                     if (!order.stop.stop_requested()) self->trained(order, kept);
-                   });
-  });
-}
-
-// Returns the digest of what the task contributes to a sum: its values, or its sums.
-Digest TaskWorker::digest_of(TaskKind kind, const WorkResult& result) {
-  return result.sums.empty() ? SummedUpdates::update_of(result.values.span())
-                             : SummedUpdates::sums_of(kind, result.sums);
-}
-
-void TaskWorker::trained_unmasked(const UpdateMaker::Order& order, Result<WorkResult> result,
-                                  const Digest& update) {
-  if (!result) return trained(order, result.error());
-  const RunId run = order.request.run;
-  unmasked_[run] = std::make_shared<Unmasked>(Unmasked{order, std::move(*result)});
-  context_.step(TaskConductor::TrainedUnmasked{run, order.request.task(), update});
-}
-
-void TaskWorker::mask(RunId run, TaskId, privacy::Masking masking) {
-  const auto kept = unmasked_.extract(run);
-  if (kept.empty()) return;
-  context_.worker.post([weak = context_.weak(this), work = kept.mapped(),
-                        masking = std::make_shared<const privacy::Masking>(std::move(masking)),
-                        prepared = context_.runs[run].prepared] {
-    const auto self = weak.lock();
-    if (!self || work->order.stop.stop_requested()) return;
-    protocol::post(self->context_.io, [self, order = work->order,
-                                       masked = self->maker_.keep_masked(*prepared, work->order.request,
-                                                                         *masking, std::move(work->result))] {
-      if (!order.stop.stop_requested()) self->trained(order, masked);
-    });
-  });
-}
-
-void TaskWorker::trained(const UpdateMaker::Order& order, const Result<TaskFiles::Update>& update) {
-  const protocol::TrainRequest& task = order.request;
-  if (!update) {
-    if (update.error().code == ErrorCode::kCorrupt) exchange_.end_damaged_model(task.run);
-    return context_.step(ClientEngine::TrainingFailed{task.run, task.task(), update.error()});
-  }
-  in_hand_.reset();
-  DeviceRun& run = context_.runs[task.run];
-  run.update = update->payload;
-  const auto& offer = update->pending.offer;
-  if (task.kind == TaskKind::kTraining)
-    run.utility = static_cast<double>(offer.samples.value()) * offer.loss_rms;
-  context_.step(ClientEngine::Trained{task.run, task.task(), offer});
-}
-
-// Called on the worker thread.
-void TaskWorker::report_fault(const PreparedRun& run, const protocol::TrainRequest& request,
-                              const Error& fault) {
-  protocol::post(context_.io, [self = context_.alive(this), name = run.name, round = request.round,
-                               reason = fault.message] {
-    self->context_.report(Event{Severity::kError, "training.failed", {}}
-                              .with("run", name)
-                              .with("round", std::int64_t{round.value()})
-                              .with("reason", reason));
-  });
-}
-
-void TaskWorker::limit_training(const ClientEngine::Train& train, std::stop_source enough) {
-  const auto ends =
-      training_ends(context_.runs[train.run].prepared->task->spec().training, train.asked, train.time_left);
-  if (!ends) return;
-  training_timer_.at(context_.started + ends->time_since_epoch(),
-                     [enough = std::move(enough)]() mutable { enough.request_stop(); });
-}
-
 void TaskWorker::abandon(RunId run, TaskId) {
   if (in_hand_ && in_hand_->run == run) {
     in_hand_->stop.request_stop();
@@ -341,6 +296,7 @@ void TaskWorker::abandon(RunId run, TaskId) {
 
 void TaskWorker::stop() {
   if (in_hand_) in_hand_->stop.request_stop();
+  for (const auto& [run, ahead] : ahead_) ahead->stop.request_stop();
   training_timer_.cancel();
 }
 

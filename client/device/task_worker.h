@@ -11,6 +11,7 @@
 
 #include "client/device/coordinator_link.h"
 #include "client/device/round_exchange.h"
+#include "client/device/tokenizer_fetches.h"
 #include "client/device/update_maker.h"
 #include "dht/node/directory_node.h"
 
@@ -23,11 +24,17 @@ class TaskWorker final : public Work {
   void prepare(const protocol::RunDescription& description) override;
   void fetch(const ClientEngine::FetchModel& fetch) override;
   void train(const ClientEngine::Train& train) override;
+  void train_ahead(const ClientEngine::TrainAhead& ahead) override;
+  void abandon_ahead(RunId run) override { end_ahead(run); }
   void mask(RunId run, TaskId task, privacy::Masking masking) override;
   void abandon(RunId run, TaskId task) override;
   void forget(RunId run) override;
   void publish(const ClientEngine::Publish& record) override;
 
+  // Takes a message of split training, or a part of a tokenizer; false: it is another.
+  bool received(const protocol::Message& message) {
+    return tokenizers_.received(message) || split_->received(message);
+  }
   // Stops the current task.
   void stop();
   void leave_trainers();
@@ -47,15 +54,33 @@ class TaskWorker final : public Work {
     UpdateMaker::Order order;
     WorkResult result;
   };
+  // Training for a task that is expected.
+  struct Ahead {
+    protocol::TrainRequest request;
+    std::stop_source stop = {};
+    std::optional<WorkResult> result = {};  // once it has ended
+  };
   TrainerOptions trainer_of(const std::string& run);
+  // Fetches the run's tokenizer first if it is long and not here. On the worker thread, like build().
+  void find_tokenizer(const std::shared_ptr<const protocol::RunDescription>& described,
+                      const ClientSide& side);
+  void fetch_tokenizer(const std::shared_ptr<const protocol::RunDescription>& described,
+                       const ClientSide& side, const std::string& hash);
+  void build(const std::shared_ptr<const protocol::RunDescription>& described, const ClientSide& side);
+  // `quoted`: an error may quote the owner's data.
   void prepared(const std::shared_ptr<const protocol::RunDescription>& described,
-                const Result<std::shared_ptr<PreparedRun>>& built);
+                const Result<std::shared_ptr<PreparedRun>>& built, bool quoted);
   void fetched(const ClientEngine::FetchModel& fetch, Result<TaskFiles::Download> download);
   void all_fetched(const ClientEngine::FetchModel& fetch, Time begun, const swarm::Peer::Figures& before);
   // Fetches the model from the members of its swarm.
   void exchange_model(RunId run, std::function<void(const Result<void>&)> done);
   // Partial work: asks the training to end in time.
   void limit_training(const ClientEngine::Train& train, std::stop_source enough);
+  // The task's training has ended. On the worker thread. `loaded`: its model, for training ahead; or null.
+  void finish(const UpdateMaker::Order& order, const std::shared_ptr<PreparedRun>& run,
+              const std::shared_ptr<Result<WorkResult>>& result,
+              const std::shared_ptr<const LoadedModel>& loaded);
+  void end_ahead(RunId run);
   static Digest digest_of(TaskKind kind, const WorkResult& result);
   void trained_unmasked(const UpdateMaker::Order& order, Result<WorkResult> result, const Digest& update);
   void trained(const UpdateMaker::Order& order, const Result<TaskFiles::Update>& update);
@@ -65,10 +90,13 @@ class TaskWorker final : public Work {
   DaemonContext& context_;
   CoordinatorLink& link_;
   RoundExchange& exchange_;
-  UpdateMaker maker_;  // used by the worker
+  TokenizerFetches tokenizers_;
+  std::shared_ptr<SplitLink> split_;
+  UpdateMaker maker_;  // used by the worker and the trainer
   protocol::Timer training_timer_;
   std::optional<InHand> in_hand_;
   std::map<RunId, std::shared_ptr<Unmasked>> unmasked_;
+  std::map<RunId, std::shared_ptr<Ahead>> ahead_;
   dht::SequenceNumbers sequences_;  // of published records
 };
 

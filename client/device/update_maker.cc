@@ -10,6 +10,9 @@
 namespace fedge::client {
 namespace {
 
+// Of one split training, before the task counts as failed.
+constexpr int kMostAttempts = 20;
+
 // The current day, in days since 1970, UTC.
 std::uint64_t today() {
   return static_cast<std::uint64_t>(
@@ -32,19 +35,29 @@ Result<void> UpdateMaker::admit(const PreparedRun& run, const protocol::TrainReq
   return {};
 }
 
-Result<WorkResult> UpdateMaker::train(PreparedRun& run, TaskFiles::Download download,
-                                      const Order& order) const {
+Result<std::shared_ptr<const LoadedModel>> UpdateMaker::load(const PreparedRun& run,
+                                                             const TaskFiles::Download& download) const {
   const auto& layout = run.task->model().layout();
-  std::optional<ParameterVector> control;
+  LoadedModel loaded;
   FEDGE_TRY(model, context_.files->load(download.model, layout, download.wanted));
+  loaded.model = std::move(model);
   if (download.control) {
     FEDGE_TRY(second, context_.files->load(download.control, layout));
-    control = std::move(second);
+    loaded.control = std::move(second);
   }
-  download = {};  // frees memory for the update
+  return std::make_shared<const LoadedModel>(std::move(loaded));
+}
+
+Result<WorkResult> UpdateMaker::train(PreparedRun& run, const LoadedModel& loaded, const Order& order,
+                                      bool ahead) const {
   const protocol::TrainRequest& request = order.request;
-  TaskInHand task{context_.membership.client,    request,    model,
-                  control ? &*control : nullptr, order.stop, order.enough};
+  TaskInHand task{context_.membership.client,
+                  request,
+                  loaded.model,
+                  loaded.control ? &*loaded.control : nullptr,
+                  order.stop,
+                  order.enough};
+  task.ahead = ahead;
   FEDGE_TRY_VOID(admit(run, request));
   Secret root;
   if (run.local_privacy) {
@@ -52,13 +65,29 @@ Result<WorkResult> UpdateMaker::train(PreparedRun& run, TaskFiles::Download down
     root = std::move(of_run);
     task.noise.emplace(fedge::run::PrivateSum::Noise{&root, request.task()});
   }
-  auto result = work_on(run, task);
+  const bool split =
+      run.task->spec().training.local_model == LocalModel::kSplit && request.kind == TaskKind::kTraining;
+  auto result = split ? train_split(run, task) : work_on(run, task);
   if (order.stop.stop_requested()) return Error{ErrorCode::kStale, "the task was cancelled"};
   if (!run.masking && !run.local_privacy) return result;
   if (result && result->fault) report_fault_(run, request, *result->fault);
   if (result) return result;
   report_fault_(run, request, result.error());
   return Error{result.error().code, "training failed; see this client's log"};
+}
+
+// The coordinator may lose what it has trained of a task, when it restarts. Both halves then begin again, and
+// come to the same values.
+Result<WorkResult> UpdateMaker::train_split(PreparedRun& run, TaskInHand task) const {
+  Result<WorkResult> result = Error{ErrorCode::kStale, ""};
+  for (int attempt = 0; attempt < kMostAttempts && !result && result.error().code == ErrorCode::kStale;
+       ++attempt) {
+    if (task.stop.stop_requested()) break;
+    RemotePeer peer(split_, task.request, task.stop);
+    task.upper = &peer;
+    result = work_on(run, task);
+  }
+  return result;
 }
 
 // Each run has its own noise. A run that is started again gets new noise: with equal noise, the difference of

@@ -9,6 +9,12 @@
 
 namespace fedge::client {
 
+bool is_expected(const protocol::TrainRequest& expected, const protocol::TrainRequest& request) {
+  return request.task() == expected.task() && request.last_round == expected.last_round &&
+         request.coverage == expected.coverage && request.data_share == expected.data_share &&
+         request.statistics == expected.statistics;
+}
+
 Result<void> ClientRun::check(const protocol::TrainRequest& request) const {
   if (masked && request.secure_attempt == 0)
     return Error{ErrorCode::kRefused,
@@ -28,6 +34,30 @@ Result<void> ClientRun::check(const protocol::TrainRequest& request) const {
     return Error{ErrorCode::kRefused,
                  "the run was announced without masked updates, but this task asks for a masked update"};
   return {};
+}
+
+void ClientRun::expect_next() {
+  if (task->kind != TaskKind::kTraining) return;
+  ahead.reset();
+  // Values that this task changes are known only once the next model is there.
+  if (!overlaps || task->next.empty() || !task->next.intersect(task->coverage).empty()) return;
+  protocol::TrainRequest expected = *task;
+  expected.last_round = expected.round;
+  expected.round = RoundNumber(expected.round.value() + 1);
+  expected.coverage = std::exchange(expected.next, {});
+  expected.model = {};
+  expected.control.reset();
+  expected.time_left = {};
+  expected.secure_attempt = 0;
+  ahead = Ahead{std::move(expected)};
+}
+
+bool ClientRun::may_expect(const protocol::TrainRequest& request) const {
+  return !ahead || request.kind != TaskKind::kTraining || is_expected(ahead->request, request);
+}
+
+bool ClientRun::has_trained(const protocol::TrainRequest& request) const {
+  return ahead && ahead->work == Ahead::Work::kTrained && is_expected(ahead->request, request);
 }
 
 void ClientRun::end_task() {
@@ -62,11 +92,33 @@ void RunBook::assign(ClientRun& run, const protocol::TrainRequest& request, Time
   run.turn = ++turns_;
 }
 
+bool RunBook::trains_ahead(const ClientRun& run) {
+  return run.ahead && run.ahead->work == ClientRun::Ahead::Work::kTraining;
+}
+
 ClientRun* RunBook::next_to_start() {
+  const auto ahead = std::ranges::find_if(runs_, trains_ahead);
   ClientRun* first = nullptr;
   for (ClientRun& run : runs_) {
-    if (run.work == ClientRun::Work::kFetching || run.work == ClientRun::Work::kTraining) return nullptr;
-    if (run.work == ClientRun::Work::kWaiting && (first == nullptr || run.turn < first->turn)) first = &run;
+    if (run.in_hand()) return nullptr;
+    const bool may = ahead == runs_.end() || &run == &*ahead;
+    if (may && run.work == ClientRun::Work::kWaiting && (first == nullptr || run.turn < first->turn))
+      first = &run;
+  }
+  return first;
+}
+
+ClientRun* RunBook::next_to_train() {
+  if (std::ranges::any_of(runs_, trains_ahead)) return nullptr;
+  const auto fetched = std::ranges::find(runs_, ClientRun::Work::kFetched, &ClientRun::work);
+  return fetched == runs_.end() ? nullptr : &*fetched;
+}
+
+ClientRun* RunBook::next_ahead() {
+  ClientRun* first = nullptr;
+  for (ClientRun& run : runs_) {
+    if (run.in_hand() || trains_ahead(run)) return nullptr;
+    if (first == nullptr && run.ahead && run.ahead->work == ClientRun::Ahead::Work::kWaiting) first = &run;
   }
   return first;
 }
@@ -77,7 +129,8 @@ void RunBook::remove_ended() {
 }
 
 std::vector<RunBook::Part> RunBook::parts() const {
-  constexpr std::array kNames = {"idle", "preparing", "waiting", "fetching", "training", "offered"};
+  constexpr std::array kNames = {"idle",    "preparing", "waiting", "fetching",
+                                 "fetched", "training",  "offered"};
   std::vector<Part> parts;
   for (const ClientRun& run : runs_) {
     const bool rejected = run.stage == ClientRun::Stage::kRejected;
@@ -85,7 +138,8 @@ std::vector<RunBook::Part> RunBook::parts() const {
     if (!run.task && run.stage == ClientRun::Stage::kPreparing) work = "preparing";
     if (!run.task && rejected) work = "rejected";
     const auto task = run.task ? std::optional(run.task->task()) : std::nullopt;
-    parts.push_back({run.id, work, task, rejected ? run.rejection->message : ""});
+    const auto ahead = run.ahead ? std::optional(run.ahead->request.task()) : std::nullopt;
+    parts.push_back({run.id, work, task, ahead, rejected ? run.rejection->message : ""});
   }
   return parts;
 }

@@ -25,10 +25,18 @@ inline constexpr std::size_t kMaxRuns = 16;
 inline constexpr std::uint32_t kMostStatistics = 6;
 
 struct ClientRun {
-  // State of its task. kPreparing: waits for the run's data; kWaiting: waits for other runs' tasks.
-  enum class Work : std::uint8_t { kIdle, kPreparing, kWaiting, kFetching, kTraining, kOffered };
+  // State of its task. kPreparing: waits for the run's data; kWaiting: waits for other runs' tasks; kFetched:
+  // waits for the end of training for a later task.
+  enum class Work : std::uint8_t { kIdle, kPreparing, kWaiting, kFetching, kFetched, kTraining, kOffered };
   // kUndescribed: only an update of an earlier process is known.
   enum class Stage : std::uint8_t { kUndescribed, kPreparing, kPrepared, kRejected };
+
+  // The task that the client expects next, for which it trains while its update is under way.
+  struct Ahead {
+    enum class Work : std::uint8_t { kWaiting, kTraining, kTrained };
+    protocol::TrainRequest request;  // as it is expected, without model and deadline
+    Work work = Work::kWaiting;
+  };
 
   RunId id;
   std::string name;
@@ -40,6 +48,7 @@ struct ClientRun {
   double capability = 1;
   Duration status_every{};
   bool masked = false;
+  bool overlaps = false;              // it trains for the next task while its update is under way
   bool rejection_is_private = false;  // the coordinator gets only its code
   std::optional<Time> publish_at;     // while online and prepared
   std::optional<Time> trained_at;     // last time
@@ -48,24 +57,38 @@ struct ClientRun {
   Time asked{};            // when `task` was assigned
   std::uint64_t turn = 0;  // order of arrival among all tasks
   Boxed<protocol::UpdateOffer> offer;
+  Boxed<Ahead> ahead;
 
   bool has(TaskId wanted) const { return task && task->task() == wanted; }
+  bool in_hand() const {  // it is being fetched or trained
+    return work == Work::kFetching || work == Work::kFetched || work == Work::kTraining;
+  }
   bool works_on(TaskId wanted) const { return has(wanted) && work != Work::kOffered; }
   // Checks the task against the run: a masked run needs a secure session, an unmasked run none.
   Result<void> check(const protocol::TrainRequest& request) const;
   void end_task();
+  // Expects what the current task says about the next one.
+  void expect_next();
+  // Whether this task is the expected one, or leaves the expectation as it is.
+  bool may_expect(const protocol::TrainRequest& request) const;
+  // Whether this task is the expected one, and the training for it has been completed.
+  bool has_trained(const protocol::TrainRequest& request) const;
 };
+
+// Whether the request is the expected one, so that a training for the expected one answers it.
+bool is_expected(const protocol::TrainRequest& expected, const protocol::TrainRequest& request);
 
 class RunBook {
  public:
   // The state of one run, for reports.
   struct Part {
     RunId run;
-    // "rejected", "preparing", "idle", "waiting" (for another run's task), "fetching", "training" or
-    // "offered"
+    // "rejected", "preparing", "idle", "waiting" (for another run's task), "fetching", "fetched" (waits for
+    // training ahead), "training" or "offered"
     const char* work;
-    std::optional<TaskId> task;  // the current task
-    std::string reason;          // why the run is rejected; empty if it is not
+    std::optional<TaskId> task;   // the current task
+    std::optional<TaskId> ahead;  // the expected task for which it trains or has trained
+    std::string reason;           // why the run is rejected; empty if it is not
   };
 
   // Null if the run is unknown.
@@ -78,8 +101,13 @@ class RunBook {
   ClientRun& add(RunId run);
   // Gives the run this task; later tasks come after it. Sets no Work.
   void assign(ClientRun& run, const protocol::TrainRequest& request, Time now);
-  // The run whose waiting task begins next; null if none waits, or while one is fetched or trained.
+  // The run whose waiting task begins next; null if none waits, or while one is fetched or trained. While a
+  // run trains ahead, only its own task begins.
   ClientRun* next_to_start();
+  // The run whose model is fetched and whose training may begin; null if there is none.
+  ClientRun* next_to_train();
+  // The run that may train for its expected task; null if there is none, or while anything else is done.
+  ClientRun* next_ahead();
   // Removes runs of which nothing is known but a task that has ended.
   void remove_ended();
 
@@ -94,6 +122,8 @@ class RunBook {
   auto end() { return runs_.end(); }
 
  private:
+  static bool trains_ahead(const ClientRun& run);
+
   std::uint64_t turns_ = 0;  // tasks assigned so far
   std::vector<ClientRun> runs_;
 };

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "client/local_work.h"
+#include "client/local/local_work.h"
 #include "client/trainers/conversation.h"
 #include "core/parameters.h"
 #include "core/result.h"

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "client/trainers/detail/run_description.h"
 #include "core/detail/json.h"
 #include "core/text.h"
 #include "protocol/limits.h"
@@ -166,65 +167,6 @@ std::string framed(const Ordered& header, std::size_t payload) {
   return frame + text;
 }
 
-// The shortest decimal form of the float: 0.05, not 0.05000000074505806.
-double shortest(float value) {
-  char text[32];
-  const auto written = std::to_chars(text, text + sizeof text, value);
-  double result = 0;
-  std::from_chars(text, written.ptr, result);
-  return result;
-}
-
-Ordered training_of(const learn::TrainingSpec& spec) {
-  const bool proximal = spec.objective.kind == "proximal";
-  Ordered training = {{"learning_rate", shortest(spec.learning_rate)},
-                      {"momentum", shortest(spec.momentum)},
-                      {"weight_decay", shortest(spec.weight_decay)},
-                      {"local_epochs", spec.local_epochs},
-                      {"batch_size", spec.batch_size},
-                      {"objective", proximal ? "proximal" : "plain"}};
-  if (proximal) training["mu"] = shortest(spec.objective.mu);
-  if (spec.local_steps > 0) training["local_steps"] = spec.local_steps;
-  if (spec.optimizer == learn::OptimizerKind::kAdamW) {
-    training["optimizer"] = "adamw";
-    training["beta1"] = shortest(spec.adam.beta1);
-    training["beta2"] = shortest(spec.adam.beta2);
-    training["epsilon"] = shortest(spec.adam.epsilon);
-  }
-  if (spec.schedule.cosine)
-    training["schedule"] = {{"kind", "cosine"},
-                            {"warmup", spec.schedule.warmup},
-                            {"final", spec.schedule.final},
-                            {"rounds", spec.schedule.rounds}};
-  return training;
-}
-
-// Lists of layers, and the options of a kind that a program registers, are in the run file alone.
-Ordered network_of(const learn::ModelSpec& spec) {
-  Ordered network = {{"kind", spec.kind}};
-  if (spec.kind == "mlp") network["hidden"] = spec.hidden;
-  if (spec.kind == "cnn") {
-    network["channels"] = spec.channels;
-    network["dense"] = spec.dense;
-  }
-  if (spec.kind == "transformer") {
-    network["layers"] = spec.layers;
-    network["width"] = spec.width;
-    network["heads"] = spec.heads;
-    network["tied"] = spec.tied;
-  }
-  return network;
-}
-
-Ordered model_of(const learn::ModelSpec& spec) {
-  Ordered model = network_of(spec);
-  if (spec.adapter.rank > 0)
-    model["adapter"] = {{"rank", spec.adapter.rank},
-                        {"scale", shortest(spec.adapter.scale)},
-                        {"targets", spec.adapter.targets}};
-  return model;
-}
-
 }  // namespace
 
 Result<TrainerMessage> parse_trainer_header(std::string_view text) {
@@ -336,8 +278,8 @@ std::string hello_frame(const TrainerHello& hello) {
   else
     header["client"] = hello.client.value();
   header["run"] = {{"name", hello.run}, {"seed", hello.seed}};
-  header["training"] = training_of(hello.task.training);
-  header["model"] = model_of(hello.task.model);
+  header["training"] = describe_training(hello.task.training);
+  header["model"] = describe_model(hello.task.model);
   if (hello.asks_for_model) header["model"]["asked"] = true;
   header["data"] = {{"dataset", hello.task.data.dataset},
                     {"input", {shape.height, shape.width, shape.channels}},

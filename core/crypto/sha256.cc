@@ -58,4 +58,9 @@ std::string to_hex(std::span<const std::uint8_t> bytes) {
 
 std::string short_hex(const Digest& digest) { return to_hex(std::span(digest).first(6)); }
 
+bool is_hex_digest(std::string_view text) {
+  return text.size() == 2 * Digest{}.size() &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 }  // namespace fedge

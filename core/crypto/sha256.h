@@ -35,5 +35,7 @@ class Sha256 {
 // 64 lower-case hexadecimal digits; short_hex gives the first 12, for tables and logs.
 std::string to_hex(std::span<const std::uint8_t> bytes);
 std::string short_hex(const Digest& digest);
+// Whether to_hex() may have returned this text for a digest.
+bool is_hex_digest(std::string_view text);
 
 }  // namespace fedge

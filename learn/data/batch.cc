@@ -15,6 +15,18 @@ BatchBuffer::BatchBuffer(std::size_t width, bool text, std::size_t max_samples)
       tokens_(text_ ? max_samples * width_ : 0),
       targets_(tokens_.size()) {}
 
+std::span<const std::uint32_t> BatchOrder::next() {
+  if (epoch_ == 0 || taken_ == samples_.size()) {
+    Rng shuffle = rng_.fork("epoch", epoch_++);
+    shuffle.shuffle(std::span(samples_));
+    taken_ = 0;
+  }
+  const std::size_t count = std::min(batch_size_, samples_.size() - taken_);
+  const auto batch = std::span<const std::uint32_t>(samples_).subspan(taken_, count);
+  taken_ += count;
+  return batch;
+}
+
 Batch BatchBuffer::read(const Dataset& data, std::span<const std::uint32_t> samples, bool flip,
                         const Normalisation* by) {
   FEDGE_CHECK(samples.size() <= labels_.size() && data.shape.size() == width_ && data.shape.tokens == text_,

@@ -26,6 +26,25 @@ struct Batch {
   std::span<const float> values;  // kLabels, kValues: samples x outputs
 };
 
+// The order in which a training takes its samples: each epoch e is shuffled once more, from rng.fork("epoch",
+// e). The last batch of an epoch may be smaller.
+class BatchOrder {
+ public:
+  BatchOrder(std::span<const std::uint32_t> samples, std::size_t batch_size, const Rng& rng)
+      : samples_(samples.begin(), samples.end()), batch_size_(batch_size), rng_(rng) {}
+  // The samples of the next batch, which are valid until the next call. There must be samples.
+  std::span<const std::uint32_t> next();
+  // All samples, in the order of the present epoch.
+  std::span<const std::uint32_t> all() const { return samples_; }
+
+ private:
+  std::vector<std::uint32_t> samples_;
+  std::size_t batch_size_;
+  Rng rng_;
+  std::size_t epoch_ = 0;  // number of epochs begun
+  std::size_t taken_ = 0;  // samples of the present epoch
+};
+
 // Memory for one batch at a time. Shorter sequences are padded with token 0 and target kNoToken.
 class BatchBuffer {
  public:

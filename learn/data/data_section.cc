@@ -17,8 +17,9 @@ constexpr const char* kNameCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklm
 constexpr const char* kSeedDoc = "Seed of the draws that decide who has which samples. If not set: run.seed.";
 const std::vector<std::string> kPartitionNames = {"iid",    "dirichlet",   "pathological", "shards", "linear",
                                                   "square", "exponential", "natural",      "own"};
-const std::vector<std::string> kTokenizerNames = {"bytes", "ascii", "bpe"};
+const std::vector<std::string> kTokenizerNames = {"bytes", "ascii", "bpe", "vocabulary"};
 const std::vector<std::string> kNormaliseNames = {"constants", "federated"};
+const std::vector<std::string> kUnitNames = {"window", "line", "paragraph"};
 const std::vector<std::string> kSplitNames = {"share", "time", "file"};
 
 PartitionSpec read_partition(config::Reader& reader) {
@@ -88,19 +89,34 @@ PartitionSpec read_partition(config::Reader& reader) {
 
 TokenizerSpec read_tokenizer(config::Reader& reader, bool text) {
   TokenizerSpec spec;
-  spec.kind = static_cast<TokenizerKind>(
-      reader.choice("kind", kTokenizerNames, static_cast<std::size_t>(spec.kind),
-                    "texts: how a text is divided into tokens.\nbytes: each byte is a token.\nascii: each of "
-                    "96 characters is a token.\nbpe: byte-pair encoding with the table in file."));
-  const bool bpe = spec.kind == TokenizerKind::kBpe;
-  spec.file = reader.text("file", "", "bpe: path of the table that `fedge data tokenizer` wrote.");
-  spec.table = reader.text("table", "", "bpe: the content of the table. Set automatically from file.");
-  for (const char* key : {"kind", "file", "table"})
+  spec.kind = static_cast<TokenizerKind>(reader.choice(
+      "kind", kTokenizerNames, static_cast<std::size_t>(spec.kind),
+      "texts: how a text is divided into tokens.\nbytes: each byte is a token.\nascii: each of "
+      "96 characters is a token.\nbpe: byte-pair encoding with the table in file.\nvocabulary: the "
+      "tokenizer of a published language model."));
+  const bool table = spec.kind == TokenizerKind::kBpe || spec.kind == TokenizerKind::kVocabulary;
+  spec.file =
+      reader.text("file", "",
+                  "Path of the tokenizer. bpe: the table that `fedge data tokenizer` wrote. vocabulary: "
+                  "a tokenizer.json (Hugging Face), tokenizer.model (SentencePiece) or tokenizer.bin "
+                  "(llama2.c).");
+  spec.table = reader.text("table", "",
+                           "The content of the tokenizer, in Fedge's format. Set automatically from file.");
+  spec.table_hash =
+      reader.text("table_hash", "",
+                  "SHA-256 of the content of a long tokenizer, which stays outside the run file. "
+                  "Set automatically from file or model.base.");
+  if (!spec.table_hash.empty() && !is_hex_digest(spec.table_hash))
+    reader.fail("table_hash", "is not a SHA-256 in 64 hexadecimal digits");
+  for (const char* key : {"kind", "file", "table", "table_hash"})
     require_beside(reader, key, text, "has no effect on a data set that is not a text", "data.dataset");
-  for (const char* key : {"file", "table"})
-    require_kind(reader, key, bpe, "has no effect without kind = \"bpe\"");
-  if (bpe && spec.file.empty() && spec.table.empty())
-    reader.fail("file", "is required with kind = \"bpe\"; name a table written by `fedge data tokenizer`",
+  for (const char* key : {"file", "table", "table_hash"})
+    require_kind(reader, key, table, "has no effect without kind = \"bpe\" or \"vocabulary\"");
+  if (table && spec.file.empty() && spec.table.empty() && spec.table_hash.empty())
+    reader.fail("file",
+                spec.kind == TokenizerKind::kBpe
+                    ? "is required with kind = \"bpe\"; name a table written by `fedge data tokenizer`"
+                    : "is required with kind = \"vocabulary\"; name the tokenizer of a published model",
                 {"data.tokenizer"});
   return spec;
 }
@@ -178,6 +194,20 @@ DataSpec read_data(config::Reader& reader) {
   require_beside(reader, "context", is_text(spec), no_text, "data.dataset");
   spec.context =
       to_size(reader.integer("context", 128, {2, kMaxContext}, "texts: length of a sample in tokens."));
+  require_beside(reader, "unit", is_text(spec), no_text, "data.dataset");
+  spec.unit =
+      static_cast<TextUnit>(reader.choice("unit", kUnitNames, 0,
+                                          "texts: what a sample is. Longer lines and paragraphs become "
+                                          "several samples.\nwindow: consecutive tokens, as "
+                                          "many as the context.\nline: a line that is not empty.\nparagraph: "
+                                          "consecutive lines that are not empty."));
+  require_beside(reader, "length_classes", is_text(spec), no_text, "data.dataset");
+  spec.length_classes = to_size(reader.integer("length_classes", 0, {0, kMaxClasses},
+                                               "texts: number of classes of lengths, with about as many "
+                                               "samples each, that take the place of the groups as "
+                                               "labels: then data.partition.kind = \"dirichlet\" gives "
+                                               "clients samples of different lengths. 0: the groups "
+                                               "are the labels."));
   require_beside(reader, "test_windows", is_text(spec), no_text, "data.dataset");
   spec.test_windows = to_size(reader.integer(
       "test_windows", 0, {0, kMaxSamples},

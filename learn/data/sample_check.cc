@@ -74,8 +74,8 @@ Result<void> check_info(const DatasetInfo& info, bool text) {
                  (text ? ", or 0 if they depend on the files" : ""));
   const TargetShape target = info.target();
   const std::string outputs = std::to_string(target.outputs) + " outputs; ";
-  if (text && (target.outputs < 1 || target.outputs > kNoToken || target.kind != TargetKind::kClass))
-    return wrong(outputs + "they are the tokens of the vocabulary, 1 to 65535");
+  if (text && (target.outputs < 1 || target.outputs > kMaxTokens || target.kind != TargetKind::kClass))
+    return wrong(outputs + "they are the tokens of the vocabulary, 1 to " + std::to_string(kMaxTokens));
   if (target.outputs == 0 || target.outputs > kMaxClasses) return wrong(outputs + "1 to 65536 are possible");
   if (!text && target.groups() != info.classes)
     return wrong(outputs + (target.has_values() ? "with values or several labels there is one class"

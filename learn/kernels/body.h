@@ -40,6 +40,9 @@ Kernels table(const char* name) {
           layer_norm,
           layer_norm_backward,
           layer_norm_gradient,
+          rms_norm,
+          rms_norm_backward,
+          rms_norm_gradient,
           column_sums,
           column_squares,
           column_products,
@@ -53,6 +56,8 @@ Kernels table(const char* name) {
           tanh_backward,
           silu,
           silu_backward,
+          gated_silu,
+          gated_silu_backward,
           leaky_relu,
           leaky_relu_backward,
           multiply_add,
@@ -62,6 +67,7 @@ Kernels table(const char* name) {
           gru_cell_backward,
           causal_softmax,
           causal_softmax_backward,
+          attend,
           adam_step};
 }
 

@@ -58,6 +58,31 @@ void silu_backward(const float* x, float* dy, std::size_t count) {
   });
 }
 
+void gated_silu(const NormShape& shape, const float* x, float* y) {
+  for (std::size_t r = 0; r < shape.rows; ++r, x += 2 * shape.width, y += shape.width) {
+    const float* up = x + shape.width;
+    for_each_vector(shape.width, [&](auto whole, std::size_t i, std::size_t n) {
+      const Vector gate = take<whole>(x + i, n);
+      put<whole>(y + i, gate * sigmoid_of(gate) * take<whole>(up + i, n), n);
+    });
+  }
+}
+
+void gated_silu_backward(const NormShape& shape, const float* x, const float* dy, float* dx) {
+  const std::size_t row = 2 * shape.width;
+  for (std::size_t r = 0; r < shape.rows; ++r, x += row, dy += shape.width, dx += row) {
+    const float* up = x + shape.width;
+    float* dup = dx + shape.width;
+    for_each_vector(shape.width, [&](auto whole, std::size_t i, std::size_t n) {
+      const Vector gate = take<whole>(x + i, n);
+      const Vector s = sigmoid_of(gate);
+      const Vector d = take<whole>(dy + i, n);
+      put<whole>(dup + i, d * (gate * s), n);
+      put<whole>(dx + i, d * take<whole>(up + i, n) * (s * (1.0F + gate * (1.0F - s))), n);
+    });
+  }
+}
+
 void leaky_relu(float slope, float* y, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) y[i] = y[i] > 0.0F ? y[i] : slope * y[i];
 }

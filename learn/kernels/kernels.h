@@ -79,6 +79,14 @@ struct Kernels {
   // gain and bias += the gradients with respect to the layer's gain and bias.
   void (*layer_norm_gradient)(const NormShape& shape, const float* x, const NormStatistics* statistics,
                               const float* dy, float* gain, float* bias);
+  // y = gain * x / sqrt(mean of x^2 + epsilon), row by row (Zhang and Sennrich, "RMSNorm", 2019, eq. 4). The
+  // gradients are added like those of layer_norm(); there is no bias.
+  void (*rms_norm)(const NormShape& shape, float epsilon, const float* x, const float* gain, float* y,
+                   NormStatistics* statistics);
+  void (*rms_norm_backward)(const NormShape& shape, const float* x, const float* gain,
+                            const NormStatistics* statistics, const float* dy, float* dx);
+  void (*rms_norm_gradient)(const NormShape& shape, const float* x, const NormStatistics* statistics,
+                            const float* dy, float* gain);
   // Over the columns of x (rows x width): sums += x; sums += (x - shift)^2; sums += (x - shift) dy;
   // y = factor x + term; dx = dy_factor dy + x_factor x + term.
   void (*column_sums)(const NormShape& shape, const float* x, float* sums);
@@ -101,6 +109,11 @@ struct Kernels {
   // y = x sigmoid(x); dy *= silu'(x).
   void (*silu)(const float* x, float* y, std::size_t count);
   void (*silu_backward)(const float* x, float* dy, std::size_t count);
+  // y = silu(gate) * up for each row, whose `width` gates lie before its `width` other values ("SwiGLU";
+  // Shazeer 2020, eq. 6). x: rows x 2 width.
+  void (*gated_silu)(const NormShape& shape, const float* x, float* y);
+  // dx (rows x 2 width) from dy.
+  void (*gated_silu_backward)(const NormShape& shape, const float* x, const float* dy, float* dx);
   // y = slope * y where y <= 0; dy likewise, from the output y. slope > 0.
   void (*leaky_relu)(float slope, float* y, std::size_t count);
   void (*leaky_relu_backward)(float slope, const float* y, float* dy, std::size_t count);
@@ -127,6 +140,9 @@ struct Kernels {
   void (*causal_softmax)(const CausalShape& shape, float* scores);
   // Turns the gradient with respect to the probabilities into that with respect to the scores, in place.
   void (*causal_softmax_backward)(const CausalShape& shape, const float* probabilities, float* gradient);
+  // output (group x size) = softmax(scale q keys) values. `weights` is scratch of `seen` floats.
+  void (*attend)(const AttendShape& shape, const float* q, const float* keys, const float* values,
+                 float* weights, float* output);
   void (*adam_step)(const AdamStep& step, const float* gradient, float* w, float* m, float* v,
                     std::size_t count);
 };

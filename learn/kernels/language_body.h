@@ -77,6 +77,52 @@ void layer_norm_gradient(const NormShape& shape, const float* x, const NormStati
   }
 }
 
+// y = gain * x * scale, where scale = 1 / sqrt(mean of x^2 + epsilon).
+void rms_norm(const NormShape& shape, float epsilon, const float* x, const float* gain, float* y,
+              NormStatistics* statistics) {
+  const float share = 1.0F / static_cast<float>(shape.width);
+  for (std::size_t r = 0; r < shape.rows; ++r, x += shape.width, y += shape.width) {
+    Vector squares{};
+    for_each_vector(shape.width, [&](auto whole, std::size_t i, std::size_t count) {
+      const Vector v = take<whole>(x + i, count);
+      squares += v * v;
+    });
+    const float scale = 1.0F / __builtin_sqrtf(sum_of(squares) * share + epsilon);
+    for_each_vector(shape.width, [&](auto whole, std::size_t i, std::size_t count) {
+      put<whole>(y + i, take<whole>(x + i, count) * scale * take<whole>(gain + i, count), count);
+    });
+    statistics[r] = {0, scale};
+  }
+}
+
+// With n the normalised x and h = gain * dy: dx += scale * (h - n * mean(h * n)).
+void rms_norm_backward(const NormShape& shape, const float* x, const float* gain,
+                       const NormStatistics* statistics, const float* dy, float* dx) {
+  const float share = 1.0F / static_cast<float>(shape.width);
+  for (std::size_t r = 0; r < shape.rows; ++r, x += shape.width, dy += shape.width, dx += shape.width) {
+    const float scale = statistics[r].scale;
+    Vector weighted{};
+    for_each_vector(shape.width, [&](auto whole, std::size_t i, std::size_t count) {
+      const Vector h = take<whole>(gain + i, count) * take<whole>(dy + i, count);
+      weighted += h * (take<whole>(x + i, count) * scale);
+    });
+    const float mean = sum_of(weighted) * share;
+    for_each_vector(shape.width, [&](auto whole, std::size_t i, std::size_t count) {
+      const Vector h = take<whole>(gain + i, count) * take<whole>(dy + i, count);
+      const Vector n = take<whole>(x + i, count) * scale;
+      put<whole>(dx + i, take<whole>(dx + i, count) + scale * (h - n * mean), count);
+    });
+  }
+}
+
+void rms_norm_gradient(const NormShape& shape, const float* x, const NormStatistics* statistics,
+                       const float* dy, float* gain) {
+  for (std::size_t r = 0; r < shape.rows; ++r, x += shape.width, dy += shape.width) {
+    const float scale = statistics[r].scale;
+    for (std::size_t i = 0; i < shape.width; ++i) gain[i] += dy[i] * (x[i] * scale);
+  }
+}
+
 constexpr float kGeluFactor = 0.797884561F;  // sqrt(2 / pi)
 constexpr float kGeluCube = 0.044715F;
 
@@ -148,6 +194,32 @@ void causal_softmax_backward(const CausalShape& shape, const float* probabilitie
     for (std::size_t i = 0; i < seen; ++i)
       gradient[i] = shape.scale * (probabilities[i] * (gradient[i] - mean));
     for (std::size_t i = seen; i < shape.columns; ++i) gradient[i] = 0;
+  }
+}
+
+// weights = sum over the coordinates of q * keys.
+inline void attend_scores(const AttendShape& shape, const float* q, const float* keys, float* weights) {
+  for_each_vector(shape.seen, [&](auto whole, std::size_t t, std::size_t count) {
+    Vector sum{};
+    for (std::size_t i = 0; i < shape.size; ++i)
+      sum += q[i] * take<whole>(keys + i * shape.capacity + t, count);
+    put<whole>(weights + t, sum, count);
+  });
+}
+
+void attend(const AttendShape& shape, const float* q, const float* keys, const float* values, float* weights,
+            float* output) {
+  for (std::size_t head = 0; head < shape.group; ++head, q += shape.size, output += shape.size) {
+    attend_scores(shape, q, keys, weights);
+    causal_softmax({1, shape.seen - 1, shape.seen, shape.seen, shape.scale}, weights);
+    for (std::size_t i = 0; i < shape.size; ++i) {
+      const float* row = values + i * shape.capacity;
+      Vector sum{};
+      for_each_vector(shape.seen, [&](auto whole, std::size_t t, std::size_t count) {
+        sum += take<whole>(weights + t, count) * take<whole>(row + t, count);
+      });
+      output[i] = sum_of(sum);
+    }
   }
 }
 

@@ -119,6 +119,16 @@ struct CausalShape {
   float scale = 1;  // factor of the scores
 };
 
+// Attention of one token to those before it and itself. Some query heads share a head of keys and values,
+// which lie by coordinate: coordinate i of token t is at [i * capacity + t].
+struct AttendShape {
+  std::size_t group = 0;     // query heads, side by side
+  std::size_t size = 0;      // coordinates of a head
+  std::size_t seen = 0;      // tokens, at least 1
+  std::size_t capacity = 0;  // tokens that there is room for
+  float scale = 1;           // factor of the scores
+};
+
 // One step of AdamW (Loshchilov and Hutter, ICLR 2019, algorithm 2) as in PyTorch, with moments m and v:
 //   w -= learning_rate * decay * w
 //   w -= learning_rate * (m / correction1) / (sqrt(v / correction2) + epsilon)

@@ -39,7 +39,10 @@ class NetworkSpace final : public Workspace {
     dx.reserve(most_inputs);
     gradient = AlignedBuffer<float>(most_parameters);
     for (std::size_t i = 0; i < (most > 0 ? most_inputs : 0); ++i) spares.emplace_back(most);
-    if (!adapters.empty()) adapter = adapters.make_space(batch * most_points);
+    if (!adapters.empty()) {
+      adapter = adapters.make_space(batch * most_points);
+      merged = AlignedBuffer<float>(adapters.offset());
+    }
     if (multiplies) scratch = AlignedBuffer<float>(kProductScratch);
   }
 
@@ -55,6 +58,7 @@ class NetworkSpace final : public Workspace {
   std::vector<const float*> inputs;          // of one node
   std::vector<float*> dx;
   AdapterSpace adapter;
+  AlignedBuffer<float> merged;   // the frozen parameters with their adapters
   AlignedBuffer<float> scratch;  // of products; empty if no layer needs it
 };
 
@@ -183,9 +187,10 @@ class Network final : public LayeredModel {
   void run_forward(std::span<const float> parameters, const Batch& batch, const PassSize& samples,
                    const Rng* draws, NetworkSpace& space) const {
     FEDGE_CHECK(samples.rows <= space.max_batch, "the workspace was made for smaller batches");
-    if (!adapters_.empty())
-      parameters = {adapters_.merge(kernels(), parameters, space.ranks, space.adapter, space.scratch.data()),
-                    adapters_.offset()};
+    if (!adapters_.empty()) {
+      adapters_.merge(kernels(), parameters, space.ranks, space.merged.data(), space.scratch.data());
+      parameters = space.merged.span();
+    }
     for (std::size_t n = 1; n <= graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n - 1];
       inputs_of(n, batch, space, space.inputs);
@@ -212,7 +217,7 @@ class Network final : public LayeredModel {
     }
     std::fill_n(destination.values + adapters_.offset(), adapters_.rank() * adapters_.row(), 0.0F);
     const NetworkAdapters adapters(adapters_, parameters, space);
-    run_backward(space.adapter.merged.data(), batch, samples, scale, destination, &adapters, space);
+    run_backward(space.merged.data(), batch, samples, scale, destination, &adapters, space);
     return loss;
   }
 

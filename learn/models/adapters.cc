@@ -85,23 +85,26 @@ void Adapters::initialise(std::span<float> parameters, const Rng& rng) const {
 AdapterSpace Adapters::make_space(std::size_t most_rows) const {
   AdapterSpace space;
   if (empty()) return space;
-  space.merged = AlignedBuffer<float>(shape_.offset);
   space.hidden = AlignedBuffer<float>(most_rows * shape_.rank);
   space.dhidden = AlignedBuffer<float>(most_rows * shape_.rank);
   return space;
 }
 
-const float* Adapters::merge(const Kernels& kernels, std::span<const float> parameters, std::size_t ranks,
-                             AdapterSpace& space, float* scratch) const {
+void Adapters::add_product(const Kernels& kernels, std::size_t matrix, std::span<const float> parameters,
+                           std::size_t ranks, float* weights, float* scratch) const {
   ranks = std::min(ranks, shape_.rank);
-  float* merged = space.merged.data();
-  std::memcpy(merged, parameters.data(), shape_.offset * sizeof(float));
-  if (ranks == 0) return merged;
+  if (ranks == 0) return;
+  const AdaptedMatrix& m = shape_.matrices[matrix];
   const float* rows = parameters.data() + shape_.offset;
-  for (const AdaptedMatrix& m : shape_.matrices)
-    kernels.product({m.out, ranks, m.in}, {rows + m.b, 1, shape_.row}, {rows + m.a, shape_.row, 1},
-                    {.data = merged + m.weight, .row = m.in, .add = true, .factor = shape_.scale}, scratch);
-  return merged;
+  kernels.product({m.out, ranks, m.in}, {rows + m.b, 1, shape_.row}, {rows + m.a, shape_.row, 1},
+                  {.data = weights, .row = m.in, .add = true, .factor = shape_.scale}, scratch);
+}
+
+void Adapters::merge(const Kernels& kernels, std::span<const float> parameters, std::size_t ranks,
+                     float* merged, float* scratch) const {
+  std::memcpy(merged, parameters.data(), shape_.offset * sizeof(float));
+  for (std::size_t i = 0; i < shape_.matrices.size(); ++i)
+    add_product(kernels, i, parameters, ranks, merged + shape_.matrices[i].weight, scratch);
 }
 
 void Adapters::add_gradient(const Kernels& kernels, std::size_t matrix, std::size_t ranks,

@@ -28,7 +28,6 @@ struct AdapterPass {
 
 // Scratch of one thread.
 struct AdapterSpace {
-  AlignedBuffer<float> merged;   // the model up to the adapters, with merged weights
   AlignedBuffer<float> hidden;   // rows x rank: x A^T
   AlignedBuffer<float> dhidden;  // rows x rank: dy B
 };
@@ -75,9 +74,12 @@ class Adapters {
   void initialise(std::span<float> parameters, const Rng& rng) const;
 
   AdapterSpace make_space(std::size_t most_rows) const;
-  // The frozen parameters plus the first `ranks` of all adapters; valid until the next call.
-  const float* merge(const Kernels& kernels, std::span<const float> parameters, std::size_t ranks,
-                     AdapterSpace& space, float* scratch) const;
+  // Adds scale * B A of the first `ranks` to the weights of a matrix, [out, in].
+  void add_product(const Kernels& kernels, std::size_t matrix, std::span<const float> parameters,
+                   std::size_t ranks, float* weights, float* scratch) const;
+  // Writes the frozen parameters plus the first `ranks` of all adapters: offset() floats.
+  void merge(const Kernels& kernels, std::span<const float> parameters, std::size_t ranks, float* merged,
+             float* scratch) const;
   // Adds the gradient of the first `ranks` of a matrix's adapter to `gradient` (of the whole layout). Higher
   // ranks are not touched.
   void add_gradient(const Kernels& kernels, std::size_t matrix, std::size_t ranks, const AdapterPass& pass,

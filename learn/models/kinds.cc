@@ -9,8 +9,8 @@
 #include "learn/layers/network.h"
 #include "learn/models/adapters.h"
 #include "learn/models/external.h"
+#include "learn/models/language/kinds.h"
 #include "learn/models/own_model.h"
-#include "learn/models/transformer.h"
 
 namespace fedge::learn {
 namespace {
@@ -18,9 +18,6 @@ namespace {
 constexpr std::int64_t kMaxUnits = 65'536;
 constexpr std::int64_t kMaxChannels = 1024;
 constexpr std::size_t kMaxHiddenLayers = 16;
-constexpr std::int64_t kMaxLayers = 256;
-// 16 GiB of float32: a mistake in a run file must not exhaust the machine's memory.
-constexpr double kMaxCount = 4294967296.0;
 constexpr std::size_t kDefaultKind = 1;  // mlp
 
 using MadeModel = Result<std::unique_ptr<Model>>;
@@ -33,12 +30,6 @@ std::vector<std::size_t> as_sizes(const std::vector<std::int64_t>& values) {
 
 std::vector<std::int64_t> as_integers(const std::vector<std::size_t>& values) {
   return {values.begin(), values.end()};
-}
-
-Result<void> bounded(double count, const char* key, const char* what = "parameters") {
-  if (count <= kMaxCount) return {};
-  return invalid(std::string(key) + ": the model would have more than 2^32 " + what +
-                 "; use a smaller value");
 }
 
 LayerSpec dense_layer(std::size_t units, Curve activation) {
@@ -104,31 +95,6 @@ MadeModel make_perceptron(const ModelContext& context) {
   return make_network(network, context);
 }
 
-MadeModel make_language_model(const ModelContext& context) {
-  const ModelSpec& spec = context.spec;
-  const InputShape& input = context.input;
-  const std::size_t vocabulary = context.target.outputs;
-  if (spec.heads == 0 || spec.width % spec.heads != 0)
-    return invalid("model.width: " + std::to_string(spec.width) +
-                   " is not a multiple of model.heads, which is " + std::to_string(spec.heads));
-  const auto width = static_cast<double>(spec.width);
-  const double block = 12 * width * width + 13 * width;
-  const double parameters = block * static_cast<double>(spec.layers) +
-                            width * static_cast<double>(2 * vocabulary + input.width + 2);
-  FEDGE_TRY_VOID(bounded(parameters, "model.width"));
-  const auto length = static_cast<double>(input.width);
-  FEDGE_TRY_VOID(bounded(static_cast<double>(spec.layers * spec.heads) * length * length, "data.context",
-                         "attention weights per sample"));
-  FEDGE_TRY_VOID(check_targets(spec.adapter, {"q", "k", "v", "o", "up", "down"}));
-  return make_transformer({.vocabulary = vocabulary,
-                           .context = input.width,
-                           .layers = spec.layers,
-                           .width = spec.width,
-                           .heads = spec.heads,
-                           .tied = spec.tied},
-                          spec.adapter);
-}
-
 MadeModel make_listed(const ModelContext& context) {
   return make_network({context.spec.network, layer_input(context.input), context.spec.initialisation},
                       context);
@@ -170,19 +136,6 @@ ModelFactory read_list(config::Reader& section, ModelSpec& spec) {
   return make_listed;
 }
 
-ModelFactory read_transformer(config::Reader& section, ModelSpec& spec) {
-  const auto integer = [&](const char* key, std::size_t fallback, std::int64_t most, const char* doc) {
-    return as_size(section.integer(key, static_cast<std::int64_t>(fallback), {1, most}, doc));
-  };
-  spec.layers = integer("layers", spec.layers, kMaxLayers, "number of blocks.");
-  spec.width = integer("width", spec.width, kMaxUnits,
-                       "size of the embedding of a token. It must be a multiple of heads.");
-  spec.heads = integer("heads", spec.heads, kMaxUnits, "number of attention heads of a block.");
-  spec.tied =
-      section.boolean("tied", spec.tied, "whether the output layer uses the weights of the token embedding.");
-  return make_language_model;
-}
-
 std::vector<ModelKind>& model_table() {
   constexpr ModelTraits kLayers = {.adapters = true};
   static std::vector<ModelKind> kinds = {
@@ -196,6 +149,11 @@ std::vector<ModelKind>& model_table() {
                 "decoder-only language model",
                 {.texts = true, .adapters = true},
                 read_transformer},
+      ModelKind{"llama",
+                "Touvron et al. 2023",
+                "decoder-only language model of the Llama family",
+                {.texts = true, .adapters = true},
+                read_llama},
       ModelKind{"external",
                 "",
                 "model that only a trainer program can compute",
@@ -230,6 +188,13 @@ ModelFactory read_options(const ModelKind& kind, config::Reader& section, ModelS
 
 }  // namespace
 
+Result<void> bounded(double count, const char* key, const char* what) {
+  constexpr double kMost = 4294967296.0;
+  if (count <= kMost) return {};
+  return invalid(std::string(key) + ": the model would have more than 2^32 " + what +
+                 "; use a smaller value");
+}
+
 std::span<const ModelKind> model_kinds() { return model_table(); }
 
 std::string with_article(const ModelKind& kind) {
@@ -251,8 +216,9 @@ void choose_model_kind(config::Reader& section, ModelSpec& spec) {
   spec.kind =
       names[section.choice("kind", names, kDefaultKind,
                            "Kind of model: softmax regression, multi-layer perceptron (mlp), "
-                           "convolutional network (cnn), transformer, a list of layers, or a model of your "
-                           "trainer program (external).",
+                           "convolutional network (cnn), language model of the GPT-2 family (transformer) or "
+                           "of the Llama family (llama), a list of layers, or a model of your trainer "
+                           "program (external).",
                            config::own_program_hint("a model", /*on_clients=*/true))];
 }
 

@@ -33,6 +33,10 @@ struct ModelKind {
   bool own = false;  // set by register_model()
 };
 
+// kInvalid, naming the key, if a count is above 2^32: a mistake in a run file must not exhaust the machine's
+// memory. 2^32 parameters are 16 GiB of float32.
+Result<void> bounded(double count, const char* key, const char* what = "parameters");
+
 std::span<const ModelKind> model_kinds();
 // "a cnn", "a list of layers", for messages.
 std::string with_article(const ModelKind& kind);

@@ -110,6 +110,11 @@ TokenLoss::TokenLoss(std::span<const Token> targets, std::size_t length)
     if (targets[i] != kNoToken) ++counts_[i / length], ++total_;
 }
 
+TokenLoss::TokenLoss(std::span<const Token> targets, std::size_t length, std::size_t total)
+    : TokenLoss(targets, length) {
+  total_ = total;
+}
+
 void TokenLoss::add(const Kernels& kernels, std::span<float> logits, std::size_t first,
                     std::size_t vocabulary) {
   const std::size_t rows = logits.size() / vocabulary;

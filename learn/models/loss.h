@@ -36,10 +36,16 @@ class TokenLoss {
  public:
   // `targets` are whole sequences of `length` tokens; they must outlive the object.
   TokenLoss(std::span<const Token> targets, std::size_t length);
+  // The same for a part of a batch with `total` targets in all; result() is then of no use.
+  TokenLoss(std::span<const Token> targets, std::size_t length, std::size_t total);
   // Turns the logits (tokens x vocabulary) of tokens first, first + 1, ... in place into d(mean
   // loss)/d(logits). Each target must be below the vocabulary's size, or kNoToken.
   void add(const Kernels& kernels, std::span<float> logits, std::size_t first, std::size_t vocabulary);
   BatchLoss result() const;
+  // The sum of losses of each sequence.
+  std::span<double> losses() { return losses_; }
+  // Number of targets of the batch.
+  std::size_t total() const { return total_; }
 
  private:
   std::span<const Token> targets_;

@@ -2,9 +2,8 @@
 //   fedge-bpe 1 2        format, version, number of merges
 //   t h                  one merge per line: the texts of the left and the right token
 //   \x20 th
-// Printable ASCII is written as is; the space, the backslash and every other byte are written as \xNN in
-// lower case, so that a table has exactly one text. Tokens 0 to 255 are the bytes; merge i makes token 256 +
-// i. Only the trainer and the parser build a table; the parser checks everything.
+// Tokens are written as in escaped.h, so that a table has exactly one text. Tokens 0 to 255 are the bytes;
+// merge i makes token 256 + i. Only the trainer and the parser build a table; the parser checks everything.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,7 @@
 namespace fedge::learn {
 
 inline constexpr std::size_t kByteTokens = 256;
-inline constexpr std::size_t kMaxVocabulary = 65535;  // so that 65535 is never a token (kNoToken)
+inline constexpr std::size_t kMaxVocabulary = 65535;
 
 struct BpeMerge {
   std::uint16_t left = 0;

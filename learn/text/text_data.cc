@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/platform/files.h"
 #include "learn/text/corpus.h"
+#include "learn/text/vocabulary/files.h"
 
 namespace fedge::learn {
 namespace {
 
 constexpr std::size_t kMaxTextGroups = 256;  // labels are bytes
-constexpr std::size_t kMaxTokens = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t kMaxTextTokens = std::numeric_limits<std::uint32_t>::max();
 
 // Indices of `wanted` of `count` windows, evenly spread; of all windows if `wanted` is 0.
 std::vector<std::size_t> spread(std::size_t count, std::size_t wanted) {
@@ -25,7 +28,7 @@ std::vector<std::size_t> spread(std::size_t count, std::size_t wanted) {
 Result<void> append_group(const std::vector<Token>& tokens, std::size_t wanted, Label group, Dataset& data) {
   if (tokens.size() < 2) return {};
   TextInputs& text = data.text;
-  if (text.tokens.size() + tokens.size() > kMaxTokens)
+  if (text.tokens.size() + tokens.size() > kMaxTextTokens)
     return Error{ErrorCode::kResource, "data.dataset: the text has more than 2^32 tokens"};
   const std::size_t context = data.shape.width;
   const std::size_t begin = text.tokens.size();
@@ -39,14 +42,63 @@ Result<void> append_group(const std::vector<Token>& tokens, std::size_t wanted, 
   return {};
 }
 
+// The parts of a text that are samples; views of it.
+std::vector<std::string_view> units_of(std::string_view text, TextUnit unit) {
+  if (unit == TextUnit::kWindow) return {text};
+  std::vector<std::string_view> units;
+  std::size_t begin = 0;  // of the present unit
+  std::size_t end = 0;    // of its last line
+  for (std::size_t line = 0; line < text.size();) {
+    const std::size_t after = std::min(text.find('\n', line), text.size());
+    const bool blank = text.substr(line, after - line).find_first_not_of(" \t\r") == std::string_view::npos;
+    if (end > begin && (blank || unit == TextUnit::kLine)) {
+      units.push_back(text.substr(begin, end - begin));
+      begin = end;
+    }
+    if (!blank && end <= begin) begin = line;
+    if (!blank) end = after;
+    line = after + 1;
+  }
+  if (end > begin) units.push_back(text.substr(begin, end - begin));
+  return units;
+}
+
+// Replaces the labels by classes of lengths: as many samples in each as ties allow.
+void label_by_length(std::size_t classes, Dataset& data) {
+  std::vector<std::uint32_t> lengths;
+  for (const TextInputs::Window& window : data.text.windows) lengths.push_back(window.targets);
+  std::ranges::sort(lengths);
+  std::vector<std::uint32_t> least(classes);  // length of each class
+  for (std::size_t c = 0; c < classes; ++c) least[c] = lengths[c * lengths.size() / classes];
+  data.classes = classes;
+  data.class_names.clear();
+  for (std::size_t c = 0; c < classes; ++c)
+    data.class_names.push_back("from " + std::to_string(least[c]) + " tokens");
+  for (std::size_t i = 0; i < data.labels.size(); ++i) {
+    const auto above = std::ranges::upper_bound(least, data.text.windows[i].targets);
+    data.labels[i] = static_cast<Label>(std::max<std::ptrdiff_t>(above - least.begin(), 1) - 1);
+  }
+}
+
 }  // namespace
 
 Result<Tokenizer> make_tokenizer(const TokenizerSpec& spec) {
   if (spec.kind == TokenizerKind::kAscii) return Tokenizer::ascii();
   if (spec.kind == TokenizerKind::kBytes) return Tokenizer::bytes();
-  auto made = Tokenizer::bpe(spec.table);
+  if (spec.table.empty() && !spec.table_hash.empty())
+    return Error{ErrorCode::kNotFound,
+                 "data.tokenizer: the tokenizer with the hash " + spec.table_hash + " is not here"};
+  auto made =
+      spec.kind == TokenizerKind::kBpe ? Tokenizer::bpe(spec.table) : Tokenizer::published(spec.table);
   if (!made) return Error{made.error().code, "data.tokenizer: " + made.error().message};
   return std::move(*made);
+}
+
+Result<std::string> read_tokenizer_table(TokenizerKind kind, const std::filesystem::path& path,
+                                         std::size_t max_bytes) {
+  if (kind != TokenizerKind::kVocabulary) return read_file(path, max_bytes);
+  FEDGE_TRY(vocabulary, read_vocabulary_file(path));
+  return vocabulary_text(vocabulary);
 }
 
 Result<Dataset> load_text(const DataSpec& spec, TextSplit split) {
@@ -64,13 +116,18 @@ Result<Dataset> load_text(const DataSpec& spec, TextSplit split) {
     const bool train = split == TextSplit::kTrain;
     const std::string& text = train ? groups[g].train : groups[g].held_out;
     data.class_names.push_back(groups[g].name);
-    FEDGE_TRY_VOID(
-        append_group(tokenizer.encode(text), train ? 0 : spec.test_windows, static_cast<Label>(g), data));
+    const std::vector<std::string_view> units = units_of(text, spec.unit);
+    for (const std::size_t i :
+         spread(units.size(), train || spec.unit == TextUnit::kWindow ? 0 : spec.test_windows))
+      FEDGE_TRY_VOID(append_group(tokenizer.encode(units[i]),
+                                  train || spec.unit != TextUnit::kWindow ? 0 : spec.test_windows,
+                                  static_cast<Label>(g), data));
   }
   if (data.size() == 0)
     return invalid(split == TextSplit::kTrain
                        ? "data.directory: no training text remains in the files of " + spec.dataset
                        : "data.directory: the text is too short to hold out a part of it for testing");
+  if (spec.length_classes > 0) label_by_length(spec.length_classes, data);
   return data;
 }
 

@@ -1,11 +1,13 @@
 // A corpus as a Dataset: each group's text as tokens, cut into consecutive windows, labelled with the group's
-// number. 2 bytes per token.
+// number. 4 bytes per token.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/config/reader.h"
@@ -20,6 +22,10 @@ enum class TextSplit { kTrain, kHeldOut };
 
 // Errors name data.tokenizer; kCorrupt if the BPE table is invalid.
 Result<Tokenizer> make_tokenizer(const TokenizerSpec& spec);
+
+// The content of data.tokenizer.table from the file that a run names. Errors name the file.
+Result<std::string> read_tokenizer_table(TokenizerKind kind, const std::filesystem::path& path,
+                                         std::size_t max_bytes);
 
 // All groups' samples, in the groups' order; of the held-out text at most spec.test_windows per group (0:
 // all). Errors are those of load_corpus(); kInvalid if there are more than 256 groups or no text.

@@ -56,6 +56,13 @@ inline constexpr auto kFieldCounts<v1::WarmupSlot> =
                FieldCount{v1::WarmupSlot::kSpraysFieldNumber, kMaxWarmupOrders, "sprays"}};
 
 template <>
+inline constexpr auto kFieldCounts<v1::SplitValues> = std::array{
+    FieldCount{v1::SplitValues::kSentFieldNumber, kMaxSplitTokens, "sent", Packing::kVarints},
+    FieldCount{v1::SplitValues::kTargetsFieldNumber, kMaxSplitTokens, "targets", Packing::kVarints},
+    FieldCount{v1::SplitValues::kSamplesFieldNumber, kMaxSplitTokens, "samples", Packing::kVarints},
+    FieldCount{v1::SplitValues::kLossesFieldNumber, kMaxSplitTokens, "losses", Packing::kFixed64}};
+
+template <>
 inline constexpr auto kFieldCounts<v1::SecureRoster> = std::array{
     FieldCount{v1::SecureRoster::kCellsFieldNumber, 2 * kMaxSecureCells, "cells", Packing::kVarints},
     FieldCount{v1::SecureRoster::kCoveragesFieldNumber, kMaxSecureCoverages, "coverages"},

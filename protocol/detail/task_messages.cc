@@ -49,6 +49,7 @@ v1::TrainRequest message_to_wire(const TrainRequest& message) {
   wire.set_secure_attempt(message.secure_attempt);
   wire.set_kind(static_cast<v1::TaskKind>(message.kind));
   wire.mutable_statistics()->Add(message.statistics.begin(), message.statistics.end());
+  if (!message.next.empty()) wire.set_next(to_wire(message.next));
   return wire;
 }
 
@@ -61,6 +62,7 @@ v1::UpdateOffer message_to_wire(const UpdateOffer& message) {
   wire.set_norm(message.norm);
   wire.set_loss_rms(message.loss_rms);
   wire.set_wanted_share(message.wanted_share);
+  wire.set_activation_correlation(message.activation_correlation);
   for (const std::uint64_t scalar : message.masked_scalars) wire.add_masked_scalars(scalar);
   wire.set_kind(static_cast<v1::TaskKind>(message.kind));
   for (const std::int64_t sum : message.sums) wire.add_sums(sum);
@@ -117,11 +119,13 @@ Result<Message> message_from_wire(const v1::TrainRequest& wire) {
   message.kind = kind_in(wire, reader);
   message.statistics.assign(wire.statistics().begin(), wire.statistics().end());
   check_statistics(message, reader);
+  if (!wire.next().empty()) message.next = reader.take(coverage_from_wire(wire.next()), "next");
   if (wire.has_control()) message.control = reader.take(from_wire(wire.control()), "control");
   reader.require(
       message.model.is_plain_float32() && (!message.control || message.control->is_plain_float32()),
       "model: a model must be sent as plain float32");
   reader.require(message.model.coverage.contains(message.coverage), "coverage reaches beyond the model's");
+  reader.require(message.model.coverage.contains(message.next), "next reaches beyond the model's");
   return reader.finish(std::move(message));
 }
 
@@ -133,6 +137,8 @@ Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
   reader.require(is_size(wire.loss_rms()), "loss_rms is not a finite number of at least 0");
   reader.require(is_size(wire.wanted_share()) && wire.wanted_share() <= 1,
                  "wanted_share is not between 0 and 1");
+  reader.require(is_size(wire.activation_correlation()) && wire.activation_correlation() <= 1,
+                 "activation_correlation is not between 0 and 1");
   if (reader.failed()) return reader.finish(UpdateOffer{});
   return reader.finish(
       UpdateOffer{.run = RunId(wire.run()),
@@ -146,6 +152,7 @@ Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
                   .track = TrackId(wire.track()),
                   .kind = kind_in(wire, reader),
                   .wanted_share = wire.wanted_share(),
+                  .activation_correlation = wire.activation_correlation(),
                   .masked_scalars = {wire.masked_scalars().begin(), wire.masked_scalars().end()},
                   .sums = {wire.sums().begin(), wire.sums().end()}});
 }

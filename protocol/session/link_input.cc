@@ -95,7 +95,9 @@ Result<void> LinkImpl::take_frame() {
     take_chunk();
     return {};
   }
-  FEDGE_TRY_VOID(watch_.control_frame(reader_.frame().header_size));
+  // The values of split training are many, but a sender waits for the receiver's answers.
+  const bool bulk = type == kTypeOf<SplitValues>;
+  FEDGE_TRY_VOID(watch_.control_frame(bulk ? 0 : reader_.frame().header_size));
   switch (type) {
     case MessageType::kPing:
       queue(encode_empty_frame(MessageType::kPong));

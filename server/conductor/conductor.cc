@@ -12,6 +12,7 @@ namespace {
 std::unique_ptr<Route> make_route(const RouteParts& parts, bool folds_all) {
   if (folds_all) return make_direct_route(parts);
   if (parts.config.dissemination.serverless) return make_serverless_route(parts);
+  if (parts.config.task.training.local_model == LocalModel::kSplit) return make_split_route(parts);
   return parts.config.secure.on ? make_secure_route(parts) : make_direct_route(parts);
 }
 
@@ -38,7 +39,8 @@ protocol::TrainRequest train_request(RunId run, const RunEngine::Assign& work, c
           .kind = work.task.kind,
           .secure_attempt = work.secure_attempt,
           .statistics =
-              work.task.kind == TaskKind::kStatistics ? track.edges : learn::numbers_of(track.normalisation)};
+              work.task.kind == TaskKind::kStatistics ? track.edges : learn::numbers_of(track.normalisation),
+          .next = work.next};
 }
 
 }  // namespace

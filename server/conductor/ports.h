@@ -89,6 +89,23 @@ class Exchange {
   virtual swarm::RoundWarmup::Seeds warmup_seeds(TaskId task) = 0;
 };
 
+// The coordinator's half of split trainings, and the clients' messages about it.
+class Halves {
+ public:
+  virtual ~Halves() = default;
+  // The client was sent this task, which starts from this model. What it has trained in the task goes on.
+  virtual void begin(const RunEngine::Assign& work, const protocol::Manifest& model) = 0;
+  // Takes a message of split training; false: it is another.
+  virtual bool receive(ClientId client, const protocol::Message& message) = 0;
+  // The client trains no more in this task. What is on the disk stays.
+  virtual void drop(ClientId client, TaskId task) = 0;
+  // The client disconnected.
+  virtual void left(ClientId client) = 0;
+  // The models of this round and of all before are durable.
+  virtual void forget(RoundNumber round) = 0;
+  virtual void stop() = 0;
+};
+
 // Made says what a track phase's model consists of: the updates folded here, a model that clients aggregated,
 // or nothing, for this reason.
 struct Folded {};
@@ -160,6 +177,7 @@ struct Ports {
   Aggregate* aggregate;
   Gate* gate;
   Owner* owner;
+  Halves* halves = nullptr;  // null unless training is split, and where it is not carried out here
 };
 
 }  // namespace fedge::server

@@ -1,5 +1,6 @@
-// Route: how the updates of a run become a model: sent to the coordinator (make_direct_route), aggregated by
-// the clients (make_serverless_route), or added under masks (make_secure_route). A conductor owns one route
+// Route: how the updates of a run become a model: sent to the coordinator (make_direct_route), sent there and
+// joined with its own half (make_split_route), aggregated by the clients (make_serverless_route), or added
+// under masks (make_secure_route). A conductor owns one route
 // for the whole run. Pure: time comes from the host, results of ports come back through the functions below.
 #pragma once
 
@@ -108,6 +109,7 @@ struct RouteParts {
   const run::RunConfig& config;
 };
 std::unique_ptr<Route> make_direct_route(const RouteParts& parts);
+std::unique_ptr<Route> make_split_route(const RouteParts& parts);
 std::unique_ptr<Route> make_serverless_route(const RouteParts& parts);
 std::unique_ptr<Route> make_secure_route(const RouteParts& parts);
 

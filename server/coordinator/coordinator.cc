@@ -207,7 +207,8 @@ void Coordinator::Impl::departed(ClientId client, const protocol::Link* link, bo
 }
 
 void Coordinator::Impl::received(ClientId client, const protocol::Message& message) {
-  const bool from_clients = protocol::frame_type_of(message).sender == protocol::Sender::kClient;
+  const protocol::Sender sender = protocol::frame_type_of(message).sender;
+  const bool from_clients = sender == protocol::Sender::kClient || sender == protocol::Sender::kEither;
   if (const auto run = protocol::run_of(message); run && from_clients) return pass_on(client, *run, message);
   if (swarm::Peer::understands(message)) return seeder_.received(client, message);
   if (std::holds_alternative<protocol::Goodbye>(message)) return;  // on_closed reports its reason

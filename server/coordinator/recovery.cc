@@ -67,18 +67,23 @@ Result<RunEngine::Input> Recovery::checked(const RunEngine::Stored& stored, std:
   const auto offered = offered_.find(stored.client);
   if (offered == offered_.end()) return RunEngine::Input(stored);  // the engine will discard it
   FEDGE_TRY(object, parts_.updates.create(offered->second));
+  std::string why = "the stored update is missing or damaged on the disk";
   if (object->complete()) {
     FEDGE_TRY(upload, run::examine_update(object, parts_.state.value_rules(), parts_.updates));
-    uploads_.insert_or_assign(stored.client, std::move(upload));
-    return RunEngine::Input(stored);
+    auto whole = parts_.state.split() ? parts_.halves.join(stored.client, stored.task.round, upload,
+                                                           parts_.state, parts_.updates)
+                                      : Result<run::StoredUpdate>(upload);
+    if (whole) {
+      uploads_.insert_or_assign(stored.client, std::move(*whole));
+      return RunEngine::Input(stored);
+    }
+    why = whole.error().message;
   }
   result_.lost.push_back({sequence});
-  result_.events.push_back(
-      Event{Severity::kError, "update.lost", {}}
-          .with("client", std::int64_t{stored.client.value()})
-          .with("round", std::int64_t{stored.task.round.value()})
-          .with("reason", std::string("the stored update is missing or damaged on the disk; the client will "
-                                      "be asked to send it again")));
+  result_.events.push_back(Event{Severity::kError, "update.lost", {}}
+                               .with("client", std::int64_t{stored.client.value()})
+                               .with("round", std::int64_t{stored.task.round.value()})
+                               .with("reason", why + "; the client will be asked to send it again"));
   return RunEngine::Input(RunEngine::ClientLeft{stored.client});
 }
 
@@ -98,8 +103,10 @@ void Recovery::retire(TrackId track) {
 }
 
 void Recovery::count(const RunEngine::Count& unsent) {
-  const aggregation::Update zeros{
-      .client = unsent.client, .weight = unsent.weight, .coverage = unsent.coverage, .values = nullptr};
+  const aggregation::Update zeros{.client = unsent.client,
+                                  .weight = unsent.weight,
+                                  .coverage = parts_.state.changed_by(unsent.coverage),
+                                  .values = nullptr};
   if (!is_kept()) step([&] { return parts_.state.fold(unsent.task.track, {&zeros, 1}); });
 }
 

@@ -16,6 +16,7 @@
 #include "server/conductor/retelling.h"
 #include "server/coordinator/uploads.h"
 #include "server/run_state.h"
+#include "server/split/half_files.h"
 #include "server/store/input_codec.h"
 #include "server/store/journal_reader.h"
 #include "server/store/run_store.h"
@@ -44,6 +45,7 @@ class Recovery final : private Retelling {
     RunNumber run;
     RunState& state;  // fresh
     protocol::ChunkStore& updates;
+    HalfFiles halves;  // split training
   };
   explicit Recovery(const Parts& parts) : parts_(parts) {}
 

@@ -2,6 +2,7 @@
 
 #include "protocol/codec.h"
 #include "protocol/session/loop.h"
+#include "run/file/tokenizer_parts.h"
 #include "server/coordinator/detail/run_host.h"
 
 namespace fedge::server {
@@ -17,7 +18,7 @@ RunHost::RunHost(House house, RunParts parts, Callbacks callbacks)
       parts_(std::move(parts)),
       state_(*parts_.state),
       conductor_(*parts_.conductor),
-      allowance_(config().status.every),
+      allowance_(config().status.every, run::tokenizer_parts(config())),
       uploads_(std::make_shared<Uploads>(house_.io, worker_, *parts_.updates, state_)),
       journal_(std::make_shared<JournalWriter>(house_.io, *parts_.store, parts_.record.number,
                                                parts_.recovered.entries)),
@@ -141,15 +142,28 @@ void RunHost::tell_waiting() {
 void RunHost::received(ClientId client, const protocol::Message& message) {
   received_ += Bytes(protocol::frame_size(message));
   if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) return published(client, *record);
-  // Participants of a serverless round report about every update; these reports are bounded by the round.
+  if (const auto* asked = std::get_if<protocol::TokenizerRequest>(&message))
+    return give_tokenizer(client, *asked);
+  // Participants of a serverless round report about every update, and those of split training send
+  // activations; both are bounded by the round.
   const bool bounded = std::holds_alternative<protocol::UpdateHeld>(message) ||
-                       std::holds_alternative<protocol::AggregateMade>(message);
+                       std::holds_alternative<protocol::AggregateMade>(message) ||
+                       (halves_ && (std::holds_alternative<protocol::SplitValues>(message) ||
+                                    std::holds_alternative<protocol::SplitTaken>(message)));
   if (!bounded && !allowance_.answer(client))
     return house_.misbehaved(client, "more answers than the coordinator requested");
   if (std::holds_alternative<protocol::RunAnswer>(message)) read_policy();  // a round may start with it
   if (goes_on() && conductor_.received(client, message, now()) == Heard::kUnasked)
     house_.misbehaved(client,
                       std::string(protocol::name_of(message)) + ", which the coordinator did not request");
+}
+
+void RunHost::give_tokenizer(ClientId client, const protocol::TokenizerRequest& asked) {
+  auto part = run::tokenizer_part(config(), asked);
+  if (!part || !allowance_.part(client))
+    return house_.misbehaved(client,
+                             "requests for a tokenizer that the run does not have, or for all of it again");
+  if (goes_on()) lines_->send(client, *part);
 }
 
 // Drops a record that cannot be used: the next one follows soon.
@@ -219,13 +233,17 @@ void RunHost::became_durable(std::uint64_t entry) {
   if (!finished_) gate_->became_durable(entry);
 }
 
-protocol::Traffic RunHost::traffic_since_last_round() {
-  const protocol::Traffic total{
-      lines_->sent(), received_ + uploads_->received() + (exchange_ ? exchange_->received() : Bytes())};
-  const protocol::Traffic since{total.sent - counted_traffic_.sent,
-                                total.received - counted_traffic_.received};
-  counted_traffic_ = total;
-  return since;
+RunState::Traffic RunHost::traffic_since_last_round() {
+  const RunState::Traffic total{
+      .up = received_ + uploads_->received() + (exchange_ ? exchange_->received() : Bytes()),
+      .down = lines_->sent(),
+      .activations_up = halves_ ? halves_->received() : Bytes(),
+      .activations_down = halves_ ? halves_->sent() : Bytes()};
+  const RunState::Traffic before = std::exchange(counted_traffic_, total);
+  return {.up = total.up - before.up,
+          .down = total.down - before.down,
+          .activations_up = total.activations_up - before.activations_up,
+          .activations_down = total.activations_down - before.activations_down};
 }
 
 void RunHost::read_policy() {
@@ -303,6 +321,7 @@ void RunHost::shut_down() {
   journal_->shut_down();
   worker_.join();
   worker_.stop();
+  if (halves_) halves_->shut_down();
 }
 
 }  // namespace fedge::server

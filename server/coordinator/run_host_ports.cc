@@ -44,6 +44,7 @@ void RunHost::make_ports() {
       .seeder = house_.seeder,
       .announcer = house_.announcer,
       .has_failed = [this] { return stopped_.empty() && !verdict_.failure().empty(); }});
+  if (state_.split()) make_halves();
   make_aggregate();
   gate_.emplace(JournalGate::Surroundings{
       .journal = *journal_,
@@ -55,7 +56,29 @@ void RunHost::make_ports() {
           },
       .carry_out = [this](const Decision& decision) { conductor_.carry_out(decision, now()); },
       .clients_aggregate = config().dissemination.serverless});
-  conductor_.take_over({&*lines_, &*lines_, &*lines_, exchange_.get(), &*aggregate_, &*gate_, this});
+  conductor_.take_over(
+      {&*lines_, &*lines_, &*lines_, exchange_.get(), &*aggregate_, &*gate_, this, halves_.get()});
+}
+
+void RunHost::make_halves() {
+  const HalfFiles files = halves_of(house_.data_directory, parts_.record.number);
+  uploads_->join_with([this, files](ClientId client, TaskId task, run::StoredUpdate update) {
+    return files.join(client, task.round, std::move(update), state_, *parts_.updates);
+  });
+  halves_ = std::make_shared<RunHalves>(RunHalves::Surroundings{
+      .io = house_.io,
+      .state = state_,
+      .model = *parts_.model,
+      .files = files,
+      .send = [this](ClientId client, const protocol::Message& message) { lines_->send(client, message); },
+      .may_err =
+          [this](ClientId client) {
+            if (allowance_.answer(client)) return true;
+            house_.misbehaved(client, "more values than the coordinator could use");
+            return false;
+          },
+      .on_event = [this](const Event& event) { report(event); },
+      .on_failure = [this](const Error& error) { failed(error); }});
 }
 
 void RunHost::make_aggregate() {

@@ -98,7 +98,8 @@ Result<RunParts> open_parts(const std::filesystem::path& data_directory, const R
     parts.state->take_noise_key(privacy::run_noise_root(noise, number));
   }
   FEDGE_TRY(engine, make_engine(*parts.state));
-  Recovery recovery({*parts.store, record.number, *parts.state, *parts.updates});
+  Recovery recovery(
+      {*parts.store, record.number, *parts.state, *parts.updates, halves_of(data_directory, record.number)});
   parts.conductor = std::make_unique<Conductor>(
       Conductor::Setup{.config = parts.state->config(),
                        .layout = parts.state->rules().layout,
@@ -132,6 +133,10 @@ Result<RunParts> open_run(const std::filesystem::path& data_directory, const Run
     if (!parts) return config::at_key(*config.source, parts.error());
     return parts;
   });
+}
+
+HalfFiles halves_of(const std::filesystem::path& data_directory, RunNumber run) {
+  return HalfFiles(chunks_of(data_directory, run) / "halves");
 }
 
 void remove_chunks(const std::filesystem::path& data_directory, RunNumber run) {

@@ -13,6 +13,7 @@
 #include "server/conductor/conductor.h"
 #include "server/coordinator/recovery.h"
 #include "server/run_state.h"
+#include "server/split/half_files.h"
 #include "server/store/deferred_removals.h"
 #include "server/store/run_store.h"
 
@@ -40,6 +41,8 @@ Result<void> check_run(const run::RunConfig& config);
 // `threads` are for evaluation and aggregation.
 Result<RunParts> open_run(const std::filesystem::path& data_directory, const RunRecord& record,
                           std::size_t threads);
+// Where the coordinator keeps its halves of this run's updates (split training).
+HalfFiles halves_of(const std::filesystem::path& data_directory, RunNumber run);
 // Removes the chunk stores of a run whose results are written.
 void remove_chunks(const std::filesystem::path& data_directory, RunNumber run);
 

@@ -17,7 +17,7 @@ aggregation::Update update_of(const RunEngine::Fold& accepted, const run::Stored
           .norm = upload.norm,
           .factor = accepted.factor,
           .loss = accepted.loss,
-          .coverage = upload.arrived->manifest().coverage,
+          .coverage = upload.plain->manifest().coverage,
           .values = std::make_shared<run::StoredValues>(upload.plain)};
 }
 
@@ -74,7 +74,9 @@ void Uploads::inspect(const Waiting& from) {
   const auto entry = entries_.find(from.fetch.client);
   if (entry == entries_.end()) return;
   worker_.post([self = shared_from_this(), from, arrived = entry->second.upload.arrived] {
-    const auto upload = run::examine_update(arrived, self->state_.value_rules(), self->store_);
+    auto upload = run::examine_update(arrived, self->state_.value_rules(), self->store_);
+    if (upload && self->join_)
+      upload = self->join_(from.fetch.client, from.fetch.offer.task(), std::move(*upload));
     protocol::post(self->io_, [=] { self->examined(arrived, from, upload); });
   });
 }

@@ -38,6 +38,9 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   // Returns the bytes of chunks received on the wire.
   Bytes received() const { return *received_; }
   void set_callbacks(Callbacks callbacks) { callbacks_ = std::move(callbacks); }
+  // Joins each checked update with what the coordinator has trained of it, on the worker's thread.
+  using Join = std::function<Result<run::StoredUpdate>(ClientId, TaskId, run::StoredUpdate)>;
+  void join_with(Join join) { join_ = std::move(join); }
 
   void fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protocol::Link>& link);
   // Returns the client's update as it was sent; null if there is none.
@@ -74,6 +77,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   protocol::ChunkStore& store_;
   const RunState& state_;
   Callbacks callbacks_;
+  Join join_;  // null: updates are complete
   std::map<ClientId, Entry> entries_;
   std::map<ClientId, Waiting> waiting_;  // for disk space
   std::shared_ptr<Bytes> received_ = std::make_shared<Bytes>();

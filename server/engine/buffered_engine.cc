@@ -263,6 +263,10 @@ void BufferedEngine::on(const Stored& stored, const StepContext& context, std::v
                                .loss_rms = task.offer.loss_rms,
                                .time = context.now - task.assigned});
   if (task.offer.wanted_share > 0) deciders_.planner->limit(stored.client, task.offer.wanted_share);
+  deciders_.planner->delivered({.round = round(),
+                                .client = stored.client,
+                                .loss = task.offer.train_loss,
+                                .time = context.now - task.assigned});
   const std::uint32_t stale = staleness(task);
   const double discount = std::pow(1.0 + stale, -schedule_.staleness_exponent);
   effects.push_back(event(Severity::kInfo, "update.buffered", stored.client)

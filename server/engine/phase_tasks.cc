@@ -13,6 +13,7 @@ void RoundTask::take_report(const protocol::UpdateOffer& by) {
   norm = by.norm;
   loss_rms = by.loss_rms;
   wanted_share = by.wanted_share;
+  activation_correlation = by.activation_correlation;
 }
 
 RoundTask& PhaseTasks::add(ClientId client) {

@@ -25,6 +25,7 @@ enum class TaskState { kAssigned, kOffered, kFetching, kDone, kUnsent, kLost, kF
 struct RoundTask {
   TaskState state = TaskState::kAssigned;  // changed by PhaseTasks::set_state()
   Coverage coverage;
+  Coverage next;        // of its client's next task, if it is known
   SampleCount samples;  // weight; before the offer: maximum weight
   SampleCount said;     // maximum, by its client's claim
   std::uint64_t steps = 1;
@@ -32,6 +33,7 @@ struct RoundTask {
   double norm = 0;
   double loss_rms = 0;
   double wanted_share = 0;
+  double activation_correlation = 0;
   double factor = 1;     // multiplies its update in the aggregate
   bool weighed = false;  // the sampler set a coefficient
   bool partial = false;  // a partial upload may exist from before a disconnect

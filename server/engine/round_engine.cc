@@ -153,6 +153,10 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
   track().last_rounds[stored.client] = round_;
   tracks_.contributed(turn_, stored.client);
   if (task->wanted_share > 0) track().deciders.planner->limit(stored.client, task->wanted_share);
+  track().deciders.planner->delivered({.round = round_,
+                                       .client = stored.client,
+                                       .loss = task->train_loss,
+                                       .time = context.now - task->assigned});
   track().deciders.sampler->remember({.client = stored.client,
                                       .round = round_,
                                       .delivered = true,
@@ -323,11 +327,15 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
   ++released_;
   std::size_t completed = 0;
   double loss = 0;
+  double norm = 0;
+  double correlation = 0;
   double samples = 0;
   for (const auto& [client, task] : tasks_) {
     if (task.state == TaskState::kDone) {
       ++completed;
       loss += task.train_loss * static_cast<double>(task.samples.value());
+      norm += task.norm * static_cast<double>(task.samples.value());
+      correlation = std::max(correlation, task.activation_correlation);
       samples += static_cast<double>(task.samples.value());
       continue;
     }
@@ -337,6 +345,7 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
       effects.push_back(
           Send{client, protocol::CancelTask{rules_.run, round_, "round closed: " + reason, track().id}});
   }
+  if (samples > 0) track().deciders.planner->observe(round_, norm / samples);
   // A track may have fewer members than clients_per_round; a draw expects exactly the drawn clients.
   const std::size_t expected = track().description || !traits().substitutes
                                    ? std::min(rules_.clients_per_round, wanted_)
@@ -353,7 +362,8 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
                     .track = track().id,
                     .ends_round = turn_ + 1 == tracks_.turns() && !evaluation_due(),
                     .chance = chance_,
-                    .description = track().description};
+                    .description = track().description,
+                    .activation_correlation = correlation};
   if (closed.description) {
     closed.selected_clients = tasks_.clients();
     closed.completed_clients = tasks_.clients(TaskState::kDone);

@@ -148,6 +148,7 @@ class RoundEngine final : public RunEngine {
   Time deadline_;           // of the round in progress
   std::size_t wanted_ = 0;  // clients selected at its start
   bool drawn_ = false;      // the contributing clients are decided
+  bool all_drawn_ = false;  // no client that could take part was left out
   // Secure sums: attempts at the current phase, and whether it must restart after a coordinator restart.
   std::uint32_t attempt_ = 0;
   bool anew_ = false;

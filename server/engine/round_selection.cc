@@ -174,6 +174,7 @@ void RoundEngine::begin_turn(const StepContext& context, std::vector<Effect>& ef
                         .with("available", number(pool.size()))
                         .with("selected", number(selected.size())));
   wanted_ = selected.size();
+  all_drawn_ = wanted_ == pool.size();
   chance_ = traits().chance > 0 ? traits().chance : 1;
   for (const auto& choice : selected) chance_ = std::max(chance_, choice.inclusion);
   if (selected.empty()) return close("no client was selected", effects);
@@ -202,6 +203,15 @@ RoundTask& RoundEngine::plan(ClientId client, const StepContext& context) {
   track().deciders.planner->admit(client, entry->capability);
   task.coverage = track().deciders.planner->plan(
       {.round = round_, .client = client, .rng = context.rng.fork("plan", round_.value(), client.value())});
+  // A client that may not be drawn next time would train in vain, and one whose next part is in this one
+  // would not have the values that its training begins with.
+  const RoundNumber following = next(round_);
+  if (!rules_.overlaps || !all_drawn_ || following > RoundNumber(rules_.rounds)) return task;
+  Coverage part =
+      track().deciders.planner->plan({.round = following,
+                                      .client = client,
+                                      .rng = context.rng.fork("plan", following.value(), client.value())});
+  if (part.intersect(task.coverage).empty()) task.next = std::move(part);
   return task;
 }
 
@@ -215,7 +225,8 @@ void RoundEngine::assign(ClientId client, const StepContext& context, std::vecto
                            .time_left = deadline_ - context.now,
                            .last_round = track().last_round(client),
                            .data_share = tracks_.data_share(client),
-                           .secure_attempt = rules_.masked ? attempt_ : 0});
+                           .secure_attempt = rules_.masked ? attempt_ : 0,
+                           .next = task.next});
 }
 
 void RoundEngine::draw_uploads(const StepContext& context, std::vector<Effect>& effects) {

@@ -33,20 +33,18 @@ struct RoundRules {
   std::uint32_t rounds = 1;
   std::size_t clients_per_round = 1;
   double over_selection = 1.0;  // ask ceil(clients_per_round * this), close at clients_per_round answers
-  std::size_t first_round_clients = 1;  // wait for this many clients before the first round
-  std::size_t min_available = 1;        // and for this many before each later one
-  Duration deadline{};                  // of one round
-  // Time after a restart in which clients may return before others take their places.
-  Duration return_within{};
-  SampleCount max_samples;            // largest weight one update may claim
-  std::size_t classes = SIZE_MAX;     // of the data; records about further labels are cut
-  bool uniform_weights = false;       // the aggregator weighs every update alike
-  std::uint64_t local_epochs = 1;     // with batch_size, bounds an update's steps by its samples
-  std::uint64_t batch_size = 1;       // of the clients
-  std::uint64_t local_steps = 0;      // if not 0, this bounds an update's steps instead
-  protocol::Compression compression;  // required format of updates
-  // Secure sums: the codec of masked updates. Empty: no secure sums.
-  std::optional<protocol::Codec> masked = {};
+  std::size_t first_round_clients = 1;         // wait for this many clients before the first round
+  std::size_t min_available = 1;               // and for this many before each later one
+  Duration deadline{};                         // of one round
+  Duration return_within{};                    // after a restart, before others take the places of clients
+  SampleCount max_samples;                     // largest weight one update may claim
+  std::size_t classes = SIZE_MAX;              // of the data; records about further labels are cut
+  bool uniform_weights = false;                // the aggregator weighs every update alike
+  std::uint64_t local_epochs = 1;              // with batch_size, bounds an update's steps by its samples
+  std::uint64_t batch_size = 1;                // of the clients
+  std::uint64_t local_steps = 0;               // if not 0, this bounds an update's steps instead
+  protocol::Compression compression;           // required format of updates
+  std::optional<protocol::Codec> masked = {};  // of masked updates; empty: no secure sums
   // Track phases that the privacy budget allows; empty: no limit.
   std::optional<std::uint64_t> releases = {};
   // Maximum number of rounds with a client, and minimum number of rounds between two of them.
@@ -57,6 +55,7 @@ struct RoundRules {
   std::shared_ptr<const Secret> secret_draws = {};
   std::optional<EvaluationRules> evaluation = {};  // empty: clients evaluate no models
   std::optional<StatisticsRules> statistics = {};  // empty: clients do not count their values
+  bool overlaps = false;  // clients train for the next round while their updates are under way
 };
 
 // Returns the client's record without labels that the run's data does not have.
@@ -159,6 +158,7 @@ class RunEngine {
     double data_share = 1;             // fraction of its samples to train on
     bool again = false;                // a client that still has the task continues it
     std::uint32_t secure_attempt = 0;  // attempt of BeginSecure; 0: no secure sum
+    Coverage next = {};                // of its next task, if it is known; else empty
   };
   struct Send {
     ClientId client;
@@ -185,7 +185,7 @@ class RunEngine {
     SampleCount weight;
     Coverage coverage;
   };
-  // Discard all that was fetched, or is being fetched, of this client's update.
+  // Discard what was fetched, or is being fetched, of this client's update.
   struct Discard {
     ClientId client;
     TaskId task;
@@ -206,14 +206,14 @@ class RunEngine {
     // Largest probability with which a client was drawn independently of the others; 1 if draws were not
     // independent.
     double chance = 1;
-    // Null in a run without tracks.
-    std::shared_ptr<const TrackDescription> description;
+    std::shared_ptr<const TrackDescription> description;  // null in a run without tracks
     // With a description: the clients that `selected` and `completed` count, for totals over the round's
     // tracks.
     std::vector<ClientId> selected_clients = {};
     std::vector<ClientId> completed_clients = {};
     TaskKind kind = TaskKind::kTraining;
     std::vector<ClientSums> sums = {};  // of evaluations or statistics; empty if they are masked
+    double activation_correlation = 0;  // split training: the largest of the clients'
 
     TaskId task() const { return {round, track, kind}; }
   };

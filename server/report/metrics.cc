@@ -120,6 +120,11 @@ Result<void> read_newer(const ordered_json& object, Fields& fields, RoundMetrics
     metrics.bits_per_byte = fields.real("bits_per_byte");
     metrics.group_bits_per_byte = fields.real("group_bits_per_byte");
   }
+  if (fields.has("activation_bytes_up")) {
+    metrics.activation_bytes_up = fields.count("activation_bytes_up");
+    metrics.activation_bytes_down = fields.count("activation_bytes_down");
+    metrics.activation_correlation = fields.real("activation_correlation");
+  }
   if (fields.has("epsilon")) {
     metrics.epsilon = fields.real("epsilon");
     metrics.clipping_norm = fields.real("clipping_norm");
@@ -166,6 +171,11 @@ std::string to_json(const RoundMetrics& metrics) {
   line["clients_completed"] = metrics.clients_completed;
   line["bytes_up"] = metrics.bytes_up;
   line["bytes_down"] = metrics.bytes_down;
+  if (metrics.activation_bytes_up > 0) {
+    line["activation_bytes_up"] = metrics.activation_bytes_up;
+    line["activation_bytes_down"] = metrics.activation_bytes_down;
+    line["activation_correlation"] = json_number(metrics.activation_correlation);
+  }
   line["virtual_seconds"] = json_number(metrics.virtual_seconds);
   line["wall_seconds"] = json_number(metrics.wall_seconds);
   line["participation_gini"] = json_number(metrics.participation.gini);

@@ -75,8 +75,13 @@ struct RoundMetrics {
   double parameters_left_out = kNotMeasured;
   std::uint64_t clients_selected = 0;
   std::uint64_t clients_completed = 0;
-  std::uint64_t bytes_up = 0;                    // clients to server, in this round
-  std::uint64_t bytes_down = 0;                  // server to clients, in this round
+  std::uint64_t bytes_up = 0;    // clients to server, in this round
+  std::uint64_t bytes_down = 0;  // server to clients, in this round
+  // Split training: activations and their gradients, among the bytes above.
+  std::uint64_t activation_bytes_up = 0;
+  std::uint64_t activation_bytes_down = 0;
+  // The largest distance correlation, of a client, of its token embeddings and its activations at the cut.
+  double activation_correlation = kNotMeasured;
   double virtual_seconds = 0;                    // since the start of the run, on the clock that drives it
   double wall_seconds = 0;                       // since the start of the run, of wall-clock time
   double between_class_variance = kNotMeasured;  // learn/evaluation/evaluate.h

@@ -56,6 +56,7 @@ CsvColumns columns_of(std::span<const RoundMetrics> rounds) {
     columns.classes = std::max(columns.classes, round.per_class_accuracy.size());
     for (const RankMetrics& rank : round.ranks) ranks.insert(rank.rank);
     columns.task = columns.task || round.test.measured();
+    columns.split = columns.split || round.activation_bytes_up > 0;
   }
   columns.evaluation =
       std::ranges::any_of(rounds, [](const RoundMetrics& round) { return round.evaluation.has_value(); });
@@ -87,6 +88,11 @@ std::vector<NamedNumber> named_numbers(const RoundMetrics& metrics, const CsvCol
                                       {"epsilon", metrics.epsilon},
                                       {"clipping_norm", metrics.clipping_norm},
                                       {"parameters_left_out", metrics.parameters_left_out}};
+  if (columns.split) {
+    numbers.push_back({"activation_bytes_up", metrics.activation_bytes_up});
+    numbers.push_back({"activation_bytes_down", metrics.activation_bytes_down});
+    numbers.push_back({"activation_correlation", metrics.activation_correlation});
+  }
   if (columns.evaluation)
     for_each_metric(metrics.evaluation.value_or(ClientEvaluation()),
                     [&](const char* name, const auto& value) {

@@ -26,6 +26,7 @@ struct CsvColumns {
   std::vector<std::uint64_t> ranks;  // of RankMetrics, ascending
   bool evaluation = false;           // clients evaluate models
   bool task = false;                 // there are TaskMetrics
+  bool split = false;                // there are activations
 };
 CsvColumns columns_of(std::span<const RoundMetrics> rounds);
 

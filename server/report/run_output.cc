@@ -138,6 +138,27 @@ Result<std::vector<RoundMetrics>> keep_rounds(const std::filesystem::path& path,
   return read_metrics(path);
 }
 
+// What the run has told of its clients.
+std::string privacy_lines(std::span<const RoundMetrics> rounds, double delta) {
+  std::string text;
+  char line[160];
+  if (!rounds.empty() && !std::isnan(rounds.back().epsilon)) {
+    std::snprintf(line, sizeof line, "privacy   epsilon %.4g at delta %.3g\n", rounds.back().epsilon, delta);
+    text += line;
+  }
+  double correlation = kNotMeasured;
+  for (const RoundMetrics& round : rounds) correlation = std::fmax(correlation, round.activation_correlation);
+  if (!std::isnan(correlation)) {
+    std::snprintf(
+        line, sizeof line,
+        "privacy   the coordinator saw activations of samples; their distance correlation with the tokens is "
+        "up to %.2f\n",
+        correlation);
+    text += line;
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<RunOutput> RunOutput::create(const std::filesystem::path& directory, const run::RunConfig& config,
@@ -268,12 +289,7 @@ std::string RunOutput::summary() const {
     return round.evaluation && round.evaluation->samples > 0;
   });
   if (by_clients != rounds_.rend()) text += summary_of(*by_clients);
-  if (!rounds_.empty() && !std::isnan(rounds_.back().epsilon)) {
-    char line[96];
-    std::snprintf(line, sizeof line, "privacy   epsilon %.4g at delta %.3g\n", rounds_.back().epsilon,
-                  config_.privacy.delta);
-    text += line;
-  }
+  text += privacy_lines(rounds_, config_.privacy.delta);
   if (const std::uint64_t most = most_left_out(rounds_); most > 0)
     text +=
         "left out  up to " + std::to_string(most) +

@@ -25,6 +25,7 @@ void put(checkpoint::v1::Record_Training& out, ClientId client, const TrainedUpd
   out.set_rms_loss(update.training.rms_loss);
   out.set_norm(update.norm);
   out.set_wanted_share(update.training.wanted_share);
+  out.set_activation_correlation(update.training.activation_correlation);
   out.set_codec(static_cast<std::uint32_t>(update.shape.codec));
   out.set_levels(update.shape.levels);
   out.set_payload_size(update.shape.payload_size);
@@ -48,6 +49,7 @@ TrainedUpdate training_of(const checkpoint::v1::Record_Training& record) {
   update.training.mean_loss = record.mean_loss();
   update.training.rms_loss = record.rms_loss();
   update.training.wanted_share = record.wanted_share();
+  update.training.activation_correlation = record.activation_correlation();
   update.norm = record.norm();
   update.shape.codec = static_cast<protocol::Codec>(record.codec());
   update.shape.levels = record.levels();

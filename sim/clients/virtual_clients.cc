@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "protocol/codec.h"
+#include "run/file/tokenizer_parts.h"
 #include "server/access/arrival_rate.h"
 
 namespace fedge::sim {
@@ -36,13 +37,17 @@ class VirtualClients::Ports final : public client::Coordinator,
   void send(const protocol::Message& message) override { clients_.send_up(id_, message); }
   PublicKey key() const override { return {}; }  // all clients have one coordinator
 
-  void prepare(const protocol::RunDescription& run) override { clients_.prepare(id_, run.run); }
+  void prepare(const protocol::RunDescription& run) override { clients_.fetch_tokenizer(id_, run.run); }
   void fetch(const Engine::FetchModel& model) override {
     surroundings_.downloads.fetch(id_, model, clients_.engine(id_).task(model.run)->coverage);
   }
   void train(const Engine::Train& training) override {
     surroundings_.training.start(id_, training, *clients_.engine(id_).task(training.run));
   }
+  void train_ahead(const Engine::TrainAhead& ahead) override {
+    surroundings_.training.start_ahead(id_, ahead);
+  }
+  void abandon_ahead(RunId) override { surroundings_.training.abandon_ahead(id_); }
   void mask(RunId, TaskId task, privacy::Masking masking) override {
     surroundings_.training.mask(id_, task, std::move(masking));
   }
@@ -85,6 +90,12 @@ class VirtualClients::Ports final : public client::Coordinator,
 
 VirtualClients::VirtualClients(const Surroundings& surroundings, std::size_t clients)
     : surroundings_(surroundings) {
+  protocol::TokenizerRequest asked{surroundings_.config.id};
+  while (const auto part = run::tokenizer_part(surroundings_.config, asked)) {
+    tokenizer_.push_back({Bytes(protocol::frame_size(asked)), Bytes(protocol::frame_size(*part))});
+    asked.offset += static_cast<std::uint32_t>(part->bytes.size());
+  }
+  if (!tokenizer_.empty()) fetched_.resize(clients);
   clients_.reserve(clients);
   for (std::uint32_t i = 0; i < clients; ++i) clients_.emplace_back(ClientId(i));
 }
@@ -184,6 +195,21 @@ void VirtualClients::connected_to_coordinator(ClientId client) {
                                   .spread = server::ArrivalRate().spread(clients_.size())}});
 }
 
+// The messages are those of client/device/tokenizer_fetches.h.
+void VirtualClients::fetch_tokenizer(ClientId client, RunId run) {
+  if (tokenizer_.empty()) return prepare(client, run);
+  Fetched& fetched = fetched_[client.value()];
+  fetched.asking = fetched.parts < tokenizer_.size();
+  if (!fetched.asking) return prepare(client, run);
+  const Part& part = tokenizer_[fetched.parts];
+  surroundings_.links.send_up(client, part.up, [this, client, run, down = part.down] {
+    surroundings_.links.send_down(client, down, [this, client, run] {
+      ++fetched_[client.value()].parts;
+      fetch_tokenizer(client, run);
+    });
+  });
+}
+
 void VirtualClients::prepare(ClientId client, RunId run) {
   const run::RunConfig& config = surroundings_.config;
   const Time now = surroundings_.world.now();
@@ -201,7 +227,8 @@ void VirtualClients::prepare(ClientId client, RunId run) {
                                     surroundings_.devices.of(client).capability(),
                                     config.status.every,
                                     config.secure.on,
-                                    shown(evaluates)};
+                                    shown(evaluates),
+                                    surroundings_.task.spec().training.overlap != learn::OverlapKind::kNone};
   surroundings_.world.at(now, [this, client, outcome] { prepared(client, outcome); });
 }
 
@@ -242,8 +269,12 @@ PublicKey VirtualClients::key_of(ClientId client) const {
 void VirtualClients::describe(ClientId client, const protocol::RunDescription& run, Bytes size) {
   if (!description_ || *description_ != run)
     description_ = std::make_shared<const protocol::RunDescription>(run);
-  surroundings_.links.send_down(
-      client, size, [this, client, shared = description_] { step(client, Engine::Received{*shared}); });
+  surroundings_.links.send_down(client, size, [this, client, shared = description_] {
+    // The answer to its last request was lost with its connection.
+    const bool goes_on = !fetched_.empty() && fetched_[client.value()].asking;
+    step(client, Engine::Received{*shared});
+    if (goes_on) fetch_tokenizer(client, shared->run);
+  });
 }
 
 void VirtualClients::send(ClientId client, const protocol::Message& message) {

@@ -76,6 +76,8 @@ class VirtualClients final : public server::Clients {
   void connect(ClientId client);
   void connect_to_coordinator(ClientId client);
   void connected_to_coordinator(ClientId client);
+  // Fetches the run's tokenizer first if it is long, and prepares the run.
+  void fetch_tokenizer(ClientId client, RunId run);
   void prepare(ClientId client, RunId run);
   void prepared(ClientId client, client::ClientEngine::RunPrepared prepared);
   void abandon(ClientId client, TaskId task);
@@ -87,6 +89,18 @@ class VirtualClients final : public server::Clients {
   Surroundings surroundings_;
   std::vector<Client> clients_;
   std::shared_ptr<const protocol::RunDescription> description_;  // the last one that was sent
+  // The parts of the run's tokenizer: the bytes of a request and of its answer. Empty if the tokenizer is in
+  // the description.
+  struct Part {
+    Bytes up;
+    Bytes down;
+  };
+  std::vector<Part> tokenizer_;
+  struct Fetched {
+    std::uint32_t parts = 0;
+    bool asking = false;  // for the next one
+  };
+  std::vector<Fetched> fetched_;  // by client, if there are parts
   server::Conductor* conductor_ = nullptr;
 };
 

@@ -43,6 +43,7 @@ VirtualTraining::OnDevice::Held* VirtualTraining::find(OnDevice& device, TaskId 
 
 void VirtualTraining::arrived(ClientId client, TaskId task) {
   if (auto* const held = find(at(client), task)) held->arrived = true;
+  if (surroundings_.split != nullptr) surroundings_.split->asked_again(client, task);
 }
 
 void VirtualTraining::lost(ClientId client) {
@@ -59,7 +60,8 @@ void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& 
   const auto ends = client::training_ends(spec, start.asked, start.time_left);
   const Device& device = surroundings_.devices.of(client);
   const Device::Training training =
-      start.task.kind == TaskKind::kEvaluation
+      start.trained ? Device::Training{}
+      : start.task.kind == TaskKind::kEvaluation
           ? Device::Training{device.evaluation_time(task.evaluation_samples(client)), 0}
       : start.task.kind == TaskKind::kStatistics
           ? Device::Training{device.evaluation_time(samples), 0}
@@ -80,8 +82,36 @@ void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& 
                                       .needed = needed(client, start.task, start.coverage, finish),
                                       .max_steps = training.max_steps,
                                       .flip_labels = surroundings_.adversary.flips_labels(client)});
+  if (surroundings_.split != nullptr && start.task.kind == TaskKind::kTraining && samples.value() > 0)
+    return split(client, start, request.data_share);
   surroundings_.world.at(finish,
                          [this, client, run = start.run, id = start.task] { finished(client, run, id); });
+}
+
+void VirtualTraining::split(ClientId client, const client::ClientEngine::Train& start, double data_share) {
+  at(client).ends = {};
+  surroundings_.split->begin(client, {.run = start.run,
+                                      .task = start.task,
+                                      .cut = surroundings_.task.split_layout().cut_of(start.coverage),
+                                      .data_share = data_share,
+                                      .done = [this, client, run = start.run, task = start.task] {
+                                        at(client).ends = surroundings_.world.now();
+                                        finished(client, run, task);
+                                      }});
+}
+
+void VirtualTraining::start_ahead(ClientId client, const client::ClientEngine::TrainAhead& ahead) {
+  const learn::Task& task = surroundings_.task;
+  const SampleCount samples = learn::trained_samples(task.sample_count(client), ahead.request.data_share);
+  const Time finish =
+      surroundings_.world.now() +
+      surroundings_.devices.of(client).training(samples, task.spec().training, Duration::max()).time;
+  at(client).ahead = finish;
+  surroundings_.world.at(finish, [this, client, finish, run = ahead.run, id = ahead.request.task()] {
+    if (at(client).ahead != finish) return;
+    at(client).ahead = {};
+    surroundings_.step(client, client::ClientEngine::AheadEnded{run, id, true});
+  });
 }
 
 // The offer, the request for the update and the update itself travel between the end of the training and that
@@ -156,6 +186,7 @@ void VirtualTraining::go_on(const LiveStates& states) {
 
 void VirtualTraining::abandon(ClientId client, TaskId task) {
   surroundings_.pool.drop(client);
+  if (surroundings_.split != nullptr) surroundings_.split->drop(client);
   // The same task may be on its way again.
   std::erase_if(at(client).models, [&](const auto& held) { return held.task == task && held.arrived; });
   at(client).unmasked.reset();

@@ -17,6 +17,7 @@
 #include "sim/devices.h"
 #include "sim/dissemination/virtual_exchange.h"
 #include "sim/secure/virtual_secrets.h"
+#include "sim/split/virtual_split.h"
 #include "sim/training/training_pool.h"
 #include "sim/world.h"
 
@@ -33,6 +34,7 @@ class VirtualTraining {
     Adversary& adversary;
     VirtualSecrets* secrets;    // null: updates are not masked
     VirtualExchange* exchange;  // null: the coordinator receives the updates
+    VirtualSplit* split;        // null: devices train the whole model
     // Updates may be computed when they arrive at the coordinator; false: when the device has trained.
     bool on_arrival;
     // Gives an input to the client's conductor.
@@ -54,11 +56,19 @@ class VirtualTraining {
   // The device starts to train.
   void start(ClientId client, const client::ClientEngine::Train& start,
              const protocol::TrainRequest& request);
+  // The device trains for a task that it expects. That only takes its time: the update is computed once the
+  // task is assigned, from that task's model and what the client keeps, and is the same.
+  void start_ahead(ClientId client, const client::ClientEngine::TrainAhead& ahead);
+  void abandon_ahead(ClientId client) { at(client).ahead = {}; }
   // The masks for the client's update, which is then complete.
   void mask(ClientId client, TaskId task, privacy::Masking masking);
   void abandon(ClientId client, TaskId task);
   // The device lost power.
-  void restarted(ClientId client) { at(client).utility.reset(); }
+  void restarted(ClientId client) {
+    at(client).utility.reset();
+    at(client).ahead = {};
+    if (surroundings_.split != nullptr) surroundings_.split->drop(client);
+  }
 
   // Adds the states with a model that tasks may still need, or gives the devices' tasks theirs.
   void add_live(LiveStates& states) const;
@@ -72,7 +82,8 @@ class VirtualTraining {
  private:
   using Trained = client::ClientEngine::Trained;
   struct OnDevice {
-    Time ends{};  // of the last training started
+    Time ends{};   // of the last training started
+    Time ahead{};  // when the training for an expected task ends, if there is one
     double data_share = 1;
     std::optional<double> utility;
     client::Boxed<Trained> unmasked;  // an update waiting for its masks
@@ -87,6 +98,8 @@ class VirtualTraining {
   static OnDevice::Held* find(OnDevice& device, TaskId task);
   OnDevice& at(ClientId client) { return devices_[client.value()]; }
   void finished(ClientId client, RunId run, TaskId task);
+  // Begins the exchanges of split training, after which the task is finished.
+  void split(ClientId client, const client::ClientEngine::Train& start, double data_share);
   // When the coordinator needs the result of a task that ends at this time.
   Time needed(ClientId client, const TaskId& task, const Coverage& coverage, Time finish) const;
   void kept(ClientId client, const Trained& trained);

@@ -116,8 +116,10 @@ void VirtualAggregate::folded_by_clients(const server::RunEngine::Fold& accepted
 void VirtualAggregate::count(const server::RunEngine::Count& zeros) {
   if (surroundings_.log.replaying()) return;
   track_ = zeros.task.track;
-  waiting_.push_back(
-      {.client = zeros.client, .weight = zeros.weight, .coverage = zeros.coverage, .values = nullptr});
+  waiting_.push_back({.client = zeros.client,
+                      .weight = zeros.weight,
+                      .coverage = surroundings_.state.changed_by(zeros.coverage),
+                      .values = nullptr});
   if (waiting_.size() >= kFoldTogether) flush();
 }
 

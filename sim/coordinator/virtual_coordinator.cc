@@ -55,7 +55,9 @@ Result<void> VirtualCoordinator::inspect(ClientId client, TaskId task) {
 server::RunState::Circumstances VirtualCoordinator::end_round() {
   round_closed_ = surroundings_.world.now();
   const ClientLinks::Traffic traffic = surroundings_.links.take_traffic();
-  return {traffic.up, traffic.down, to_seconds(round_closed_), wall().count()};
+  const ClientLinks::Traffic values =
+      surroundings_.split != nullptr ? surroundings_.split->take_traffic() : ClientLinks::Traffic();
+  return {{traffic.up, traffic.down, values.up, values.down}, to_seconds(round_closed_), wall().count()};
 }
 
 void VirtualCoordinator::report_waiting(Time until) {

@@ -11,6 +11,7 @@
 #include "server/run_state.h"
 #include "sim/availability/waiting_report.h"
 #include "sim/coordinator/virtual_aggregate.h"
+#include "sim/split/virtual_split.h"
 #include "sim/training/training_pool.h"
 #include "sim/transfers/client_links.h"
 #include "sim/world.h"
@@ -22,6 +23,7 @@ class VirtualCoordinator final : private server::Gate, private server::Owner {
   struct Surroundings {
     World& world;
     ClientLinks& links;
+    VirtualSplit* split;  // null: devices train the whole model
     VirtualUpdates& updates;
     VirtualAggregate& aggregate;
     bool masked;      // values of updates are hidden

@@ -103,8 +103,10 @@ class Replayer final : private server::Retelling {
     if (!over()) step([&] { return parts_.retraining.accepted(accepted, !came_to_nothing()); });
   }
   void count(const RunEngine::Count& unsent) override {
-    const aggregation::Update zeros{
-        .client = unsent.client, .weight = unsent.weight, .coverage = unsent.coverage, .values = nullptr};
+    const aggregation::Update zeros{.client = unsent.client,
+                                    .weight = unsent.weight,
+                                    .coverage = parts_.state.changed_by(unsent.coverage),
+                                    .values = nullptr};
     after_updates([&] { return parts_.state.fold(unsent.task.track, {&zeros, 1}); });
   }
   void close(const RunEngine::CloseRound& turn, const server::Made&) override {

@@ -18,7 +18,7 @@ std::string difference_of(const protocol::UpdateOffer& offered, const protocol::
   if (offered.update != made.update) return "differs from the update that its data and the model produce";
   const auto figures = [](const protocol::UpdateOffer& offer) {
     return std::tuple(offer.samples, offer.steps, offer.train_loss, offer.norm, offer.loss_rms,
-                      offer.wanted_share);
+                      offer.wanted_share, offer.activation_correlation);
   };
   if (figures(offered) != figures(made))
     return "was offered with other metrics (samples, steps, loss or norm) than its data and the model "
@@ -151,7 +151,15 @@ Result<void> Retraining::hand_on(Waiting& waiting) {
     return {};
   }
   if (!waiting.counts) return {};
-  FEDGE_TRY(object, run::store_values(outcome->values(), waiting.offer.update, store_));
+  protocol::Manifest shape = waiting.offer.update;
+  std::span<const float> values = outcome->values();
+  AlignedBuffer<float> joined;
+  if (!outcome->above().empty()) {
+    joined = task_.joined(shape.coverage, values, outcome->above());
+    values = joined.span();
+    shape.coverage = task_.changed(shape.coverage);
+  }
+  FEDGE_TRY(object, run::store_values(values, shape, store_));
   store_.remove(object->manifest().id());  // the values stay readable as long as they are referenced
   const server::RunEngine::Fold& fold = waiting.fold;
   aggregation::Update update{.client = fold.client,
@@ -159,7 +167,7 @@ Result<void> Retraining::hand_on(Waiting& waiting) {
                              .steps = fold.steps,
                              .factor = fold.factor,
                              .loss = fold.loss,
-                             .coverage = waiting.offer.update.coverage,
+                             .coverage = shape.coverage,
                              .values = std::make_shared<run::StoredValues>(std::move(object))};
   FEDGE_TRY(norm, run::inspect_values(state_.value_rules(), update.coverage, *update.values));
   update.norm = norm;

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "aggregation/aggregators/aggregator.h"
-#include "client/client_memory.h"
-#include "client/local_work.h"
+#include "client/local/client_memory.h"
+#include "client/local/local_work.h"
 #include "core/parallel.h"
 #include "core/parameters.h"
 #include "core/result.h"

@@ -1,5 +1,5 @@
-// ClientStates: what the virtual clients of a simulation keep between tasks (client/client_memory.h), in
-// memory up to a budget. Beyond it, the states that were used least recently are in a file. As with
+// ClientStates: what the virtual clients of a simulation keep between tasks (client/local/client_memory.h),
+// in memory up to a budget. Beyond it, the states that were used least recently are in a file. As with
 // MemoryStore, a client has at most two states for each track: it continues from the one that the coordinator
 // accepted last. A later process can continue with the states of a checkpoint. Any thread. Cost: O(log
 // clients) a call, and the size of a state; of save_all(), all states that have changed.
@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-#include "client/client_memory.h"
+#include "client/local/client_memory.h"
 #include "core/ids.h"
 #include "core/platform/scratch_file.h"
 #include "core/result.h"

@@ -29,6 +29,7 @@ void describe(const TrainedUpdate& update, protocol::UpdateOffer& offer) {
   offer.norm = update.norm;
   offer.loss_rms = update.training.rms_loss;
   offer.wanted_share = update.training.wanted_share;
+  offer.activation_correlation = update.training.activation_correlation;
   offer.sums = update.sums;
 }
 
@@ -128,7 +129,7 @@ Result<void> TrainingPool::fetch(Lock& lock, const std::shared_ptr<Work>& work) 
     complete(*work, std::move((*outcome)->update));
     work->outcome.elsewhere = !shared_->values_travel();
     if (shared_->values_travel() && !work->outcome.failure) {
-      FEDGE_TRY(kept, keep(std::move((*outcome)->values), work->outcome.shape));
+      FEDGE_TRY(kept, keep(std::move((*outcome)->values), work->outcome.coverage));
       work->outcome.values = std::move(kept);
     }
     work->stage = Stage::kComputed;
@@ -138,7 +139,8 @@ Result<void> TrainingPool::fetch(Lock& lock, const std::shared_ptr<Work>& work) 
 
 void TrainingPool::complete(Work& work, TrainedUpdate outcome) const {
   protocol::Manifest& shape = outcome.shape;
-  outcome.coverage = shape.coverage = work.job.coverage;
+  shape.coverage = work.job.coverage;
+  outcome.coverage = task_.changed(work.job.coverage);
   shape.layout = layout_;
   shape.chunk_size = chunk_size_;
   shape.chunks.resize((shape.payload_size + chunk_size_ - 1) / chunk_size_);
@@ -252,7 +254,7 @@ void TrainingPool::carry_out(Work& work, const GlobalState& global, client::Loca
     if (!state) return;
     work.memory = std::move(*state);
   }
-  outcome.coverage = work.job.coverage;
+  outcome.coverage = task_.changed(work.job.coverage);
   Secret noise;
   if (noise_seed_) {
     noise = client_noise_root(*noise_seed_, work.client);
@@ -270,10 +272,11 @@ void TrainingPool::carry_out(Work& work, const GlobalState& global, client::Loca
   outcome.fault = done->fault;
   outcome.sums = std::move(done->sums);
   outcome.shape = done->shape(layout_, work.job.coverage, chunk_size_);
+  if (!done->above.empty()) done->values = task_.joined(work.job.coverage, done->values.span(), done->above);
   if (order.kind == TaskKind::kTraining && !masked_)
     outcome.inspected = run::inspect_values({*task_.model().layout(), fixed_point_}, outcome.coverage,
                                             BorrowedValues(done->values.span()));
-  auto kept = keep(std::move(done->values), outcome.shape);
+  auto kept = keep(std::move(done->values), outcome.coverage);
   if (!kept) {
     work.fault = kept.error();
     return;
@@ -282,10 +285,14 @@ void TrainingPool::carry_out(Work& work, const GlobalState& global, client::Loca
 }
 
 // Removes the object's id from the spool at once; its space is freed with the last reference to the values.
-Result<std::shared_ptr<const aggregation::UpdateValues>> TrainingPool::keep(
-    AlignedBuffer<float> values, const protocol::Manifest& shape) const {
+Result<std::shared_ptr<const aggregation::UpdateValues>> TrainingPool::keep(AlignedBuffer<float> values,
+                                                                            const Coverage& coverage) const {
   using Values = std::shared_ptr<const aggregation::UpdateValues>;
   if (spool_ == nullptr) return values_in(std::move(values), spare_);
+  protocol::Manifest shape;
+  shape.layout = layout_;
+  shape.coverage = coverage;
+  shape.chunk_size = chunk_size_;
   FEDGE_TRY(object, run::store_values(values.span(), shape, *spool_));
   spool_->remove(object->manifest().id());
   spare_->give(std::move(values));
@@ -299,7 +306,7 @@ Result<void> TrainingPool::change(ClientId client,
   if (values.size() != update.coverage.count()) values = AlignedBuffer<float>(update.coverage.count());
   FEDGE_TRY_VOID(update.values->read(0, values.span()));
   FEDGE_TRY_VOID(edit(values.span()));
-  FEDGE_TRY(kept, keep(std::move(values), update.shape));
+  FEDGE_TRY(kept, keep(std::move(values), update.coverage));
   update.values = std::move(kept);
   update.inspected.reset();
   return {};

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "aggregation/aggregators/aggregator.h"
-#include "client/local_work.h"
+#include "client/local/local_work.h"
 #include "core/aligned_buffer.h"
 #include "core/ids.h"
 #include "core/parallel.h"
@@ -165,7 +165,7 @@ class TrainingPool final : public VirtualUpdates, private Background {
   static client::WorkOrder order_of(const Work& work, const GlobalState& global);
   void carry_out(Work& work, const GlobalState& global, client::LocalWork& worker);
   Result<std::shared_ptr<const aggregation::UpdateValues>> keep(AlignedBuffer<float> values,
-                                                                const protocol::Manifest& shape) const;
+                                                                const Coverage& coverage) const;
   // Waits for the outcome of a job elsewhere, and carries out jobs meanwhile.
   Result<void> fetch(Lock& lock, const std::shared_ptr<Work>& work);
   // Fills in what the outcome of another process lacks.

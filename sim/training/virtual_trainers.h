@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "client/local_work.h"
+#include "client/local/local_work.h"
 #include "client/trainers/external_trainer.h"
 #include "core/result.h"
 #include "learn/data/dataset.h"

@@ -17,9 +17,9 @@ namespace {
 const Setting kBoundarySetting{"scaffold", "[strategy]\nkind = \"scaffold\"\n", 2, 2};
 
 // Returns false if the coordinator makes no such call.
-bool killed_at(const Boundary& at, const std::string& expected) {
+bool killed_at(const Boundary& at, const std::string& expected, const Setting& setting = kBoundarySetting) {
   INFO(at.call << " " << at.when);
-  WholeRun whole(kBoundarySetting);
+  WholeRun whole(setting);
   whole.begin(test::strace(at, "KILL"));
   const bool hit = whole.server->wait() == 128 + SIGKILL;
   if (hit && whole.go_on()) whole.start_clients();  // clients that could not join have ended
@@ -45,6 +45,26 @@ TEST_CASE("kill: at any write a coordinator goes on to the same models, files wh
     int when = 1;
     while (killed_at({call, when}, expected)) ++when;
     MESSAGE("KILL at " << call << ": " << when - 1 << " boundaries");
+  }
+}
+
+TEST_CASE(
+    "kill: at any write a coordinator that trains a half of the model goes on to the same models, N1 N4, row "
+    "2") {
+  if (!test::strace_works()) return;
+  const Setting split = test::split_setting(2, 2);
+  const std::string expected = test::undisturbed(split);
+  const std::vector<Boundary> few = {
+      {"fsync", 8}, {"fsync", 10}, {"rename", 4}, {"rename", 5}, {"pwrite64", 20}};
+  if (!test::sweep_all()) {
+    for (const Boundary& at : few)
+      CHECK_MESSAGE(killed_at(at, expected, split), "no such boundary: " << at.call << " " << at.when);
+    return;
+  }
+  for (const std::string call : {"pwrite64", "write", "fsync", "fdatasync", "rename", "unlink"}) {
+    int when = 1;
+    while (killed_at({call, when}, expected, split)) ++when;
+    MESSAGE("KILL at " << call << ": " << when - 1 << " boundaries of split training");
   }
 }
 

@@ -72,6 +72,10 @@ TEST_CASE("kill loop: krum comes to the undisturbed models, N1 N4, row 1") {
   kill_loop({"krum", "[strategy]\nkind = \"krum\"\n", 3, 4});
 }
 
+TEST_CASE("kill loop: split training comes to the undisturbed models, N1 N4, row 1") {
+  kill_loop(test::split_setting(3, 4));
+}
+
 TEST_CASE("kill loop: a run without a server comes to the undisturbed models, N1 N4, row 1") {
   kill_loop({"serverless", "[dissemination]\nkind = \"serverless\"\n", 3, 4});
 }

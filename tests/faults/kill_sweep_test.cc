@@ -69,7 +69,17 @@ TEST_CASE("kill: at any write a client with a control variate goes on to the sam
 
 TEST_CASE("kill: at any write a client with error feedback goes on to the same models, rows 2, 7 and 19") {
   sweep({test::kFeedback, "KILL"},
-        {{"fsync", 4}, {"rename", 4}, {"write", 6}, {"fdatasync", 3}, {"unlink", 2}});
+        {{"fsync", 4}, {"rename", 3}, {"write", 6}, {"fdatasync", 3}, {"unlink", 2}});
+}
+
+TEST_CASE("kill: at any write a client that trains for the next round goes on to the same models, row 2") {
+  sweep({test::kOverlap, "KILL"},
+        {{"fsync", 4}, {"rename", 2}, {"rename", 3}, {"pwrite64", 5}, {"fdatasync", 3}, {"unlink", 2}});
+}
+
+TEST_CASE("kill: at any write a client of split training goes on to the same models, row 2") {
+  sweep({test::kSplitClient, "KILL"},
+        {{"fsync", 4}, {"rename", 2}, {"rename", 3}, {"pwrite64", 5}, {"fdatasync", 3}});
 }
 
 TEST_CASE("kill: told to end at any write, a client ends well and goes on to the same models, row 64") {

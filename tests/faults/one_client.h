@@ -11,7 +11,19 @@
 
 namespace fedge::test {
 
-inline Setting one_client(const std::string& strategy) { return {"one client", strategy, 1, 3}; }
+inline const char* const kScaffold = "[strategy]\nkind = \"scaffold\"\n";
+inline const char* const kFeedback =
+    "[compression]\nkind = \"top_k\"\nfraction = 0.05\nerror_feedback = true\n";
+inline const char* const kOverlap = "overlap = \"stale\"\n[strategy]\nkind = \"parablock\"\n";
+
+inline const char* const kSplitClient = "split";
+
+inline Setting one_client(const std::string& strategy) {
+  if (strategy == kSplitClient) return split_setting(1, 3);
+  // Rounds overlap only in a model of several blocks.
+  const char* model = strategy == kOverlap ? "kind = \"mlp\"\nhidden = [8, 6]" : "kind = \"softmax\"";
+  return {"one client", strategy, 1, 3, true, model};
+}
 
 struct OneClient {
   WholeRun whole;
@@ -54,9 +66,6 @@ struct OneClient {
 };
 
 // Settings with which a client keeps state from task to task.
-inline const char* const kScaffold = "[strategy]\nkind = \"scaffold\"\n";
-inline const char* const kFeedback =
-    "[compression]\nkind = \"top_k\"\nfraction = 0.05\nerror_feedback = true\n";
 
 // Returns the hashes of such a run without a fault.
 inline std::string undisturbed(const char* strategy) { return undisturbed(one_client(strategy)); }

@@ -93,6 +93,13 @@ std::vector<Row> table() {
       {kTypeOf<protocol::SecureConsent>, "", kOpen},
       {kTypeOf<protocol::SecureConsents>, "", unexpected("secure_consents")},
       {kTypeOf<protocol::SecureUnmask>, "", kOpen},
+      {kTypeOf<protocol::SplitValues>, "", kOpen},  // of another run: ignored
+      {kTypeOf<protocol::SplitTaken>, "", kOpen},
+      {kTypeOf<protocol::SplitEnded>, "", kOpen},
+      {kTypeOf<protocol::SplitKept>, "", unexpected("split_kept")},
+      {kTypeOf<protocol::SplitRefused>, "", unexpected("split_refused")},
+      {kTypeOf<protocol::TokenizerRequest>, "", kOpen},  // of another run: ignored
+      {kTypeOf<protocol::TokenizerPart>, "", unexpected("tokenizer_part")},
   };
   for (Row& row : rows) row.frame = frame_of(row.type);
   return rows;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -14,6 +15,7 @@
 #include "tests/integration/run_program.h"
 #include "tests/support/text.h"
 #include "tests/unit/learn/idx_fixture.h"
+#include "tests/unit/learn/text/long_tokenizer.h"
 
 using namespace fedge;
 using learn::test::TemporaryDirectory;
@@ -207,6 +209,41 @@ TEST_CASE("language: a table of byte pairs is learned, named by a run, and told 
   CHECK(setup.generate((setup.out.path() / "real" / "model.safetensors").string(), "").starts_with("the "));
 }
 
+TEST_CASE("language: a tokenizer that is longer than a run's description reaches devices in parts") {
+  const Setup setup;
+  const std::string tokenizer = (setup.out.path() / "tokenizer.bin").string();
+  test::write_long_tokenizer(tokenizer);
+  std::string more;
+  SUBCASE("from the coordinator") {}
+  SUBCASE("without a server") { more = "[dissemination]\nkind = \"serverless\"\n"; }
+  std::ofstream(setup.out.path() / "tune.toml")
+      << "[run]\nname = \"tune\"\nrounds = 2\n[data]\ndataset = \"text\"\ndirectory = \""
+      << setup.texts.path().string()
+      << "\"\ncontext = 16\npartition = {kind = \"natural\", clients = 3}\ntokenizer = {kind = "
+         "\"vocabulary\", file = \""
+      << tokenizer
+      << "\"}\n[model]\nkind = \"llama\"\nlayers = 1\nwidth = 16\nheads = 2\n[sampling]\n"
+         "clients_per_round = 3\n[training]\nlocal_steps = 2\nbatch_size = 4\n"
+      << more;
+  for (const char* mode : {"abstract", "concrete"}) {
+    const Outcome outcome = run("fedge-sim run " + (setup.out.path() / "tune.toml").string() + " --out " +
+                                (setup.out.path() / mode).string() + " --mode " + mode);
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+  }
+  const auto virtually = setup.rounds("abstract");
+  const auto really = setup.rounds("concrete");
+  REQUIRE(virtually.size() == 2);
+  for (std::size_t round = 0; round < 2; ++round) {
+    CHECK(really[round].model_hash == virtually[round].model_hash);
+    CHECK(really[round].bytes_up == virtually[round].bytes_up);
+  }
+  // Three devices received it before the first round.
+  CHECK(virtually[0].bytes_down > virtually[1].bytes_down + 200'000);
+  CHECK(really[0].bytes_down > really[1].bytes_down + 200'000);
+  std::filesystem::remove(tokenizer);
+  CHECK(setup.generate((setup.out.path() / "concrete" / "model.safetensors").string(), "").size() > 40);
+}
+
 TEST_CASE("language: the base that comes with Fedge writes words of the texts that it has read") {
   const std::string base = FEDGE_SOURCE_DIR "/examples/language/base.safetensors";
   const Outcome outcome =
@@ -267,4 +304,68 @@ TEST_CASE("language: what does not fit together is named") {
             .code == 0);
   const Outcome image = run("fedge model generate " FEDGE_SOURCE_DIR "/README.md");
   CHECK(image.code == 1);
+}
+
+TEST_CASE("language: a published model is imported, fine-tuned by devices as in virtual time, and exported") {
+  const Setup setup;
+  const std::string published = FEDGE_SOURCE_DIR "/tests/reference/published/";
+  const std::string base = (setup.out.path() / "published.safetensors").string();
+  std::string family = "llama";
+  SUBCASE("llama") {}
+  SUBCASE("GPT-2") { family = "gpt2"; }
+  const Outcome imported = run("fedge model import " + published + family + " --out " + base);
+  REQUIRE_MESSAGE(imported.code == 0, imported.output);
+  CHECK(contains(imported.output, "parameters from a Hugging Face folder"));
+  CHECK(contains(run("fedge model import " + published + family + " --out " + base).output, "exists"));
+  // Kind, sizes and tokenizer are the base's.
+  std::ofstream(setup.out.path() / "tune.toml")
+      << "[run]\nname = \"tune\"\nrounds = 2\n[data]\ndataset = \"text\"\ndirectory = \""
+      << setup.texts.path().string()
+      << "\"\ncontext = 16\npartition = {kind = \"natural\", clients = 3}\n[model]\nbase = \"" << base
+      << "\"\nadapter = {rank = 2}\n[sampling]\nclients_per_round = 2\n[strategy]\nkind = \"fedit\"\n"
+         "[training]\nlocal_steps = 10\nbatch_size = 4\noptimizer = {kind = \"adamw\", learning_rate = "
+         "0.01}\n";
+  for (const char* mode : {"abstract", "concrete"}) {
+    const Outcome outcome = run("fedge-sim run " + (setup.out.path() / "tune.toml").string() + " --out " +
+                                (setup.out.path() / mode).string() + " --mode " + mode);
+    REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
+  }
+  CHECK(setup.rounds("concrete")[1].model_hash == setup.rounds("abstract")[1].model_hash);
+  const std::string tuned = (setup.out.path() / "concrete" / "model.safetensors").string();
+  const auto text = [&](const std::string& file) {
+    const Outcome outcome = run("fedge model generate " + file + " --temperature 0 --tokens 10 --prompt the");
+    CHECK_MESSAGE(outcome.code == 0, outcome.output);
+    return outcome.output;
+  };
+  CHECK(text(tuned) != text(base));
+  const std::string folder = (setup.out.path() / "folder").string();
+  const std::string adapters = (setup.out.path() / "adapters").string();
+  const std::string again = (setup.out.path() / "again.safetensors").string();
+  REQUIRE(run("fedge model export " + tuned + " --out " + folder).code == 0);
+  REQUIRE(run("fedge model import " + folder + " --out " + again).code == 0);
+  CHECK(text(again) == text(tuned));
+  REQUIRE(run("fedge model adapters " + tuned + " --out " + adapters).code == 0);
+  REQUIRE(
+      run("fedge model import " + published + family + " --adapter " + adapters + " --force --out " + again)
+          .code == 0);
+  CHECK(text(again) == text(tuned));
+}
+
+TEST_CASE("language: what a model writes cannot control a terminal") {
+  const Setup setup;
+  // A random model over bytes writes all of them, among them ESC, and hardly any UTF-8.
+  REQUIRE(setup.pretrain(" --set data.tokenizer.kind=bytes --set training.local_steps=1").code == 0);
+  const Outcome outcome =
+      run("fedge model generate " + setup.base + " --tokens 2000 --temperature 100 --top 0");
+  REQUIRE(outcome.code == 0);
+  std::size_t replaced = 0;
+  for (std::size_t at = outcome.output.find("\xef\xbf\xbd"); at != std::string::npos;
+       at = outcome.output.find("\xef\xbf\xbd", at + 3))
+    ++replaced;
+  CHECK(replaced > 500);
+  for (const char c : outcome.output) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool shown = byte >= 32 || c == '\n' || c == '\t';
+    if (!shown || byte == 127) FAIL("a control character: " << int{byte});
+  }
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/platform/files.h"
+#include "core/rng.h"
 #include "core/safetensors.h"
 #include "server/report/metrics.h"
 #include "tests/integration/federation.h"
@@ -123,6 +124,24 @@ TEST_CASE("modes: every strategy gives the same models in virtual time and over 
     more =
         "--set strategy.kind=fedplt --set strategy.planner.rotate=true --set strategy.aggregator.damping=0.5";
   }
+  SUBCASE("one block of layers") {
+    more =
+        "--set strategy.kind=block_coordinate --set model.kind=mlp --set "
+        "strategy.planner.schedule=importance";
+  }
+  SUBCASE("training for the next round while the update is under way") {
+    more = "--set strategy.kind=parablock --set model.kind=mlp --set sampling.clients_per_round=4";
+  }
+  SUBCASE("rounds of one block, of which nothing is trained early") {
+    more =
+        "--set strategy.kind=parablock --set training.overlap=stale --set model.kind=softmax"
+        " --set sampling.clients_per_round=4";
+  }
+  SUBCASE("the same from the values before the update, under masks") {
+    more =
+        "--set strategy.kind=parablock --set training.overlap=stale --set model.kind=mlp"
+        " --set sampling.clients_per_round=4 --set secure_aggregation.kind=exact";
+  }
   SUBCASE("random rows") { more = "--set strategy.kind=random_mask"; }
   SUBCASE("thinner networks") { more = "--set strategy.kind=heterofl"; }
   SUBCASE("nested networks") { more = "--set strategy.kind=fjord"; }
@@ -153,6 +172,56 @@ TEST_CASE("modes: every strategy gives the same models in virtual time and over 
   REQUIRE(expected.size() == 3);
   CHECK(expected[1] != expected[2]);
   CHECK(hashes(example.directory("concrete")) == expected);
+}
+
+TEST_CASE(
+    "modes: a model that is cut, the rest of which the coordinator runs, is the same over real sockets") {
+  const ProgramExample example;
+  const std::string words[] = {"the ", "sea ", "was ", "calm ", "and ", "old ", "men ", "went. "};
+  Rng rng(4);
+  for (const std::string name : {"a", "b", "c", "d"}) {
+    std::string text;
+    while (text.size() < 900) text += words[rng.below(8)];
+    example.data.write(name + ".txt", {text.begin(), text.end()});
+  }
+  const std::filesystem::path file = example.directory("split.toml");
+  std::ofstream(file) << "[run]\nrounds = 3\n[data]\ndataset = \"text\"\ncontext = 16\nvalidation = 0.1\n"
+                         "directory = \""
+                      << example.data.path().string()
+                      << "\"\n[data.partition]\nkind = \"natural\"\nclients = 4\n[model]\nkind = \"llama\"\n"
+                         "layers = 3\nwidth = 16\nheads = 2\nadapter = { rank = 4 }\n[training]\n"
+                         "local_steps = 5\nbatch_size = 40\noptimizer = { kind = \"adamw\" }\n[sampling]\n"
+                         "clients_per_round = 3\n[strategy]\nkind = \"splitft\"\n"
+                         "planner = { cut = \"random\" }\n";
+  std::string more;
+  SUBCASE("with targets that are sent") {}
+  SUBCASE("with targets that stay on the client") { more = "--set training.split.targets=kept "; }
+  SUBCASE("with rounded activations and fewer ranks at the cut") {
+    more =
+        "--set training.split.codec=int8 --set training.split.error_feedback=true "
+        "--set strategy.planner.cut_ranks=2 ";
+  }
+  const auto simulate = [&](const std::string& name, const std::string& settings) {
+    return test::run("fedge-sim run " + file.string() + " " + settings + " --out " +
+                     example.directory(name).string());
+  };
+  const Outcome abstract = simulate("abstract", more);
+  REQUIRE_MESSAGE(abstract.code == 0, abstract.output);
+  const Outcome concrete = simulate("concrete", more + "--mode concrete");
+  REQUIRE_MESSAGE(concrete.code == 0, concrete.output);
+  const auto expected = hashes(example.directory("abstract"));
+  REQUIRE(expected.size() == 3);
+  CHECK(expected[1] != expected[2]);
+  CHECK(hashes(example.directory("concrete")) == expected);
+  // The bytes of all messages and chunks are those of the virtual network.
+  const auto virtually = server::read_metrics(example.directory("abstract") / "metrics.jsonl");
+  const auto really = server::read_metrics(example.directory("concrete") / "metrics.jsonl");
+  for (std::size_t round = 0; round < 3; ++round) {
+    CHECK(virtually->at(round).activation_bytes_up > 0);
+    CHECK(really->at(round).activation_bytes_up == virtually->at(round).activation_bytes_up);
+    CHECK(really->at(round).activation_bytes_down == virtually->at(round).activation_bytes_down);
+    CHECK(really->at(round).bytes_up == virtually->at(round).bytes_up);
+  }
 }
 
 TEST_CASE("modes: runs without a server, with a warm-up and without, give the models of runs with one") {

@@ -34,7 +34,7 @@ caught_by() { # PROGRAM PART: the tests of this program whose names match the re
   programs[$current]+="$1 "
   tests[$current]+="^$1: *.*($2)"$'\n'
 }
-for list in tests/mutants/lists/*.sh; do
+for list in tests/mutants/lists/*.sh tests/mutants/lists/*/*.sh; do
   # shellcheck source=/dev/null
   . "$list"
 done

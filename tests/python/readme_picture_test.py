@@ -28,6 +28,10 @@ def line_path(picture):
     return path
 
 
+def points(path):
+    return [float(number) for number in re.findall(r"[\d.]+", path)]
+
+
 def check_files(committed):
     for name, picture in committed.items():
         assert len(picture.encode()) < MAX_BYTES, f"{name} has {len(picture.encode())} bytes"
@@ -52,6 +56,7 @@ def main():
     programs, source = map(pathlib.Path, sys.argv[1:])
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(source / "scripts"))
+    import docs_test  # pylint: disable=import-outside-toplevel
     import readme_picture  # pylint: disable=import-error,import-outside-toplevel
     committed = {name: (source / "docs/images" / name).read_text() for name in ("demo.svg", "accuracy.svg")}
     check_files(committed)
@@ -61,8 +66,13 @@ def main():
         sys.exit(SKIPPED)
     today = readme_picture.pictures(programs)
     again = "; run scripts/readme_picture.py"
-    assert rounds(today["demo.svg"]) == rounds(committed["demo.svg"]), f"{shown_lines(today['demo.svg'])}{again}"
-    assert line_path(today["accuracy.svg"]) == line_path(committed["accuracy.svg"]), f"accuracy.svg is out of date{again}"
+    # Kernels for other processors round otherwise (docs/guide/reproduce.md), so that numbers differ a little.
+    drawn, kept = rounds(today["demo.svg"]), rounds(committed["demo.svg"])
+    assert len(drawn) == len(kept) and all(map(docs_test.same_line, kept, drawn)), \
+        f"{shown_lines(today['demo.svg'])}{again}"
+    drawn, kept = points(line_path(today["accuracy.svg"])), points(line_path(committed["accuracy.svg"]))
+    assert len(drawn) == len(kept) and all(abs(a - b) < 4 for a, b in zip(drawn, kept)), \
+        f"accuracy.svg is out of date{again}"
 
 
 main()

@@ -29,7 +29,8 @@ bool ends_with(const std::string& text, const std::string& end) {
 // Names of the columns of metrics.csv without those of ranks and classes, and the shown results.
 std::vector<std::string> metric_names() {
   std::vector<std::string> names = {"accuracy", "loss", "rmse"};
-  for (const server::NamedNumber& number : server::named_numbers({}, {.evaluation = true, .task = true}))
+  for (const server::NamedNumber& number :
+       server::named_numbers({}, {.evaluation = true, .task = true, .split = true}))
     names.push_back(number.name);
   return names;
 }
@@ -60,6 +61,10 @@ void describe(Column& column, const std::string& metric) {
     column.digits = 2;
   } else if (metric.starts_with("bytes_")) {
     column.title = metric == "bytes_up" ? "upload, MB" : "download, MB";
+    column.scale = kMega;
+    column.digits = 1;
+  } else if (metric.starts_with("activation_bytes_")) {
+    column.title = metric == "activation_bytes_up" ? "activations, MB" : "their gradients, MB";
     column.scale = kMega;
     column.digits = 1;
   } else if (ends_with(metric, "_seconds")) {

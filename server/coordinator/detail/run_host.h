@@ -22,6 +22,7 @@
 #include "server/coordinator/ports/journal_gate.h"
 #include "server/coordinator/ports/run_aggregate.h"
 #include "server/coordinator/ports/run_exchange.h"
+#include "server/coordinator/ports/run_halves.h"
 #include "server/coordinator/run_parts.h"
 #include "server/coordinator/uploads.h"
 #include "server/directory/announcer.h"
@@ -94,10 +95,12 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   void follow(ClientId client);
   Result<void> take_policy();
   void make_ports();
+  void make_halves();
   void make_aggregate();
   // Gives the conductor an input, unless the run has ended or is failing.
   void submit(const RunEngine::Input& input);
   void published(ClientId client, const protocol::PublishRecord& record);
+  void give_tokenizer(ClientId client, const protocol::TokenizerRequest& asked);
   void closed(const RunEngine::CloseRound& turn, bool aggregated, bool ends,
               const std::optional<RoundMetrics>& metrics);
   void became_durable(std::uint64_t entry);
@@ -121,7 +124,7 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   void tell_waiting();
   // The run's clock, which stands still while no coordinator executes the run.
   Time now() const { return parts_.recovered.time + (house_.clock->now() - started_); }
-  protocol::Traffic traffic_since_last_round();
+  RunState::Traffic traffic_since_last_round();
 
   House house_;
   Callbacks callbacks_;
@@ -134,6 +137,7 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   std::shared_ptr<Uploads> uploads_;
   std::shared_ptr<JournalWriter> journal_;
   std::shared_ptr<RunExchange> exchange_;  // null unless the run is serverless
+  std::shared_ptr<RunHalves> halves_;      // null unless training is split
   std::optional<ClientLines> lines_;
   std::optional<RunAggregate> aggregate_;
   std::optional<JournalGate> gate_;
@@ -148,7 +152,7 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   std::string failed_;                              // why the run has failed, if failed() ended it
   std::optional<NodeRecords> nodes_;                // null unless clients publish records
   Bytes received_;                                  // the run's frames, without chunks
-  protocol::Traffic counted_traffic_;               // already reported with a round
+  RunState::Traffic counted_traffic_;               // already reported with a round
   bool ending_ = false;                             // the run ends when no phase is being closed
   bool finished_ = false;
   RunVerdict verdict_;  // over all rounds, including those of earlier processes

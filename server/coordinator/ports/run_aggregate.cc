@@ -35,7 +35,11 @@ void RunAggregate::fold(const RunEngine::Fold& accepted) {
 
 void RunAggregate::count(const RunEngine::Count& zeros) {
   fold(zeros.task.track,
-       {.client = zeros.client, .weight = zeros.weight, .coverage = zeros.coverage, .values = nullptr}, {});
+       {.client = zeros.client,
+        .weight = zeros.weight,
+        .coverage = state().changed_by(zeros.coverage),
+        .values = nullptr},
+       {});
 }
 
 void RunAggregate::fold(TrackId track, aggregation::Update update, run::StoredUpdate upload) {
@@ -132,8 +136,7 @@ Result<void> RunAggregate::close_on_disk(Closing& closing) {
     if (!closing.not_made && !state().sums_made(closing.turn))
       closing.not_made = Error{ErrorCode::kUnavailable, "no client has sent sums that can be added"};
     const double elapsed = to_seconds(surroundings_.now());
-    if (closing.turn.ends_round)
-      closing.metrics = state().end_round({closing.traffic.received, closing.traffic.sent, elapsed, elapsed});
+    if (closing.turn.ends_round) closing.metrics = state().end_round({closing.traffic, elapsed, elapsed});
     closing.ends = state().ends_early();
   }
   if (!closing.turn.ends_round) return {};

@@ -32,7 +32,7 @@ class RunAggregate final : public Aggregate {
     std::function<std::shared_ptr<void>()> alive;
     std::function<Time()> now;
     // Returns the bytes that the run sent and received since the last call.
-    std::function<protocol::Traffic()> traffic;
+    std::function<RunState::Traffic()> traffic;
     std::function<void(const Result<MaskedSum>&)> on_summed;
     std::function<void(const RunEngine::CloseRound&, const std::optional<Error>&)> on_aggregated;
     // A track phase is durable; with metrics, also its round. `aggregated`: it contains its updates. `ends`:
@@ -65,7 +65,7 @@ class RunAggregate final : public Aggregate {
   // A closed track phase that is not durable yet.
   struct Closing {
     RunEngine::CloseRound turn;
-    protocol::Traffic traffic = {};
+    RunState::Traffic traffic = {};
     std::vector<std::shared_ptr<protocol::StoredObject>> folded = {};  // removed when durable
     std::shared_ptr<protocol::StoredObject> summed = {};               // likewise: its secure sum
     std::optional<RunState::MadeByClients> made = {};

@@ -38,9 +38,9 @@ std::string model_text(const learn::ModelSpec& model, std::size_t parameters) {
   if (model.kind == "mlp") text += ", hidden " + listed_sizes(model.hidden);
   if (model.kind == "cnn")
     text += ", channels " + listed_sizes(model.channels) + ", dense " + std::to_string(model.dense);
-  if (model.kind == "transformer")
-    text += ", " + plural(model.layers, "layer") + ", width " + std::to_string(model.width) + ", " +
-            plural(model.heads, "head");
+  if (model.kind == "transformer" || model.kind == "llama")
+    text += ", " + plural(model.language.layers, "layer") + ", width " +
+            std::to_string(model.language.width) + ", " + plural(model.language.heads, "head");
   if (model.adapter.rank > 0) text += ", adapters of rank " + std::to_string(model.adapter.rank);
   if (parameters > 0) text += ", " + plural(parameters, "parameter");
   return text;

@@ -1,9 +1,6 @@
 // Fuzz targets of data: CSV files, headers of NumPy arrays, and the sums of a client's evaluation.
 #pragma once
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -20,24 +17,9 @@
 #include "learn/tables/csv_reader.h"
 #include "learn/tables/json_lines.h"
 #include "learn/tables/table_source.h"
+#include "tests/fuzz/targets/memory_file.h"
 
 namespace fedge::fuzz {
-
-// A file in memory with these bytes.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::span<const std::byte> bytes) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
-    FEDGE_CHECK(fd_ >= 0, "a file in memory");
-    FEDGE_CHECK(::write(fd_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()), "its bytes");
-  }
-  ~MemoryFile() { ::close(fd_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  std::filesystem::path path() const { return "/proc/self/fd/" + std::to_string(fd_); }
-
- private:
-  int fd_;
-};
 
 // The rows of a file; false if it is refused.
 inline bool read_rows(const std::filesystem::path& path, std::vector<std::vector<std::string>>& rows) {

@@ -32,19 +32,19 @@ new 'output(below_head(), space), representation_, scale > 0 ? scale : -1.0F,'
 caught_by unit_learn 'contrast: training is descent'
 
 mutant moon-forgets 'MOON: a client contrasts with its first model for ever'
-file client/local_work.cc
+file client/local/local_work.cc
 old '  memory.personal.assign(model.begin(), model.end());'
 new '  if (memory.personal.empty()) memory.personal.assign(model.begin(), model.end());'
 caught_by unit_client 'moon: '
 
 mutant moon-any-size 'MOON: a kept model of another size is used'
-file client/local_work.cc
+file client/local/local_work.cc
 old '    if (size == 0 || size == model.size()) return {};'
 new '    if (size == 0 || size <= model.size()) return {};'
 caught_by unit_client 'objectives: what a client has kept'
 
 mutant feddyn-no-sum 'FedDyn: a client forgets its earlier updates'
-file client/local_work.cc
+file client/local/local_work.cc
 old '      memory.control[parameter + i] +='
 new '      memory.control[parameter + i] ='
 caught_by unit_client 'feddyn: '
@@ -68,7 +68,7 @@ new '  if (dynamic || !run.strategy.sums_clients) return;'
 caught_by unit_run 'recipe: feddyn'
 
 mutant feddyn-lost 'FedDyn: a client that has lost its sum begins again without it'
-file client/local_work.h
+file client/local/local_work.h
 old '  bool corrects() const { return scaffold() || dynamic(); }'
 new '  bool corrects() const { return scaffold(); }'
 caught_by integration_federation 'scaffold: a client without'

@@ -9,8 +9,8 @@ caught_by unit_learn 'own data: a device uses only a path'
 
 mutant own-tells-reasons 'the coordinator gets the message about data at a path that the owner named'
 file client/prepared_run.cc
-old '  if (!paths.empty()) return true;'
-new '  if (paths.size() > 1000) return true;'
+old '  if (!side.data_directories.empty()) return true;'
+new '  if (side.data_directories.size() > 1000) return true;'
 caught_by unit_client 'evaluation: an error about own data'
 
 mutant own-overlap 'test samples are trained on'
@@ -182,7 +182,7 @@ new '  if (begin > end || end - begin != bytes)'
 caught_by unit_learn 'fuzz corpus: JSON lines, and arrays'
 
 mutant statistics-other-bins 'an attempt may be repeated with other bins'
-file client/client_memory.cc
+file client/local/client_memory.cc
 old '  if (attempt.value() <= *last)'
 new '  if (attempt.value() < *last)'
 caught_by unit_client 'statistics: an attempt counts in the same bins only'

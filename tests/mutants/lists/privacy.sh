@@ -145,7 +145,7 @@ new '  if (masking && local) prepared->work.hide_failures();'
 caught_by unit_client 'daemon: why an update of a masked run'
 
 mutant private-divergence-shows 'a client that noises its updates fails its task when training diverges'
-file client/local_work.h
+file client/local/local_work.h
 old '    hides_failures_ = true;
   }'
 new '  }'
@@ -237,8 +237,10 @@ caught_by unit_client 'private releases: sums that clients'
 
 mutant client-first-description 'of a run that is described twice at once the first description is prepared for the second'
 file client/device/task_worker.cc
-old '  if (found == context_.runs.end() || found->second.described != described) return;'
-new '  if (found == context_.runs.end()) return;'
+old 'and been described anew.
+  if (found == context_.runs.end() || found->second.described != described) return;'
+new 'and been described anew.
+  if (found == context_.runs.end()) return;'
 caught_by unit_client 'daemon: of a run that is described twice'
 
 mutant client-host-by-text 'a host is another one when its number is written otherwise'
@@ -293,7 +295,7 @@ new '  if (masked && request.secure_attempt == 0 && request.round.value() == 0)'
 caught_by unit_client 'client engine: a task is refused|daemon: in a masked run'
 
 mutant secure-sent-in-the-clear 'an update of a masked run can be made ready for sending as it is'
-file client/local_work.cc
+file client/local/local_work.cc
 old '  if (masking)
     return Error'
 new '  if (masking && result.norm < 0)
@@ -414,7 +416,7 @@ new '  if (!clip_values(1e9, values)) return invalid("a value of the update is n
 caught_by unit_run 'private update'
 
 mutant privacy-local-figures 'samples and losses go out beside the noised update'
-file client/local_work.cc
+file client/local/local_work.cc
 old '  result.release = *release;
   result.training = nothing_told();'
 new '  result.release = *release;'

@@ -36,7 +36,7 @@ caught_by integration_federation 'serverless: a round in which nobody is selecte
 caught_by unit_sim 'serverless, simulated: a round in which nobody is selected'
 
 mutant zeros-unheard 'a run without a server whose sampler weighs is let in, and its clients miss the zeros'
-file run/recipe.cc
+file run/recipe_rounds.cc
 old '  if (run.sampling.traits.weighs)
     root.fail("dissemination",
               kind'

@@ -4,7 +4,11 @@
 mutant shell-forgets-zeros 'the coordinator does not count an update that was not fetched'
 file server/coordinator/ports/run_aggregate.cc
 old '  fold(zeros.task.track,
-       {.client = zeros.client, .weight = zeros.weight, .coverage = zeros.coverage, .values = nullptr}, {});'
+       {.client = zeros.client,
+        .weight = zeros.weight,
+        .coverage = state().changed_by(zeros.coverage),
+        .values = nullptr},
+       {});'
 new '  (void)zeros;'
 caught_by property_sim 'two shells'
 

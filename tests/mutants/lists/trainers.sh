@@ -45,25 +45,25 @@ new '      if (extent > left)'
 caught_by unit_learn 'external: what cannot be a list'
 
 mutant personal-sent 'Personal: the coordinator gets the layers that stay on the client if it asks for them'
-file client/local_work.cc
+file client/local/local_work.cc
 old '  if (!own_.intersect(order.coverage).empty())'
 new '  if (own_.empty() && !order.coverage.empty() && order.coverage.count() == 0)'
 caught_by unit_client 'personal: what stays on the client'
 
 mutant personal-forgotten 'Personal: what a client keeps is lost with its process'
-file client/client_memory.cc
+file client/local/client_memory.cc
 old '                                              memory.personal.size()};'
 new '                                              0};'
 caught_by unit_client 'client memory: survives'
 
 mutant personal-not-kept 'Personal: what a client has trained for itself is not kept'
-file client/local_work.cc
+file client/local/local_work.cc
 old '    if (personal_.on()) memory.personal = std::move(own);'
 new ''
 caught_by unit_client 'personal: fedper trains both'
 
 mutant personal-global-head 'Personal: evaluations are of the shared model'
-file client/personal_work.cc
+file client/local/personal_work.cc
 old '  FEDGE_TRY(sums, evaluate(order, with_own(model, memory)));'
 new '  FEDGE_TRY(sums, evaluate(order, model));'
 caught_by unit_client 'personal: an evaluation is of the model'
@@ -75,7 +75,7 @@ new 'gradient[i] += 0 * plan.lambda * (w[i] - anchor[i]);'
 caught_by unit_client 'personal: ditto'
 
 mutant personal-head-once 'Personal: FedRep trains its own part for one epoch only'
-file client/personal_work.cc
+file client/local/personal_work.cc
 old '  assignment.epochs = personal_.head_epochs;'
 new '  assignment.epochs = 1;'
 caught_by unit_client 'personal: fedrep trains'

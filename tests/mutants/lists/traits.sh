@@ -45,7 +45,7 @@ new '    if (false)'
 caught_by unit_run 'own traits: a sampler that selects more'
 
 mutant own-failure-revealed 'the coordinator learns that the model or the objective of a program failed on the data'
-file client/local_work.cc
+file client/local/local_work.cc
 old '= elsewhere_.train || task_.has_own_parts();'
 new '= static_cast<bool>(elsewhere_.train);'
 caught_by unit_client 'own parts: where updates are masked'

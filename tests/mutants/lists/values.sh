@@ -91,7 +91,7 @@ new '    loss.mean += one.mean;'
 caught_by unit_learn 'the mean of the losses at each rank'
 
 mutant warm-up-by-one 'a learning rate is warm a step too early'
-file learn/trainer.cc
+file learn/optimizers/optimizer.cc
 old '    return static_cast<float>(rate * progress(step + 1) / schedule.warmup);'
 new '    return static_cast<float>(rate * progress(step + 2) / schedule.warmup);'
 caught_by unit_learn 'in just as many steps'

@@ -214,4 +214,23 @@ TEST_CASE("clear: the next round starts from nothing") {
   CHECK(mean_of(accumulator) == std::vector<double>(8, 1.0));
 }
 
+TEST_CASE(
+    "mean: a model that is moved by one update has the bits that a round of this update alone gives it") {
+  const std::vector<float> values = {1.234567e-9F, -7.7e-8F, 3e-5F, 0.1F, -2.5F, 1e-12F, 0.0F, 6.1e-7F};
+  std::vector<float> model = {0.0F, 1e-6F, 0.3F, -0.1F, 2.5F, 1e-7F, 1.0F, 0.0F};
+  Accumulator accumulator(small_layout(), {});
+  REQUIRE(fold_one(accumulator, kAll, 7, values));
+  const std::vector<double> mean = mean_of(accumulator);
+  std::vector<float> expected = model;
+  for (std::size_t i = 0; i < 8; ++i)
+    expected[i] = static_cast<float>(static_cast<double>(expected[i]) + mean[i]);
+  const std::vector<float> before = model;
+  move_by_one({}, SampleCount(7), values, model);
+  CHECK(model == expected);
+  CHECK(model[0] != before[0] + values[0]);  // which lies between two steps of the sums
+  std::vector<float> huge(8, 1e30F);
+  move_by_one({}, SampleCount(7), huge, model);
+  CHECK(model == expected);
+}
+
 }  // namespace fedge::aggregation

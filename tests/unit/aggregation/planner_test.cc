@@ -13,11 +13,14 @@ namespace {
 using planning::plan;
 using planning::planner;
 
-// Returns the planners that divide any model; the planners of adapter ranks have their own tests.
+// Returns the planners that give clients shares of any model; those of adapter ranks, of blocks and of cuts
+// have their own tests.
 std::vector<std::string> kinds() {
   std::vector<std::string> names;
   for (const PlannerKind& kind : planner_kinds())
-    if (kind.traits.local_model != LocalModel::kPrefix) names.emplace_back(kind.name);
+    if (kind.traits.local_model != LocalModel::kPrefix && kind.traits.local_model != LocalModel::kBlock &&
+        kind.traits.local_model != LocalModel::kSplit)
+      names.emplace_back(kind.name);
   return names;
 }
 
@@ -25,8 +28,11 @@ using fedge::test::contains;
 
 }  // namespace
 
-TEST_CASE("planners: six divide any model, the first is the whole model, and two divide adapters") {
-  CHECK(planner_kinds().size() == 8);
+TEST_CASE(
+    "planners: six give shares of any model, the first all of it, two divide adapters, one divides layers, "
+    "and "
+    "one cuts between them") {
+  CHECK(planner_kinds().size() == 10);
   CHECK(kinds() ==
         std::vector<std::string>{"full", "fedplt", "random_mask", "heterofl", "fjord", "fedrolex"});
 }
@@ -56,13 +62,21 @@ TEST_CASE("planners: each documents the keys it reads") {
       CHECK(paths == std::set<std::string>{"planner.capability", "planner.fractions", "planner.shares"});
     else if (kind.traits.local_model == LocalModel::kPrefix)
       CHECK(paths == std::set<std::string>{"planner.capability", "planner.fractions", "planner.ranks"});
+    else if (kind.traits.local_model == LocalModel::kBlock)
+      CHECK(paths == std::set<std::string>{"planner.ends", "planner.schedule"});
+    else if (kind.traits.local_model == LocalModel::kSplit)
+      CHECK(paths == std::set<std::string>{"planner.blocks", "planner.capability", "planner.cut",
+                                           "planner.cut_ranks", "planner.fractions", "planner.gamma",
+                                           "planner.kappa", "planner.least", "planner.period",
+                                           "planner.shares"});
     else if (!full && !rows)
       CHECK(paths == std::set<std::string>{"planner.capability", "planner.fractions", "planner.match",
                                            "planner.shares"});
   }
 }
 
-TEST_CASE("planners: what runs on the client is the whole network, a slice, or nested slices") {
+TEST_CASE(
+    "planners: what runs on the client is the whole network, a slice, nested slices, or a part up to a cut") {
   const auto model = [](const std::string& name) {
     for (const PlannerKind& kind : planner_kinds())
       if (name == kind.name) return kind.traits.local_model;
@@ -75,6 +89,8 @@ TEST_CASE("planners: what runs on the client is the whole network, a slice, or n
   CHECK(model("heterofl") == LocalModel::kSlice);
   CHECK(model("fedrolex") == LocalModel::kSlice);
   CHECK(model("fjord") == LocalModel::kNested);
+  CHECK(model("block") == LocalModel::kBlock);
+  CHECK(model("split") == LocalModel::kSplit);
 }
 
 TEST_CASE("planners: at activation 1 everybody trains everything, whatever the planner") {

@@ -50,6 +50,21 @@ std::string column_refusal(const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("columns: bytes and correlation of activations, of runs that have them") {
+  CHECK(title("sum:activation_bytes_up") == "activations, MB");
+  CHECK(std::isnan(value("sum:activation_bytes_up")));
+  FinishedRun run = five_rounds();
+  for (server::RoundMetrics& round : run.rounds) {
+    round.activation_bytes_up = 3'000'000;
+    round.activation_bytes_down = 2'500'000;
+    round.activation_correlation = 0.1 * static_cast<double>(round.round);
+  }
+  const auto column = parse_column("sum:activation_bytes_down");
+  REQUIRE(column);
+  CHECK(column->shown(column->value(run)) == "12.5");
+  CHECK(value("max:activation_correlation", run) == doctest::Approx(0.5));
+}
+
 TEST_CASE("columns: final, best and other reductions of a metric ignore rounds without it") {
   CHECK(value("final") == doctest::Approx((0.7 + 0.6 + 0.8) / 3));
   CHECK(value("final:test_accuracy") == value("final"));

@@ -1,4 +1,4 @@
-#include "client/client_memory.h"
+#include "client/local/client_memory.h"
 
 #include <doctest/doctest.h>
 

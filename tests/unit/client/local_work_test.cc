@@ -1,4 +1,4 @@
-#include "client/local_work.h"
+#include "client/local/local_work.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "client/client_memory.h"
+#include "client/local/client_memory.h"
 #include "core/config/document.h"
 #include "tests/support/tiny_dataset.h"
 
@@ -246,6 +246,38 @@ TEST_CASE(
   } else {
     CHECK_MESSAGE(own.error().message.find(diary.path().string()) == std::string::npos, own.error().message);
   }
+}
+
+TEST_CASE(
+    "prepared run: activations leave a device only if its owner allows it, and never where updates are "
+    "hidden") {
+  const test::TemporaryDirectory data, state;
+  for (const char* name : {"a.txt", "b.txt"}) {
+    const std::string text(3000, 'x');
+    data.write(name, {text.begin(), text.end()});
+  }
+  const std::string text =
+      "[data]\ndataset = \"text\"\ncontext = 16\npartition = { kind = \"natural\", clients = 2 }\n"
+      "directory = \"" +
+      data.path().string() +
+      "\"\n[model]\nkind = \"llama\"\nlayers = 2\nwidth = 16\nheads = 2\nadapter = { rank = 2 }\n"
+      "[training]\nlocal_model = \"split\"\n";
+  const std::string noise =
+      "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 10.0\nfraction_bits = 14\n"
+      "max_participations = 100\ndelta = 1e-5\n";
+  const auto refusal = [&](const std::string& task, bool splits, bool only_secure = false) {
+    const auto ready = prepare_run(described(task, 1, 1), {.client = ClientId(1),
+                                                           .state_directory = state.path(),
+                                                           .data_directories = {{"text", data.path()}},
+                                                           .only_secure = only_secure,
+                                                           .splits = splits});
+    return ready ? "accepted" : std::string(to_string(ready.error().code)) + ": " + ready.error().message;
+  };
+  CHECK(refusal(text, true) == "accepted");
+  CHECK(refusal(text, false).find("start it with --allow-split if it may") != std::string::npos);
+  // No run file says so, but a lying coordinator can.
+  CHECK(refusal(text + noise, true).find("promises to hide this client's updates") != std::string::npos);
+  CHECK(refusal(text, true, true).find("--only-secure") != std::string::npos);
 }
 
 TEST_CASE("prepared run: what a client keeps for itself outlives its process, if the update was accepted") {

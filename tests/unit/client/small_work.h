@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "client/local_work.h"
+#include "client/local/local_work.h"
 #include "core/config/document.h"
 #include "tests/support/tiny_dataset.h"
 

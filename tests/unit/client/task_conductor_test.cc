@@ -63,6 +63,8 @@ class Device final : public Coordinator, public Work, public Keep, public Owner,
     step(ClientEngine::Trained{
         training.run, training.task, {.run = training.run, .round = training.task.round}});
   }
+  void train_ahead(const ClientEngine::TrainAhead&) override {}
+  void abandon_ahead(RunId) override {}
   void mask(RunId run, TaskId task, privacy::Masking masking) override {
     CHECK(masking.coverage().count() == kParameters);
     step(ClientEngine::Trained{run, task, {.run = run, .round = task.round, .track = task.track}});

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "client/client_memory.h"
+#include "client/local/client_memory.h"
 #include "client/membership.h"
 #include "core/platform/files.h"
 #include "protocol/chunks/chunk_selection.h"

@@ -41,9 +41,9 @@ TEST_CASE(
   spec.data.directory = directory.path().string();
   spec.data.context = 32;
   spec.model.kind = "transformer";
-  spec.model.layers = 1;
-  spec.model.width = 16;
-  spec.model.heads = 2;
+  spec.model.language.layers = 1;
+  spec.model.language.width = 16;
+  spec.model.language.heads = 2;
   spec.training.optimizer = OptimizerKind::kAdamW;
   spec.training.learning_rate = 0.01F;
   spec.training.local_steps = 100;

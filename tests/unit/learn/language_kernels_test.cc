@@ -195,3 +195,105 @@ TEST_CASE("language kernels: a query's probabilities are of the keys up to itsel
       CHECK(scores[19] == before[19]);
     }
 }
+
+TEST_CASE("language kernels: attention to earlier tokens is that of double arithmetic") {
+  for (const Kernels* kernels : supported_kernels())
+    for (const std::size_t size : size_list({2, 8, 33}))
+      for (const std::size_t seen : size_list({1, 5, 16, 47})) {
+        CAPTURE(kernels->name);
+        CAPTURE(size);
+        CAPTURE(seen);
+        const std::size_t group = 3, capacity = 50;
+        const std::vector<float> q = random(group * size, 31);
+        std::vector<float> keys = random(size * capacity, 32), values = random(size * capacity, 33);
+        // What lies after the tokens that were seen must not count.
+        for (std::size_t i = 0; i < size; ++i)
+          for (std::size_t t = seen; t < capacity; ++t)
+            keys[i * capacity + t] = values[i * capacity + t] = kNan;
+        std::vector<float> weights(seen + 1, 7.0F), output(group * size);
+        kernels->attend({group, size, seen, capacity, 0.5F}, q.data(), keys.data(), values.data(),
+                        weights.data(), output.data());
+        CHECK(weights[seen] == 7.0F);
+        for (std::size_t g = 0; g < group; ++g) {
+          std::vector<double> exact(seen);
+          double total = 0;
+          for (std::size_t t = 0; t < seen; ++t) {
+            double score = 0;
+            for (std::size_t i = 0; i < size; ++i)
+              score += static_cast<double>(q[g * size + i]) * static_cast<double>(keys[i * capacity + t]);
+            exact[t] = std::exp(0.5 * score);
+            total += exact[t];
+          }
+          for (std::size_t i = 0; i < size; ++i) {
+            double sum = 0;
+            for (std::size_t t = 0; t < seen; ++t)
+              sum += exact[t] / total * static_cast<double>(values[i * capacity + t]);
+            CHECK(static_cast<double>(output[g * size + i]) == doctest::Approx(sum).epsilon(1e-5).scale(1));
+          }
+        }
+      }
+}
+
+TEST_CASE("language kernels: an RMS norm and its gradients are those of double arithmetic") {
+  for (const Kernels* kernels : supported_kernels())
+    for (const std::size_t width : size_list({3, 8, 24, 33})) {
+      CAPTURE(kernels->name);
+      CAPTURE(width);
+      const std::size_t rows = 4;
+      const std::vector<float> x = random(rows * width, 4), gain = random(width, 5),
+                               dy = random(rows * width, 7);
+      std::vector<float> y(rows * width), dx(rows * width, 0.25F), dgain(width);
+      std::vector<NormStatistics> statistics(rows);
+      kernels->rms_norm({rows, width}, 1e-3F, x.data(), gain.data(), y.data(), statistics.data());
+      kernels->rms_norm_backward({rows, width}, x.data(), gain.data(), statistics.data(), dy.data(),
+                                 dx.data());
+      kernels->rms_norm_gradient({rows, width}, x.data(), statistics.data(), dy.data(), dgain.data());
+      const auto value = [&](std::size_t r, std::size_t i, std::size_t changed, double by) {
+        double squares = 0, own = 0;
+        for (std::size_t k = 0; k < width; ++k) {
+          const double v = static_cast<double>(x[r * width + k]) + (k == changed ? by : 0);
+          squares += v * v / static_cast<double>(width);
+          if (k == i) own = v;
+        }
+        return own / std::sqrt(squares + 1e-3) * static_cast<double>(gain[i]);
+      };
+      std::vector<double> gains(width);
+      for (std::size_t r = 0; r < rows; ++r)
+        for (std::size_t i = 0; i < width; ++i) {
+          const double exact = value(r, i, width, 0);
+          CHECK(static_cast<double>(y[r * width + i]) == doctest::Approx(exact).epsilon(1e-5).scale(1));
+          gains[i] += static_cast<double>(dy[r * width + i]) * exact / static_cast<double>(gain[i]);
+          double slope = 0.25;
+          for (std::size_t k = 0; k < width; ++k)
+            slope += static_cast<double>(dy[r * width + k]) * (value(r, k, i, 1e-5) - value(r, k, i, -1e-5)) /
+                     2e-5;
+          CHECK(static_cast<double>(dx[r * width + i]) == doctest::Approx(slope).epsilon(1e-4).scale(1));
+        }
+      for (std::size_t i = 0; i < width; ++i)
+        CHECK(static_cast<double>(dgain[i]) == doctest::Approx(gains[i]).epsilon(1e-4).scale(1));
+    }
+}
+
+TEST_CASE("language kernels: a gated SiLU and its gradient are those of double arithmetic") {
+  for (const Kernels* kernels : supported_kernels())
+    for (const std::size_t width : size_list({1, 8, 19})) {
+      const std::size_t rows = 3;
+      std::vector<float> x = random(rows * 2 * width, 41);
+      for (float& v : x) v *= 6;
+      const std::vector<float> dy = random(rows * width, 42);
+      std::vector<float> y(rows * width), dx(rows * 2 * width);
+      kernels->gated_silu({rows, width}, x.data(), y.data());
+      kernels->gated_silu_backward({rows, width}, x.data(), dy.data(), dx.data());
+      for (std::size_t r = 0; r < rows; ++r)
+        for (std::size_t i = 0; i < width; ++i) {
+          const auto gate = static_cast<double>(x[r * 2 * width + i]);
+          const auto up = static_cast<double>(x[r * 2 * width + width + i]);
+          const auto d = static_cast<double>(dy[r * width + i]);
+          const double s = 1 / (1 + std::exp(-gate));
+          const auto near = [](double exact) { return doctest::Approx(exact).epsilon(1e-5).scale(1); };
+          CHECK(static_cast<double>(y[r * width + i]) == near(gate * s * up));
+          CHECK(static_cast<double>(dx[r * 2 * width + width + i]) == near(d * gate * s));
+          CHECK(static_cast<double>(dx[r * 2 * width + i]) == near(d * up * s * (1 + gate * (1 - s))));
+        }
+    }
+}

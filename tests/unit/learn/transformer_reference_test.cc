@@ -1,5 +1,6 @@
-// Compares the transformer and its adapters with PyTorch: scores, loss and gradient of one batch, and ten
-// steps of torch.optim.AdamW against Trainer. tests/reference/make_torch_language.py computes the numbers.
+// Compares the transformers of both families and their adapters with PyTorch: scores, loss and gradient of
+// one batch, and ten steps of torch.optim.AdamW against Trainer. tests/reference/make_torch_language.py
+// computes the numbers.
 #include <doctest/doctest.h>
 
 #include <numeric>
@@ -28,19 +29,39 @@ struct TransformerCase {
 std::vector<TransformerCase> transformer_cases() {
   ModelSpec small;
   small.kind = "transformer";
-  small.layers = 2;
-  small.width = 24;
-  small.heads = 3;
+  small.language.layers = 2;
+  small.language.width = 24;
+  small.language.heads = 3;
   ModelSpec untied = small;
-  untied.layers = 3;
-  untied.width = 48;
-  untied.heads = 4;
-  untied.tied = false;
+  untied.language.layers = 3;
+  untied.language.width = 48;
+  untied.language.heads = 4;
+  untied.language.tied = false;
   ModelSpec adapted = small;
   adapted.adapter.rank = 5;
   ModelSpec prefix = adapted;
   prefix.adapter.targets = {"q", "v", "up"};
-  return {{"transformer", 5, 37, 12, small},
+  ModelSpec llama = small;
+  llama.kind = "llama";
+  llama.language.mlp_width = 40;
+  ModelSpec shared = llama;
+  shared.language = {.layers = 3,
+                     .width = 64,
+                     .heads = 8,
+                     .tied = false,
+                     .kv_heads = 2,
+                     .mlp_width = 88,
+                     .epsilon = 1e-6F,
+                     .rotary = {.theta = 500}};
+  ModelSpec llama_adapted = llama;
+  llama_adapted.language.heads = 6;
+  llama_adapted.language.kv_heads = 3;
+  llama_adapted.adapter.rank = 5;
+  llama_adapted.adapter.targets = {"q", "k", "gate", "down"};
+  return {{"llama", 5, 37, 12, llama},
+          {"llama_shared", 9, 96, 64, shared},
+          {"llama_adapter", 5, 37, 12, llama_adapted, 3},
+          {"transformer", 5, 37, 12, small},
           {"transformer_untied", 10, 96, 64, untied},
           {"transformer_adapter", 5, 37, 12, adapted, 5},
           {"transformer_prefix", 5, 37, 12, prefix, 3}};

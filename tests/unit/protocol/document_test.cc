@@ -89,7 +89,7 @@ TEST_CASE(
     CHECK(early == (line.find("| yes |") != std::string::npos));
     ++rows;
   }
-  CHECK(rows == 38);
+  CHECK(rows == 45);
 }
 
 TEST_CASE("document: the limits are those of the code") {
@@ -106,6 +106,9 @@ TEST_CASE("document: the limits are those of the code") {
   CHECK(states("65,536 ranges, 512 KiB encoded, up to parameter 31,457,280,000"));
   static_assert(kMaxText == 1 << 10 && kMaxSoftwareText == 256 && kMaxTaskText == 64 << 10);
   CHECK(states("1 KiB; software 256 bytes; a run's task 64 KiB"));
+  static_assert(kMaxTokenizer == 32 << 20 && kMaxTokenizerPart == 256 << 10);
+  CHECK(states("a run's tokenizer, and a part of it | 32 MiB and 256 KiB"));
+  CHECK(states("TokenizerPart with the next 262,144"));
   static_assert(kMaxRunsInProgress == 256 && kMaxLiveTracks == 16'384);
   CHECK(states("runs in a Welcome | 256"));
   static_assert(kMaxQsgdLevels == 127 && kMaxZstdRatio == 32'768 && kZstdWindowLog == 17);

@@ -354,4 +354,46 @@ TEST_CASE("recipe: qfedavg needs the loss before training, of single clients in 
                  "requires updates of the whole model"));
 }
 
+TEST_CASE(
+    "recipe: training for the next round is refused where a client could not stand in for the aggregate") {
+  const std::string overlaps = "[strategy]\nkind = \"parablock\"\n";
+  const auto run = read(overlaps);
+  REQUIRE(run);
+  CHECK(run->task.training.overlap == learn::OverlapKind::kLocal);
+  CHECK(run->task.training.local_model == LocalModel::kBlock);
+  CHECK(run->chunk_size == 32 << 10);
+  CHECK(contains(run->task_text, "overlap = \"local\""));
+  CHECK(read(overlaps + "[run]\nchunk_size = 8192\n")->chunk_size == 8192);
+  CHECK(refusal(overlaps + "[training]\noverlap = \"stale\"\n") == "accepted");
+  CHECK(contains(refusal("[training]\noverlap = \"local\"\n"), "needs clients that all train the same part"));
+  const auto refused = [&](const std::string& more, const std::string& why) {
+    CAPTURE(more);
+    CHECK(contains(refusal(overlaps + more), why));
+  };
+  refused("[training]\noverlap = \"none\"\n", "use \"block_coordinate\"");
+  refused("schedule = { kind = \"buffered\" }\n",
+          "needs rounds, because a client stands in for the aggregate");
+  refused("planner = { kind = \"fedplt\" }\n", "requires \"block\"");
+  refused("[training]\npartial_work = 0.5\n", "needs complete training");
+  refused("[differential_privacy]\nkind = \"central\"\nnoise_multiplier = 8.0\nclipping_norm = 1.0\n",
+          "the noise on the sums moves all of them");
+  refused("[dissemination]\nkind = \"serverless\"\n", "which of a client's updates counted");
+  refused("[[tracks.disagreement]]\nkind = \"inbound\"\nclients = [\"1\"]\nagainst = [\"2\"]\n", "tracks");
+  CHECK(contains(refusal("[strategy]\nkind = \"fedplt\"\n[training]\noverlap = \"local\"\n"),
+                 "needs clients that all train the same part"));
+  CHECK(contains(refusal("[training]\noverlap = \"local\"\nobjective = { kind = \"scaffold\" }\n"
+                         "[strategy]\naggregator = { kind = \"uniform_mean\" }\n"),
+                 "which keeps a state of its own"));
+}
+
+TEST_CASE("recipe: blocks by importance need norms that the coordinator sees") {
+  const std::string importance =
+      "[strategy]\nkind = \"block_coordinate\"\nplanner = { schedule = \"importance\" }\n";
+  CHECK(refusal(importance) == "accepted");
+  CHECK(contains(refusal(importance + "[secure_aggregation]\nkind = \"exact\"\n"), "which masks hide"));
+  CHECK(contains(refusal(importance + "[strategy.schedule]\nkind = \"buffered\"\n"), "needs rounds"));
+  CHECK(contains(refusal(importance + "[dissemination]\nkind = \"serverless\"\n"),
+                 "which the coordinator of a serverless run does not see"));
+}
+
 }  // namespace fedge::run

@@ -5,6 +5,7 @@
 #include "tests/fuzz/targets/hello_targets.h"
 #include "tests/fuzz/targets/http_targets.h"
 #include "tests/fuzz/targets/name_targets.h"
+#include "tests/fuzz/targets/split_targets.h"
 
 using namespace fedge;
 using fuzz::replay;
@@ -16,6 +17,10 @@ TEST_CASE("fuzz corpus: every recorded safetensors file is refused, or its value
 TEST_CASE(
     "fuzz corpus: every recorded run file is refused, or means the same to clients and when it is kept") {
   CHECK(replay("run_file", fuzz::feed_run_file, fuzz::Cuts::kNone) >= 25);
+}
+
+TEST_CASE("fuzz corpus: every recorded message of split training is refused, or has one answer") {
+  CHECK(replay("split_server", fuzz::feed_split_server) >= 20);
 }
 
 TEST_CASE("fuzz corpus: every recorded policy is refused, or is the same when it is kept") {

@@ -53,6 +53,19 @@ TEST_CASE("devices: training that is broken off makes the whole steps that fit, 
   CHECK(of(-3).max_steps == 1);
 }
 
+TEST_CASE("devices: speeds and capabilities can be dealt in turn") {
+  sim::SimulationSpec spec;
+  spec.samples_per_second = 100;
+  spec.speeds = {1, 2, 8};
+  spec.capabilities = {0.2, 0.5, 1.0};
+  spec.capabilities_dealt = true;
+  for (std::uint32_t i = 0; i < 9; ++i) {
+    const sim::Device device(spec, ClientId(i), Rng(1));
+    CHECK(device.samples_per_second() == doctest::Approx(100 * spec.speeds[i % 3]));
+    CHECK(device.capability() == spec.capabilities[i % 3]);
+  }
+}
+
 TEST_CASE("devices: each has one of the capabilities, all of them equally often") {
   sim::SimulationSpec spec;
   spec.capabilities = {0.2, 0.2, 0.2, 1.0};

@@ -56,6 +56,8 @@ std::vector<Learner> averages() {
       {"fedbuff", {}, {0.111, 0.019}, {0.031, 0.014}},  // most of its updates are one move stale
       {"fedplt", {}, {0.069, 0.039}, {0.048, 0.023}},   // 72 % fewer parameters for each client
       {"random_mask", {}, {0.097, 0.094}, {0.036, 0.013}},
+      {"block_coordinate", {}, {0.259, 0.053}, {0.079, 0.036}},  // a third of the parameters in a round
+      {"parablock", {}, {0.253, 0.064}, {0.081, 0.043}},
       {"heterofl", kHalves, {0.05, 0.017}, {0.015, 0.02}},
       {"fjord", kHalves, {0.091, 0.043}, {0.03, 0.014}},
       {"fedrolex", kHalves, {0.055, 0.021}, {0.031, 0.021}},
@@ -157,7 +159,8 @@ void check_others(const std::filesystem::path& data, Images images) {
 }  // namespace
 
 TEST_CASE("learning: every recipe is in this test") {
-  std::map<std::string, int> tested = {{"fedavg", 1}};
+  // Split training needs a transformer, and learns as FedAvg does: tests/unit/sim/training/split_run_test.cc.
+  std::map<std::string, int> tested = {{"fedavg", 1}, {"splitft", 1}};
   for (const auto& learners : {averages(), robust_rules(), adapters()})
     for (const Learner& learner : learners) ++tested[learner.recipe];
   for (const aggregation::Recipe& recipe : aggregation::recipes()) CHECK(tested[recipe.name] == 1);

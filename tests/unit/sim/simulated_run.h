@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/platform/thread_pool.h"
+#include "core/rng.h"
 #include "sim/noise_key.h"
 #include "sim/simulation.h"
 #include "tests/support/settings.h"
@@ -110,7 +111,7 @@ struct SimulatedRun {
     const auto built = learn::Task::build(config.task, config.seed);
     REQUIRE_MESSAGE(built, built.error().message);
     task = *built;
-    const auto loaded = learn::load_test(config.task.data);
+    const auto loaded = learn::load_evaluation(config.task.data, Rng(config.seed));
     REQUIRE(loaded);
     test = *loaded;
   }

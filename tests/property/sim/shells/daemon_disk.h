@@ -53,7 +53,8 @@ class DaemonDisk {
     parts.state = std::make_unique<RunState>(std::move(*state));
     auto engine = make_engine(*parts.state);
     REQUIRE_MESSAGE(engine, engine.error().message);
-    Recovery recovery({*parts.store, parts.record.number, *parts.state, *parts.updates});
+    Recovery recovery(
+        {*parts.store, parts.record.number, *parts.state, *parts.updates, HalfFiles("nowhere")});
     parts.conductor = std::make_unique<Conductor>(
         Conductor::Setup{.config = parts.state->config(),
                          .layout = parts.state->rules().layout,

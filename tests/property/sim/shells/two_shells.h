@@ -109,7 +109,7 @@ class TwoShells {
       puppet.part().restarted();
     }
     hear();
-    allowance_ = MessageAllowance(Duration::zero());
+    allowance_ = MessageAllowance(Duration::zero(), 0);
   }
 
  private:
@@ -138,7 +138,7 @@ class TwoShells {
   std::map<ClientId, Puppet> puppets_;
   std::map<ClientId, std::size_t> heard_;  // messages that each has looked at
   ServerlessPart::Objects updates_;        // of serverless rounds
-  MessageAllowance allowance_{Duration::zero()};
+  MessageAllowance allowance_{Duration::zero(), 0};
 };
 
 }  // namespace fedge::server::shells

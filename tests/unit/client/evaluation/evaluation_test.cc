@@ -124,7 +124,8 @@ TEST_CASE("evaluation: an error about own data may quote it, and a refusal is to
     CHECK(may_quote_data(own, {}, {code, "v.csv:3: ..."}));
     CHECK_FALSE(may_quote_data(shared, {}, {code, "..."}));
     // The coordinator may call the owner's file anything.
-    CHECK(may_quote_data(shared, {{"vitals", "/srv/alice.csv"}}, {code, "/srv/alice.csv ..."}));
+    CHECK(may_quote_data(shared, {.data_directories = {{"vitals", "/srv/alice.csv"}}},
+                         {code, "/srv/alice.csv ..."}));
   }
   CHECK_FALSE(may_quote_data(own, {}, {ErrorCode::kRefused, "--only-secure"}));
   CHECK_FALSE(may_quote_data(own, {}, {ErrorCode::kUnsupported, "update the program"}));

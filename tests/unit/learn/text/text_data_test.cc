@@ -33,7 +33,7 @@ struct Texts {
     spec.data.directory = directory.path().string();
     spec.data.context = 16;
     spec.data.partition = {.kind = PartitionKind::kNatural, .clients = 2};
-    spec.model = {.kind = "transformer", .layers = 1, .width = 16, .heads = 2};
+    spec.model = {.kind = "transformer", .language = {.layers = 1, .width = 16, .heads = 2}};
     spec.training.optimizer = OptimizerKind::kAdamW;
     spec.training.learning_rate = 0.01F;
     spec.training.batch_size = 8;
@@ -47,6 +47,73 @@ struct Texts {
 };
 
 }  // namespace
+
+TEST_CASE("text data: a sample is a line or a paragraph, cut where it is longer than the context") {
+  Texts texts;
+  // 40 lines, of which the held-out text is the last part.
+  std::string text;
+  for (int i = 0; i < 20; ++i)
+    text += "one line\r\nand another of it\n  \n\nthird, longer than the context is\n\n";
+  texts.directory.write("a.txt", {text.begin(), text.end()});
+  texts.directory.write("b.txt", {text.begin(), text.end()});
+  const auto lengths = [&](TextUnit unit, std::size_t count) {
+    texts.spec.data.unit = unit;
+    const auto data = load_train(texts.spec.data, Rng(1));
+    REQUIRE(data);
+    std::vector<std::uint32_t> first;
+    for (std::size_t i = 0; i < count; ++i) first.push_back((*data)->text.windows[i].targets);
+    return first;
+  };
+  // Each token but the first of a sample's unit is a target: "one line\r" has 8, "and another of it" 16.
+  CHECK(lengths(TextUnit::kLine, 5) == std::vector<std::uint32_t>{8, 16, 16, 16, 8});
+  CHECK(lengths(TextUnit::kParagraph, 5) == std::vector<std::uint32_t>{16, 10, 16, 16, 16});
+  CHECK(lengths(TextUnit::kWindow, 5) == std::vector<std::uint32_t>{16, 16, 16, 16, 16});
+}
+
+TEST_CASE("text data: classes of lengths take the place of groups, and Dirichlet distributes them") {
+  Texts texts;
+  std::string text;
+  Rng rng(2);
+  for (int i = 0; i < 2000; ++i) text += std::string(2 + rng.below(14), 'a') + "\n";
+  texts.directory.write("a.txt", {text.begin(), text.end()});
+  texts.directory.write("b.txt", {text.begin(), text.end()});
+  DataSpec& spec = texts.spec.data;
+  spec.unit = TextUnit::kLine;
+  spec.length_classes = 5;
+  spec.partition = {.kind = PartitionKind::kDirichlet, .clients = 5, .alpha = 1e6};
+  const auto shares = [&](double alpha) {
+    spec.partition.alpha = alpha;
+    const auto data = load_train(spec, Rng(1));
+    REQUIRE(data);
+    const auto partition = partition_for_clients(spec, (*data)->labels, (*data)->classes, Rng(1));
+    REQUIRE(partition);
+    std::vector<int> held((*data)->size());
+    std::vector<std::vector<double>> share(5, std::vector<double>(5));  // by class and client
+    std::vector<double> total(5);
+    for (std::size_t client = 0; client < 5; ++client)
+      for (const std::uint32_t sample : partition->of(client)) {
+        ++held[sample];
+        ++share[(*data)->labels[sample]][client];
+        ++total[(*data)->labels[sample]];
+      }
+    // A disjoint cover.
+    CHECK(std::ranges::all_of(held, [](int times) { return times == 1; }));
+    for (std::size_t i = 0; i < (*data)->size(); ++i)
+      for (std::size_t j = 0; j < 20; ++j)
+        if ((*data)->text.windows[i].targets < (*data)->text.windows[j].targets)
+          CHECK((*data)->labels[i] <= (*data)->labels[j]);
+    for (std::size_t c = 0; c < 5; ++c) {
+      CHECK(total[c] > 0.1 * static_cast<double>((*data)->size()));
+      for (double& part : share[c]) part /= total[c];
+    }
+    return share;
+  };
+  for (const auto& of_class : shares(1e6))
+    for (const double share : of_class) CHECK(share == doctest::Approx(0.2).epsilon(0.05));
+  spec.partition.min_size = 0;
+  for (const auto& of_class : shares(0.001)) CHECK(std::ranges::max(of_class) > 0.95);
+  CHECK(shares(0.001) == shares(0.001));
+}
 
 TEST_CASE("text data: windows follow one another, each predicts its next token, and none crosses groups") {
   const Texts texts;
@@ -277,7 +344,8 @@ TEST_CASE("text data: bits a byte are over the bytes that tokens stand for, and 
   data.text.bytes = {1, 3, 2};
   data.text.tokens = {2, 1, 1, 2, 0};
   data.text.windows = {{.start = 0, .targets = 2}, {.start = 3, .targets = 1}};
-  const auto model = make_model({.kind = "transformer", .layers = 1, .width = 8, .heads = 2}, data.shape, 3);
+  const auto model =
+      make_model({.kind = "transformer", .language = {.layers = 1, .width = 8, .heads = 2}}, data.shape, 3);
   REQUIRE(model);
   const std::vector<float> zeros((*model)->layout()->size());
   Sequential sequential;
@@ -297,7 +365,7 @@ TEST_CASE("text data: a text of which nothing is left to test on, or no text, is
 }
 
 TEST_CASE("text data: attention that no memory holds is refused before it is asked for") {
-  const ModelSpec spec{.kind = "transformer", .layers = 4, .width = 1024, .heads = 1024};
+  const ModelSpec spec{.kind = "transformer", .language = {.layers = 4, .width = 1024, .heads = 1024}};
   const auto model = make_model(spec, {1, 4096, 1, true}, 96);
   REQUIRE_FALSE(model);
   CHECK(model.error().message.find("data.context: the model would have more than 2^32 attention weights") !=

@@ -51,7 +51,7 @@ std::optional<MessageType> type_named(const std::string& name) {
 // Repeats the field with its smallest value, in separate entries or packed.
 std::string two_mib_of(const RepeatedField& field, bool packed) {
   const bool varint = field.type == "uint32" || field.type == "uint64" || field.type == "sint64";
-  const bool fixed = field.type == "fixed64";
+  const bool fixed = field.type == "fixed64" || field.type == "double";
   const bool real = field.type == "float";
   const std::size_t value = fixed ? 8 : real ? 4 : 1;
   const std::uint32_t kind = packed ? 2 : varint ? 0 : fixed ? 1 : real ? 5 : 2;
@@ -80,7 +80,7 @@ TEST_CASE("A6 row 20: codec: what repeats in a message is counted before any of 
     REQUIRE(type);
     REQUIRE(field.number < 16);  // its tag is one byte
     const bool number = field.type == "uint32" || field.type == "uint64" || field.type == "sint64" ||
-                        field.type == "fixed64" || field.type == "float";
+                        field.type == "fixed64" || field.type == "float" || field.type == "double";
     for (const bool packed : {false, true}) {
       if (packed && !number) continue;
       const std::string bytes = two_mib_of(field, packed);

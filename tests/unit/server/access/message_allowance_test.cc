@@ -23,7 +23,7 @@ int answers(MessageAllowance& allowance, ClientId client, int tries = 100'000) {
 }  // namespace
 
 TEST_CASE("A6 row 56: message allowance: a flood is heard as often as it was asked, and no more") {
-  MessageAllowance allowance(seconds(1));
+  MessageAllowance allowance(seconds(1), 0);
   CHECK(answers(allowance, kOne) == 0);
   allowance.connected(kOne);
   CHECK(answers(allowance, kOne) == 4);
@@ -34,13 +34,13 @@ TEST_CASE("A6 row 56: message allowance: a flood is heard as often as it was ask
 }
 
 TEST_CASE("A6 row 56: message allowance: who is asked a thousand times and silent saves up sixteen") {
-  MessageAllowance allowance(seconds(1));
+  MessageAllowance allowance(seconds(1), 0);
   for (int i = 0; i < 1000; ++i) allowance.asked(kOne);
   CHECK(answers(allowance, kOne) == 16);
 }
 
 TEST_CASE("message allowance: an honest client is heard, however fast and for however long it works") {
-  MessageAllowance allowance(seconds(1));
+  MessageAllowance allowance(seconds(1), 0);
   for (int connection = 0; connection < 100; ++connection) {
     allowance.connected(kOne);
     REQUIRE(allowance.answer(kOne));  // the answer "ready"
@@ -53,10 +53,27 @@ TEST_CASE("message allowance: an honest client is heard, however fast and for ho
 }
 
 TEST_CASE("A6 row 56: message allowance: records at twice the rate asked for, after sixteen at once") {
-  MessageAllowance allowance(seconds(10));
+  MessageAllowance allowance(seconds(10), 0);
   int heard = 0;
   for (int i = 0; i < 60'000; ++i)  // a hundred a second, for ten minutes
     if (allowance.record(kOne, at(i * 0.01))) ++heard;
   CHECK(heard == 16 + 119);
   CHECK(allowance.record(kOther, at(600)));
+}
+
+TEST_CASE("A6: message allowance: on each connection a client may ask for each part of a tokenizer once") {
+  MessageAllowance allowance(seconds(1), 3);
+  const auto heard = [&](ClientId client) {
+    int parts = 0;
+    while (parts < 100 && allowance.part(client)) ++parts;
+    return parts;
+  };
+  CHECK(heard(kOne) == 0);
+  allowance.connected(kOne);
+  CHECK(heard(kOne) == 3);
+  CHECK(heard(kOther) == 0);
+  CHECK(answers(allowance, kOne) == 4);  // of others, it has as many as before
+  allowance.connected(kOne);
+  allowance.connected(kOne);
+  CHECK(heard(kOne) == 3);
 }

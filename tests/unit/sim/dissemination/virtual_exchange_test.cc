@@ -64,6 +64,8 @@ class Answering final : public client::Coordinator,
   void prepare(const protocol::RunDescription&) override {}
   void fetch(const client::ClientEngine::FetchModel&) override {}
   void train(const client::ClientEngine::Train&) override {}
+  void train_ahead(const client::ClientEngine::TrainAhead&) override {}
+  void abandon_ahead(RunId) override {}
   void mask(RunId, TaskId, privacy::Masking) override {}
   void abandon(RunId, TaskId) override {}
   void forget(RunId) override {}
