@@ -9,6 +9,7 @@ namespace fedge::learn {
 PlannedExchanges::PlannedExchanges(const Task& task, ClientId client, RoundNumber round, double data_share,
                                    std::uint64_t max_steps)
     : task_(task),
+      all_(task.samples_of(client)),
       order_(task.trained_on(client, data_share), task.spec().training.batch_size,
              task.training_rng(client, round)),
       steps_(order_.all().empty() ? 0 : task.spec().training.steps(order_.all().size())) {
@@ -29,7 +30,8 @@ std::optional<PlannedExchanges::Piece> PlannedExchanges::next() {
   for (; taken_ < batch_.size() && piece.sent.size() < most; ++taken_) {
     const TextInputs::Window& window = text.windows[batch_[taken_]];
     piece.sent.push_back(window.targets);
-    piece.samples.push_back(batch_[taken_]);
+    const auto at = std::lower_bound(all_.begin(), all_.end(), batch_[taken_]);
+    piece.samples.push_back(static_cast<std::uint32_t>(at - all_.begin()));
     const auto first = text.tokens.begin() + window.start + 1;
     piece.targets.insert(piece.targets.end(), first, first + window.targets);
   }

@@ -10,6 +10,7 @@
 
 #include "core/ids.h"
 #include "learn/data/batch.h"
+#include "learn/data/partition.h"
 #include "learn/task.h"
 
 namespace fedge::learn {
@@ -18,12 +19,12 @@ class PlannedExchanges {
  public:
   struct Piece {
     std::uint64_t step = 0;
-    std::uint32_t first = 0;          // sequence of the batch
-    bool last = false;                // of the batch
-    std::size_t total = 0;            // targets of the batch
-    std::vector<std::uint32_t> sent;  // tokens of each sequence
-    std::vector<Token> targets;       // of these tokens
-    std::vector<std::uint32_t> samples;
+    std::uint32_t first = 0;             // sequence of the batch
+    bool last = false;                   // of the batch
+    std::size_t total = 0;               // targets of the batch
+    std::vector<std::uint32_t> sent;     // tokens of each sequence
+    std::vector<Token> targets;          // of these tokens
+    std::vector<std::uint32_t> samples;  // their positions among the client's samples
     std::size_t tokens() const { return targets.size(); }
   };
 
@@ -37,6 +38,7 @@ class PlannedExchanges {
 
  private:
   const Task& task_;
+  ClientSamples all_;  // of the client
   BatchOrder order_;
   std::uint64_t steps_ = 0;
   std::uint64_t made_ = 0;  // steps begun

@@ -235,7 +235,8 @@ TEST_CASE("language: a tokenizer that is longer than a run's description reaches
   REQUIRE(virtually.size() == 2);
   for (std::size_t round = 0; round < 2; ++round) {
     CHECK(really[round].model_hash == virtually[round].model_hash);
-    CHECK(really[round].bytes_up == virtually[round].bytes_up);
+    // Without a server, the number of messages depends on which device has a chunk first.
+    if (more.empty()) CHECK(really[round].bytes_up == virtually[round].bytes_up);
   }
   // Three devices received it before the first round.
   CHECK(virtually[0].bytes_down > virtually[1].bytes_down + 200'000);

@@ -46,7 +46,7 @@ std::string cut_refusal(const CutCodec& codec, std::vector<std::byte> bytes, con
 
 }  // namespace
 
-TEST_CASE("cut codec: only tokens up to the last target of a sequence are sent; the others are zeros") {
+TEST_CASE("cut codec: tokens after the last target of a sequence are not sent, and are read as zeros") {
   const std::vector<Token> targets = {3,        kNoToken, 5, kNoToken, kNoToken, kNoToken,
                                       kNoToken, kNoToken, 1, 2,        3,        4};
   const std::vector<std::uint32_t> of = sent_tokens(targets, kCutLength);
