@@ -44,6 +44,18 @@ void check_adapters(const RunConfig& run, config::Reader& root) {
                   "\" trains adapters; set model.adapter.rank, and model.base to the pretrained model",
               {"model.adapter.rank", "strategy.aggregator", "strategy.planner", "training.objective",
                "strategy.kind"});
+  // Planners check the same, but not before the model is built.
+  const std::size_t rank = run.task.model.adapter.rank;
+  const aggregation::PlannerPart& planner = run.strategy.planner;
+  const auto above = [&](std::size_t planned, const std::string& where) {
+    if (rank > 0 && planned > rank)
+      root.fail("strategy.planner",
+                "rank " + std::to_string(planned) + where + " is above model.adapter.rank, which is " +
+                    std::to_string(rank),
+                {"model.adapter.rank", "strategy.kind"});
+  };
+  if (!planner.ranks.empty()) above(planner.ranks.back(), "");
+  above(planner.cut_ranks, " at the cut");
   if (training.objective.kind == "rank_pruning" && !prefix)
     root.fail("training",
               "the objective rank_pruning requires a planner that assigns ranks; set strategy.planner.kind = "

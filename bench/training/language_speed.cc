@@ -1,10 +1,10 @@
 // bench_language: tokens a second of a language model's training steps, with AdamW, on one thread. Prints the
-// median step in milliseconds and tokens a second. `--rank` is the rank of adapters on every linear layer;
-// the rest is then frozen. Prints the peak of resident memory, too. With `--generate`, it generates
+// median step in milliseconds and tokens a second. `--rank` is the rank of adapters on every linear layer
+// or on `--targets`; the rest is then frozen. Prints the peak of resident memory, too. With `--generate`, it generates
 // this many tokens instead, the likeliest each time. language.sh and llama.py compare with PyTorch.
 //   bench_language [--kind transformer] [--layers 6] [--width 192] [--heads 6] [--kv-heads 0] [--mlp-width 0]
 //                  [--context 128] [--batch 16] [--vocabulary 96] [--rank 0] [--steps 10] [--generate 0]
-//                  [--recompute]
+//                  [--targets q v] [--recompute]
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -135,6 +135,7 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batch);
   app.add_option("--vocabulary", options.vocabulary);
   app.add_option("--rank", options.model.adapter.rank);
+  app.add_option("--targets", options.model.adapter.targets, "matrices with adapters; all by default");
   app.add_flag("--recompute", options.recompute);
   app.add_option("--steps", options.steps)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);

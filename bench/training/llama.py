@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 """Compares language models of the Llama family with PyTorch and llama2.c, all on one thread, in alternation.
 
-    llama.py BENCH_LANGUAGE [--sizes 260k,15m,135m] [--turns 3] [--llama2c RUN MODEL.bin ...]
+    llama.py BENCH_LANGUAGE [--sizes 260k,15m,135m] [--turns 3] [--llama2c RUN]
 
 Trains all weights, then adapters of rank 8 on every linear layer, then generates. PyTorch runs transformers' Llama
 with its fused attention, PEFT's adapters and torch.optim.AdamW; it generates with its own cache of keys and values.
-Weights are random. Prints tokens a second, the median of the turns. Needs PyPI's torch, transformers and peft.
+RUN is llama2.c's program. Weights are random. Prints tokens a second, the median of the turns. Needs PyPI's torch, transformers and peft.
 """
 import argparse
+import array
 import os
+import random
 import re
 import statistics
+import struct
 import subprocess
 import sys
+import tempfile
 import time
 
 # layers, width, heads, heads with keys, MLP, vocabulary, context, batch, tokens to generate
@@ -91,9 +95,31 @@ def measure_torch(size, task):
     return float(out.split()[-1])
 
 
-def llama2c(program, model, tokens):
-    done = subprocess.run([program, model, "-t", "0", "-n", str(tokens)], capture_output=True, text=True, check=True)
-    return float(re.search(r"tok/s: ([\d.]+)", done.stderr)[1])
+def write_llama2c(directory, size):
+    """Writes random weights and a tokenizer without meaning in the formats of llama2.c."""
+    layers, width, heads, shared, mlp, vocabulary, context, _, tokens = SIZES[size]
+    context = max(context, tokens + 1)
+    keys = width * shared // heads
+    block = 2 * width + 2 * width * width + 2 * width * keys + 3 * width * mlp
+    count = vocabulary * width + layers * block + width + context * width // heads
+    with open(os.path.join(directory, "model.bin"), "wb") as file:
+        file.write(struct.pack("<7i", width, mlp, layers, heads, shared, vocabulary, context))
+        draws = random.Random(1)
+        table = array.array("f", (draws.gauss(0, 0.02) for _ in range(65537)))
+        for first in range(0, count, len(table)):
+            table[:min(len(table), count - first)].tofile(file)
+    with open(os.path.join(directory, "tokenizer.bin"), "wb") as file:
+        file.write(struct.pack("<i", 8))
+        for token in range(vocabulary):
+            file.write(struct.pack("<fi", 0, 6) + b"%06d" % token)
+
+
+def llama2c(program, size):
+    with tempfile.TemporaryDirectory() as directory:
+        write_llama2c(directory, size)
+        done = subprocess.run([os.path.abspath(program), "model.bin", "-t", "0", "-n", str(SIZES[size][-1])],
+                              capture_output=True, check=True, cwd=directory)
+    return float(re.search(rb"tok/s: ([\d.]+)", done.stderr)[1])
 
 
 def main():
@@ -105,9 +131,8 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--sizes", default="260k,15m,135m")
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--llama2c", nargs="+", default=[], metavar="PATH", help="its program, then SIZE=MODEL.bin ...")
+    parser.add_argument("--llama2c", metavar="RUN", help="the program of llama2.c")
     options = parser.parse_args()
-    models = dict(model.split("=", 1) for model in options.llama2c[1:])
     print(f"{'size':6} {'task':15} {'Fedge':>9} {'PyTorch':>9} {'ratio':>6} {'llama2.c':>9}   tokens a second")
     for size in options.sizes.split(","):
         for task in TASKS:
@@ -115,8 +140,8 @@ def main():
             for _ in range(options.turns):
                 found["fedge"].append(fedge(options.program, size, task))
                 found["torch"].append(measure_torch(size, task))
-                if task == "generate" and size in models:
-                    found["llama2c"].append(llama2c(options.llama2c[0], models[size], SIZES[size][-1]))
+                if task == "generate" and options.llama2c:
+                    found["llama2c"].append(llama2c(options.llama2c, size))
             median = {name: statistics.median(values) for name, values in found.items() if values}
             print(f"{size:6} {task:15} {median['fedge']:9.0f} {median['torch']:9.0f} "
                   f"{median['fedge'] / median['torch']:6.2f} {median.get('llama2c', float('nan')):9.0f}", flush=True)

@@ -285,6 +285,10 @@ TEST_CASE("language: what does not fit together is named") {
   refused(" --set model.heads=3", "model.width: 16 is not a multiple of model.heads, which is 3");
   refused(" --set strategy.planner.ranks=[2,8]",
           ": strategy.planner: rank 8 is above model.adapter.rank, which is 4");
+  refused(" --check --set strategy.kind=ffa_lora --set strategy.planner.ranks=[2,8]",
+          ": strategy.planner: rank 8 is above model.adapter.rank, which is 4");
+  refused(" --check --set strategy={kind=\\\"splitft\\\",planner={cut_ranks=8}}",
+          ": strategy.planner: rank 8 at the cut is above model.adapter.rank, which is 4");
   refused(" --set model.adapter.targets=[\\\"w\\\"]", "the model has no layer \"w\"");
   refused(" --set 'model={kind=\"mlp\"}'", "trains adapters; set model.adapter.rank");
   refused(" --set data.directory=/nowhere", "/nowhere");
