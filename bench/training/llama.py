@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares language models of the Llama family with PyTorch and llama2.c, all on one thread, in alternation.
 
-    llama.py BENCH_LANGUAGE [--sizes 260k,15m,135m] [--turns 3] [--llama2c RUN]
+    llama.py BENCH_LANGUAGE [--sizes 260k,15m,135m] [--tasks "train all,generate"] [--turns 3] [--llama2c RUN]
 
 Trains all weights, then adapters of rank 8 on every linear layer, then generates. PyTorch runs transformers' Llama
 with its fused attention, PEFT's adapters and torch.optim.AdamW; it generates with its own cache of keys and values.
@@ -130,12 +130,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("program")
     parser.add_argument("--sizes", default="260k,15m,135m")
+    parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--llama2c", metavar="RUN", help="the program of llama2.c")
     options = parser.parse_args()
     print(f"{'size':6} {'task':15} {'Fedge':>9} {'PyTorch':>9} {'ratio':>6} {'llama2.c':>9}   tokens a second")
     for size in options.sizes.split(","):
-        for task in TASKS:
+        for task in options.tasks.split(","):
             found = {"fedge": [], "torch": [], "llama2c": []}
             for _ in range(options.turns):
                 found["fedge"].append(fedge(options.program, size, task))

@@ -76,6 +76,9 @@ inline void forward_tile(const ForwardBlock& b, std::size_t row, std::size_t out
 
 template <std::size_t R>
 inline void forward_rows(const ForwardBlock& b, std::size_t row, std::size_t output, std::size_t end) {
+  // A single row waits for the weights from memory, which come faster one output after the other.
+  if (R == 1 && b.shape.rows == 1)
+    for (; output < end; ++output) forward_tile<R, 1>(b, row, output);
   for (; output + 2 <= end; output += 2) forward_tile<R, 2>(b, row, output);
   if (output < end) forward_tile<R, 1>(b, row, output);
 }
