@@ -1,7 +1,7 @@
 // bench_language: tokens a second of a language model's training steps, with AdamW, on one thread. Prints the
 // median step in milliseconds and tokens a second. `--rank` is the rank of adapters on every linear layer
-// or on `--targets`; the rest is then frozen. Prints the peak of resident memory, too. With `--generate`, it generates
-// this many tokens instead, the likeliest each time. language.sh and llama.py compare with PyTorch.
+// or on `--targets`; the rest is then frozen. Prints the peak of resident memory, too. With `--generate`, it
+// generates this many tokens instead, the likeliest each time. language.sh and llama.py compare with PyTorch.
 //   bench_language [--kind transformer] [--layers 6] [--width 192] [--heads 6] [--kv-heads 0] [--mlp-width 0]
 //                  [--context 128] [--batch 16] [--vocabulary 96] [--rank 0] [--steps 10] [--generate 0]
 //                  [--targets q v] [--recompute]
