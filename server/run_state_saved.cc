@@ -60,8 +60,8 @@ Result<void> RunState::restore_progress(const std::optional<SavedProgress>& save
   progress_.restore(saved->state);
   for (const auto& [track, manifest] : saved->models) {
     FEDGE_TRY(object, take_up(manifest));
-    const bool owned = std::ranges::any_of(tracks_, [&](const auto& each) {
-      return each.second.model.object()->manifest().id() == manifest.id();
+    const bool owned = std::ranges::any_of(tracks_, [id = manifest.id()](const auto& each) {
+      return each.second.model.object()->manifest().id() == id;
     });
     if (!owned) store_->remove(manifest.id());
     best_.emplace(track, std::move(object));

@@ -97,14 +97,17 @@ class Roster {
   template <class F>
   void each(const F& f) const {
     for (const auto& [number, page] : pages_)
-      page->present.each([&](std::uint32_t i) { f(ClientId(number * kPage + i), page->entry(i)); });
+      page->present.each([&f, first = number * kPage, &page = *page](std::uint32_t i) {
+        f(ClientId(first + i), page.entry(i));
+      });
   }
   // Calls f(client, entry.samples, busy) for every client that has training samples, ascending.
   template <class F>
   void each_trainer(const F& f) const {
     for (const auto& [number, page] : pages_)
-      page->trainers.each(
-          [&](std::uint32_t i) { f(ClientId(number * kPage + i), page->samples[i], page->busy.has(i)); });
+      page->trainers.each([&f, first = number * kPage, &page = *page](std::uint32_t i) {
+        f(ClientId(first + i), page.samples[i], page.busy.has(i));
+      });
   }
 
  private:
