@@ -119,6 +119,9 @@ struct AdapterSpec {
   std::vector<std::string> targets;  // layers with an adapter; empty: every layer that can have one
 };
 
+// The most blocks of a language model.
+inline constexpr std::size_t kMaxBlocks = 256;
+
 // The sizes of a language model (learn/models/language/transformer.h).
 struct LanguageSpec {
   std::size_t layers = 4;     // blocks

@@ -165,6 +165,8 @@ Result<PublishedModel> open_gguf(const std::filesystem::path& path, const std::f
   PublishedModel model{.format = "GGUF file"};
   FEDGE_TRY(width, keys.size(keys.of_family("embedding_length")));
   FEDGE_TRY(layers, keys.size(keys.of_family("block_count")));
+  if (layers > kMaxBlocks)
+    return keys.wrong(keys.of_family("block_count"), "is above " + std::to_string(kMaxBlocks));
   FEDGE_TRY(heads, keys.size(keys.of_family("attention.head_count")));
   FEDGE_TRY(hidden, keys.size(keys.of_family("feed_forward_length")));
   FEDGE_TRY(positions, keys.size(keys.of_family("context_length")));

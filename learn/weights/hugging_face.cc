@@ -112,6 +112,7 @@ Result<void> read_llama_config(const ConfigKeys& keys, const std::string& file, 
                                                                                {"sliding_window", {}}})
     FEDGE_TRY_VOID(keys.only(key, allowed));
   FEDGE_TRY(layers, keys.size("num_hidden_layers"));
+  if (layers > kMaxBlocks) return keys.wrong("num_hidden_layers", "is above " + std::to_string(kMaxBlocks));
   FEDGE_TRY(width, keys.size("hidden_size"));
   FEDGE_TRY(heads, keys.size("num_attention_heads"));
   FEDGE_TRY(shared, keys.size("num_key_value_heads", heads));
@@ -143,6 +144,7 @@ Result<void> read_gpt2_config(const ConfigKeys& keys, PublishedModel& model) {
                                                   {"add_cross_attention", {false}}})
     FEDGE_TRY_VOID(keys.only(key, allowed));
   FEDGE_TRY(layers, keys.size("n_layer"));
+  if (layers > kMaxBlocks) return keys.wrong("n_layer", "is above " + std::to_string(kMaxBlocks));
   FEDGE_TRY(width, keys.size("n_embd"));
   FEDGE_TRY(heads, keys.size("n_head"));
   FEDGE_TRY(positions, keys.size("n_positions"));

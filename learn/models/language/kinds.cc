@@ -10,7 +10,6 @@
 namespace fedge::learn {
 namespace {
 
-constexpr std::int64_t kMaxBlocks = 256;
 constexpr std::int64_t kMaxWidth = 65'536;
 constexpr std::int64_t kMaxPositions = 1 << 20;
 const std::vector<std::string> kScalingNames = {"none", "linear", "llama3"};
@@ -79,7 +78,7 @@ std::size_t read_size(config::Reader& section, const char* key, std::size_t fall
 }
 
 void read_common(config::Reader& section, LanguageSpec& spec) {
-  spec.layers = read_size(section, "layers", spec.layers, {1, kMaxBlocks}, "number of blocks.");
+  spec.layers = read_size(section, "layers", spec.layers, {1, std::int64_t{kMaxBlocks}}, "number of blocks.");
   spec.width = read_size(section, "width", spec.width, {1, kMaxWidth},
                          "size of the embedding of a token. It must be a multiple of heads.");
   spec.heads =

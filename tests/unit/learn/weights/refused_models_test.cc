@@ -75,6 +75,9 @@ TEST_CASE("refused models: sizes that the files do not have are named") {
                "the tensor layers.2.input_layernorm.weight is missing");
   check_config("llama", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 2e30",
                "num_hidden_layers is not a size");
+  check_config("llama", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 257",
+               "num_hidden_layers is above 256");
+  check_config("gpt2", "\"n_layer\": 2", "\"n_layer\": 257", "n_layer is above 256");
   check_config("llama", "\"vocab_size\": 323", "\"vocab_size\": 16000000", "but the embedding has 323 rows");
   check_config("llama", "\"num_key_value_heads\": 2", "\"num_key_value_heads\": 3", "");
   check_config("llama", "\"bos_token_id\": 1", "\"bos_token_id\": [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]",
@@ -118,6 +121,15 @@ TEST_CASE("refused models: a GGUF file that was cut is refused before a weight i
   const auto opened = open_published(path, {});
   REQUIRE_FALSE(opened.has_value());
   CHECK_MESSAGE(contains(opened.error().message, "is larger than the file"), opened.error().message);
+}
+
+TEST_CASE("refused models: a GGUF file of 2 kB that claims more blocks than a model may have is refused") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "blocks.gguf";
+  std::filesystem::copy(std::filesystem::path(FEDGE_SOURCE_DIR) / "tests/fuzz/corpus/gguf/many_blocks", path);
+  const auto opened = open_published(path, {});
+  REQUIRE_FALSE(opened.has_value());
+  CHECK_MESSAGE(contains(opened.error().message, "block_count is above 256"), opened.error().message);
 }
 
 TEST_CASE("refused models: a value that is not finite is found in the tensor that has it") {
