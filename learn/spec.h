@@ -71,7 +71,7 @@ struct TokenizerSpec {
   std::string table_hash;
 };
 
-// What a sample of a text is. A line or paragraph that is longer than the context becomes several samples.
+// Defines a sample of a text. A line or paragraph that is longer than the context becomes several samples.
 //   window      consecutive tokens, as many as the context
 //   line        a line that is not empty
 //   paragraph   consecutive lines that are not empty

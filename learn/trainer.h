@@ -66,8 +66,8 @@ struct TrainingOptions {
   // Split training: the blocks up to the cut are trained here, the others by the peer. `coverage` is then
   // SplitLayout::below() of the cut. Null: the whole model is trained here.
   LowerHalf* split = nullptr;
-  // Of a model that reads_apart(): where the parameters are that are not trainable, as long as the whole
-  // model. `parameters` then needs only the others. Null: `parameters` has all.
+  // The parameters that are not trainable, of a model that reads_apart(); as long as the whole model.
+  // `parameters` then needs only the others. Null: `parameters` has all.
   const float* frozen = nullptr;
   std::size_t epochs = 0;                        // replaces the spec's epochs or steps; 0: it does not
   bool flip_labels = false;                      // trains towards the label classes - 1 - label

@@ -54,7 +54,7 @@ class SplitPlanner final : public Planner {
   std::size_t cut(ClientId client) const;
 
  private:
-  // Of the update that the client delivered last.
+  // Observations of the update that a client delivered last.
   struct Observed {
     std::uint64_t round = 0;  // 0: none
     double loss = 0;

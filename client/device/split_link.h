@@ -35,7 +35,7 @@ class SplitLink {
   bool received(const protocol::Message& message);
   void forget(RunId run) { exchanges_.erase(run); }
 
-  // What a trainer thread waits for.
+  // The answer that a trainer thread waits for.
   struct Waiting {
     std::mutex mutex;
     std::condition_variable_any changed;

@@ -10,7 +10,7 @@
 namespace fedge::client {
 namespace {
 
-// Of one split training, before the task counts as failed.
+// Attempts at one split training before its task counts as failed.
 constexpr int kMostAttempts = 20;
 
 // The current day, in days since 1970, UTC.

@@ -24,7 +24,7 @@ class LowerHalf {
   LowerHalf(UpperPeer& peer, std::size_t cut, const SplitTrainingSpec& spec)
       : peer_(peer), cut_(cut), spec_(spec) {}
 
-  // Of the peer; nothing is exchanged after it.
+  // The peer's error; nothing is exchanged after it.
   const std::optional<Error>& fault() const { return fault_; }
   std::size_t cut() const { return cut_; }
   // TrainingResult::activation_correlation.

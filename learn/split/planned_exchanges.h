@@ -28,7 +28,7 @@ class PlannedExchanges {
     std::size_t tokens() const { return targets.size(); }
   };
 
-  // Of Task::train() with this client, round, share of the data, and limit of steps. `task` must outlive it.
+  // The exchanges of Task::train() with these arguments. `task` must outlive them.
   PlannedExchanges(const Task& task, ClientId client, RoundNumber round, double data_share,
                    std::uint64_t max_steps);
   // Number of steps of the training.

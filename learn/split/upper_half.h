@@ -30,7 +30,7 @@ struct SplitState {
   std::uint64_t steps = 0;     // made
   std::vector<float> values;   // packed over `held`
   std::vector<float> moments;  // of the optimizer, over `trained`
-  // Of the pieces of a batch that is not complete, over `trained`; empty between batches.
+  // Sum over the pieces of an incomplete batch, over `trained`; empty between batches.
   std::vector<float> gradient;
   CutFeedback feedback;  // of the gradients at the cut
 };

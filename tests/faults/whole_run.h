@@ -12,58 +12,20 @@
 
 #include "core/crypto/ed25519.h"
 #include "core/crypto/sha256.h"
-#include "core/rng.h"
 #include "server/report/metrics.h"
 #include "tests/faults/run_database.h"
+#include "tests/faults/run_setting.h"
 #include "tests/faults/strace.h"
 #include "tests/integration/run_program.h"
 #include "tests/support/free_port.h"
 #include "tests/support/logged_process.h"
-#include "tests/support/tiny_dataset.h"
 
 namespace fedge::test {
-
-struct Setting {
-  const char* name;
-  std::string strategy;  // end of the run file: keys of [training], and sections
-  std::size_t clients = 2;
-  std::size_t rounds = 2;
-  bool clients_die = true;  // false if an asynchronous run would give a disconnected client another task
-  std::string model = "kind = \"softmax\"";
-  bool texts = false;  // the data are texts, one for each client; else images
-};
-
-// Split training: a language model of three blocks, of which each client runs some.
-inline Setting split_setting(std::size_t clients, std::size_t rounds) {
-  return {"split",
-          "local_steps = 30\noptimizer = { kind = \"adamw\", learning_rate = 0.01 }\n[strategy]\n"
-          "kind = \"splitft\"\nplanner = { cut = \"random\" }\n",
-          clients,
-          rounds,
-          true,
-          "kind = \"llama\"\nlayers = 3\nwidth = 16\nheads = 2\nadapter = { rank = 4 }",
-          true};
-}
 
 class WholeRun {
  public:
   explicit WholeRun(Setting of) : setting(std::move(of)), address_(port_.address()) {
-    if (setting.texts)
-      write_texts();
-    else
-      write_tiny_dataset(dataset_);
-    const std::string data =
-        setting.texts
-            ? "\"\ndataset = \"text\"\ncontext = 16\nvalidation = 0.1\npartition = { kind = \"natural\", "
-            : "\"\npartition = { ";
-    REQUIRE(write_file_atomic(
-        place_.path() / "run.toml",
-        "[run]\nname = \"faults\"\nrounds = " + std::to_string(setting.rounds) +
-            "\nseed = 5\nchunk_size = 8192\nwait_for_clients = " + std::to_string(setting.clients) +
-            "\n[model]\n" + setting.model + "\n[data]\ndirectory = \"" + dataset_.path().string() + data +
-            "clients = " + std::to_string(setting.clients) + " }\n[sampling]\nclients_per_round = " +
-            std::to_string(setting.clients) + "\nmin_available = " + std::to_string(setting.clients) +
-            "\n[training]\nbatch_size = 5\n" + setting.strategy));
+    write_run(setting, place_.path() / "run.toml", dataset_);
     std::filesystem::create_directory(place_.path() / "clients");
     std::filesystem::create_directory(place_.path() / "logs");
   }
@@ -230,18 +192,6 @@ class WholeRun {
   }
 
  private:
-  // A text of random words for each client.
-  void write_texts() {
-    const std::vector<std::string> words = {"the ", "sea ", "was ", "calm ",
-                                            "and ", "old ", "men ", "went. "};
-    Rng rng(3);
-    for (std::size_t client = 0; client < setting.clients; ++client) {
-      std::string text;
-      while (text.size() < 1000) text += words[rng.below(words.size())];
-      dataset_.write(std::string(1, static_cast<char>('a' + client)) + ".txt", {text.begin(), text.end()});
-    }
-  }
-
   learn::test::TemporaryDirectory place_;
   learn::test::TemporaryDirectory dataset_;
   FreePort port_;

@@ -49,7 +49,7 @@ bool RunHalves::receive(ClientId client, const protocol::Message& message) {
   const RoundNumber round = values != nullptr ? values->round : taken != nullptr ? taken->round : end->round;
   const auto found = clients_.find(client);
   if (found == clients_.end() || found->second.round != round) {
-    // Of a task that has been cancelled meanwhile.
+    // The task has been cancelled meanwhile.
     if (taken == nullptr)
       refuse(client, round,
              {ErrorCode::kNotFound, "this client has no task of round " + std::to_string(round.value())});

@@ -138,7 +138,8 @@ TEST_CASE("adaptive cuts: better clients take a block over, slow ones give one u
   CHECK(cuts_of(*by_loss) == std::vector<std::size_t>{5, 5, 3, 1, 1});
   deliver_all(*by_loss, 2, {{1}, {2}, {3}, {4}, {5}});
   CHECK(cuts_of(*by_loss) == std::vector<std::size_t>{6, 6, 3, 1, 1});
-  // Of twice the median time: kappa = 2 blocks, but only one at a time. 1.2 times: 0.4, rounded to none.
+  // Twice the median time takes kappa = 2 blocks, but only one at a time; 1.2 times takes 0.4, rounded to
+  // none.
   const auto by_time = planner_of({.blocks = 3});
   deliver_all(*by_time, 0, {{1, 1}, {1, 1}, {1, 0.1}, {1, 2}, {1, 1.2}});
   CHECK(cuts_of(*by_time) == std::vector<std::size_t>{3, 3, 3, 2, 3});
@@ -149,7 +150,7 @@ TEST_CASE("adaptive cuts: equal losses and times change nothing, and halves are 
   for (std::uint64_t period = 0; period < 4; ++period)
     deliver_all(*planner, period, std::vector<LastUpdate>(5, LastUpdate{2.5, 7}));
   CHECK(cuts_of(*planner) == std::vector<std::size_t>(5, 3));
-  // Of 1.25 times the median time: half a block less. 2.5 and 1.5 become 2, and 3.5 becomes 4.
+  // A quarter more than the median time takes half a block. 2.5 and 1.5 become 2, and 3.5 becomes 4.
   for (const auto& [from, to] : {std::pair{3U, 2U}, {2U, 2U}, {4U, 4U}}) {
     const auto halves = planner_of({.blocks = from}, 3);
     deliver_all(*halves, 0, {{1, 4}, {1, 4}, {1, 5}});

@@ -41,7 +41,7 @@ mutant padding-sent 'CutCodec: tokens behind the last target are sent'
 file learn/split/cut_codec.cc
 old 'if (targets[i] != kNoToken) sent'
 new 'sent'
-caught_by unit_learn 'cut codec: only tokens up to the last target'
+caught_by unit_learn 'cut codec: tokens after the last target'
 
 mutant not-a-number-passes 'CutCodec: values that are not finite are accepted'
 file learn/split/cut_codec.cc

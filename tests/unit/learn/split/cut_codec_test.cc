@@ -109,7 +109,7 @@ TEST_CASE("cut codec: bytes of another length and values that are not finite are
       CHECK(cut_refusal(codec, changed, tokens) == "the values at the cut are not finite in token 3 of 5");
     }
   }
-  // What a diverged model sends is refused, whatever the codec.
+  // Values of a diverged model are refused, whatever the codec.
   for (const auto encoding : {CutEncoding::kFloat32, CutEncoding::kInt8})
     for (const float bad :
          {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {

@@ -58,7 +58,7 @@ SplitTrained train_split(const SplitProblem& p, const TrainingSpec& spec, std::s
   return trained;
 }
 
-// What a server sees of a client, and answers with its half.
+// Records what a server sees of a client, and answers with its half.
 class Watched : public UpperPeer {
  public:
   Watched(UpperPeer& peer, std::size_t fails_at) : peer_(peer), fails_at_(fails_at) {}
@@ -94,6 +94,37 @@ class Watched : public UpperPeer {
   }
   UpperPeer& peer_;
   std::size_t fails_at_;
+};
+
+// A training that is cut after two blocks, with a watched server that fails after some pieces.
+struct WatchedTraining {
+  WatchedTraining(const SplitProblem& of, bool kept, std::size_t fails_at)
+      : problem(of),
+        spec(split_training(OptimizerKind::kSgd, 0, kept)),
+        parameters(of.parameters),
+        layout(of.layout()),
+        below(layout.below(2)),
+        upper(*of.model, spec),
+        local(upper, layout, parameters, nullptr),
+        peer(local, fails_at),
+        lower(peer, 2, spec.split) {}
+
+  // `most`: of the steps; 0: all.
+  TrainingResult run(std::uint64_t most) {
+    return Trainer(*problem.model, spec)
+        .train(parameters, problem.data, problem.samples, Rng(5),
+               {.coverage = &below, .split = &lower, .max_steps = most});
+  }
+
+  const SplitProblem& problem;
+  TrainingSpec spec;
+  std::vector<float> parameters;
+  SplitLayout layout;
+  Coverage below;
+  UpperHalf upper;
+  LocalPeer local;
+  Watched peer;
+  LowerHalf lower;
 };
 
 // Answers a client's pieces with a half that serves others as well; lets them train between two pieces.
@@ -282,42 +313,25 @@ TEST_CASE("split: one server trains clients with other cuts in turn, each as if 
 TEST_CASE("split: the server sees the targets only if they are sent, and how many steps there are") {
   const SplitProblem p(true);
   for (const bool kept : {false, true}) {
-    const TrainingSpec spec = split_training(OptimizerKind::kSgd, 0, kept);
-    std::vector<float> parameters = p.parameters;
-    const SplitLayout layout = p.layout();
-    const Coverage below = layout.below(2);
-    UpperHalf upper(*p.model, spec);
-    LocalPeer local(upper, layout, parameters, nullptr);
-    Watched peer(local, 1000);
-    LowerHalf lower(peer, 2, spec.split);
-    Trainer(*p.model, spec)
-        .train(parameters, p.data, p.samples, Rng(5), {.coverage = &below, .split = &lower, .max_steps = 4});
-    CHECK(peer.steps == 6);
-    CHECK(peer.ended == 4);
-    // Of the four batches one is short: of 6 sequences instead of 12, five to a piece.
-    CHECK(peer.pieces == (3 + 3 + 2 + 3) * (kept ? 2 : 1));
-    CHECK(peer.targets == (kept ? 0 : (12 + 12 + 6 + 12) * kSplitContext));
+    WatchedTraining training(p, kept, 1000);
+    training.run(4);
+    CHECK(training.peer.steps == 6);
+    CHECK(training.peer.ended == 4);
+    // One of the four batches is short: it has 6 sequences instead of 12, five to a piece.
+    CHECK(training.peer.pieces == (3 + 3 + 2 + 3) * (kept ? 2 : 1));
+    CHECK(training.peer.targets == (kept ? 0 : (12 + 12 + 6 + 12) * kSplitContext));
   }
 }
 
 TEST_CASE("split: a server that goes away ends the training, with its reason") {
   const SplitProblem p(false);
   for (const bool kept : {false, true}) {
-    const TrainingSpec spec = split_training(OptimizerKind::kSgd, 0, kept);
-    std::vector<float> parameters = p.parameters;
-    const SplitLayout layout = p.layout();
-    const Coverage below = layout.below(2);
-    UpperHalf upper(*p.model, spec);
-    LocalPeer local(upper, layout, parameters, nullptr);
-    Watched peer(local, 7);
-    LowerHalf lower(peer, 2, spec.split);
-    const TrainingResult result =
-        Trainer(*p.model, spec)
-            .train(parameters, p.data, p.samples, Rng(5), {.coverage = &below, .split = &lower});
-    REQUIRE(lower.fault().has_value());
-    CHECK(lower.fault()->message == "the server is gone");
-    CHECK(peer.pieces == 8);
-    CHECK(peer.ended == 0);
+    WatchedTraining training(p, kept, 7);
+    const TrainingResult result = training.run(0);
+    REQUIRE(training.lower.fault().has_value());
+    CHECK(training.lower.fault()->message == "the server is gone");
+    CHECK(training.peer.pieces == 8);
+    CHECK(training.peer.ended == 0);
     CHECK(result.steps == (kept ? 1 : 2));
   }
 }
