@@ -91,7 +91,8 @@ bool SplitLink::received(const protocol::Message& message) {
 void SplitLink::received(Exchange& exchange, const SplitValues& part) {
   const SplitValues& asked = exchange.outgoing.head();
   // An answer that came twice.
-  if (exchange.end || part.step != asked.step || part.first != asked.first) return;
+  const bool earlier = asked.kind == SplitKind::kOutputGradients && part.kind == SplitKind::kOutputs;
+  if (exchange.end || part.step != asked.step || part.first != asked.first || earlier) return;
   auto whole = exchange.incoming.take(part);
   if (whole && !*whole) return send_(protocol::SplitTaken{part.run, part.round, part.part});
   std::exchange(exchange.waiting, nullptr)

@@ -113,20 +113,32 @@ void CutFeedback::encode(const CutCodec& codec, std::span<float> values, const S
                          std::span<const std::uint32_t> samples, std::vector<std::byte>& out) {
   FEDGE_CHECK(samples.size() == sent.of.size(), "a sample for each sequence");
   const std::size_t width = samples.empty() ? 0 : values.size() / (samples.size() * sent.length);
+  std::vector<std::vector<float>*> residuals;
   for (std::size_t s = 0; s < samples.size(); ++s) {
-    std::vector<float>& residual = residuals_[samples[s]];
-    residual.resize(sent.of[s] * width);
-    for (std::size_t i = 0; i < residual.size(); ++i) values[s * sent.length * width + i] += residual[i];
+    std::vector<float>* residual = remembered(samples[s], sent.of[s] * width);
+    residuals.push_back(residual);
+    for (std::size_t i = 0; residual != nullptr && i < residual->size(); ++i)
+      values[s * sent.length * width + i] += (*residual)[i];
   }
   codec.encode(values, sent, out);
   decoded_.resize(values.size());
   const auto decoded = codec.decode(out, sent, decoded_);
   for (std::size_t s = 0; s < samples.size(); ++s) {
-    std::vector<float>& residual = residuals_[samples[s]];
     const std::size_t first = s * sent.length * width;
-    for (std::size_t i = 0; i < residual.size(); ++i)
-      residual[i] = decoded ? values[first + i] - decoded_[first + i] : 0.0F;
+    for (std::size_t i = 0; residuals[s] != nullptr && i < residuals[s]->size(); ++i)
+      (*residuals[s])[i] = decoded ? values[first + i] - decoded_[first + i] : 0.0F;
   }
+}
+
+// Null if there is no room for it.
+std::vector<float>* CutFeedback::remembered(std::uint32_t sample, std::size_t size) {
+  const auto found = residuals_.find(sample);
+  const std::size_t had = found == residuals_.end() ? 0 : found->second.size();
+  if ((floats_ - had + size) * sizeof(float) > kFeedbackBytes) return nullptr;
+  floats_ += size - had;
+  std::vector<float>& residual = residuals_[sample];
+  residual.resize(size);
+  return &residual;
 }
 
 }  // namespace fedge::learn

@@ -43,17 +43,25 @@ class CutCodec {
   std::size_t width_;
 };
 
+// The most that the feedback of one side of a training remembers.
+inline constexpr std::size_t kFeedbackBytes = std::size_t{16} << 20;
+
 // CutFeedback: what rounding has cut off each sample when it was last sent, which is added before it is sent
-// again. Memory: 4 bytes a value sent, for every sample of a training.
+// again. Memory: 4 bytes a value sent, for every sample of a training, but at most kFeedbackBytes: samples
+// beyond are sent as they are.
 class CutFeedback {
  public:
   // Encodes values with what was cut off before; `samples`: of each sequence.
   void encode(const CutCodec& codec, std::span<float> values, const SentTokens& sent,
               std::span<const std::uint32_t> samples, std::vector<std::byte>& out);
-  void clear() { residuals_.clear(); }
+  // Of what it remembers.
+  std::size_t bytes() const { return floats_ * sizeof(float); }
 
  private:
+  std::vector<float>* remembered(std::uint32_t sample, std::size_t size);
+
   std::map<std::uint32_t, std::vector<float>> residuals_;  // by sample
+  std::size_t floats_ = 0;                                 // in residuals_
   std::vector<float> decoded_;
 };
 

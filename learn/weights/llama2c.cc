@@ -39,7 +39,7 @@ Result<Llama2cHeader> read_llama2c_header(const ReadOnlyFile& file) {
                    name + ": not a model of llama2.c: a size in its header is " + std::to_string(field)};
   const auto at = [&](std::size_t i) { return static_cast<std::size_t>(fields.at(i)); };
   const Llama2cHeader header{at(0), at(1), at(2), at(3), at(4), at(5), at(6), tied};
-  if (header.width % header.heads != 0 || header.heads % header.shared != 0 || header.layers > 1024)
+  if (header.width % header.heads != 0 || header.heads % header.shared != 0 || header.layers > kMaxBlocks)
     return Error{ErrorCode::kCorrupt, name + ": not a model of llama2.c: the sizes in its header do not fit"};
   return header;
 }

@@ -66,7 +66,8 @@ Result<run::StoredUpdate> HalfFiles::join(ClientId client, RoundNumber round, ru
   auto half = read(client, round);
   if (!half && half.error().code == ErrorCode::kNotFound)
     return invalid("the coordinator has not trained its half of this update");
-  if (!half) return half.error();
+  // A damaged file is this machine's fault, not the client's.
+  if (!half) return Error{ErrorCode::kUnavailable, half.error().message};
   AlignedBuffer<float> below(shape.coverage.count());
   FEDGE_TRY_VOID(run::StoredValues(update.plain).read(0, below.span()));
   FEDGE_TRY(both, state.join_halves(shape.coverage, below.span(), *half));

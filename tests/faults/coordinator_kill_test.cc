@@ -9,6 +9,7 @@
 #include "core/rng.h"
 #include "tests/faults/wanted_kills.h"
 #include "tests/faults/whole_run.h"
+#include "tests/support/text.h"
 
 using namespace fedge;
 using test::Setting;
@@ -74,6 +75,23 @@ TEST_CASE("kill loop: krum comes to the undisturbed models, N1 N4, row 1") {
 
 TEST_CASE("kill loop: split training comes to the undisturbed models, N1 N4, row 1") {
   kill_loop(test::split_setting(3, 4));
+}
+
+TEST_CASE("replay: split training with cuts that follow measured times is carried out again to its models") {
+  Setting setting = test::split_setting(3, 6);
+  setting.strategy =
+      "local_steps = 5\noptimizer = { kind = \"adamw\" }\n[strategy]\nkind = \"splitft\"\n"
+      "planner = { blocks = 2, period = 1, gamma = 2, kappa = 10, cut_ranks = 2 }\n";
+  WholeRun whole(setting);
+  whole.begin_well();
+  if (!whole.server->ends_within(300)) whole.restart();  // kills it
+  REQUIRE_MESSAGE(whole.server->wait() == 0, whole.server_log());
+  whole.kill_clients();
+  const auto replayed = test::run("fedge-sim replay " + whole.data().string() + " --format json");
+  CHECK_MESSAGE(replayed.code == 0, replayed.output);
+  CHECK(test::contains(replayed.output, "\"difference\":null"));
+  for (const auto& round : whole.rounds())
+    CHECK_MESSAGE(test::contains(replayed.output, R"("replayed":")" + round.model_hash), replayed.output);
 }
 
 TEST_CASE("kill loop: a run without a server comes to the undisturbed models, N1 N4, row 1") {

@@ -9,6 +9,7 @@
 #include <boost/asio/io_context.hpp>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -155,7 +156,9 @@ class Federation {
           io, {.state_directory = state_of(index),
                .software = "test",
                .backoff = {.first = seconds(0.01), .longest = seconds(0.1)},
+               .data_directories = data_directories,
                .swarm = swarm_of ? swarm_of(index) : client::SwarmOptions{},
+               .splits = true,
                .stop_after_run = true,
                .on_event = [this](const Event& event) { client_events.push_back(to_string(event)); }});
       if (daemon) daemons[index] = std::move(*daemon);
@@ -209,6 +212,7 @@ class Federation {
   std::vector<std::string> client_events;
   std::optional<Result<std::vector<server::FinalModel>>> final_models;
   PublicKey coordinator_key;
+  learn::DataDirectories data_directories;                    // of the started client
   std::function<client::SwarmOptions(std::size_t)> swarm_of;  // options of the started client; may be empty
   std::unique_ptr<server::Coordinator> coordinator;
   std::vector<std::unique_ptr<client::Daemon>> daemons;

@@ -209,6 +209,8 @@ TEST_CASE(
   REQUIRE_MESSAGE(abstract.code == 0, abstract.output);
   const Outcome concrete = simulate("concrete", more + "--mode concrete");
   REQUIRE_MESSAGE(concrete.code == 0, concrete.output);
+  for (const Outcome& outcome : {abstract, concrete})
+    CHECK(outcome.output.find("their distance correlation with the tokens is up to ") != std::string::npos);
   const auto expected = hashes(example.directory("abstract"));
   REQUIRE(expected.size() == 3);
   CHECK(expected[1] != expected[2]);
@@ -218,6 +220,8 @@ TEST_CASE(
   const auto really = server::read_metrics(example.directory("concrete") / "metrics.jsonl");
   for (std::size_t round = 0; round < 3; ++round) {
     CHECK(virtually->at(round).activation_bytes_up > 0);
+    CHECK(virtually->at(round).activation_correlation > 0);
+    CHECK(really->at(round).activation_correlation == virtually->at(round).activation_correlation);
     CHECK(really->at(round).activation_bytes_up == virtually->at(round).activation_bytes_up);
     CHECK(really->at(round).activation_bytes_down == virtually->at(round).activation_bytes_down);
     CHECK(really->at(round).bytes_up == virtually->at(round).bytes_up);

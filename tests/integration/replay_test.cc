@@ -166,6 +166,9 @@ TEST_CASE(
   SUBCASE("control variates") { settings = {"strategy.kind=scaffold"}; }
   SUBCASE("sums of updates") { settings = {"strategy.kind=feddyn"}; }
   SUBCASE("last models") { settings = {"strategy.kind=moon", "model.kind=mlp", "model.hidden=[10]"}; }
+  SUBCASE("blocks that are trained ahead") {
+    settings = {"strategy.kind=parablock", "model.kind=mlp", "model.hidden=[10,10]"};
+  }
   SUBCASE("losses before training") { settings = {"strategy.kind=qfedavg"}; }
   SUBCASE("error feedback") {
     settings = {"compression.kind=top_k", "compression.fraction=0.05", "compression.zstd=true"};

@@ -242,7 +242,7 @@ std::vector<VocabularyMerge> merges_by_score(const Vocabulary& v, const std::vec
   for (const Token made : order) {
     const std::string_view text = v.tokens[made];
     const auto known = texts.find(text);
-    if (known == texts.end() || known->second != made) continue;
+    if (known == texts.end() || known->second != made || text.size() > kMaxTokenBytes) continue;
     bool merged = false;
     for (std::size_t cut = 1; cut < text.size(); ++cut) {
       const auto left = texts.find(text.substr(0, cut));
@@ -253,6 +253,7 @@ std::vector<VocabularyMerge> merges_by_score(const Vocabulary& v, const std::vec
       last = &scores[made];
       merges.push_back({left->second, right->second, made, priority});
     }
+    if (merges.size() > kMaxMerges) break;
   }
   return merges;
 }

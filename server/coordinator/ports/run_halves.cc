@@ -71,10 +71,17 @@ void RunHalves::received(ClientId client, Client& state, const protocol::SplitVa
   auto whole = state.incoming.take(part);
   if (!whole) return refuse(client, state.round, whole.error());
   if (!*whole) return surroundings_.send(client, protocol::SplitTaken{run_, state.round, part.part});
-  // A client that has connected again sends what is being answered.
-  if (std::exchange(state.busy, true)) return;
+  const Place place{(*whole)->kind, (*whole)->step, (*whole)->first};
+  if (!state.busy) return answer(client, state, std::move(**whole));
+  // A client that has connected again sends what is being answered. Another message waits for its turn.
+  if (state.answering != place) state.next = std::move(**whole);
+}
+
+void RunHalves::answer(ClientId client, Client& state, protocol::SplitValues whole) {
+  state.busy = true;
+  state.answering = Place{whole.kind, whole.step, whole.first};
   on_worker([self = shared_from_this(), client, round = state.round,
-             message = std::make_shared<protocol::SplitValues>(std::move(**whole))](SplitServer& server) {
+             message = std::make_shared<protocol::SplitValues>(std::move(whole))](SplitServer& server) {
     auto answer = std::make_shared<Result<protocol::SplitValues>>(server.answer(client, std::move(*message)));
     protocol::post(self->surroundings_.io,
                    [self, client, round, answer] { self->answered(client, round, std::move(*answer)); });
@@ -86,10 +93,16 @@ void RunHalves::answered(ClientId client, RoundNumber round, Result<protocol::Sp
   if (stopped_ || found == clients_.end() || found->second.round != round) return;
   Client& state = found->second;
   state.busy = false;
-  if (!answer) return refuse(client, round, answer.error());
-  std::vector<std::byte> values = std::exchange(answer->values, {});
-  state.outgoing = protocol::SplitOutgoing(std::move(*answer), std::move(values));
-  send_parts(client, state);
+  state.answering.reset();
+  if (answer) {
+    std::vector<std::byte> values = std::exchange(answer->values, {});
+    state.outgoing = protocol::SplitOutgoing(std::move(*answer), std::move(values));
+    send_parts(client, state);
+  } else {
+    refuse(client, round, answer.error());
+  }
+  if (const auto next = std::exchange(state.next, std::nullopt)) return this->answer(client, state, *next);
+  if (const auto end = std::exchange(state.end, std::nullopt)) ended(client, *end);
 }
 
 void RunHalves::send_parts(ClientId client, Client& state) {
@@ -101,23 +114,27 @@ void RunHalves::send_parts(ClientId client, Client& state) {
 
 void RunHalves::ended(ClientId client, const protocol::SplitEnded& message) {
   Client& state = clients_.at(client);
-  if (std::exchange(state.busy, true)) return;
+  if (state.busy) {
+    if (state.answering) state.end = message;  // else this message has come twice
+    return;
+  }
+  state.busy = true;
   on_worker([self = shared_from_this(), client, message](SplitServer& server) {
     const auto half = server.end(client, message.round, message.steps);
     const auto kept =
         half ? self->surroundings_.files.write(client, message.round, *half) : Result<void>(half.error());
-    protocol::post(self->surroundings_.io, [self, client, round = message.round, kept] {
+    protocol::post(self->surroundings_.io, [self, client, round = message.round, kept, blamed = !half] {
       const auto found = self->clients_.find(client);
       if (self->stopped_ || found == self->clients_.end() || found->second.round != round) return;
       found->second.busy = false;
       if (kept) return self->surroundings_.send(client, protocol::SplitKept{self->run_, round});
-      self->refuse(client, round, kept.error());
+      self->refuse(client, round, kept.error(), blamed);
     });
   });
 }
 
-void RunHalves::refuse(ClientId client, RoundNumber round, const Error& error) {
-  if (!surroundings_.may_err(client)) return;
+void RunHalves::refuse(ClientId client, RoundNumber round, const Error& error, bool blamed) {
+  if (blamed && !surroundings_.may_err(client)) return;
   surroundings_.on_event(Event{Severity::kWarning, "split.refused", {}}
                              .with("client", std::int64_t{client.value()})
                              .with("round", std::int64_t{round.value()})

@@ -48,16 +48,27 @@ class RunHalves final : public Halves, public std::enable_shared_from_this<RunHa
   void shut_down() { worker_.join(); }
 
  private:
+  struct Place {
+    protocol::SplitKind kind;
+    std::uint64_t step;
+    std::uint32_t first;
+    bool operator==(const Place&) const = default;
+  };
   struct Client {
     RoundNumber round;
     protocol::SplitIncoming incoming;
     protocol::SplitOutgoing outgoing = {};
-    bool busy = false;  // its message is being answered
+    bool busy = false;                               // its message is being answered
+    std::optional<Place> answering = {};             // the values of that message; none if it is the end
+    std::optional<protocol::SplitValues> next = {};  // came meanwhile
+    std::optional<protocol::SplitEnded> end = {};    // ditto
   };
   void received(ClientId client, Client& state, const protocol::SplitValues& part);
+  void answer(ClientId client, Client& state, protocol::SplitValues whole);
   void answered(ClientId client, RoundNumber round, Result<protocol::SplitValues> answer);
   void ended(ClientId client, const protocol::SplitEnded& message);
-  void refuse(ClientId client, RoundNumber round, const Error& error);
+  // `blamed`: the client has sent what cannot be used; else the error is this machine's.
+  void refuse(ClientId client, RoundNumber round, const Error& error, bool blamed = true);
   void send_parts(ClientId client, Client& state);
   // Runs on the thread, unless stopped.
   void on_worker(std::function<void(SplitServer&)> work);

@@ -265,6 +265,9 @@ TEST_CASE(
   const std::string noise =
       "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 10.0\nfraction_bits = 14\n"
       "max_participations = 100\ndelta = 1e-5\n";
+  const std::string masks =
+      "[masking]\nbits = 32\nfraction_bits = 16\nmax_abs = 8.0\nuniform_weight = 0\nmax_weight = 100\n"
+      "corrupt = 0.1\ndropout = 0.1\ncomplete_below = 0\nmin_clients = 2\n";
   const auto refusal = [&](const std::string& task, bool splits, bool only_secure = false) {
     const auto ready = prepare_run(described(task, 1, 1), {.client = ClientId(1),
                                                            .state_directory = state.path(),
@@ -277,6 +280,7 @@ TEST_CASE(
   CHECK(refusal(text, false).find("start it with --allow-split if it may") != std::string::npos);
   // No run file says so, but a lying coordinator can.
   CHECK(refusal(text + noise, true).find("promises to hide this client's updates") != std::string::npos);
+  CHECK(refusal(text + masks, true).find("promises to hide this client's updates") != std::string::npos);
   CHECK(refusal(text, true, true).find("--only-secure") != std::string::npos);
 }
 

@@ -167,6 +167,23 @@ TEST_CASE("tokenizer: the last four are kept") {
     CHECK_FALSE(kept_tokenizer(state.path(), hashes[i]).empty());
 }
 
+TEST_CASE("tokenizer: one that a run has used is kept before those that nobody uses") {
+  const learn::test::TemporaryDirectory state;
+  const auto day_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(24);
+  std::vector<std::string> hashes;
+  for (std::size_t i = 0; i < kTokenizersKept; ++i) {
+    const std::string table = long_table(1000 + i);
+    hashes.push_back(to_hex(sha256(table)));
+    REQUIRE(keep_tokenizer(state.path(), table));
+    std::filesystem::last_write_time(state.path() / "tokenizers" / hashes[i],
+                                     day_ago + std::chrono::seconds(i));
+  }
+  CHECK_FALSE(kept_tokenizer(state.path(), hashes[0]).empty());
+  REQUIRE(keep_tokenizer(state.path(), long_table(2000)));
+  CHECK_FALSE(kept_tokenizer(state.path(), hashes[0]).empty());
+  CHECK(kept_tokenizer(state.path(), hashes[1]).empty());
+}
+
 TEST_CASE("A1: tokenizer: the hash that a coordinator names is no path") {
   const learn::test::TemporaryDirectory state;
   REQUIRE(keep_tokenizer(state.path(), long_table(10)));

@@ -200,3 +200,20 @@ TEST_CASE("cut codec: int8 changes the training a little, and feedback is part o
     }
   }
 }
+
+TEST_CASE("cut codec: feedback for ever new samples takes no more memory than it may") {
+  const CutCodec codec(CutEncoding::kInt8, 64);
+  CutFeedback feedback;
+  std::vector<std::byte> out;
+  const std::vector<std::uint32_t> sent(8, 128);
+  for (std::uint32_t step = 0; step < 100; ++step) {
+    std::vector<float> values(8 * 128 * 64, 0.3F);
+    std::vector<std::uint32_t> samples(8);
+    for (std::uint32_t i = 0; i < 8; ++i) samples[i] = 8 * step + i;
+    feedback.encode(codec, values, {sent, 128}, samples, out);
+    CHECK(out.size() == codec.bytes({sent, 128}));
+    REQUIRE(feedback.bytes() <= kFeedbackBytes);
+  }
+  // Without a limit, 100 steps of 256 KiB would take 25 MiB.
+  CHECK(feedback.bytes() > kFeedbackBytes / 2);
+}

@@ -170,6 +170,18 @@ TEST_CASE("vocabulary: a byte that no token stands for is left out of a text, ne
   CHECK(Tokenizer::published(vocabulary_text(vocabulary))->encode("q").empty());
 }
 
+TEST_CASE("vocabulary: a prompt that spells a control token becomes letters") {
+  Vocabulary vocabulary = small_vocabulary();
+  const auto control = static_cast<Token>(vocabulary.tokens.size());
+  vocabulary.add("<|end|>", TokenKind::kControl);
+  const auto tokenizer = Tokenizer::published(vocabulary_text(vocabulary));
+  REQUIRE(tokenizer.has_value());
+  for (const auto& tokens : {tokenizer->encode("a<|end|>"), tokenizer->prompt("a<|end|>")}) {
+    CHECK(std::ranges::find(tokens, control) == tokens.end());
+    CHECK(tokenizer->decode(tokens).ends_with("a<|end|>"));
+  }
+}
+
 TEST_CASE("vocabulary: a byte has its own token, whether or not a character is the same byte") {
   Vocabulary vocabulary{.splitter = Splitter::kWhole, .characters = true};
   vocabulary.add("A", TokenKind::kText);

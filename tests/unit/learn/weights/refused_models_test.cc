@@ -88,6 +88,15 @@ TEST_CASE("refused models: an index of shards cannot name a file outside the fol
   const ChangedFolder folder("llama");
   folder.change("model.safetensors.index.json", "model-00001-of-00002.safetensors", "../secret.safetensors");
   folder.check_refused("\"../secret.safetensors\" is no file name");
+  const ChangedFolder absolute("llama");
+  absolute.change("model.safetensors.index.json", "model-00001-of-00002.safetensors", "/etc/hostname");
+  absolute.check_refused("\"/etc/hostname\" is no file name");
+}
+
+TEST_CASE("refused models: a folder whose weights are a pickle is refused, and the pickle is not read") {
+  const ChangedFolder folder("gpt2");
+  std::filesystem::rename(folder.path() / "model.safetensors", folder.path() / "pytorch_model.bin");
+  folder.check_refused("model.safetensors");
 }
 
 TEST_CASE("refused models: a missing shard, a cut shard and a broken tokenizer are named") {
