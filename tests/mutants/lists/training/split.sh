@@ -51,11 +51,23 @@ caught_by unit_learn 'cut codec: bytes of another length'
 
 mutant feedback-of-places 'CutFeedback: what was cut off belongs to places, not to samples'
 file learn/split/cut_codec.cc
-old '    std::vector<float>& residual = residuals_[samples[s]];
-    residual.resize(sent.of[s] * width);'
-new '    std::vector<float>& residual = residuals_[static_cast<std::uint32_t>(s)];
-    residual.resize(sent.of[s] * width);'
+old 'remembered(samples[s], sent.of[s] * width)'
+new 'remembered(static_cast<std::uint32_t>(s), sent.of[s] * width)'
 caught_by unit_learn 'cut codec: with feedback'
+
+mutant feedback-unbounded 'CutFeedback: new samples are remembered without a limit'
+file learn/split/cut_codec.cc
+old '  if ((floats_ - had + size) * sizeof(float) > kFeedbackBytes) return nullptr;
+'
+new ''
+caught_by unit_learn 'cut codec: feedback for ever new samples'
+
+mutant next-message-lost 'RunHalves: a message that comes while another is answered is dropped'
+file server/coordinator/ports/run_halves.cc
+old '  if (state.answering != place) state.next = std::move(**whole);
+'
+new ''
+caught_by integration_liars 'lying halves: copies of a message'
 
 mutant cut-jumps 'SplitPlanner: a cut moves by more than one block'
 file aggregation/planners/split.cc
