@@ -2,7 +2,8 @@
 // (learn/split/upper_half.h). Checks every message of a client before it computes. A client may send its last
 // message again, and gets the same answer; it may begin again at any time. A client that leaves costs nothing
 // but its own training. One thread. Memory: one model, scratch of one piece, and for each client that trains
-// the adapters above its cut, 4 to 12 bytes each, and its last answer.
+// the adapters above its cut, 4 to 12 bytes each, its last answer, and with error feedback
+// learn::kFeedbackBytes at most.
 #pragma once
 
 #include <cstdint>
