@@ -141,7 +141,8 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
                   .status = spec.status,
                   .labels = std::move(labels),
                   .samples = task->sample_count(side.client),
-                  .evaluates = task->evaluation_samples(side.client)});
+                  .evaluates = task->evaluation_samples(side.client),
+                  .base = spec.task.model.base_dtype});
 }
 
 // The noise on this client's updates in a run; counts the noise of the guaranteed honest clients only.
@@ -308,7 +309,8 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
                             .stop = task.stop,
                             .kind = task.request.kind,
                             .edges = numbers,
-                            .normalisation = &normalisation},
+                            .normalisation = &normalisation,
+                            .base = task.base},
                            task.model.values(), memory);
   const WorkOrder order{
       .client = task.client,
@@ -322,6 +324,7 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
       .finish = task.finish,
       .track = task.request.track,
       .normalisation = &normalisation,
+      .base = task.base,
       .time_left = task.request.time_left,
       .noise = task.noise,
       .upper = task.upper};

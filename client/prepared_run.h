@@ -41,7 +41,9 @@ struct PreparedRun {
   std::optional<privacy::LocalPrivacySpec> local_privacy = {};  // if this client adds noise to its updates
   PrivateReleases::Noise noise = {};                            // from all clients, on each update
   SampleCount evaluates = {};  // samples on which this client evaluates models
-  bool counts = true;          // it sends statistics of its data if the run asks for them
+  // How this client keeps the matrices that are not trained: as the run says, or whole for a trainer program.
+  learn::BaseDtype base = learn::BaseDtype::kFloat32;
+  bool counts = true;  // it sends statistics of its data if the run asks for them
 
   // The run's limit on updates per client if this client adds noise, masked or not; otherwise nothing.
   std::optional<std::uint32_t> most_updates() const;
@@ -84,6 +86,7 @@ struct TaskInHand {
   std::stop_token stop;                              // abort
   std::stop_token finish;                            // end training early
   std::optional<run::PrivateSum::Noise> noise = {};  // required if this client adds noise
+  const learn::CompactWeights* base = nullptr;       // null: `model` is whole
   learn::UpperPeer* upper = nullptr;                 // split training: the coordinator's half
   // The task is expected, but not assigned yet: it continues from the task before it, whose update has no
   // verdict yet, so that the memories of other tasks stay.

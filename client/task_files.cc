@@ -15,6 +15,16 @@ bool has(const std::shared_ptr<protocol::StoredObject>& object, const protocol::
   return object && object->manifest() == manifest;
 }
 
+// Copies consecutive values from `begin` on, except those of tensors that compact weights hold.
+void copy_others(std::span<const float> values, std::size_t begin, ParameterVector& to) {
+  for (const TensorInfo& tensor : to.layout().tensors()) {
+    const std::size_t from = std::max(begin, tensor.offset);
+    const std::size_t end = std::min(begin + values.size(), tensor.offset + tensor.size);
+    if (from < end && !learn::CompactWeights::holds(tensor))
+      std::copy_n(values.data() + (from - begin), end - from, to.values().data() + from);
+  }
+}
+
 }  // namespace
 
 std::filesystem::path chunk_cache(const std::filesystem::path& state_directory) {
@@ -148,24 +158,34 @@ Result<void> TaskFiles::take_over(const protocol::Manifest& model) {
   return {};
 }
 
+// Reads a chunk of a model and checks it. Lets go of a model that is damaged.
+Result<void> TaskFiles::read(const std::shared_ptr<protocol::StoredObject>& object, std::size_t chunk,
+                             std::span<std::byte> bytes) {
+  auto sound = object->read(chunk, bytes);
+  if (sound) sound = protocol::verify_chunk(object->manifest(), chunk, bytes);
+  if (sound) return sound;
+  store_->remove(object->manifest().id());
+  keeps_former_ = false;
+  release_download();
+  return Error{ErrorCode::kCorrupt,
+               "the model in " + chunk_cache(directory_).string() + " is damaged: " + sound.error().message};
+}
+
 Result<ParameterVector> TaskFiles::load(const std::shared_ptr<protocol::StoredObject>& object,
                                         const std::shared_ptr<const ParameterLayout>& layout,
-                                        const std::vector<bool>& wanted) {
+                                        const std::vector<bool>& wanted, learn::CompactWeights* base) {
   const protocol::Manifest& manifest = object->manifest();
   ParameterVector vector(layout);
-  const auto all = std::as_writable_bytes(vector.values());
+  AlignedBuffer<float> buffer(base == nullptr ? 0 : manifest.chunk_size / sizeof(float));
   for (std::size_t i = 0; i < manifest.chunk_count(); ++i) {
     if (!wanted.empty() && !wanted[i]) continue;
-    const auto chunk = all.subspan(i * manifest.chunk_size, manifest.chunk_length(i));
-    auto sound = object->read(i, chunk);
-    if (sound) sound = protocol::verify_chunk(manifest, i, chunk);
-    if (!sound) {
-      store_->remove(manifest.id());
-      keeps_former_ = false;
-      release_download();
-      return Error{ErrorCode::kCorrupt, "the model in " + chunk_cache(directory_).string() +
-                                            " is damaged: " + sound.error().message};
-    }
+    const std::size_t begin = manifest.first_value(i);
+    const std::size_t count = manifest.chunk_length(i) / sizeof(float);
+    const auto chunk = (base == nullptr ? vector.values().subspan(begin) : buffer.span()).first(count);
+    FEDGE_TRY_VOID(read(object, i, std::as_writable_bytes(chunk)));
+    if (base == nullptr) continue;
+    FEDGE_TRY_VOID(base->add(begin, chunk));
+    copy_others(chunk, begin, vector);
   }
   return vector;
 }

@@ -56,10 +56,11 @@ class TaskFiles {
   // cache has room for three.
   Result<Download> download(const ParameterLayout& layout, const Offer& offer);
   // Reads a float32 object of the whole layout. Checks every wanted chunk (empty: all chunks); other values
-  // are 0. A damaged chunk gives kCorrupt and is fetched again next time. Takes 4 bytes for each parameter.
+  // are 0. A damaged chunk gives kCorrupt and is fetched again next time. Takes 4 bytes for each parameter
+  // that is read, but those that `base` holds go there instead and are 0, too.
   Result<ParameterVector> load(const std::shared_ptr<protocol::StoredObject>& object,
                                const std::shared_ptr<const ParameterLayout>& layout,
-                               const std::vector<bool>& wanted = {});
+                               const std::vector<bool>& wanted = {}, learn::CompactWeights* base = nullptr);
   // Keeps the run's update until forget(), replacing the previous one; survives a power cut once it
   // returns. Releases the download as the next download() would.
   Result<Update> keep(const protocol::TrainRequest& request, const OutgoingUpdate& update);
@@ -83,6 +84,8 @@ class TaskFiles {
   Result<Update> write(const PendingUpdate& pending, const OutgoingUpdate& update);
   Result<void> check_room(const char* what, std::uint64_t bytes) const;
   void make_room(std::uint64_t bytes);
+  Result<void> read(const std::shared_ptr<protocol::StoredObject>& object, std::size_t chunk,
+                    std::span<std::byte> bytes);
   void let_go_of_former();
   void release_download();
   Result<void> take_over(const protocol::Manifest& model);

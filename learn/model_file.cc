@@ -95,6 +95,11 @@ std::map<std::string, std::string> task_metadata(const std::string& task_text, c
   return metadata;
 }
 
+Result<void> check_description(const std::map<std::string, std::string>& metadata, const std::string& name) {
+  const auto task = read_description(metadata, name);
+  return task ? Result<void>() : task.error();
+}
+
 Result<ModelFile> read_model_file(const std::filesystem::path& path) {
   FEDGE_TRY(file, open_safetensors(path, kMaxBytes));
   FEDGE_TRY(header, read_safetensors_header(file));
@@ -136,14 +141,17 @@ Result<BaseDescription> describe_base(const std::filesystem::path& path) {
     return table == nullptr ? config::Table() : *table;
   };
   BaseDescription description{.model = section(document.root, "model")};
-  for (const char* key : {"adapter", "base", "base_hash", "personal", "tensors"})
+  for (const char* key : {"adapter", "base", "base_dtype", "base_hash", "personal", "tensors"})
     description.model.erase(key);
   const config::Table data = section(document.root, "data");
   if (data.contains("tokenizer")) description.tokenizer = section(data, "tokenizer");
   return description;
 }
 
-Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& data, const Rng& rng) {
+namespace {
+
+// The initial parameters before they are rounded.
+Result<ParameterVector> exact_parameters(const Model& model, const DataSpec& data, const Rng& rng) {
   ParameterVector values(model.layout());
   FEDGE_TRY_VOID(config::failure_as_error([&]() -> Result<void> {
     model.initialise(values.values(), rng);
@@ -173,6 +181,14 @@ Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& d
   if (!arranged) return fail(arranged.error(), path + ": ");
   for (const TensorInfo& tensor : want->tensors())
     std::ranges::copy(arranged->tensor(tensor), values.tensor(*values.layout().find(tensor.name)).begin());
+  return values;
+}
+
+}  // namespace
+
+Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& data, const Rng& rng) {
+  auto values = exact_parameters(model, data, rng);
+  if (values) round_base(*model.layout(), model.spec().base_dtype, values->values());
   return values;
 }
 

@@ -36,6 +36,8 @@ struct ModelFile {
   ParameterVector values;  // in the order of the model's layout
 };
 
+// kInvalid, naming the key, if programs would not read a file with this description.
+Result<void> check_description(const std::map<std::string, std::string>& metadata, const std::string& name);
 // kInvalid if the file has no description or does not match it; other errors are read_safetensors'.
 Result<ModelFile> read_model_file(const std::filesystem::path& path);
 
@@ -50,8 +52,9 @@ struct BaseDescription {
 Result<BaseDescription> describe_base(const std::filesystem::path& path);
 
 // Returns the model that a run over `data` starts with. If the model's spec names a base, its tensors replace
-// those of initialise(); the adapters' are replaced only if the base has them. Errors name model.base; among
-// them are a base with another tokenizer, other heads or other adapters, and one with another base_hash.
+// those of initialise(); the adapters' are replaced only if the base has them. Frozen matrices are rounded to
+// model.base_dtype. Errors name model.base; among them are a base with another tokenizer, other heads or
+// other adapters, and one with another base_hash.
 Result<ParameterVector> initial_parameters(const Model& model, const DataSpec& data, const Rng& rng);
 
 }  // namespace fedge::learn

@@ -58,6 +58,13 @@ ModelSpec read_model(config::Reader& reader) {
   config::Reader adapter = reader.section("adapter");
   spec.adapter = read_adapter(adapter);
   reader.adopt(adapter);
+  spec.base_dtype = static_cast<BaseDtype>(
+      reader.choice("base_dtype", base_dtype_names(), 0,
+                    "Type of the matrices of a language model that are not trained. With bfloat16 or int8 "
+                    "(groups of 64 values) a device needs less memory for them, a half or a quarter; they "
+                    "are rounded before the run begins."));
+  require_beside(reader, "base_dtype", spec.adapter.rank > 0,
+                 "has no effect without adapters, because all weights are trained", "model.adapter.rank");
   read_model_options(reader, spec);
   return spec;
 }

@@ -16,6 +16,7 @@
 #include "core/local_model.h"
 #include "core/result.h"
 #include "learn/layers/layer_spec.h"
+#include "learn/models/compact_weights.h"
 #include "learn/models/language/rotary.h"
 #include "learn/objectives/loss_spec.h"
 #include "learn/objectives/objective_spec.h"
@@ -153,6 +154,7 @@ struct ModelSpec {
   std::string base;  // path of a .safetensors file with the initial weights; only the coordinator reads it
   std::string base_hash;  // model_hash() of its values in hexadecimal; empty: not checked
   AdapterSpec adapter;
+  BaseDtype base_dtype = BaseDtype::kFloat32;  // of the matrices that are not trained
   std::vector<std::string> personal;  // layers that stay on the clients (learn/objectives/personal_spec.h)
   ModelFactory make;                  // with the options of `kind` as read; empty: the kind's default options
 };

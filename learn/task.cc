@@ -207,11 +207,11 @@ Result<void> Task::check_normalisation(const FeatureColumns& columns, const Norm
 }
 
 Result<EvaluationSums> Task::evaluate(ClientId client, std::span<const float> model,
-                                      const std::stop_token& stop, const Normalisation* normalisation) const {
+                                      const SampleEvaluation& how) const {
   FEDGE_CHECK(evaluation_.has_value(), "a task with samples for evaluation");
-  FEDGE_TRY_VOID(check_normalisation(evaluation_->data.columns, normalisation));
+  FEDGE_TRY_VOID(check_normalisation(evaluation_->data.columns, how.normalisation));
   return evaluate_samples(*model_, model, evaluation_->data,
-                          evaluation_->partition.of(only_ ? 0 : client.value()), stop, normalisation);
+                          evaluation_->partition.of(only_ ? 0 : client.value()), how);
 }
 
 Result<std::vector<std::int64_t>> Task::count_values(ClientId client, std::span<const float> edges,
@@ -252,9 +252,11 @@ Result<TrainingResult> Task::train(const Assignment& assignment, std::span<const
   return config::failure_as_error([&]() -> Result<TrainingResult> {
     FEDGE_TRY(result, train_assigned(assignment, global, update, trainer));
     if (!spec_.training.start_loss || assignment.personal || result.steps == 0) return result;
-    FEDGE_TRY(sums,
-              evaluate_samples(*model_, global, *data_, trained_on(assignment.client, assignment.data_share),
-                               assignment.stop, assignment.normalisation));
+    FEDGE_TRY(
+        sums,
+        evaluate_samples(
+            *model_, global, *data_, trained_on(assignment.client, assignment.data_share),
+            {.stop = assignment.stop, .normalisation = assignment.normalisation, .base = assignment.base}));
     result.mean_loss = sums.metrics().loss;
     return result;
   });
@@ -378,6 +380,7 @@ TrainingResult Task::run(const Assignment& assignment, std::span<float> paramete
                          Trainer& trainer) const {
   options.flip_labels = assignment.flip_labels;
   options.normalisation = assignment.normalisation;
+  options.base = assignment.base;
   options.anchor = assignment.anchor;
   options.previous = assignment.previous;
   options.lambda = spec_.training.personal.lambda;

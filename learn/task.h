@@ -20,7 +20,7 @@
 #include "learn/data/dataset.h"
 #include "learn/data/files/own_data.h"
 #include "learn/data/partition.h"
-#include "learn/evaluation/sums.h"
+#include "learn/evaluation/evaluate.h"
 #include "learn/model.h"
 #include "learn/spec.h"
 #include "learn/split/upper_peer.h"
@@ -47,6 +47,7 @@ struct Assignment {
   std::size_t epochs = 0;           // in place of the spec's; 0: the spec's
   bool personal = false;            // trains the client's own parameters, with random streams of their own
   const Normalisation* normalisation = nullptr;  // of the data's columns; null: none
+  const CompactWeights* base = nullptr;  // the matrices that are not trained; null: the model has them
   // kSplit: the other half of the training; null: it runs here.
   UpperPeer* upper = nullptr;
   // kSplit, if the other half runs here: gets what that half has changed, packed over SplitLayout::above().
@@ -92,8 +93,7 @@ class Task {
   SampleCount evaluation_samples(ClientId client) const;
   // Evaluates a model on them. kInvalid: a model of a kind that a program registers has failed.
   Result<EvaluationSums> evaluate(ClientId client, std::span<const float> model,
-                                  const std::stop_token& stop = {},
-                                  const Normalisation* normalisation = nullptr) const;
+                                  const SampleEvaluation& how = {}) const;
   // Counts the values of this client's training samples (learn/statistics/federated_statistics.h), as shares
   // of a whole unless that is 0. kRefused: the run does not normalise by statistics, or the samples are
   // elsewhere. kInvalid: edges that do not fit.
@@ -115,11 +115,11 @@ class Task {
   Coverage needed(const Coverage& trained) const;
   // Where the model can be cut. Only of a task with local_model = "split".
   const SplitLayout& split_layout() const { return *split_; }
-  // The parameters that this client's work changes. With split training, the coordinator trains some of them.
-  Coverage changed(const Coverage& trained) const;
-  // Packs what both halves of split training have changed (SplitLayout::join()).
-  AlignedBuffer<float> joined(const Coverage& trained, std::span<const float> below,
-                              std::span<const float> above) const;
+  // The parameters that change with a client that trains these. With split training, the coordinator trains
+  // some of them.
+  Coverage changed_by(const Coverage& trained) const {
+    return split_ ? split_->changed_by(trained) : trained;
+  }
   // The parameters that each client keeps for itself; empty unless the model has personal layers.
   Coverage personal() const;
   // Whether a program has registered the model or the objective, so that train() may fail in them.

@@ -131,6 +131,7 @@ Trainer::Plan Trainer::make_plan(std::span<const float> parameters, const Rng& r
   FEDGE_CHECK(parameters.size() == plan.model->layout()->size(), "model size");
   plan.workspace->ranks = options.ranks;
   plan.workspace->frozen = options.frozen;
+  plan.workspace->base = options.base;
   plan.workspace->loss = &spec_.loss;
   if (spec_.nesting != NestingKind::kNone && !options.truncations.empty()) {
     FEDGE_CHECK(options.truncations.back() < options.ranks, "truncations of fewer ranks");

@@ -69,6 +69,7 @@ struct TrainingOptions {
   // The parameters that are not trainable, of a model that reads_apart(); as long as the whole model.
   // `parameters` then needs only the others. Null: `parameters` has all.
   const float* frozen = nullptr;
+  const CompactWeights* base = nullptr;          // Workspace::base
   std::size_t epochs = 0;                        // replaces the spec's epochs or steps; 0: it does not
   bool flip_labels = false;                      // trains towards the label classes - 1 - label
   const Normalisation* normalisation = nullptr;  // of the data's columns; null: none

@@ -91,6 +91,11 @@ void check_adapters(const RunConfig& run, config::Reader& root) {
                   " requires both factors of the adapters, but with the planner " +
                   run.strategy.planner_kind + " clients send only factor B; use rank_prefix",
               {"strategy.aggregator", "strategy.planner"});
+  if (run.strategy.traits.changes_base && run.task.model.base_dtype != learn::BaseDtype::kFloat32)
+    root.fail("model.base_dtype",
+              "must be \"float32\", because the aggregator " + run.strategy.aggregator_kind +
+                  " adds to the frozen weights in every round",
+              {"strategy.aggregator", "strategy.kind"});
   if (run.strategy.traits.changes_basis && run.compression.error_feedback)
     root.fail("compression",
               "error_feedback must be false, because the aggregator " + run.strategy.aggregator_kind +

@@ -140,21 +140,6 @@ Result<void> RunState::fold(TrackId track, std::span<const aggregation::Update> 
   return this->track(track).fold(updates);
 }
 
-Coverage RunState::changed_by(const Coverage& trained) const {
-  const std::size_t cut = split_ ? split_->cut_of(trained) : 0;
-  return cut > 0 ? split_->both(cut) : trained;
-}
-
-Result<AlignedBuffer<float>> RunState::join_halves(const Coverage& trained, std::span<const float> below,
-                                                   std::span<const float> above) const {
-  const std::size_t cut = split_ ? split_->cut_of(trained) : 0;
-  if (cut == 0 || below.size() != trained.count() || above.size() != split_->above(cut).count())
-    return invalid("the halves of an update do not fit each other");
-  AlignedBuffer<float> both(below.size() + above.size());
-  split_->join(cut, below, above, both.span());
-  return both;
-}
-
 void RunState::open_secure(std::vector<Range> cells, std::size_t task_sums) {
   secure_.emplace(config_->secure.masking, std::move(cells), task_sums);
   masked_.clear();

@@ -72,11 +72,9 @@ class RunState {
   // Returns the rules that an update's values must meet before folding (run/stored_update.h).
   run::ValueRules value_rules() const { return {*model_->layout(), config_->strategy.fixed_point}; }
   // The parameters that change with a client that trains these; more in split training.
-  Coverage changed_by(const Coverage& trained) const;
-  // Packs the values of a client's update of these parameters and those of the coordinator's half. kInvalid:
-  // their numbers do not fit.
-  Result<AlignedBuffer<float>> join_halves(const Coverage& trained, std::span<const float> below,
-                                           std::span<const float> above) const;
+  Coverage changed_by(const Coverage& trained) const {
+    return split_ ? split_->changed_by(trained) : trained;
+  }
   // Where the model can be cut; nothing unless the run trains in split.
   const std::optional<SplitLayout>& split() const { return split_; }
   // Gives checked updates to the track's aggregator, all waiting ones at once.

@@ -73,6 +73,7 @@ struct AggregatorTraits {
   // Computes the adapters' factors in a new basis in every round, so values that a client holds back for
   // later rounds have no meaning there. Read by the check of compression.error_feedback.
   bool changes_basis = false;
+  bool changes_base = false;  // adds to frozen weights. Read by the check of model.base_dtype
   bool reads_losses = false;  // reads Update::loss; clients then measure it before they train
 };
 

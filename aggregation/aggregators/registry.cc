@@ -19,6 +19,11 @@ std::vector<AggregatorKind>& table() {
       .keeps_individuals = true, .partial_updates = true, .adapters = true};
   constexpr AggregatorTraits kNewFactors = {
       .keeps_individuals = true, .partial_updates = true, .adapters = true, .changes_basis = true};
+  constexpr AggregatorTraits kNewWeights = {.keeps_individuals = true,
+                                            .partial_updates = true,
+                                            .adapters = true,
+                                            .changes_basis = true,
+                                            .changes_base = true};
   constexpr AggregatorTraits kRows = {.keeps_individuals = true};
   static std::vector<AggregatorKind> kinds = {
       AggregatorKind{"mean", "McMahan et al. 2017",
@@ -72,7 +77,7 @@ std::vector<AggregatorKind>& table() {
       AggregatorKind{"flora", "Wang et al. 2024",
                      "mean of the products of the adapters' factors, added to the frozen weights; the "
                      "adapters are initialised again",
-                     kNewFactors, read_flora},
+                     kNewWeights, read_flora},
   };
   return kinds;
 }

@@ -4,13 +4,16 @@
 // generates this many tokens instead, the likeliest each time. language.sh and llama.py compare with PyTorch.
 //   bench_language [--kind transformer] [--layers 6] [--width 192] [--heads 6] [--kv-heads 0] [--mlp-width 0]
 //                  [--context 128] [--batch 16] [--vocabulary 96] [--rank 0] [--steps 10] [--generate 0]
-//                  [--targets q v] [--recompute]
+//                  [--targets q v] [--recompute] [--base-dtype float32]
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "learn/generate.h"
@@ -70,8 +73,22 @@ int run(const Options& options) {
     return 1;
   }
   const Model& model = **made;
-  std::vector<float> parameters(model.layout()->size());
+  AlignedBuffer<float> buffer(model.layout()->size());
+  std::span<float> parameters = buffer.span();
   model.initialise(parameters, Rng(1));
+  std::optional<CompactWeights> base;
+  if (options.model.base_dtype != BaseDtype::kFloat32) {
+    round_base(*model.layout(), options.model.base_dtype, parameters);
+    base.emplace(model.layout(), options.model.base_dtype);
+    if (!base->add(0, parameters)) return 1;
+    // A client has only the rest as float32: it reads the base in chunks.
+    AlignedBuffer<float> rest(model.layout()->size());
+    for (const TensorInfo& tensor : model.layout()->tensors())
+      if (!CompactWeights::holds(tensor))
+        std::copy_n(parameters.data() + tensor.offset, tensor.size, rest.data() + tensor.offset);
+    buffer = std::move(rest);
+    parameters = buffer.span();
+  }
   if (options.generate > 0) return run_generation(model, parameters, options);
   TrainingSpec spec;
   spec.optimizer = OptimizerKind::kAdamW;
@@ -102,6 +119,7 @@ int run(const Options& options) {
     const std::size_t begin = moved.ranges().front().begin;
     std::ranges::copy(std::span(parameters).subspan(begin), trained.subspan(begin).begin());
     training.frozen = parameters.data();
+    training.base = base ? &*base : nullptr;
   }
   trainer.train(trained, data, samples, Rng(2), training);
   seconds.erase(seconds.begin(), seconds.begin() + 2);
@@ -136,8 +154,12 @@ int main(int argc, char** argv) {
   app.add_option("--vocabulary", options.vocabulary);
   app.add_option("--rank", options.model.adapter.rank);
   app.add_option("--targets", options.model.adapter.targets, "matrices with adapters; all by default");
+  std::string dtype = base_dtype_names().front();
+  app.add_option("--base-dtype", dtype)->check(CLI::IsMember(base_dtype_names()));
   app.add_flag("--recompute", options.recompute);
   app.add_option("--steps", options.steps)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
+  options.model.base_dtype =
+      static_cast<BaseDtype>(std::ranges::find(base_dtype_names(), dtype) - base_dtype_names().begin());
   return run(options);
 }

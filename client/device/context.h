@@ -21,6 +21,7 @@ namespace fedge::client {
 // The vectors of a task, in memory.
 struct LoadedModel {
   ParameterVector model;
+  std::optional<learn::CompactWeights> base;  // the matrices that are not trained; nothing: `model` has them
   std::optional<ParameterVector> control;
 };
 

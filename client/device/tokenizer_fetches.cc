@@ -36,6 +36,7 @@ void TokenizerFetches::take(const protocol::TokenizerPart& part) {
   const auto found = fetches_.find(part.run);
   if (found == fetches_.end()) return;  // of a run that has ended
   Fetch& fetch = found->second;
+  if (part.offset < fetch.bytes.size()) return;  // a connection may bring an answer twice
   const bool next = fits(fetch, part);
   if (next) {
     fetch.total = part.total;

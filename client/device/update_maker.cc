@@ -39,7 +39,9 @@ Result<std::shared_ptr<const LoadedModel>> UpdateMaker::load(const PreparedRun& 
                                                              const TaskFiles::Download& download) const {
   const auto& layout = run.task->model().layout();
   LoadedModel loaded;
-  FEDGE_TRY(model, context_.files->load(download.model, layout, download.wanted));
+  if (run.base != learn::BaseDtype::kFloat32) loaded.base.emplace(layout, run.base);
+  FEDGE_TRY(model, context_.files->load(download.model, layout, download.wanted,
+                                        loaded.base ? &*loaded.base : nullptr));
   loaded.model = std::move(model);
   if (download.control) {
     FEDGE_TRY(second, context_.files->load(download.control, layout));
@@ -57,6 +59,7 @@ Result<WorkResult> UpdateMaker::train(PreparedRun& run, const LoadedModel& loade
                   loaded.control ? &*loaded.control : nullptr,
                   order.stop,
                   order.enough};
+  task.base = loaded.base ? &*loaded.base : nullptr;
   task.ahead = ahead;
   FEDGE_TRY_VOID(admit(run, request));
   Secret root;

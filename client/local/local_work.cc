@@ -157,7 +157,8 @@ std::optional<protocol::UpdateOffer> LocalWork::expected(const WorkOrder& order,
 Result<learn::EvaluationSums> LocalWork::evaluate(const WorkOrder& order,
                                                   std::span<const float> model) const {
   if (elsewhere_.evaluate) return elsewhere_.evaluate(order, model);
-  return task_.evaluate(order.client, model, order.stop, order.normalisation);
+  return task_.evaluate(order.client, model,
+                        {.stop = order.stop, .normalisation = order.normalisation, .base = order.base});
 }
 
 Result<WorkResult> LocalWork::answer(const WorkOrder& order, std::span<const float> model,
@@ -255,6 +256,7 @@ learn::Assignment LocalWork::assignment_of(const WorkOrder& order) const {
           .flip_labels = order.flip_labels,
           .previous = previous_,
           .normalisation = order.normalisation,
+          .base = order.base,
           .upper = order.upper,
           .data_share = order.data_share,
           .max_steps = order.max_steps,

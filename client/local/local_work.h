@@ -57,6 +57,7 @@ struct WorkOrder {
   std::span<const float> edges;  // statistics: of the bins of all columns
   // Normalises the columns of the data; null if the run does not normalise by statistics.
   const learn::Normalisation* normalisation = nullptr;
+  const learn::CompactWeights* base = nullptr;  // the matrices that are not trained; null: the model has them
   Duration time_left{};  // from the arrival of the task until the update is no longer waited for
   // The source of the client's noise, in runs whose clients add noise.
   std::optional<fedge::run::PrivateSum::Noise> noise = {};
@@ -167,7 +168,6 @@ class LocalWork {
 
   // Whether the coordinator counts on what the client keeps: it must not begin again without it.
   bool corrects() const { return scaffold() || dynamic(); }
-
   // `model` is the whole model. `memory` is what the client's last accepted task left; the call replaces it
   // by what this task leaves. `values` is an optional buffer for the result, of the coverage's size or
   // empty. kInvalid if training diverged and failures are not hidden. kRefused if the order asks for

@@ -82,4 +82,19 @@ std::size_t SplitLayout::cut_of(const Coverage& below) const {
   return 0;
 }
 
+Coverage SplitLayout::changed_by(const Coverage& trained) const {
+  const std::size_t cut = cut_of(trained);
+  return cut > 0 ? both(cut) : trained;
+}
+
+Result<AlignedBuffer<float>> SplitLayout::joined(const Coverage& trained, std::span<const float> below,
+                                                 std::span<const float> above) const {
+  const std::size_t cut = cut_of(trained);
+  if (cut == 0 || below.size() != trained.count() || above.size() != this->above(cut).count())
+    return invalid("the halves of an update do not fit each other");
+  AlignedBuffer<float> both(below.size() + above.size());
+  join(cut, below, above, both.span());
+  return both;
+}
+
 }  // namespace fedge

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/adapter_layout.h"
+#include "core/aligned_buffer.h"
 #include "core/coverage.h"
 #include "core/parameters.h"
 #include "core/result.h"
@@ -39,6 +40,12 @@ class SplitLayout {
             std::span<float> both) const;
   // The cut of a client that trains this coverage; 0 if it is not below() of any cut.
   std::size_t cut_of(const Coverage& below) const;
+  // The parameters that change with a client that trains these: both() of their cut, or only these without
+  // one.
+  Coverage changed_by(const Coverage& trained) const;
+  // join() for a client that trains these. kInvalid: they have no cut, or the numbers of values do not fit.
+  Result<AlignedBuffer<float>> joined(const Coverage& trained, std::span<const float> below,
+                                      std::span<const float> above) const;
 
  private:
   // The matrices of a block: rows of A and columns of B within a rank, each one range.

@@ -328,12 +328,13 @@ Result<Evaluation> evaluation_of_shares(const Model& model, const Dataset& data,
 
 Result<EvaluationSums> evaluate_samples(const Model& model, std::span<const float> parameters,
                                         const Dataset& data, std::span<const std::uint32_t> samples,
-                                        const std::stop_token& stop, const Normalisation* normalisation) {
+                                        const SampleEvaluation& how) {
   Space space(model, data, SIZE_MAX);
-  space.normalisation = normalisation;
+  space.normalisation = how.normalisation;
+  space.workspace->base = how.base;
   FEDGE_TRY_VOID(config::failure_as_error([&]() -> Result<void> {
     for (std::size_t done = 0; done < samples.size(); done += block_size(model)) {
-      if (stop.stop_requested()) return Error{ErrorCode::kStale, "the evaluation was cancelled"};
+      if (how.stop.stop_requested()) return Error{ErrorCode::kStale, "the evaluation was cancelled"};
       (void)evaluate_block(model, parameters, data,
                            samples.subspan(done, std::min(block_size(model), samples.size() - done)), space);
     }

@@ -59,11 +59,16 @@ Result<std::string> evaluate_share(const Model& model, std::span<const float> pa
 Result<Evaluation> evaluation_of_shares(const Model& model, const Dataset& data,
                                         std::span<const std::string> shares);
 
-// The sums of one client with these samples of `data`, in one thread. `normalisation` is that of the data's
-// columns; null: none. kInvalid as for evaluate(); kStale if it was stopped.
+// How one client evaluates a model.
+struct SampleEvaluation {
+  std::stop_token stop = {};
+  const Normalisation* normalisation = nullptr;  // of the data's columns; null: none
+  const CompactWeights* base = nullptr;          // Workspace::base
+};
+// The sums of one client with these samples of `data`, in one thread. kInvalid as for evaluate(); kStale if
+// it was stopped.
 Result<EvaluationSums> evaluate_samples(const Model& model, std::span<const float> parameters,
                                         const Dataset& data, std::span<const std::uint32_t> samples,
-                                        const std::stop_token& stop = {},
-                                        const Normalisation* normalisation = nullptr);
+                                        const SampleEvaluation& how = {});
 
 }  // namespace fedge::learn

@@ -18,18 +18,6 @@ Result<void> Task::find_cuts() {
   return {};
 }
 
-Coverage Task::changed(const Coverage& trained) const {
-  const std::size_t cut = split_ ? split_->cut_of(trained) : 0;
-  return cut > 0 ? split_->both(cut) : trained;
-}
-
-AlignedBuffer<float> Task::joined(const Coverage& trained, std::span<const float> below,
-                                  std::span<const float> above) const {
-  AlignedBuffer<float> both(below.size() + above.size());
-  split_->join(split_->cut_of(trained), below, above, both.span());
-  return both;
-}
-
 Result<TrainingResult> Task::train_split(const Assignment& assignment, std::span<const float> global,
                                          std::span<float> update, Trainer& trainer) const {
   const std::size_t cut = split_ && assignment.coverage != nullptr ? split_->cut_of(*assignment.coverage) : 0;

@@ -84,6 +84,8 @@ Result<ImportedModel> import_model(const std::filesystem::path& path, const Impo
   std::map<std::string, std::string> metadata = {{kTaskMetadata, task_of(published.spec, context)},
                                                  {kTokenizerMetadata, vocabulary_text(published.vocabulary)},
                                                  {"model_hash", to_hex(model_hash(values.values()))}};
+  // Sizes beyond what a model file may have are found now, and not when the file is used.
+  FEDGE_TRY_VOID(check_description(metadata, path.string()));
   return ImportedModel{std::move(published.format), std::move(values), std::move(metadata)};
 }
 

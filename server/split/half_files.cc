@@ -70,7 +70,7 @@ Result<run::StoredUpdate> HalfFiles::join(ClientId client, RoundNumber round, ru
   if (!half) return Error{ErrorCode::kUnavailable, half.error().message};
   AlignedBuffer<float> below(shape.coverage.count());
   FEDGE_TRY_VOID(run::StoredValues(update.plain).read(0, below.span()));
-  FEDGE_TRY(both, state.join_halves(shape.coverage, below.span(), *half));
+  FEDGE_TRY(both, state.split()->joined(shape.coverage, below.span(), *half));
   protocol::Manifest joined = shape;
   joined.coverage = state.changed_by(shape.coverage);
   FEDGE_TRY(plain, run::store_values(both.span(), joined, store));

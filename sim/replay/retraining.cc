@@ -155,9 +155,10 @@ Result<void> Retraining::hand_on(Waiting& waiting) {
   std::span<const float> values = outcome->values();
   AlignedBuffer<float> joined;
   if (!outcome->above().empty()) {
-    joined = task_.joined(shape.coverage, values, outcome->above());
+    FEDGE_TRY(both, task_.split_layout().joined(shape.coverage, values, outcome->above()));
+    joined = std::move(both);
     values = joined.span();
-    shape.coverage = task_.changed(shape.coverage);
+    shape.coverage = task_.changed_by(shape.coverage);
   }
   FEDGE_TRY(object, run::store_values(values, shape, store_));
   store_.remove(object->manifest().id());  // the values stay readable as long as they are referenced

@@ -140,7 +140,7 @@ Result<void> TrainingPool::fetch(Lock& lock, const std::shared_ptr<Work>& work) 
 void TrainingPool::complete(Work& work, TrainedUpdate outcome) const {
   protocol::Manifest& shape = outcome.shape;
   shape.coverage = work.job.coverage;
-  outcome.coverage = task_.changed(work.job.coverage);
+  outcome.coverage = task_.changed_by(work.job.coverage);
   shape.layout = layout_;
   shape.chunk_size = chunk_size_;
   shape.chunks.resize((shape.payload_size + chunk_size_ - 1) / chunk_size_);
@@ -254,7 +254,7 @@ void TrainingPool::carry_out(Work& work, const GlobalState& global, client::Loca
     if (!state) return;
     work.memory = std::move(*state);
   }
-  outcome.coverage = task_.changed(work.job.coverage);
+  outcome.coverage = task_.changed_by(work.job.coverage);
   Secret noise;
   if (noise_seed_) {
     noise = client_noise_root(*noise_seed_, work.client);
@@ -272,7 +272,11 @@ void TrainingPool::carry_out(Work& work, const GlobalState& global, client::Loca
   outcome.fault = done->fault;
   outcome.sums = std::move(done->sums);
   outcome.shape = done->shape(layout_, work.job.coverage, chunk_size_);
-  if (!done->above.empty()) done->values = task_.joined(work.job.coverage, done->values.span(), done->above);
+  if (!done->above.empty()) {
+    auto both = task_.split_layout().joined(work.job.coverage, done->values.span(), done->above);
+    FEDGE_CHECK(both, "halves of one training");
+    done->values = std::move(*both);
+  }
   if (order.kind == TaskKind::kTraining && !masked_)
     outcome.inspected = run::inspect_values({*task_.model().layout(), fixed_point_}, outcome.coverage,
                                             BorrowedValues(done->values.span()));

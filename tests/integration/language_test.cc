@@ -90,6 +90,8 @@ TEST_CASE(
   SUBCASE("pruned") { more = " --set strategy.kind=hetlora --set training.objective.lambda=5"; }
   SUBCASE("products that join the weights") { more = " --set strategy.kind=flora"; }
   SUBCASE("factors B alone") { more = " --set strategy.kind=ffa_lora"; }
+  SUBCASE("a base of 16 bits") { more = " --set model.base_dtype=bfloat16"; }
+  SUBCASE("a base of 8 bits") { more = " --set model.base_dtype=int8"; }
   for (const char* mode : {"abstract", "concrete"}) {
     const Outcome outcome = setup.tune(mode, more + " --mode " + mode);
     REQUIRE_MESSAGE(outcome.code == 0, outcome.output);
@@ -373,4 +375,12 @@ TEST_CASE("language: what a model writes cannot control a terminal") {
     const bool shown = byte >= 32 || c == '\n' || c == '\t';
     if (!shown || byte == 127) FAIL("a control character: " << int{byte});
   }
+  // U+009B alone begins a control sequence, and a prompt is printed, too.
+  const Outcome prompted = run("fedge model generate " + setup.base +
+                               " --prompt '\xc2\x9b"
+                               "31m red' --tokens 1");
+  CHECK(prompted.code == 0);
+  CHECK(
+      prompted.output.starts_with("\xef\xbf\xbd"
+                                  "31m red"));
 }

@@ -196,6 +196,7 @@ TEST_CASE(
   std::string more;
   SUBCASE("with targets that are sent") {}
   SUBCASE("with targets that stay on the client") { more = "--set training.split.targets=kept "; }
+  SUBCASE("with frozen weights of 8 bits") { more = "--set model.base_dtype=int8 "; }
   SUBCASE("with rounded activations and fewer ranks at the cut") {
     more =
         "--set training.split.codec=int8 --set training.split.error_feedback=true "

@@ -74,6 +74,18 @@ RotaryTable::Heads turned(const Pass& pass, float* qkv, bool back) {
           .back = back};
 }
 
+// Writes the weights of a layer without adapters where they will be merged.
+float* expanded(const Pass& pass, const LinearPlace& layer) {
+  std::size_t at = layer.weight;
+  float* to = pass.space.merged.data();
+  for (const std::size_t out : layer.outs) {
+    const std::size_t size = out * layer.in;
+    pass.base->expand({at, at + size}, to);
+    at += size, to += size;
+  }
+  return pass.space.merged.data();
+}
+
 void mlp_backward(const Pass& pass, const BlockPlace& block, Activations& a, const Wanted& wanted) {
   TransformerSpace& space = pass.space;
   const bool llama = pass.shape.llama;
@@ -93,11 +105,18 @@ void mlp_backward(const Pass& pass, const BlockPlace& block, Activations& a, con
 
 std::size_t LinearPlace::out() const { return std::accumulate(outs.begin(), outs.end(), std::size_t{0}); }
 
+const float* values_of(const Pass& pass, const Range& parameters, float* room) {
+  if (pass.base == nullptr) return pass.weights + parameters.begin;
+  pass.base->expand(parameters, room);
+  return room;
+}
+
 const float* weights_of(const Pass& pass, const LinearPlace& layer) {
   const float* weights = pass.weights + layer.weight;
-  if (pass.adapters.empty() || pass.ranks == 0) return weights;
-  const std::size_t none = pass.adapters.matrices().size();
   float* merged = nullptr;
+  if (pass.base != nullptr) merged = expanded(pass, layer);
+  if (pass.adapters.empty() || pass.ranks == 0) return merged == nullptr ? weights : merged;
+  const std::size_t none = pass.adapters.matrices().size();
   std::size_t first = 0;
   for (const std::size_t out : layer.outs) {
     const std::size_t matrix = pass.adapters.find(layer.weight + first);

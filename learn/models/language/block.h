@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "learn/models/compact_weights.h"
 #include "learn/models/language/rotary.h"
 #include "learn/models/language/space.h"
 
@@ -55,7 +56,8 @@ struct Pass {
   const Adapters& adapters;
   const TransformerPlaces& places;
   std::span<const float> parameters;  // the adapters are read here
-  const float* weights;               // all other parameters, at the same offsets
+  const float* weights;               // all other parameters, at the same offsets, except those in
+  const CompactWeights* base;         // `base`; null: all
   std::size_t ranks = 0;              // number of the adapters' ranks in use
   std::size_t rows = 0;               // tokens of the piece
   std::size_t length = 0;             // of a sequence
@@ -75,6 +77,8 @@ void norm_forward(const Pass& pass, const NormPlace& norm, const float* x, float
 void norm_backward(const Pass& pass, const NormPlace& norm, const float* x, const NormStatistics* statistics,
                    const Wanted& wanted);
 
+// Consecutive values of a matrix without adapters; `room` is used if they are compact.
+const float* values_of(const Pass& pass, const Range& parameters, float* room);
 // The weights of a layer with the adapters that are in use; valid until the next call.
 const float* weights_of(const Pass& pass, const LinearPlace& layer);
 

@@ -12,10 +12,26 @@ namespace {
 // The lowest layer that needs the gradient of its outputs.
 std::size_t lowest(const Pass& pass) { return pass.adapters.empty() ? pass.space.trained.lowest() : 1; }
 
+// Calls visit(weights, first, count) for the head's rows of tokens first, first + 1, ... of the vocabulary:
+// of all, or of some at a time.
+template <class Visit>
+void visit_head(const Pass& pass, const Visit& visit) {
+  const std::size_t d = pass.shape.width;
+  const std::size_t vocabulary = pass.shape.vocabulary;
+  const std::size_t most = pass.base == nullptr ? vocabulary : kHeadTokens;
+  for (std::size_t first = 0; first < vocabulary; first += most) {
+    const std::size_t count = std::min(most, vocabulary - first);
+    const std::size_t at = pass.places.head + first * d;
+    visit(values_of(pass, {at, at + count * d}, pass.space.merged.data()), first, count);
+  }
+}
+
 void score(const Pass& pass, const float* normed, std::size_t rows, float* logits) {
-  kernels().product({rows, pass.shape.width, pass.shape.vocabulary}, {normed, pass.shape.width, 1},
-                    {pass.weights + pass.places.head, 1, pass.shape.width},
-                    {.data = logits, .row = pass.shape.vocabulary}, pass.space.scratch.data());
+  visit_head(pass, [&](const float* weights, std::size_t first, std::size_t count) {
+    kernels().product({rows, pass.shape.width, count}, {normed, pass.shape.width, 1},
+                      {weights, 1, pass.shape.width}, {.data = logits + first, .row = pass.shape.vocabulary},
+                      pass.space.scratch.data());
+  });
 }
 
 }  // namespace
@@ -28,6 +44,7 @@ Pass TransformerParts::pass(std::span<const float> parameters, std::size_t lengt
           .places = places,
           .parameters = parameters,
           .weights = space.frozen != nullptr && !adapters.empty() ? space.frozen : parameters.data(),
+          .base = adapters.empty() ? nullptr : space.base,
           .ranks = std::min(space.ranks, adapters.rank()),
           .rows = rows,
           .length = length,
@@ -46,17 +63,18 @@ void head_forward(const Pass& pass, const float* x, float* logits) {
 
 void embed(const Pass& pass, std::span<const Token> tokens) {
   const std::size_t d = pass.shape.width;
-  const float* w = pass.weights;
-  float* x = pass.space.input(0);
+  const auto write = [&](std::size_t at, float* to) {
+    const float* values = values_of(pass, {at, at + d}, to);
+    if (values != to) std::copy_n(values, d, to);
+  };
   for (std::size_t r = 0; r < pass.rows; ++r) {
     FEDGE_CHECK(tokens[r] < pass.shape.vocabulary, "a token of the vocabulary");
-    const float* token = w + pass.places.tokens + tokens[r] * d;
-    if (pass.shape.llama) {
-      std::copy_n(token, d, x + r * d);
-      continue;
-    }
-    const float* position = w + pass.places.positions + r % pass.length * d;
-    for (std::size_t i = 0; i < d; ++i) x[r * d + i] = token[i] + position[i];
+    float* x = pass.space.input(0) + r * d;
+    write(pass.places.tokens + tokens[r] * d, x);
+    if (pass.shape.llama) continue;
+    const std::size_t at = pass.places.positions + r % pass.length * d;
+    const float* position = values_of(pass, {at, at + d}, pass.space.merged.data());
+    for (std::size_t i = 0; i < d; ++i) x[i] += position[i];
   }
 }
 
@@ -79,9 +97,10 @@ void head_loss(const Pass& pass, const float* x, std::size_t first, TokenLoss& l
     const float* normed = space.normed.data() + row * d;
     score(pass, normed, rows, space.logits.data());
     loss.add(kernels(), space.logits.span().first(rows * vocabulary), first + row, vocabulary);
-    kernels().product({rows, vocabulary, d}, {space.logits.data(), vocabulary, 1},
-                      {pass.weights + pass.places.head, d, 1},
-                      {.data = space.dnormed.data() + row * d, .row = d}, scratch);
+    visit_head(pass, [&](const float* weights, std::size_t token, std::size_t count) {
+      kernels().product({rows, count, d}, {space.logits.data() + token, vocabulary, 1}, {weights, d, 1},
+                        {.data = space.dnormed.data() + row * d, .row = d, .add = token > 0}, scratch);
+    });
     space.products.inputs += rows * vocabulary * d;
     if (!trained) continue;
     kernels().product({vocabulary, rows, d}, {space.logits.data(), 1, vocabulary}, {normed, d, 1},

@@ -18,6 +18,9 @@ namespace fedge::learn {
 // The scores of as many tokens are computed at a time as fit into this many floats; at least of kLeastRows.
 inline constexpr std::size_t kLogits = std::size_t{1} << 23;
 inline constexpr std::size_t kLeastRows = 16;
+// A compact head is expanded for as many tokens of the vocabulary at a time: a multiple of product()'s blocks
+// of columns and of its inner dimension, so that the results are those of one product, bit for bit.
+inline constexpr std::size_t kHeadTokens = 768;
 
 // The values that a block's forward pass keeps for its backward pass, for one piece of a batch.
 struct Activations {
@@ -56,7 +59,7 @@ class TransformerSpace final : public Workspace {
         logits(scored * s.vocabulary),
         scratch(kProductScratch),
         adapter(adapters.make_space(tokens)),
-        merged(adapters.empty() ? 0 : s.width * std::max(s.qkv(), s.raised())),
+        merged(adapters.empty() ? 0 : s.width * std::max({s.qkv(), s.raised(), kHeadTokens})),
         shape_(s) {}
 
   // Makes room for a forward pass through this number of consecutive blocks; `trains`: which a backward pass
@@ -95,7 +98,7 @@ class TransformerSpace final : public Workspace {
   AlignedBuffer<float> square;
   AlignedBuffer<float> scratch;
   AdapterSpace adapter;
-  AlignedBuffer<float> merged;  // one layer's weights with their adapters
+  AlignedBuffer<float> merged;  // one layer's weights with their adapters, or part of a compact head
 
  private:
   static void grow(std::vector<AlignedBuffer<float>>& buffers, std::size_t count, std::size_t floats) {

@@ -2,6 +2,7 @@
 // the headers of files with weights.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -61,7 +62,7 @@ inline void feed_tokenizer_file(std::span<const std::byte> bytes) {
   check_vocabulary_kept(*vocabulary, characters_of(bytes));
 }
 
-// A model that is accepted has a value for every parameter.
+// A model that is accepted has a number for every parameter, and a vocabulary that its model file keeps.
 inline void feed_gguf(std::span<const std::byte> bytes) {
   const MemoryFile file(bytes);
   const auto published = learn::open_gguf(file.path(), {});
@@ -69,8 +70,10 @@ inline void feed_gguf(std::span<const std::byte> bytes) {
   const auto made = learn::make_model(published->spec, {1, 2, 1, true}, published->vocabulary.tokens.size());
   if (!made) return check_error(made.error());
   if ((*made)->layout()->size() > 1 << 20) return;
+  check_vocabulary_kept(published->vocabulary, "The sea, 12 !");
   const auto values = learn::read_weights(*published, (*made)->layout());
-  if (!values) check_error(values.error());
+  if (!values) return check_error(values.error());
+  for (const float value : values->values()) FEDGE_CHECK(std::isfinite(value), "a weight is no number");
 }
 
 // Tensors that are accepted lie in the file and can be read.

@@ -3,8 +3,8 @@
 
 mutant skip-cached-hash 'R2: a client trains on a model that its disk has changed'
 file client/task_files.cc
-old '    if (sound) sound = protocol::verify_chunk(manifest, i, chunk);'
-new '    if (sound && i > manifest.chunk_count()) sound = protocol::verify_chunk(manifest, i, chunk);'
+old '  if (sound) sound = protocol::verify_chunk(object->manifest(), chunk, bytes);'
+new '  if (sound && bytes.empty()) sound = protocol::verify_chunk(object->manifest(), chunk, bytes);'
 caught_by unit_client 'damage|hash|pending|cache'
 
 mutant skip-pending-hash 'N1: a client believes a damaged note of its pending update'

@@ -4,11 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "learn/model.h"
 #include "learn/models/adapters.h"
+#include "learn/models/language/transformer.h"
 #include "learn/text_decoder.h"
 
 using namespace fedge;
@@ -24,8 +26,8 @@ struct Writer {
   std::vector<float> values;
 };
 
-Writer writer_of(ModelSpec spec) {
-  auto made = make_model(spec, {1, kWindow, 1, true}, kWords);
+Writer writer_of(const ModelSpec& spec, std::size_t window = kWindow) {
+  auto made = make_model(spec, {1, window, 1, true}, kWords);
   REQUIRE_MESSAGE(made.has_value(), made.error().message);
   Writer writer{std::move(*made), {}};
   writer.values.resize(writer.model->layout()->size());
@@ -88,6 +90,42 @@ TEST_CASE("generate: a decoder's scores are the forward pass's, however the text
         }
       }
     }
+}
+
+TEST_CASE(
+    "generate: sequences longer than a piece of a batch are computed one by one, and read as a text is") {
+  const std::size_t length = kBlockTokens + 190;
+  const std::vector<Token> text = some_text(2 * length + 1);
+  const auto tokens = std::span(text).first(2 * length);
+  const auto targets = std::span(text).last(2 * length);
+  for (const ModelSpec& spec : writers()) {
+    CAPTURE(spec.kind);
+    const Writer writer = writer_of(spec, length);
+    const auto gradient_of = [&](std::size_t first, std::size_t count) {
+      const auto workspace = writer.model->make_workspace(2);
+      std::vector<float> gradient(writer.values.size());
+      writer.model->loss_and_gradient(writer.values,
+                                      {.tokens = tokens.subspan(first, count),
+                                       .targets = targets.subspan(first, count),
+                                       .length = length},
+                                      gradient, *workspace);
+      return gradient;
+    };
+    const auto both = gradient_of(0, 2 * length);
+    const auto one = gradient_of(0, length);
+    const auto other = gradient_of(length, length);
+    const std::size_t begin = spec.adapter.rank > 0 ? writer.model->adapters()->offset() : 0;
+    float most = 0;
+    for (const float value : both) most = std::max(most, std::abs(value));
+    REQUIRE(most > 0);
+    for (std::size_t i = begin; i < both.size(); ++i)
+      CHECK(std::abs(both[i] - (one[i] + other[i]) / 2) <= 1e-5F * most);
+    const auto decoder = writer.model->make_decoder(writer.values, SIZE_MAX);
+    std::vector<float> scores(kWords);
+    decoder->read(tokens.first(length), scores);
+    const auto slow = slow_scores(writer, tokens.first(length), SIZE_MAX);
+    for (std::size_t i = 0; i < kWords; ++i) CHECK(scores[i] == doctest::Approx(slow[i]).epsilon(1e-3));
+  }
 }
 
 TEST_CASE("generate: past the context the model sees the last tokens, as without a decoder") {

@@ -274,6 +274,10 @@ TEST_CASE("recipe: what cannot work with AdamW or with adapters is refused befor
   CHECK(refusal(flexlora + "[compression]\nkind = \"top_k\"\nerror_feedback = false\n") == "accepted");
   CHECK(contains(refusal("[strategy]\nkind = \"fjord\"\n[training]\noptimizer = { kind = \"adamw\" }\n"),
                  "counts every step for every parameter"));
+  const std::string compact = "[model]\nadapter = { rank = 32 }\nbase_dtype = \"int8\"\n[strategy]\nkind = ";
+  CHECK(refusal(compact + "\"flexlora\"\n") == "accepted");
+  CHECK(contains(refusal(compact + "\"flora\"\n"), "flora adds to the frozen weights in every round"));
+  CHECK(contains(refusal("[model]\nbase_dtype = \"int8\"\n"), "has no effect without adapters"));
 }
 
 TEST_CASE("recipe: a barrier's numbers without a barrier that reads them are refused") {

@@ -131,3 +131,51 @@ old '  plan.workspace->frozen = options.frozen;
 '
 new ''
 caught_by unit_learn "frozen parameters: training reads them"
+
+mutant base-unchecked 'a device takes a base of another type than the run says, and trains another model'
+file learn/models/compact_weights.cc
+old '      if (std::bit_cast<std::uint32_t>(values[i]) != std::uint32_t{half} << 16U)'
+new '      if (!layout_)'
+caught_by unit_learn 'compact weights: a value of another type'
+
+mutant base-exact 'the base is not rounded before the run'
+file learn/model_file.cc
+old '  if (values) round_base(*model.layout(), model.spec().base_dtype, values->values());'
+new '  if (values) round_base(*model.layout(), BaseDtype::kFloat32, values->values());'
+caught_by integration_language 'language: a base is fine-tuned by adapters'
+
+mutant base-changes 'an aggregator may add to a base that devices keep rounded'
+file aggregation/aggregators/registry.cc
+old '                                            .changes_base = true};'
+new '                                            .changes_base = false};'
+caught_by unit_run 'recipe: what cannot work with AdamW'
+
+mutant head-in-other-parts 'a compact head is multiplied in parts that do not suit the blocks of products'
+file learn/models/language/space.h
+old 'inline constexpr std::size_t kHeadTokens = 768;'
+new 'inline constexpr std::size_t kHeadTokens = 700;'
+caught_by unit_learn 'compact weights: training and evaluation'
+
+mutant base-whole 'a client keeps all of the base as float32, whatever the run says'
+file client/prepared_run.cc
+old '.base = spec.task.model.base_dtype});'
+new '.base = {}});'
+caught_by unit_client 'prepared run: the frozen matrices'
+
+mutant evaluation-without-base 'a client evaluates without the matrices that it keeps apart'
+file learn/evaluation/evaluate.cc
+old '  space.workspace->base = how.base;'
+new '  space.workspace->base = nullptr;'
+caught_by unit_learn 'compact weights: training and evaluation'
+
+mutant tokenizer-part-twice 'a part of a tokenizer that comes twice ends the run on a device'
+file client/device/tokenizer_fetches.cc
+old '  if (part.offset < fetch.bytes.size()) return;'
+new '  if (part.offset < fetch.bytes.size() / 2) return;'
+caught_by unit_client 'A1: tokenizer: a coordinator that sends something else'
+
+mutant import-unread 'a published model becomes a file that no program reads'
+file learn/weights/import.cc
+old '  FEDGE_TRY_VOID(check_description(metadata, path.string()));'
+new ''
+caught_by unit_learn 'refused models: numbers that no run file may have'

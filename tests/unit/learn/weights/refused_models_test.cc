@@ -84,6 +84,11 @@ TEST_CASE("refused models: sizes that the files do not have are named") {
                "is not a JSON object");
 }
 
+TEST_CASE("refused models: numbers that no run file may have are found before anything is written") {
+  check_config("llama", "\"rope_theta\": 500.0", "\"rope_theta\": 1e300", "model.rope_theta: 1e+300 is out");
+  check_config("llama", "\"rms_norm_eps\": 1e-06", "\"rms_norm_eps\": 7.5", "model.norm_epsilon: 7.5 is out");
+}
+
 TEST_CASE("refused models: an index of shards cannot name a file outside the folder") {
   const ChangedFolder folder("llama");
   folder.change("model.safetensors.index.json", "model-00001-of-00002.safetensors", "../secret.safetensors");
