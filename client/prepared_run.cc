@@ -142,7 +142,7 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
                   .labels = std::move(labels),
                   .samples = task->sample_count(side.client),
                   .evaluates = task->evaluation_samples(side.client),
-                  .base = spec.task.model.base_dtype});
+                  .base_dtype = spec.task.model.base_dtype});
 }
 
 // The noise on this client's updates in a run; counts the noise of the guaranteed honest clients only.
@@ -285,7 +285,24 @@ std::optional<std::uint32_t> PreparedRun::most_updates() const {
   return std::nullopt;
 }
 
+Result<std::shared_ptr<const LoadedModel>> load_model(const PreparedRun& run, TaskFiles& files,
+                                                      const TaskFiles::Download& download) {
+  const auto& layout = run.task->model().layout();
+  LoadedModel loaded;
+  if (run.base_dtype != learn::BaseDtype::kFloat32) loaded.base.emplace(layout, run.base_dtype);
+  FEDGE_TRY(model,
+            files.load(download.model, layout, download.wanted, loaded.base ? &*loaded.base : nullptr));
+  loaded.model = std::move(model);
+  if (download.control) {
+    FEDGE_TRY(second, files.load(download.control, layout));
+    loaded.control = std::move(second);
+  }
+  return std::make_shared<const LoadedModel>(std::move(loaded));
+}
+
 Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
+  const LoadedModel& loaded = task.loaded;
+  const learn::CompactWeights* base = loaded.base ? &*loaded.base : nullptr;
   const bool counts = task.request.kind == TaskKind::kStatistics;
   const std::span<const float> numbers = task.request.statistics;
   const learn::Normalisation normalisation =
@@ -310,25 +327,24 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
                             .kind = task.request.kind,
                             .edges = numbers,
                             .normalisation = &normalisation,
-                            .base = task.base},
-                           task.model.values(), memory);
-  const WorkOrder order{
-      .client = task.client,
-      .round = task.request.round,
-      .data_share = task.request.data_share,
-      .coverage = task.request.coverage,
-      .control = task.control != nullptr ? task.control->values() : std::span<const float>(),
-      .max_steps = 0,
-      .flip_labels = false,
-      .stop = task.stop,
-      .finish = task.finish,
-      .track = task.request.track,
-      .normalisation = &normalisation,
-      .base = task.base,
-      .time_left = task.request.time_left,
-      .noise = task.noise,
-      .upper = task.upper};
-  FEDGE_TRY(result, run.work.run(order, task.model.values(), memory));
+                            .base = base},
+                           loaded.model.values(), memory);
+  const WorkOrder order{.client = task.client,
+                        .round = task.request.round,
+                        .data_share = task.request.data_share,
+                        .coverage = task.request.coverage,
+                        .control = loaded.control ? loaded.control->values() : std::span<const float>(),
+                        .max_steps = 0,
+                        .flip_labels = false,
+                        .stop = task.stop,
+                        .finish = task.finish,
+                        .track = task.request.track,
+                        .normalisation = &normalisation,
+                        .base = base,
+                        .time_left = task.request.time_left,
+                        .noise = task.noise,
+                        .upper = task.upper};
+  FEDGE_TRY(result, run.work.run(order, loaded.model.values(), memory));
   if (run.work.remembers() && !task.stop.stop_requested()) FEDGE_TRY_VOID(store.save(std::move(memory)));
   return result;
 }

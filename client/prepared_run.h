@@ -14,6 +14,7 @@
 #include "client/local/local_work.h"
 #include "client/secure/private_releases.h"
 #include "client/serverless/own_aggregate.h"
+#include "client/task_files.h"
 #include "client/trainers/external_trainer.h"
 #include "core/parameters.h"
 #include "core/result.h"
@@ -42,7 +43,7 @@ struct PreparedRun {
   PrivateReleases::Noise noise = {};                            // from all clients, on each update
   SampleCount evaluates = {};  // samples on which this client evaluates models
   // How this client keeps the matrices that are not trained: as the run says, or whole for a trainer program.
-  learn::BaseDtype base = learn::BaseDtype::kFloat32;
+  learn::BaseDtype base_dtype = learn::BaseDtype::kFloat32;
   bool counts = true;  // it sends statistics of its data if the run asks for them
 
   // The run's limit on updates per client if this client adds noise, masked or not; otherwise nothing.
@@ -78,15 +79,24 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
 // refusals and missing abilities, which are decided before any data is read.
 bool may_quote_data(const protocol::RunDescription& description, const ClientSide& side, const Error& error);
 
+// The vectors of a task, in memory.
+struct LoadedModel {
+  ParameterVector model;
+  // The matrices that are not trained; nothing: `model` has them.
+  std::optional<learn::CompactWeights> base = {};
+  std::optional<ParameterVector> control = {};
+};
+// For the worker thread, like all of TaskFiles. Errors are those of TaskFiles::load().
+Result<std::shared_ptr<const LoadedModel>> load_model(const PreparedRun& run, TaskFiles& files,
+                                                      const TaskFiles::Download& download);
+
 struct TaskInHand {
   ClientId client;
   const protocol::TrainRequest& request;
-  const ParameterVector& model;
-  const ParameterVector* control = nullptr;
+  const LoadedModel& loaded;
   std::stop_token stop;                              // abort
   std::stop_token finish;                            // end training early
   std::optional<run::PrivateSum::Noise> noise = {};  // required if this client adds noise
-  const learn::CompactWeights* base = nullptr;       // null: `model` is whole
   learn::UpperPeer* upper = nullptr;                 // split training: the coordinator's half
   // The task is expected, but not assigned yet: it continues from the task before it, whose update has no
   // verdict yet, so that the memories of other tasks stay.

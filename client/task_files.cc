@@ -175,7 +175,8 @@ Result<ParameterVector> TaskFiles::load(const std::shared_ptr<protocol::StoredOb
                                         const std::shared_ptr<const ParameterLayout>& layout,
                                         const std::vector<bool>& wanted, learn::CompactWeights* base) {
   const protocol::Manifest& manifest = object->manifest();
-  ParameterVector vector(layout);
+  // Beside a base, the vector has little more than adapters and norms.
+  ParameterVector vector(layout, base == nullptr ? Pages::kHuge : Pages::kSmall);
   AlignedBuffer<float> buffer(base == nullptr ? 0 : manifest.chunk_size / sizeof(float));
   for (std::size_t i = 0; i < manifest.chunk_count(); ++i) {
     if (!wanted.empty() && !wanted[i]) continue;

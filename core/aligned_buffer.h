@@ -1,5 +1,6 @@
 // AlignedBuffer<T>: owned, zero-initialised, 64-byte aligned storage of fixed length, so that a vector load
-// never straddles a cache line. Move-only; clone() copies.
+// never straddles a cache line. Move-only; clone() copies, into huge pages. Below kLargeAllocation, `pages`
+// has no effect.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +22,10 @@ class AlignedBuffer {
 
  public:
   AlignedBuffer() = default;
-  explicit AlignedBuffer(std::size_t size) : size_(size) {
+  explicit AlignedBuffer(std::size_t size, Pages pages = Pages::kHuge) : size_(size) {
     if (size == 0) return;
     const std::size_t bytes = size * sizeof(T);
-    data_ = Data(static_cast<T*>(allocate(bytes)), Deleter{bytes});
+    data_ = Data(static_cast<T*>(allocate(bytes, pages)), Deleter{bytes});
   }
 
   AlignedBuffer clone() const {
@@ -49,8 +50,8 @@ class AlignedBuffer {
   };
   using Data = std::unique_ptr<T, Deleter>;
 
-  static void* allocate(std::size_t bytes) {
-    if (bytes >= kLargeAllocation) return allocate_large(bytes);
+  static void* allocate(std::size_t bytes, Pages pages) {
+    if (bytes >= kLargeAllocation) return allocate_large(bytes, pages);
     void* const memory = ::operator new (bytes, std::align_val_t{kCacheLine});
     std::memset(memory, 0, bytes);
     return memory;

@@ -64,8 +64,8 @@ class ParameterVector {
  public:
   ParameterVector() = default;
   // All zeros.
-  explicit ParameterVector(std::shared_ptr<const ParameterLayout> layout)
-      : layout_(std::move(layout)), values_(layout_->size()) {}
+  explicit ParameterVector(std::shared_ptr<const ParameterLayout> layout, Pages pages = Pages::kHuge)
+      : layout_(std::move(layout)), values_(layout_->size(), pages) {}
 
   ParameterVector clone() const;
 

@@ -52,8 +52,9 @@ Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec, const InputShap
   FEDGE_TRY(model, make({spec, input, target.outputs, target}));
   if (spec.base_dtype != BaseDtype::kFloat32 && !model->reads_apart())
     return invalid(
-        "model.base_dtype: only the language models transformer and llama keep their frozen weights " +
-        std::string("as another type than float32; remove it"));
+        "model.base_dtype: only the language models transformer and llama, and only with adapters, keep "
+        "frozen "
+        "weights in another type than float32; remove it");
   model->spec_ = spec;
   model->input_ = input;
   model->target_ = target.kind;

@@ -75,7 +75,8 @@ class Workspace {
   // Where the passes of a model that reads_apart() find the parameters that are not trained, as long as the
   // whole model; null: with the others.
   const float* frozen = nullptr;
-  // Of a model that reads_apart(): the matrices that are not trained; null: as float32 with the others.
+  // Holds the matrices that are not trained, of a model that reads_apart(). If it is null, they are float32
+  // and lie with the others.
   const CompactWeights* base = nullptr;
   Products products;  // sum over all backward passes
   Rng draws{0};       // of the step, for dropout; only forward() has none

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -164,6 +165,12 @@ Result<ParameterVector> exact_parameters(const Model& model, const DataSpec& dat
   };
   const auto base = read_safetensors(path, kMaxBytes);
   if (!base) return fail(base.error(), "");
+  const auto numbers = base->values.values();
+  if (const auto wrong = std::ranges::find_if_not(numbers, [](float value) { return std::isfinite(value); });
+      wrong != numbers.end())
+    return fail(invalid(base->values.layout().describe(static_cast<std::size_t>(wrong - numbers.begin())) +
+                        " is " + number_text(static_cast<double>(*wrong)) + ", which is not a finite number"),
+                path + ": ");
   const std::string hash = to_hex(model_hash(base->values.values()));
   if (const std::string& wanted = model.spec().base_hash; !wanted.empty() && wanted != hash)
     return fail(

@@ -167,7 +167,8 @@ Result<std::shared_ptr<const Task>> Task::build_without_data(const TaskSpec& spe
 
 Coverage Task::needed(const Coverage& trained) const {
   if (split_)
-    if (const std::size_t cut = split_->cut_of(trained); cut > 0) return split_->read_below(cut);
+    if (const std::size_t cut = split_->cut_of(trained); cut > 0)
+      return split_->read_below(cut, spec_.training.split.keeps_targets);
   const Adapters* adapters = model_->adapters();
   if (adapters == nullptr || spec_.training.local_model != LocalModel::kPrefix || trained.empty())
     return Coverage::all(model_->layout()->size());

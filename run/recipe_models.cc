@@ -73,6 +73,16 @@ void check_adapters(const RunConfig& run, config::Reader& root) {
                   " requires updates of the whole model, but with model.adapter.rank clients send only the "
                   "adapters",
               {"model.adapter.rank", "strategy.aggregator"});
+  if (run.strategy.traits.changes_base && run.task.model.base_dtype != learn::BaseDtype::kFloat32)
+    root.fail("model.base_dtype",
+              "must be \"float32\", because the aggregator " + run.strategy.aggregator_kind +
+                  " adds to the frozen weights in every round",
+              {"strategy.aggregator", "strategy.kind"});
+  if (run.strategy.traits.changes_basis && run.compression.error_feedback)
+    root.fail("compression",
+              "error_feedback must be false, because the aggregator " + run.strategy.aggregator_kind +
+                  " computes new factors in every round",
+              {"strategy.aggregator", "compression"});
   if (!run.strategy.traits.adapters) return;
   if (run.strategy.schedule.buffered)
     root.fail("strategy",
@@ -91,16 +101,6 @@ void check_adapters(const RunConfig& run, config::Reader& root) {
                   " requires both factors of the adapters, but with the planner " +
                   run.strategy.planner_kind + " clients send only factor B; use rank_prefix",
               {"strategy.aggregator", "strategy.planner"});
-  if (run.strategy.traits.changes_base && run.task.model.base_dtype != learn::BaseDtype::kFloat32)
-    root.fail("model.base_dtype",
-              "must be \"float32\", because the aggregator " + run.strategy.aggregator_kind +
-                  " adds to the frozen weights in every round",
-              {"strategy.aggregator", "strategy.kind"});
-  if (run.strategy.traits.changes_basis && run.compression.error_feedback)
-    root.fail("compression",
-              "error_feedback must be false, because the aggregator " + run.strategy.aggregator_kind +
-                  " computes new factors in every round",
-              {"strategy.aggregator", "compression"});
 }
 
 // Refuses what runs whose clients keep parameters for themselves cannot honour.

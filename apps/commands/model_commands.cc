@@ -113,7 +113,8 @@ Result<std::string> without_adapters(const std::string& task) {
   for (const char* name : {"data", "model"})
     if (const auto section = document.root.find(name); section != document.root.end()) kept.insert(*section);
   if (const auto model = kept.find("model"); model != kept.end())
-    if (auto* table = std::get_if<config::Table>(&model->second.data)) table->erase("adapter");
+    if (auto* table = std::get_if<config::Table>(&model->second.data))
+      for (const char* key : {"adapter", "base_dtype"}) table->erase(key);
   return config::canonical_toml(kept);
 }
 

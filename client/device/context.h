@@ -18,13 +18,6 @@
 
 namespace fedge::client {
 
-// The vectors of a task, in memory.
-struct LoadedModel {
-  ParameterVector model;
-  std::optional<learn::CompactWeights> base;  // the matrices that are not trained; nothing: `model` has them
-  std::optional<ParameterVector> control;
-};
-
 // The state of one run. Keys are the engine's runs: at most kMaxRuns, and those of resumed updates.
 struct DeviceRun {
   std::string name;                                           // empty: not described yet

@@ -22,7 +22,8 @@ void TaskWorker::train(const ClientEngine::Train& train) {
     if (!self || order.stop.stop_requested()) return;
     using Loaded = std::shared_ptr<const LoadedModel>;
     const bool goes_on = !order.request.next.empty();
-    auto loaded = !early || goes_on ? self->maker_.load(*run, std::exchange(download, {})) : Loaded();
+    auto loaded =
+        !early || goes_on ? load_model(*run, *self->context_.files, std::exchange(download, {})) : Loaded();
     if (early && early->result)
       return self->finish(order, run, std::make_shared<Result<WorkResult>>(std::move(*early->result)),
                           loaded ? *loaded : nullptr);

@@ -35,31 +35,10 @@ Result<void> UpdateMaker::admit(const PreparedRun& run, const protocol::TrainReq
   return {};
 }
 
-Result<std::shared_ptr<const LoadedModel>> UpdateMaker::load(const PreparedRun& run,
-                                                             const TaskFiles::Download& download) const {
-  const auto& layout = run.task->model().layout();
-  LoadedModel loaded;
-  if (run.base != learn::BaseDtype::kFloat32) loaded.base.emplace(layout, run.base);
-  FEDGE_TRY(model, context_.files->load(download.model, layout, download.wanted,
-                                        loaded.base ? &*loaded.base : nullptr));
-  loaded.model = std::move(model);
-  if (download.control) {
-    FEDGE_TRY(second, context_.files->load(download.control, layout));
-    loaded.control = std::move(second);
-  }
-  return std::make_shared<const LoadedModel>(std::move(loaded));
-}
-
 Result<WorkResult> UpdateMaker::train(PreparedRun& run, const LoadedModel& loaded, const Order& order,
                                       bool ahead) const {
   const protocol::TrainRequest& request = order.request;
-  TaskInHand task{context_.membership.client,
-                  request,
-                  loaded.model,
-                  loaded.control ? &*loaded.control : nullptr,
-                  order.stop,
-                  order.enough};
-  task.base = loaded.base ? &*loaded.base : nullptr;
+  TaskInHand task{context_.membership.client, request, loaded, order.stop, order.enough};
   task.ahead = ahead;
   FEDGE_TRY_VOID(admit(run, request));
   Secret root;

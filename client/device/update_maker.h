@@ -1,6 +1,6 @@
-// UpdateMaker: makes a task's update: loads the model, trains, adds noise or masks, counts what leaves the
-// device, and keeps the update until the coordinator's verdict. train() is for the daemon's trainer thread,
-// the rest for its worker thread.
+// UpdateMaker: makes a task's update: trains, adds noise or masks, counts what leaves the device, and keeps
+// the update until the coordinator's verdict. train() is for the daemon's trainer thread, the rest for its
+// worker thread.
 #pragma once
 
 #include <memory>
@@ -25,8 +25,6 @@ class UpdateMaker {
   UpdateMaker(const DaemonContext& context, std::shared_ptr<SplitLink> split, ReportFault report_fault)
       : context_(context), split_(std::move(split)), report_fault_(std::move(report_fault)) {}
 
-  Result<std::shared_ptr<const LoadedModel>> load(const PreparedRun& run,
-                                                  const TaskFiles::Download& download) const;
   // `ahead`: the task has not been assigned yet.
   Result<WorkResult> train(PreparedRun& run, const LoadedModel& loaded, const Order& order,
                            bool ahead = false) const;

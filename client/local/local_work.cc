@@ -73,20 +73,6 @@ std::optional<Time> training_ends(const learn::TrainingSpec& spec, Time asked, D
   return asked + seconds(spec.partial_work * to_seconds(time_left));
 }
 
-protocol::Manifest WorkResult::shape(const Digest& layout, const Coverage& coverage,
-                                     std::uint32_t chunk_size) const {
-  protocol::Manifest manifest;
-  manifest.layout = layout;
-  manifest.coverage = coverage;
-  manifest.codec = encoded.codec;
-  manifest.payload_size = payload().size();
-  manifest.chunk_size = chunk_size;
-  manifest.raw_size = encoded.raw_size;
-  manifest.levels = encoded.levels;
-  manifest.chunks.resize((manifest.payload_size + chunk_size - 1) / chunk_size);
-  return manifest;
-}
-
 Result<WorkResult> LocalWork::run(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
                                   AlignedBuffer<float> values) {
   WorkResult result;
@@ -156,6 +142,7 @@ std::optional<protocol::UpdateOffer> LocalWork::expected(const WorkOrder& order,
 
 Result<learn::EvaluationSums> LocalWork::evaluate(const WorkOrder& order,
                                                   std::span<const float> model) const {
+  FEDGE_CHECK(order.base == nullptr || !elsewhere_.evaluate, "a whole model for work elsewhere");
   if (elsewhere_.evaluate) return elsewhere_.evaluate(order, model);
   return task_.evaluate(order.client, model,
                         {.stop = order.stop, .normalisation = order.normalisation, .base = order.base});
@@ -207,6 +194,7 @@ Result<void> LocalWork::add_noise(const WorkOrder& order, WorkResult& result) co
 
 Result<learn::TrainingResult> LocalWork::train(const WorkOrder& order, std::span<const float> model,
                                                const ClientMemory& memory, std::span<float> update) {
+  FEDGE_CHECK(order.base == nullptr || !elsewhere_.train, "a whole model for work elsewhere");
   if (elsewhere_.train) return elsewhere_.train(order, model, update);
   FEDGE_TRY_VOID(recall(order, model, memory));
   learn::Assignment assignment = assignment_of(order);
@@ -341,35 +329,6 @@ Result<OutgoingUpdate> LocalWork::mask(const WorkOrder& order, const privacy::Ma
   update.coverage_ = std::move(masked.coverage);
   update.scalars_ = std::move(masked.scalars);
   return update;
-}
-
-Result<OutgoingUpdate> OutgoingUpdate::in_the_clear(WorkResult result,
-                                                    const std::optional<privacy::MaskingSpec>& masking) {
-  if (masking)
-    return Error{ErrorCode::kRefused,
-                 "this run masks its updates, but this update has no masks; it is not sent"};
-  return OutgoingUpdate(std::move(result));
-}
-
-protocol::UpdateOffer OutgoingUpdate::offer(const protocol::TrainRequest& task) const {
-  protocol::Manifest manifest =
-      result_.shape(task.model.layout, coverage_ ? *coverage_ : task.coverage, task.model.chunk_size);
-  manifest.chunks =
-      protocol::make_manifest(manifest.layout, manifest.coverage, payload(), manifest.chunk_size).chunks;
-  return {.run = task.run,
-          .round = task.round,
-          .update = std::move(manifest),
-          .samples = result_.training.samples,
-          .steps = result_.training.steps,
-          .train_loss = result_.training.mean_loss,
-          .norm = result_.norm,
-          .loss_rms = result_.training.rms_loss,
-          .track = task.track,
-          .kind = task.kind,
-          .wanted_share = result_.training.wanted_share,
-          .activation_correlation = result_.training.activation_correlation,
-          .masked_scalars = scalars_,
-          .sums = coverage_ ? std::vector<std::int64_t>() : result_.sums};
 }
 
 }  // namespace fedge::client

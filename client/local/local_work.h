@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "client/local/client_memory.h"
+#include "client/local/outgoing_update.h"
 #include "core/aligned_buffer.h"
 #include "core/coverage.h"
 #include "core/result.h"
@@ -79,52 +80,6 @@ struct Elsewhere {
 // it always trains to the end.
 std::optional<Time> training_ends(const learn::TrainingSpec& spec, Time asked, Duration time_left);
 
-// The result of a task's training. It stays on the client: only an OutgoingUpdate leaves.
-struct WorkResult {
-  learn::TrainingResult training;
-  double norm = 0;                            // Euclidean, before encoding
-  AlignedBuffer<float> values;                // packed over the coverage, as the receiver will see them
-  protocol::EncodedPayload encoded;           // empty if the values are sent unencoded
-  std::optional<std::uint64_t> release = {};  // id of the client's own noise, if it was added
-  std::optional<Error> fault = {};            // why the values are zeros that do not count
-  std::vector<std::int64_t> sums = {};        // of an evaluation or of statistics
-  std::vector<float> above = {};              // split training, both halves here: learn::Assignment::above
-
-  std::span<const std::byte> payload() const {
-    return encoded.bytes.empty() ? std::as_bytes(values.span()) : std::span<const std::byte>(encoded.bytes);
-  }
-  // The payload's manifest, without chunk hashes.
-  protocol::Manifest shape(const Digest& layout, const Coverage& coverage, std::uint32_t chunk_size) const;
-};
-
-// An update that may leave the client. Nothing else can be kept for sending, offered or served. In a run
-// with masked updates only LocalWork::mask() makes one.
-class OutgoingUpdate {
- public:
-  // kRefused if the run masks its updates.
-  static Result<OutgoingUpdate> in_the_clear(WorkResult result,
-                                             const std::optional<privacy::MaskingSpec>& masking);
-
-  std::span<const std::byte> payload() const { return result_.payload(); }
-  // As the receiver will see them; empty for a masked update.
-  std::span<const float> values() const { return result_.values.span(); }
-  std::span<const float> above() const { return result_.above; }
-  // The offer for the coordinator, with the hashes of the chunks.
-  protocol::UpdateOffer offer(const protocol::TrainRequest& task) const;
-  std::optional<std::uint64_t> release() const { return result_.release; }
-  // Why the update contains nothing of the client; for the client's own log.
-  const std::optional<Error>& fault() const { return result_.fault; }
-
- private:
-  friend class LocalWork;
-  explicit OutgoingUpdate(WorkResult result) : result_(std::move(result)) {}
-
-  WorkResult result_;
-  // Set once the update is masked: result_ then has neither values nor training metrics.
-  std::optional<Coverage> coverage_;
-  std::vector<std::uint64_t> scalars_;
-};
-
 class LocalWork {
  public:
   // `task` must outlive it.
@@ -168,10 +123,11 @@ class LocalWork {
 
   // Whether the coordinator counts on what the client keeps: it must not begin again without it.
   bool corrects() const { return scaffold() || dynamic(); }
-  // `model` is the whole model. `memory` is what the client's last accepted task left; the call replaces it
-  // by what this task leaves. `values` is an optional buffer for the result, of the coverage's size or
-  // empty. kInvalid if training diverged and failures are not hidden. kRefused if the order asks for
-  // parameters that stay on the client.
+
+  // `model` is the whole model, without what the order's base holds. `memory` is what the client's last
+  // accepted task left; the call replaces it by what this task leaves. `values` is an optional buffer for the
+  // result, of the coverage's size or empty. kInvalid if training diverged and failures are not hidden.
+  // kRefused if the order asks for parameters that stay on the client.
   Result<WorkResult> run(const WorkOrder& order, std::span<const float> model, ClientMemory& memory,
                          AlignedBuffer<float> values = {});
   // What the client can offer before it has trained: samples, steps and size of the update. Losses and norm

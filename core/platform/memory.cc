@@ -15,7 +15,7 @@ std::size_t whole_pages(std::size_t bytes) { return (bytes + kHugePage - 1) / kH
 
 }  // namespace
 
-void* allocate_large(std::size_t bytes) {
+void* allocate_large(std::size_t bytes, Pages pages) {
   const std::size_t size = whole_pages(bytes);
   // Maps one more page than needed and keeps an aligned part.
   void* const mapped =
@@ -25,7 +25,8 @@ void* allocate_large(std::size_t bytes) {
   const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(begin) % kHugePage) % kHugePage;
   if (before > 0) ::munmap(begin, before);
   if (before < kHugePage) ::munmap(begin + before + size, kHugePage - before);
-  ::madvise(begin + before, size, MADV_HUGEPAGE);  // only advice: without huge pages it is slower, not wrong
+  // Only advice: with other pages it is slower or takes more memory, but is not wrong.
+  ::madvise(begin + before, size, pages == Pages::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   return begin + before;
 }
 

@@ -9,8 +9,12 @@ namespace fedge {
 // Smallest size that AlignedBuffer allocates here.
 inline constexpr std::size_t kLargeAllocation = std::size_t{8} << 20;
 
+// Small pages suit memory that is used only in places far apart, each of which would otherwise take a huge
+// page.
+enum class Pages { kHuge, kSmall };
+
 // Returns zeroed memory aligned to a huge page; throws std::bad_alloc if there is none.
-void* allocate_large(std::size_t bytes);
+void* allocate_large(std::size_t bytes, Pages pages = Pages::kHuge);
 // This machine's total memory in bytes.
 std::size_t physical_memory();
 

@@ -47,8 +47,10 @@ Coverage SplitLayout::between(std::size_t first, std::size_t last, std::size_t c
   return Coverage::of(std::move(ranges));
 }
 
-Coverage SplitLayout::read_below(std::size_t cut) const {
-  return Coverage::of({{0, ends_.at(cut)}}).unite(between(0, cut, cut, adapters_.rank));
+Coverage SplitLayout::read_below(std::size_t cut, bool head) const {
+  std::vector<Range> ranges = {{0, ends_.at(cut)}};
+  if (head) ranges.push_back({ends_.back(), adapters_.offset});
+  return Coverage::of(std::move(ranges)).unite(between(0, cut, cut, adapters_.rank));
 }
 
 Coverage SplitLayout::read_above(std::size_t cut) const {

@@ -29,8 +29,9 @@ class SplitLayout {
   Coverage below(std::size_t cut) const { return between(0, cut, cut, cut_ranks_); }
   // What the server trains. Empty if the cut is behind the last block.
   Coverage above(std::size_t cut) const { return between(cut, blocks(), cut, cut_ranks_); }
-  // All parameters that the client's passes read.
-  Coverage read_below(std::size_t cut) const;
+  // All parameters that the client's passes read. `head`: also what follows the last block, for a client that
+  // computes the loss itself.
+  Coverage read_below(std::size_t cut, bool head) const;
   // The adapters that the server's passes read.
   Coverage read_above(std::size_t cut) const;
   // below() and above() together.

@@ -92,10 +92,13 @@ struct ProductTarget {
   float factor = 1;             // factor of the product
 };
 
-// kProductRows: rows of a block, which stays in the level-2 cache. kProductScratch: floats of scratch that a
-// product needs.
+// A product is computed in blocks: of kProductRows rows of the left operand, which stay in the level-2 cache,
+// of kInnerBlock of the inner dimension, whose sums are added in order, and of kColumnBlock columns, a
+// multiple of every panel's width. kProductScratch: floats of scratch that a product needs.
 inline constexpr std::size_t kProductRows = 252;
-inline constexpr std::size_t kProductScratch = 256 * 768 + (256 + 16) * kProductRows;
+inline constexpr std::size_t kInnerBlock = 256;
+inline constexpr std::size_t kColumnBlock = 768;
+inline constexpr std::size_t kProductScratch = kInnerBlock * kColumnBlock + (kInnerBlock + 16) * kProductRows;
 
 // Shape of a language model's activations.
 struct NormShape {

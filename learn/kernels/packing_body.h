@@ -14,8 +14,6 @@ namespace {
 // vectors.
 constexpr std::size_t kStrip = kLanes == 16 ? 14 : 6;
 constexpr std::size_t kPanelWidth = kTileVectors * kLanes;
-constexpr std::size_t kInnerBlock = 256;
-constexpr std::size_t kColumnBlock = 768;  // a multiple of every panel's width
 // The distance of copied rows; no power of two, since their lines would displace each other from the cache.
 constexpr std::size_t kCopiedRow = kInnerBlock + 16;
 static_assert(kInnerBlock * kColumnBlock + kCopiedRow * kProductRows <= kProductScratch);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "core/check.h"
 #include "core/text.h"
@@ -81,7 +82,8 @@ CompactWeights::CompactWeights(std::shared_ptr<const ParameterLayout> layout, Ba
 Error CompactWeights::wrong(std::size_t parameter, float value) const {
   return invalid(layout_->describe(parameter) + " is " + number_text(static_cast<double>(value)) +
                  ", which is not a value of model.base_dtype = \"" +
-                 base_dtype_names().at(static_cast<std::size_t>(dtype_)) + "\"");
+                 base_dtype_names().at(static_cast<std::size_t>(dtype_)) +
+                 "\"; update this client or the coordinator, whichever is older");
 }
 
 std::size_t CompactWeights::group_of(std::size_t tensor, std::size_t parameter) const {
@@ -121,7 +123,10 @@ Result<void> CompactWeights::add_part(const TensorInfo& tensor, std::size_t begi
       FEDGE_TRY_VOID(add_group(at, part));
       continue;
     }
-    if (at == first) open_begin_ = first, open_count_ = 0;
+    if (at == first) {
+      open_begin_ = first;
+      open_count_ = 0;
+    }
     if (at != open_begin_ + open_count_) continue;  // its beginning was not wanted
     std::ranges::copy(part, open_.begin() + static_cast<std::ptrdiff_t>(open_count_));
     open_count_ += part.size();

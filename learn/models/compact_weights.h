@@ -1,13 +1,12 @@
 // CompactWeights: the matrices of a model that are not trained, in fewer bits than float32
-// (model.base_dtype). A pass expands them where it multiplies with them. So a device that trains adapters
-// needs half of the base's memory, or a quarter.
-// The formats are those of values that float32 holds exactly, and the base is rounded to such values before
-// a run begins. So a client with compact weights and one with float32 compute the same bits.
-//   bfloat16   the upper half of a float32
-//   int8       s q for each of kInt8Group consecutive values of a matrix, with q from -127 to 127 and s, a
-//              float32 of 16 significant bits, such that the largest |q| is 127. Symmetric absmax rounding in
-//              blocks (Dettmers et al., "8-bit optimizers via block-wise quantization", ICLR 2022, section
-//              2.1), with linear levels
+// (model.base_dtype). A pass expands them where it multiplies with them. float32 holds each of their values
+// exactly, and the base is rounded to such values before a run begins, so a client computes the same bits
+// with and without them.
+//   bfloat16   the upper half of a float32: 2 bytes
+//   int8       s q for each of kInt8Group consecutive values of a matrix, q from -127 to 127, s a float32 of
+//              16 significant bits for which the largest |q| is 127: 1 + 1/16 bytes. Absmax rounding by
+//              blocks (Dettmers et al., ICLR 2022, section 2.1), here with equal steps
+// Reading is thread-safe.
 #pragma once
 
 #include <array>
@@ -39,8 +38,7 @@ class CompactWeights {
   // All zeros. `dtype` is not float32.
   CompactWeights(std::shared_ptr<const ParameterLayout> layout, BaseDtype dtype);
 
-  // Whether this object holds the tensor, or the caller keeps it as float32: all but matrices, and what is
-  // trained.
+  // Whether this object holds the tensor: matrices that are not trained. The caller keeps all others.
   static bool holds(const TensorInfo& tensor) {
     return !tensor.trainable && tensor.shape.size() == 2 && tensor.order == TensorOrder::kRowMajor;
   }
@@ -59,7 +57,7 @@ class CompactWeights {
 
   std::shared_ptr<const ParameterLayout> layout_;
   BaseDtype dtype_;
-  // At the parameters' places. The memory of a place that is never written is never used.
+  // Both have the value of a parameter at its index. Large parts that are never written take no memory.
   AlignedBuffer<std::uint16_t> halves_;
   AlignedBuffer<std::int8_t> levels_;
   AlignedBuffer<float> scales_;            // of the groups

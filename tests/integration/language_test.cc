@@ -153,6 +153,10 @@ TEST_CASE(
         setup.generate(setup.base, " --temperature 0"));
   REQUIRE(run("fedge model merge " + tuned + " --out " + merged).code == 0);
   CHECK(setup.generate(merged, " --temperature 0") == setup.generate(tuned, " --temperature 0"));
+  REQUIRE(setup.tune("compact", " --set model.base_dtype=int8").code == 0);
+  const std::string compact = (setup.out.path() / "compact" / "model.safetensors").string();
+  REQUIRE(run("fedge model merge " + compact + " --force --out " + merged).code == 0);
+  CHECK(setup.generate(merged, " --temperature 0") == setup.generate(compact, " --temperature 0"));
   CHECK(contains(run("fedge model adapters " + tuned + " --ranks 2 --out " + lora).output,
                  "6 adapters of rank 2, lora_alpha 4.0"));
   CHECK(contains(run("fedge model info " + tuned).output, "adapters of rank 4 on 6 matrices"));

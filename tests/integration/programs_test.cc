@@ -195,7 +195,9 @@ TEST_CASE(
                          "planner = { cut = \"random\" }\n";
   std::string more;
   SUBCASE("with targets that are sent") {}
-  SUBCASE("with targets that stay on the client") { more = "--set training.split.targets=kept "; }
+  SUBCASE("with targets that stay on the client") {
+    more = "--set training.split.targets=kept --set run.chunk_size=4096 --set model.tied=false ";
+  }
   SUBCASE("with frozen weights of 8 bits") { more = "--set model.base_dtype=int8 "; }
   SUBCASE("with rounded activations and fewer ranks at the cut") {
     more =

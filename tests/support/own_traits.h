@@ -38,6 +38,7 @@ inline aggregation::SamplerFactory own_uniform(aggregation::SamplerTraits traits
 //   own_unsaid      uniform_mean, without uniform_weights
 //   own_steps       a linear rule that counts steps
 //   own_basis       a rule that changes the basis of adapters
+//   own_base        uniform_mean, which changes frozen weights
 //   own_blind       uniform, with its traits
 //   own_seeing      uniform, which declares nothing
 //   own_draws       poisson, with its traits
@@ -57,6 +58,9 @@ inline void register_own_traits() {
     aggregator("own_steps", {.linear = true, .counts_steps = true});
     aggregator("own_basis",
                {.keeps_individuals = true, .partial_updates = true, .adapters = true, .changes_basis = true});
+    AggregatorTraits base = kSum;
+    base.changes_base = true;
+    aggregator("own_base", base);
     const auto sampler = [](const char* name, SamplerFactory (*read)(config::Reader&)) {
       register_sampler({.name = name, .paper = "", .summary = "", .read = read});
     };

@@ -81,7 +81,8 @@ float* expanded(const Pass& pass, const LinearPlace& layer) {
   for (const std::size_t out : layer.outs) {
     const std::size_t size = out * layer.in;
     pass.base->expand({at, at + size}, to);
-    at += size, to += size;
+    at += size;
+    to += size;
   }
   return pass.space.merged.data();
 }

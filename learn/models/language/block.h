@@ -56,8 +56,8 @@ struct Pass {
   const Adapters& adapters;
   const TransformerPlaces& places;
   std::span<const float> parameters;  // the adapters are read here
-  const float* weights;               // all other parameters, at the same offsets, except those in
-  const CompactWeights* base;         // `base`; null: all
+  const float* weights;               // all other parameters, at the same offsets
+  const CompactWeights* base;         // holds the frozen matrices instead of `weights`, unless it is null
   std::size_t ranks = 0;              // number of the adapters' ranks in use
   std::size_t rows = 0;               // tokens of the piece
   std::size_t length = 0;             // of a sequence

@@ -12,8 +12,8 @@ namespace {
 // The lowest layer that needs the gradient of its outputs.
 std::size_t lowest(const Pass& pass) { return pass.adapters.empty() ? pass.space.trained.lowest() : 1; }
 
-// Calls visit(weights, first, count) for the head's rows of tokens first, first + 1, ... of the vocabulary:
-// of all, or of some at a time.
+// Calls visit(weights, first, count) for the head's rows of tokens first, first + 1, ... of the vocabulary. A
+// head of float32 is visited at once, a compact one in parts.
 template <class Visit>
 void visit_head(const Pass& pass, const Visit& visit) {
   const std::size_t d = pass.shape.width;

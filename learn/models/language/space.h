@@ -18,9 +18,10 @@ namespace fedge::learn {
 // The scores of as many tokens are computed at a time as fit into this many floats; at least of kLeastRows.
 inline constexpr std::size_t kLogits = std::size_t{1} << 23;
 inline constexpr std::size_t kLeastRows = 16;
-// A compact head is expanded for as many tokens of the vocabulary at a time: a multiple of product()'s blocks
-// of columns and of its inner dimension, so that the results are those of one product, bit for bit.
+// A compact head is expanded for as many tokens of the vocabulary at a time: whole blocks of product(), so
+// that the results are those of one product, bit for bit.
 inline constexpr std::size_t kHeadTokens = 768;
+static_assert(kHeadTokens % kInnerBlock == 0 && kHeadTokens % kColumnBlock == 0);
 
 // The values that a block's forward pass keeps for its backward pass, for one piece of a batch.
 struct Activations {

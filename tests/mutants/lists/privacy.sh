@@ -295,7 +295,7 @@ new '  if (masked && request.secure_attempt == 0 && request.round.value() == 0)'
 caught_by unit_client 'client engine: a task is refused|daemon: in a masked run'
 
 mutant secure-sent-in-the-clear 'an update of a masked run can be made ready for sending as it is'
-file client/local/local_work.cc
+file client/local/outgoing_update.cc
 old '  if (masking)
     return Error'
 new '  if (masking && result.norm < 0)

@@ -102,28 +102,6 @@ TEST_CASE(
   CHECK(none.error().message.find("differential_privacy.kind = \"local\"") != std::string::npos);
 }
 
-TEST_CASE("prepared run: the frozen matrices are kept as the run says") {
-  const test::TemporaryDirectory data, state;
-  for (const char* name : {"a.txt", "b.txt", "c.txt", "d.txt"}) {
-    const std::string text(900, name[0]);
-    data.write(name, {text.begin(), text.end()});
-  }
-  const auto kept = [&](const std::string& dtype) {
-    const std::string text =
-        "[data]\ndataset = \"text\"\ncontext = 16\ndirectory = \"" + data.path().string() +
-        "\"\npartition = { kind = \"natural\", clients = 4 }\n[model]\nkind = \"llama\"\n"
-        "layers = 1\nwidth = 16\nheads = 2\nadapter = { rank = 2 }\n" +
-        dtype;
-    const auto prepared =
-        prepare_run(described(text, 1, 3), {.client = ClientId(3), .state_directory = state.path()});
-    REQUIRE_MESSAGE(prepared, prepared.error().message);
-    return (*prepared)->base;
-  };
-  CHECK(kept("") == learn::BaseDtype::kFloat32);
-  CHECK(kept("base_dtype = \"bfloat16\"\n") == learn::BaseDtype::kBfloat16);
-  CHECK(kept("base_dtype = \"int8\"\n") == learn::BaseDtype::kInt8);
-}
-
 TEST_CASE("prepared run: where noise hides a client's updates it does not tell its labels besides") {
   const test::TemporaryDirectory data, state;
   test::write_tiny_dataset(data);
@@ -317,12 +295,12 @@ TEST_CASE("prepared run: what a client keeps for itself outlives its process, if
         prepare_run(described(text, 1, 3), {.client = ClientId(3), .state_directory = place.path()});
     REQUIRE_MESSAGE(run, run.error().message);
     const learn::Model& model = (*run)->task->model();
-    ParameterVector values(model.layout());
-    model.initialise(values.values(), Rng(1));
+    LoadedModel loaded{.model = ParameterVector(model.layout())};
+    model.initialise(loaded.model.values(), Rng(1));
     protocol::TrainRequest request{
         .run = RunId(1), .round = RoundNumber(round), .coverage = model.layout()->trainable()};
     request.last_round = RoundNumber(last);
-    const auto result = work_on(**run, {.client = ClientId(3), .request = request, .model = values});
+    const auto result = work_on(**run, {.client = ClientId(3), .request = request, .loaded = loaded});
     REQUIRE_MESSAGE(result, result.error().message);
     return std::vector<float>(result->values.span().begin(), result->values.span().end());
   };

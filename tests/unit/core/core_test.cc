@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <unistd.h>
@@ -109,6 +110,19 @@ TEST_CASE("buffers: small and large ones are aligned, start at zero, move and ar
       CHECK(copy.data()[size - 1] == 7);
     }
   }
+}
+
+TEST_CASE("buffers: with small pages, few bytes that are far apart take little memory") {
+  constexpr std::size_t kSize = std::size_t{64} << 20;
+  constexpr std::size_t kStep = std::size_t{2} << 20;
+  AlignedBuffer<std::uint8_t> buffer(kSize, Pages::kSmall);
+  for (std::size_t at = 0; at < kSize; at += kStep) buffer.data()[at] = 1;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> resident(kSize / page);
+  REQUIRE(::mincore(buffer.data(), kSize, resident.data()) == 0);
+  std::size_t used = 0;
+  for (const unsigned char one : resident) used += one & 1U;
+  CHECK(used == kSize / kStep);
 }
 
 TEST_CASE("parameters: storage is aligned to a cache line and starts at zero") {

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,16 @@ TEST_CASE("external: a file's tensors as texts give the same layout again, a lay
   REQUIRE_MESSAGE(first, first.error().message);
   CHECK(std::ranges::equal(first->values(), values.values()));
   CHECK((*model)->classes() == 10);
+  // Whatever wrote the file, a model of other than numbers is refused.
+  for (const float wrong :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    values.values()[151] = wrong;
+    REQUIRE(write_safetensors(file, values, {}));
+    const auto refused = initial_parameters(**model, task.data, Rng(1));
+    REQUIRE_FALSE(refused);
+    CHECK_MESSAGE(has(refused.error().message, "first.safetensors: conv1.bias[1] is "),
+                  refused.error().message);
+  }
 }
 
 TEST_CASE("external: what cannot be a list of tensors is refused by name, before memory is taken") {

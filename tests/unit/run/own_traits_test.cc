@@ -74,6 +74,10 @@ TEST_CASE(
   CHECK(contains(own_refusal(aggregator("own_basis") + sparse),
                  "error_feedback must be false, because the aggregator own_basis computes new factors"));
   CHECK(own_refusal(aggregator("own_basis") + sparse + "error_feedback = false\n") == "accepted");
+  const std::string compact = "[model]\nadapter = { rank = 2 }\nbase_dtype = \"int8\"\n";
+  CHECK(own_refusal(aggregator("own_unsaid") + compact) == "accepted");
+  CHECK(contains(own_refusal(aggregator("own_base") + compact),
+                 "model.base_dtype: must be \"float32\", because the aggregator own_base adds to"));
 }
 
 TEST_CASE(

@@ -158,9 +158,9 @@ caught_by unit_learn 'compact weights: training and evaluation'
 
 mutant base-whole 'a client keeps all of the base as float32, whatever the run says'
 file client/prepared_run.cc
-old '.base = spec.task.model.base_dtype});'
-new '.base = {}});'
-caught_by unit_client 'prepared run: the frozen matrices'
+old '.base_dtype = spec.task.model.base_dtype});'
+new '.base_dtype = {}});'
+caught_by unit_client 'base files: a device keeps the base'
 
 mutant evaluation-without-base 'a client evaluates without the matrices that it keeps apart'
 file learn/evaluation/evaluate.cc
@@ -179,3 +179,21 @@ file learn/weights/import.cc
 old '  FEDGE_TRY_VOID(check_description(metadata, path.string()));'
 new ''
 caught_by unit_learn 'refused models: numbers that no run file may have'
+
+mutant head-unread 'a device that computes the loss of split training does not fetch the head'
+file core/split/split_layout.cc
+old '  if (head) ranges.push_back({ends_.back(), adapters_.offset});'
+new '  if (head && ranges.empty()) ranges.push_back({ends_.back(), adapters_.offset});'
+caught_by unit_learn 'split: a client needs nothing of the model'
+
+mutant base-not-a-number 'a run begins with a model of other than numbers'
+file learn/model_file.cc
+old '      wrong != numbers.end())'
+new '      numbers.empty())'
+caught_by unit_learn 'external: '
+
+mutant merged-unread 'a merged model has a key that no program reads without adapters'
+file apps/commands/model_commands.cc
+old '{"adapter", "base_dtype"}) table->erase(key);'
+new '{"adapter"}) table->erase(key);'
+caught_by integration_language 'language: a model writes the same text'

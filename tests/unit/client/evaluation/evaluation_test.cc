@@ -90,15 +90,15 @@ TEST_CASE("evaluation: a task evaluates the model on the device's own test sampl
   REQUIRE_MESSAGE(prepared, prepared.error().message);
   PreparedRun& run = **prepared;
   const auto& layout = run.task->model().layout();
-  ParameterVector model(layout);
-  for (std::size_t i = 0; i < model.values().size(); ++i)
-    model.values()[i] = 0.1F * static_cast<float>(i + 1);
+  LoadedModel loaded{.model = ParameterVector(layout)};
+  const ParameterVector& model = loaded.model;
+  for (std::size_t i = 0; i < model.size(); ++i) loaded.model.values()[i] = 0.1F * static_cast<float>(i + 1);
   protocol::TrainRequest request{.run = RunId(1),
                                  .round = RoundNumber(1),
                                  .coverage = Coverage::of({{0, 1}}),
                                  .kind = TaskKind::kEvaluation};
   request.model.chunk_size = 4096;
-  auto result = work_on(run, {ClientId(2), request, model});
+  auto result = work_on(run, {ClientId(2), request, loaded});
   REQUIRE_MESSAGE(result, result.error().message);
   CHECK(result->values.size() == 1);
   CHECK(result->values.span()[0] == 0);

@@ -39,17 +39,17 @@ struct CountingDevice : OwnDevice {
                                    .kind = TaskKind::kStatistics,
                                    .statistics = std::move(edges)};
     request.model.chunk_size = 4096;
-    const ParameterVector model(run.task->model().layout());
-    return work_on(run, {ClientId(2), request, model});
+    const LoadedModel loaded{.model = ParameterVector(run.task->model().layout())};
+    return work_on(run, {ClientId(2), request, loaded});
   }
   // Trains with these means and deviations.
   static Result<WorkResult> train(PreparedRun& run, std::vector<float> numbers) {
-    const ParameterVector model(run.task->model().layout());
+    const LoadedModel loaded{.model = ParameterVector(run.task->model().layout())};
     protocol::TrainRequest request{.run = RunId(1),
                                    .round = RoundNumber(1),
-                                   .coverage = Coverage::all(model.values().size()),
+                                   .coverage = Coverage::all(loaded.model.size()),
                                    .statistics = std::move(numbers)};
-    return work_on(run, {ClientId(2), request, model});
+    return work_on(run, {ClientId(2), request, loaded});
   }
   std::shared_ptr<PreparedRun> prepared(const std::string& text, bool counts = true) const {
     const auto run = prepare(text, /*evaluates=*/true, counts);

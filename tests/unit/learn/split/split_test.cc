@@ -159,6 +159,34 @@ class InTurn final : public UpperPeer {
   std::vector<float>& shared_;
 };
 
+// Trains below each cut with NaN for all parameters that a client does not read.
+void check_what_is_read(const SplitProblem& p, bool kept) {
+  const TrainingSpec spec = split_training(OptimizerKind::kSgd, 0, kept);
+  for (std::size_t cut = 1; cut <= kSplitBlocks; ++cut) {
+    const SplitTrained expected = train_split(p, spec, cut);
+    const SplitLayout layout = p.layout();
+    const Coverage below = layout.below(cut);
+    std::vector<float> parameters(p.parameters.size(), std::numeric_limits<float>::quiet_NaN());
+    const Coverage read = layout.read_below(cut, kept);
+    for (const Range& range : read.ranges())
+      std::copy_n(p.parameters.data() + range.begin, range.size(), parameters.data() + range.begin);
+    std::vector<float> elsewhere = p.parameters;  // of the server
+    UpperHalf upper(*p.model, spec);
+    LocalPeer peer(upper, layout, elsewhere, nullptr);
+    LowerHalf lower(peer, cut, spec.split);
+    Trainer(*p.model, spec)
+        .train(parameters, p.data, p.samples, Rng(5),
+               {.coverage = &below, .split = &lower, .round = RoundNumber(2)});
+    for (const Range& range : below.ranges())
+      CHECK(std::equal(parameters.data() + range.begin, parameters.data() + range.end,
+                       expected.parameters.data() + range.begin));
+    const Coverage above = layout.above(cut);
+    for (const Range& range : above.ranges())
+      CHECK(std::equal(elsewhere.data() + range.begin, elsewhere.data() + range.end,
+                       expected.parameters.data() + range.begin));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("split: two halves, cut behind any block, train the whole model bit for bit") {
@@ -224,7 +252,7 @@ TEST_CASE("split: both halves have every adapter once, and the client's tells th
       CHECK(few.cut_of(few.below(cut)) == cut);
       CHECK(few.cut_of(all.below(cut)) == 0);
       CHECK(all.below(cut).contains(few.below(cut)));
-      CHECK(few.read_below(cut) == all.read_below(cut));
+      for (const bool head : {false, true}) CHECK(few.read_below(cut, head) == all.read_below(cut, head));
       CHECK(few.read_above(cut) == all.above(cut));
       std::vector<float> below(few.below(cut).count()), above(few.above(cut).count());
       std::vector<float> joined(below.size() + above.size()), packed(joined.size());
@@ -243,34 +271,14 @@ TEST_CASE("split: both halves have every adapter once, and the client's tells th
   CHECK(refused.error().message == "rank 6 at the cut is above model.adapter.rank, which is 5");
 }
 
-TEST_CASE("split: a client needs nothing of the model but what lies below its cut") {
-  for (const bool llama : {true, false}) {
-    const SplitProblem p(llama);
-    const TrainingSpec spec = split_training(OptimizerKind::kSgd, 0, false);
-    for (std::size_t cut = 1; cut <= kSplitBlocks; ++cut) {
-      const SplitTrained expected = train_split(p, spec, cut);
-      const SplitLayout layout = p.layout();
-      const Coverage below = layout.below(cut);
-      std::vector<float> parameters(p.parameters.size(), std::numeric_limits<float>::quiet_NaN());
-      const Coverage read = layout.read_below(cut);
-      for (const Range& range : read.ranges())
-        std::copy_n(p.parameters.data() + range.begin, range.size(), parameters.data() + range.begin);
-      std::vector<float> elsewhere = p.parameters;  // of the server
-      UpperHalf upper(*p.model, spec);
-      LocalPeer peer(upper, layout, elsewhere, nullptr);
-      LowerHalf lower(peer, cut, spec.split);
-      Trainer(*p.model, spec)
-          .train(parameters, p.data, p.samples, Rng(5),
-                 {.coverage = &below, .split = &lower, .round = RoundNumber(2)});
-      for (const Range& range : below.ranges())
-        CHECK(std::equal(parameters.data() + range.begin, parameters.data() + range.end,
-                         expected.parameters.data() + range.begin));
-      const Coverage above = layout.above(cut);
-      for (const Range& range : above.ranges())
-        CHECK(std::equal(elsewhere.data() + range.begin, elsewhere.data() + range.end,
-                         expected.parameters.data() + range.begin));
+TEST_CASE(
+    "split: a client needs nothing of the model but what lies below its cut, and the head for its loss") {
+  for (const bool llama : {true, false})
+    for (const bool kept : {false, true}) {
+      CAPTURE(llama);
+      CAPTURE(kept);
+      check_what_is_read(SplitProblem(llama), kept);
     }
-  }
 }
 
 TEST_CASE("split: one server trains clients with other cuts in turn, each as if it were alone") {

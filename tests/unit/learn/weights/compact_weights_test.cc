@@ -39,7 +39,7 @@ std::vector<float> random_values(std::size_t count, std::uint64_t seed) {
   return values;
 }
 
-bool equal_bits(std::span<const float> a, std::span<const float> b) {
+bool have_equal_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("compact weights: bfloat16 rounds to the nearest value, ties to even, 
   round_base(layout, BaseDtype::kBfloat16, values);
   // Steps of 2^-7 above 1: 1.00390625 and 1.01171875 lie half-way.
   const std::vector<float> expected = {1.0F, 1.0F, 1.015625F, -1.0078125F, 0.0F, -0.0F, 0x1.fep127F, 0.0F};
-  CHECK(equal_bits(values, expected));
+  CHECK(have_equal_bits(values, expected));
 }
 
 TEST_CASE("compact weights: int8 divides a group by its largest value, in 254 equal steps") {
@@ -143,8 +143,8 @@ TEST_CASE("compact weights: int8 divides a group by its largest value, in 254 eq
   }
   for (const char* name : {"gain", "adapter"}) {
     const TensorInfo& tensor = *layout->find(name);
-    CHECK(equal_bits(std::span(rounded).subspan(tensor.offset, tensor.size),
-                     std::span(exact).subspan(tensor.offset, tensor.size)));
+    CHECK(have_equal_bits(std::span(rounded).subspan(tensor.offset, tensor.size),
+                          std::span(exact).subspan(tensor.offset, tensor.size)));
   }
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("compact weights: values near the ends of float32 are rounded and kept
     REQUIRE(compact.add(0, values));
     std::vector<float> expanded(values.size());
     compact.expand({0, values.size()}, expanded.data());
-    CHECK(equal_bits(expanded, values));
+    CHECK(have_equal_bits(expanded, values));
   }
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("compact weights: rounded values are kept and expanded bit for bit, in
     round_base(*layout, dtype, values);
     std::vector<float> twice = values;
     round_base(*layout, dtype, twice);
-    CHECK(equal_bits(twice, values));
+    CHECK(have_equal_bits(twice, values));
     for (const std::size_t piece : {1UL, 7UL, 64UL, 100UL, 10'000UL}) {
       CompactWeights compact(layout, dtype);
       for (std::size_t at = 0; at < values.size(); at += piece)
@@ -185,7 +185,8 @@ TEST_CASE("compact weights: rounded values are kept and expanded bit for bit, in
         for (const Range& part : {Range{0, tensor.size}, Range{13, 14}, Range{63, 130}}) {
           std::vector<float> expanded(part.size());
           compact.expand({tensor.offset + part.begin, tensor.offset + part.end}, expanded.data());
-          CHECK(equal_bits(expanded, std::span(values).subspan(tensor.offset + part.begin, part.size())));
+          CHECK(
+              have_equal_bits(expanded, std::span(values).subspan(tensor.offset + part.begin, part.size())));
         }
       }
     }
@@ -204,7 +205,7 @@ TEST_CASE("compact weights: what is not wanted may be left out, and the rest is 
   REQUIRE(compact.add(second.offset + 65, std::span(values).subspan(second.offset + 65, second.size - 65)));
   std::vector<float> expanded(second.size);
   compact.expand({second.offset, second.offset + second.size}, expanded.data());
-  CHECK(equal_bits(expanded, std::span(values).subspan(second.offset, second.size)));
+  CHECK(have_equal_bits(expanded, std::span(values).subspan(second.offset, second.size)));
   compact.expand({40, 64}, expanded.data());
   CHECK(expanded[0] == 0);
 }
@@ -249,7 +250,7 @@ TEST_CASE("compact weights: training and evaluation have the bits of those with 
       std::vector<float> expected = problem.parameters;
       const auto whole = trainer.train(expected, problem.data, problem.samples, Rng(2),
                                        {.coverage = &problem.adapters, .max_steps = 2});
-      CHECK_FALSE(equal_bits(expected, problem.parameters));
+      CHECK_FALSE(have_equal_bits(expected, problem.parameters));
       std::vector<float> trained = problem.rest;
       const auto result = trainer.train(trained, problem.data, problem.samples, Rng(2),
                                         {.coverage = &problem.adapters,
@@ -258,12 +259,12 @@ TEST_CASE("compact weights: training and evaluation have the bits of those with 
                                          .max_steps = 2});
       CHECK(result.mean_loss == whole.mean_loss);
       const std::size_t offset = problem.model->adapters()->offset();
-      CHECK(equal_bits(std::span(trained).subspan(offset), std::span(expected).subspan(offset)));
+      CHECK(have_equal_bits(std::span(trained).subspan(offset), std::span(expected).subspan(offset)));
       // A later training of the same trainer has all as float32 again.
       std::vector<float> again = problem.parameters;
       trainer.train(again, problem.data, problem.samples, Rng(2),
                     {.coverage = &problem.adapters, .max_steps = 2});
-      CHECK(equal_bits(again, expected));
+      CHECK(have_equal_bits(again, expected));
     }
     const auto whole = evaluate_samples(*problem.model, problem.parameters, problem.data, problem.samples);
     const auto compact = evaluate_samples(*problem.model, problem.rest, problem.data, problem.samples,
@@ -295,8 +296,8 @@ TEST_CASE("compact weights: the lower half of split training has the bits of tha
     std::vector<float> lower = problem.rest;
     CHECK(train(lower, &*problem.compact) == train(expected, nullptr));
     const std::size_t offset = problem.model->adapters()->offset();
-    CHECK_FALSE(equal_bits(expected, problem.parameters));
-    CHECK(equal_bits(std::span(lower).subspan(offset), std::span(expected).subspan(offset)));
+    CHECK_FALSE(have_equal_bits(expected, problem.parameters));
+    CHECK(have_equal_bits(std::span(lower).subspan(offset), std::span(expected).subspan(offset)));
   });
 }
 
