@@ -60,7 +60,8 @@ bool SplitLink::received(const protocol::Message& message) {
   Exchange* const exchange =
       found != exchanges_.end() && found->second.waiting != nullptr ? &found->second : nullptr;
   if (const auto* request = std::get_if<protocol::TrainRequest>(&message)) {
-    if (exchange == nullptr || !request->again || request->round != exchange->round) return false;
+    if (exchange == nullptr || request->round != exchange->round) return false;
+    if (!request->again && request->coverage != exchange->waiting->trained) return false;
     exchange->outgoing.again();
     send(*exchange);
     return false;  // the engine hears of it as well
@@ -101,7 +102,12 @@ void SplitLink::received(Exchange& exchange, const SplitValues& part) {
 
 RemotePeer::RemotePeer(const std::shared_ptr<SplitLink>& link, const protocol::TrainRequest& request,
                        std::stop_token stop)
-    : io_(link->io()), link_(link), run_(request.run), round_(request.round), stop_(std::move(stop)) {}
+    : io_(link->io()),
+      link_(link),
+      run_(request.run),
+      round_(request.round),
+      trained_(request.coverage),
+      stop_(std::move(stop)) {}
 
 Result<void> RemotePeer::begin(const learn::SplitStart& start) {
   steps_ = start.steps;
@@ -111,6 +117,7 @@ Result<void> RemotePeer::begin(const learn::SplitStart& start) {
 template <class... What>
 Result<SplitValues> RemotePeer::ask_link(What... what) {
   const auto waiting = std::make_shared<SplitLink::Waiting>();
+  waiting->trained = trained_;
   const auto held = std::make_shared<std::tuple<What...>>(std::move(what)...);
   protocol::post(io_, [link = link_, waiting, held] {
     const auto alive = link.lock();

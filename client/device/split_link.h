@@ -1,7 +1,8 @@
 // SplitLink: the coordinator's half of split trainings, behind the link (learn/split/upper_peer.h). The
 // trainer thread waits in a RemotePeer; the io_context's thread sends what it gives and wakes it with the
-// answers. A lost connection costs what was on its way: once the coordinator has assigned the task again, the
-// last message is sent again. All functions of SplitLink are for the io_context's thread.
+// answers. A lost connection costs what was on its way: once the coordinator has assigned the task again, or
+// a task that is equal because it has lost this one in a crash, the last message is sent again. All functions
+// of SplitLink are for the io_context's thread.
 #pragma once
 
 #include <condition_variable>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/coverage.h"
 #include "core/result.h"
 #include "learn/split/upper_peer.h"
 #include "protocol/messages.h"
@@ -37,6 +39,7 @@ class SplitLink {
 
   // The answer that a trainer thread waits for.
   struct Waiting {
+    Coverage trained;  // by the task
     std::mutex mutex;
     std::condition_variable_any changed;
     std::optional<Result<protocol::SplitValues>> answer;
@@ -88,6 +91,7 @@ class RemotePeer final : public learn::UpperPeer {
   std::weak_ptr<SplitLink> link_;
   RunId run_;
   RoundNumber round_;
+  Coverage trained_;
   std::stop_token stop_;
   std::uint64_t steps_ = 0;
 };

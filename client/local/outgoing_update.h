@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/aligned_buffer.h"
@@ -11,7 +12,7 @@
 #include "core/result.h"
 #include "learn/trainer.h"
 #include "privacy/secure_aggregation/masking_spec.h"
-#include "protocol/codecs/compression_spec.h"
+#include "protocol/codecs/payload_codec.h"
 #include "protocol/messages.h"
 
 namespace fedge::client {

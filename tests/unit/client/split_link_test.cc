@@ -41,21 +41,24 @@ class SplitCoordinator {
     protocol::TrainRequest request;
     request.run = kSplitRunId;
     request.round = kSplitTaskRound;
+    request.coverage = Coverage::all(kPieceLength);
     return {link, request, std::move(stop)};
   }
   // The client hears this.
   void say(const protocol::Message& message) {
     protocol::post(io, [this, message] { CHECK(link->received(message)); });
   }
-  // The connection breaks: what is on its way is lost. Then the client is assigned the task again.
-  void assign_again(RoundNumber round = kSplitTaskRound) {
+  // The connection breaks: what is on its way is lost. Then the client is assigned the task again, or one of
+  // this many parameters by a coordinator that has lost it.
+  void assign_again(RoundNumber round = kSplitTaskRound, std::size_t anew = 0) {
     down_ = true;
-    protocol::post(io, [this, round] {
+    protocol::post(io, [this, round, anew] {
       down_ = false;
       protocol::TrainRequest request;
       request.run = kSplitRunId;
       request.round = round;
-      request.again = true;
+      request.again = anew == 0;
+      request.coverage = Coverage::all(anew > 0 ? anew : kPieceLength);
       incoming = protocol::SplitIncoming(1 << 24);
       unanswered = 0;
       CHECK_FALSE(link->received(request));
@@ -230,6 +233,15 @@ TEST_CASE("split link: a lost connection costs a message, which is sent again on
     return true;
   };
   CHECK(exchange(peer, piece));
+  // A coordinator that was killed before it had noted the round assigns the same task as a new one.
+  bool killed = false;
+  coordinator.on_values = [&](const SplitValues& asked) {
+    if (asked.step != 3 || std::exchange(killed, true)) return true;
+    coordinator.assign_again(kSplitTaskRound, kPieceLength);
+    return false;
+  };
+  CHECK(exchange(peer, piece));
+  CHECK(killed);
   // The end of the training likewise.
   int ends = 0;
   coordinator.on_end = [&](const protocol::SplitEnded& end) {

@@ -122,3 +122,9 @@ file client/prepared_run.cc
 old '    if (masking || local)'
 new '    if (masking && local)'
 caught_by unit_client 'prepared run: activations leave a device only'
+
+mutant split-round-lost 'a device waits for ever for a coordinator that was killed before it had noted the round'
+file client/device/split_link.cc
+old '    if (!request->again && request->coverage != exchange->waiting->trained) return false;'
+new '    if (!request->again) return false;'
+caught_by unit_client 'split link: a lost connection costs a message'
