@@ -42,7 +42,8 @@ struct PreparedRun {
   std::optional<privacy::LocalPrivacySpec> local_privacy = {};  // if this client adds noise to its updates
   PrivateReleases::Noise noise = {};                            // from all clients, on each update
   SampleCount evaluates = {};  // samples on which this client evaluates models
-  // How this client keeps the matrices that are not trained: as the run says, or whole for a trainer program.
+  // Type in which this client keeps the matrices that are not trained: the run's, or float32 with a trainer
+  // program, which gets the whole model.
   learn::BaseDtype base_dtype = learn::BaseDtype::kFloat32;
   bool counts = true;  // it sends statistics of its data if the run asks for them
 

@@ -1,4 +1,4 @@
-// What a task's training gives (WorkResult), and what may leave the client of it (OutgoingUpdate).
+// WorkResult is the result of a task and stays on the client. OutgoingUpdate is what may leave it.
 #pragma once
 
 #include <cstdint>

@@ -59,7 +59,7 @@ Result<std::string> evaluate_share(const Model& model, std::span<const float> pa
 Result<Evaluation> evaluation_of_shares(const Model& model, const Dataset& data,
                                         std::span<const std::string> shares);
 
-// How one client evaluates a model.
+// Options of one client's evaluation.
 struct SampleEvaluation {
   std::stop_token stop = {};
   const Normalisation* normalisation = nullptr;  // of the data's columns; null: none

@@ -228,11 +228,17 @@ TEST_CASE("split link: a lost connection costs a message, which is sent again on
   CHECK(lost == 2);
   CHECK(piece.values[5] == ~before[5]);
   // Another task that is assigned again is none of its business.
-  coordinator.on_values = [&](const SplitValues& asked) {
-    if (asked.step == 3) coordinator.assign_again(RoundNumber(9));
-    return true;
-  };
-  CHECK(exchange(peer, piece));
+  // Neither is one of the same round with other parameters.
+  for (const auto& [round, count] :
+       {std::pair{RoundNumber(9), std::size_t{0}}, std::pair{kSplitTaskRound, kPieceLength + 1}}) {
+    int heard = 0;
+    coordinator.on_values = [&, round = round, count = count](const SplitValues&) {
+      if (++heard == 1) coordinator.assign_again(round, count);
+      return true;
+    };
+    CHECK(exchange(peer, piece));
+    CHECK(heard == 1);
+  }
   // A coordinator that was killed before it had noted the round assigns the same task as a new one.
   bool killed = false;
   coordinator.on_values = [&](const SplitValues& asked) {

@@ -128,3 +128,9 @@ file client/device/split_link.cc
 old '    if (!request->again && request->coverage != exchange->waiting->trained) return false;'
 new '    if (!request->again) return false;'
 caught_by unit_client 'split link: a lost connection costs a message'
+
+mutant split-other-task 'a message of an abandoned task is sent again for a task of the same round with other parameters'
+file client/device/split_link.cc
+old 'request->coverage != exchange->waiting->trained)'
+new 'request->run.value() == 0)'
+caught_by unit_client 'split link: a lost connection costs a message'

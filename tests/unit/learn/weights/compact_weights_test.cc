@@ -81,7 +81,7 @@ struct CompactProblem {
     }
     compact.emplace(model->layout(), dtype);
     REQUIRE(compact->add(0, parameters));
-    // What a device has beside them: NaN where the matrices were.
+    // A device has the other tensors as float32. NaN stands where the matrices were.
     rest = parameters;
     for (const TensorInfo& tensor : layout.tensors())
       if (CompactWeights::holds(tensor))
