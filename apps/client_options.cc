@@ -180,7 +180,13 @@ ClientCommands add_client_commands(CLI::App& app, ClientOptions& options) {
       "--once", options.once,
       "Exit when a run has ended and no other run is in progress; with an error if the client took no part");
   add_cache_option(*run_command, options);
+  auto* share_base = run_command->add_option("--share-base", options.share_base,
+                                             "Keep frozen weights of language models in files in DIR. All "
+                                             "clients of this user that name the same DIR "
+                                             "share one copy of them in memory");
+  share_base->type_name("DIR");
   add_trainer_options(*run_command, options.trainer);
+  share_base->excludes("--trainer");
   add_privacy_options(*run_command, options);
   add_swarm_options(*run_command, options);
   for (auto* command : {join_command, run_command}) add_directory_options(*command, options);

@@ -27,6 +27,7 @@ struct ClientOptions {
   bool no_statistics = false;
   TrainerArguments trainer;
   std::size_t cache_mb = 1024;
+  std::string share_base;  // directory; empty: not given
   std::string format = "table";
   std::vector<std::string> bootstrap;  // HOST:PORT; if any, the client is a node of the directory
   std::string directory_listen = "0.0.0.0:0";

@@ -211,6 +211,7 @@ int run(const Options& options) {
                                                    .evaluates = !options.no_evaluation,
                                                    .counts = !options.no_statistics,
                                                    .splits = options.splits,
+                                                   .shared_bases = options.share_base,
                                                    .stop_after_run = options.once,
                                                    .trainer = std::move(*trainer),
                                                    .on_event = fedge::apps::log_event});

@@ -232,6 +232,9 @@ Daemon::Daemon(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Daemon::~Daemon() { impl_->shut_down(); }
 
 Result<std::unique_ptr<Daemon>> Daemon::create(boost::asio::io_context& io, DaemonOptions options) {
+  if (!options.shared_bases.empty())
+    if (const auto ready = prepare_shared_bases(options.shared_bases); !ready)
+      return ready.error().with_prefix("--share-base: ");
   FEDGE_TRY(membership, read_membership(options.state_directory));
   FEDGE_TRY(lock, DirectoryLock::acquire(options.state_directory));
   FEDGE_TRY(key, open_node_key(options.state_directory));

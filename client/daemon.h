@@ -55,6 +55,9 @@ struct DaemonOptions {
   // Takes part in runs in which the coordinator trains a part of the model, and so sees activations of
   // samples.
   bool splits = false;
+  // Directory in which client processes of this user keep frozen matrices once; empty: each in memory of its
+  // own.
+  std::filesystem::path shared_bases = {};
   bool stop_after_run = false;            // end with the run instead of waiting for the next
   std::optional<TrainerOptions> trainer;  // train with the user's program; the daemon sets on_event
   std::function<void(const Event&)> on_event;

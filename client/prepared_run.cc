@@ -106,6 +106,11 @@ Result<Described> read_description(const protocol::RunDescription& description,
   return Described{std::move(work), nullptr};
 }
 
+// In split training, each client has other matrices: those of its part of the model.
+bool shares_base(const learn::Task& task, const WorkSpec& spec) {
+  return task.model().reads_apart() && spec.task.training.local_model != LocalModel::kSplit;
+}
+
 Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription& description,
                                                   const ClientSide& side, WorkSpec spec) {
   const bool publishes = spec.status.every > Duration::zero();
@@ -142,7 +147,8 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
                   .labels = std::move(labels),
                   .samples = task->sample_count(side.client),
                   .evaluates = task->evaluation_samples(side.client),
-                  .base_dtype = spec.task.model.base_dtype});
+                  .base = {.dtype = spec.task.model.base_dtype,
+                           .shared = shares_base(*task, spec) ? side.shared_bases : ""}});
 }
 
 // The noise on this client's updates in a run; counts the noise of the guaranteed honest clients only.
@@ -283,21 +289,6 @@ std::optional<std::uint32_t> PreparedRun::most_updates() const {
   if (local_privacy) return local_privacy->max_participations;
   if (masking && masking->noise_multiplier > 0) return masking->max_participations;
   return std::nullopt;
-}
-
-Result<std::shared_ptr<const LoadedModel>> load_model(const PreparedRun& run, TaskFiles& files,
-                                                      const TaskFiles::Download& download) {
-  const auto& layout = run.task->model().layout();
-  LoadedModel loaded;
-  if (run.base_dtype != learn::BaseDtype::kFloat32) loaded.base.emplace(layout, run.base_dtype);
-  FEDGE_TRY(model,
-            files.load(download.model, layout, download.wanted, loaded.base ? &*loaded.base : nullptr));
-  loaded.model = std::move(model);
-  if (download.control) {
-    FEDGE_TRY(second, files.load(download.control, layout));
-    loaded.control = std::move(second);
-  }
-  return std::make_shared<const LoadedModel>(std::move(loaded));
 }
 
 Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {

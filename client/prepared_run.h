@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "client/loaded_model.h"
 #include "client/local/local_work.h"
 #include "client/secure/private_releases.h"
 #include "client/serverless/own_aggregate.h"
@@ -42,9 +43,9 @@ struct PreparedRun {
   std::optional<privacy::LocalPrivacySpec> local_privacy = {};  // if this client adds noise to its updates
   PrivateReleases::Noise noise = {};                            // from all clients, on each update
   SampleCount evaluates = {};  // samples on which this client evaluates models
-  // Type in which this client keeps the matrices that are not trained: the run's, or float32 with a trainer
-  // program, which gets the whole model.
-  learn::BaseDtype base_dtype = learn::BaseDtype::kFloat32;
+  // How this client keeps the matrices that are not trained: as the run says, and where the owner says. With
+  // a trainer program, which gets the whole model, they are float32 in memory.
+  BaseKeeping base = {};
   bool counts = true;  // it sends statistics of its data if the run asks for them
 
   // The run's limit on updates per client if this client adds noise, masked or not; otherwise nothing.
@@ -56,11 +57,12 @@ struct ClientSide {
   std::filesystem::path state_directory;
   std::shared_ptr<ExternalTrainer> trainer;  // the user's program; null: the built-in trainer
   learn::DataDirectories data_directories;
-  bool in_directory = false;  // it is a node of the directory
-  bool evaluates = true;      // the owner lets it evaluate models
-  bool counts = true;         // the owner lets it send statistics of its data
-  bool only_secure = false;   // refuses runs without secure aggregation
-  bool splits = false;        // the owner lets it send activations of samples (split training)
+  bool in_directory = false;                // it is a node of the directory
+  bool evaluates = true;                    // the owner lets it evaluate models
+  bool counts = true;                       // the owner lets it send statistics of its data
+  bool only_secure = false;                 // refuses runs without secure aggregation
+  bool splits = false;                      // the owner lets it send activations of samples (split training)
+  std::filesystem::path shared_bases = {};  // BaseKeeping::shared
   // Refuses runs if all of its updates together may reach a larger epsilon; nothing: no limit. Computed at
   // max_delta, whatever the run's own delta is.
   std::optional<double> max_epsilon = {};
@@ -79,17 +81,6 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
 // may see it. True of every error if the owner has named a path or the run is on own data, except for
 // refusals and missing abilities, which are decided before any data is read.
 bool may_quote_data(const protocol::RunDescription& description, const ClientSide& side, const Error& error);
-
-// The vectors of a task, in memory.
-struct LoadedModel {
-  ParameterVector model;
-  // The matrices that are not trained; nothing: `model` has them.
-  std::optional<learn::CompactWeights> base = {};
-  std::optional<ParameterVector> control = {};
-};
-// For the worker thread, like all of TaskFiles. Errors are those of TaskFiles::load().
-Result<std::shared_ptr<const LoadedModel>> load_model(const PreparedRun& run, TaskFiles& files,
-                                                      const TaskFiles::Download& download);
 
 struct TaskInHand {
   ClientId client;

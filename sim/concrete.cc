@@ -88,7 +88,9 @@ Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, Chi
                                        "--capability",
                                        number_text(capability),
                                        "--token-file",
-                                       token_file.string()};
+                                       token_file.string(),
+                                       "--share-base",
+                                       (options.scratch / "bases").string()};
     if (!options.data.empty()) arguments.insert(arguments.end(), {"--data", options.data[i]});
     if (way.node)
       arguments.insert(arguments.end(),

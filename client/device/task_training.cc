@@ -22,8 +22,11 @@ void TaskWorker::train(const ClientEngine::Train& train) {
     if (!self || order.stop.stop_requested()) return;
     using Loaded = std::shared_ptr<const LoadedModel>;
     const bool goes_on = !order.request.next.empty();
-    auto loaded =
-        !early || goes_on ? load_model(*run, *self->context_.files, std::exchange(download, {})) : Loaded();
+    const auto& layout = run->task->model().layout();
+    auto loaded = !early || goes_on ? load_model(layout, run->base, *self->context_.files,
+                                                 std::exchange(download, {}), order.stop)
+                                    : Loaded();
+    if (loaded && *loaded && (*loaded)->unshared) self->report_unshared(run->name, *(*loaded)->unshared);
     if (early && early->result)
       return self->finish(order, run, std::make_shared<Result<WorkResult>>(std::move(*early->result)),
                           loaded ? *loaded : nullptr);
@@ -39,6 +42,17 @@ void TaskWorker::train(const ClientEngine::Train& train) {
       });
     });
   });
+}
+
+// On the worker thread.
+void TaskWorker::report_unshared(const std::string& run, const Error& error) {
+  protocol::post(
+      context_.io,
+      [self = context_.alive(this),
+       event =
+           Event{Severity::kWarning, "base.unshared", {}}.with("run", run).with("reason", error.message)] {
+        self->context_.report(event);
+      });
 }
 
 void TaskWorker::finish(const UpdateMaker::Order& order, const std::shared_ptr<PreparedRun>& run,

@@ -56,6 +56,7 @@ void TaskWorker::prepare(const protocol::RunDescription& description) {
                         .counts = options.counts,
                         .only_secure = options.secure.required,
                         .splits = options.splits,
+                        .shared_bases = options.shared_bases,
                         .max_epsilon = options.max_epsilon,
                         .max_delta = options.max_delta,
                         .require_noise = options.require_noise,

@@ -76,6 +76,7 @@ class TaskWorker final : public Work {
   void exchange_model(RunId run, std::function<void(const Result<void>&)> done);
   // Partial work: asks the training to end in time.
   void limit_training(const ClientEngine::Train& train, std::stop_source enough);
+  void report_unshared(const std::string& run, const Error& error);
   // The task's training has ended. On the worker thread. `loaded`: its model, for training ahead; or null.
   void finish(const UpdateMaker::Order& order, const std::shared_ptr<PreparedRun>& run,
               const std::shared_ptr<Result<WorkResult>>& result,

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -218,6 +219,22 @@ Result<void> sync_directory(const std::filesystem::path& directory) {
 FileLock::FileLock(const std::filesystem::path& path)
     : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
   while (fd_ >= 0 && ::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
+FileLock::FileLock(const std::filesystem::path& path, std::chrono::milliseconds patience,
+                   const std::stop_token& stop)
+    : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    const int reason = errno;
+    if (reason == EINTR) continue;
+    if (reason == EWOULDBLOCK && !stop.stop_requested() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      continue;
+    }
+    ::close(std::exchange(fd_, -1));
+    errno = reason;
   }
 }
 

@@ -2,10 +2,12 @@
 // decision code never accesses a disk.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -81,6 +83,9 @@ Error system_error(const std::string& what, const std::filesystem::path& path, i
 class FileLock {
  public:
   explicit FileLock(const std::filesystem::path& path);
+  // Does not wait longer than this, nor after `stop`.
+  FileLock(const std::filesystem::path& path, std::chrono::milliseconds patience,
+           const std::stop_token& stop);
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;

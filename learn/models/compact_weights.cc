@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "core/check.h"
@@ -36,6 +37,21 @@ std::int8_t level_of(float value, float scale) {
   return static_cast<std::int8_t>(std::clamp(std::nearbyint(quotient), -kMostLevel, kMostLevel));
 }
 
+// The first group of each tensor; at the end, the number of groups.
+std::vector<std::size_t> first_groups(const ParameterLayout& layout) {
+  std::vector<std::size_t> first = {0};
+  for (const TensorInfo& tensor : layout.tensors())
+    first.push_back(first.back() +
+                    (CompactWeights::holds(tensor) ? (tensor.size + kInt8Group - 1) / kInt8Group : 0));
+  return first;
+}
+
+// A multiple of a cache line, as the levels follow.
+std::size_t scale_bytes(const ParameterLayout& layout) {
+  const std::size_t bytes = first_groups(layout).back() * sizeof(float);
+  return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
+}
+
 void round_group(std::span<float> group) {
   const float scale = scale_of(group);
   for (float& value : group) value = static_cast<float>(level_of(value, scale)) * scale;
@@ -64,19 +80,59 @@ void round_base(const ParameterLayout& layout, BaseDtype dtype, std::span<float>
 }
 
 CompactWeights::CompactWeights(std::shared_ptr<const ParameterLayout> layout, BaseDtype dtype)
-    : layout_(std::move(layout)), dtype_(dtype) {
-  FEDGE_CHECK(dtype != BaseDtype::kFloat32, "a type with fewer bits");
-  if (dtype == BaseDtype::kBfloat16) {
-    halves_ = AlignedBuffer<std::uint16_t>(layout_->size());
-    return;
+    : CompactWeights(layout, dtype, AlignedBuffer<std::byte>(bytes_of(*layout, dtype)), std::nullopt) {}
+
+CompactWeights::CompactWeights(std::shared_ptr<const ParameterLayout> layout, BaseDtype dtype,
+                               SharedFile file)
+    : CompactWeights(std::move(layout), dtype, {}, std::move(file)) {}
+
+CompactWeights::CompactWeights(std::shared_ptr<const ParameterLayout> layout, BaseDtype dtype,
+                               AlignedBuffer<std::byte> memory, std::optional<SharedFile> file)
+    : layout_(std::move(layout)),
+      dtype_(dtype),
+      first_groups_(first_groups(*layout_)),
+      memory_(std::move(memory)),
+      file_(std::move(file)) {
+  FEDGE_CHECK((file_ ? file_->size() : memory_.size()) == bytes_of(*layout_, dtype_),
+              "memory for the weights");
+  std::byte* const begin = file_ ? file_->data() : memory_.data();
+  switch (dtype_) {
+    case BaseDtype::kFloat32:
+      floats_ = reinterpret_cast<float*>(begin);
+      break;
+    case BaseDtype::kBfloat16:
+      halves_ = reinterpret_cast<std::uint16_t*>(begin);
+      break;
+    case BaseDtype::kInt8:
+      scales_ = reinterpret_cast<float*>(begin);
+      levels_ = reinterpret_cast<std::int8_t*>(begin + scale_bytes(*layout_));
+      break;
   }
-  levels_ = AlignedBuffer<std::int8_t>(layout_->size());
-  std::size_t groups = 0;
-  for (const TensorInfo& tensor : layout_->tensors()) {
-    first_groups_.push_back(groups);
-    if (holds(tensor)) groups += (tensor.size + kInt8Group - 1) / kInt8Group;
+}
+
+std::size_t CompactWeights::bytes_of(const ParameterLayout& layout, BaseDtype dtype) {
+  switch (dtype) {
+    case BaseDtype::kFloat32:
+      return layout.size() * sizeof(float);
+    case BaseDtype::kBfloat16:
+      return layout.size() * sizeof(std::uint16_t);
+    case BaseDtype::kInt8:
+      return scale_bytes(layout) + layout.size();
   }
-  scales_ = AlignedBuffer<float>(groups);
+  return 0;
+}
+
+Result<void> CompactWeights::publish(const std::filesystem::path& path) {
+  FEDGE_CHECK(file_ && file_->writable(), "weights in a new file");
+  return file_->publish(path);
+}
+
+// Returns false if the place is read-only and has another value.
+template <class T>
+bool CompactWeights::put(T& place, T value) const {
+  if (file_ && !file_->writable()) return std::memcmp(&place, &value, sizeof value) == 0;
+  place = value;
+  return true;
 }
 
 Error CompactWeights::wrong(std::size_t parameter, float value) const {
@@ -84,6 +140,11 @@ Error CompactWeights::wrong(std::size_t parameter, float value) const {
                  ", which is not a value of model.base_dtype = \"" +
                  base_dtype_names().at(static_cast<std::size_t>(dtype_)) +
                  "\"; update this client or the coordinator, whichever is older");
+}
+
+Error CompactWeights::differs(std::size_t parameter) const {
+  return {ErrorCode::kStale,
+          "the file of frozen weights has another value of " + layout_->describe(parameter)};
 }
 
 std::size_t CompactWeights::group_of(std::size_t tensor, std::size_t parameter) const {
@@ -103,12 +164,17 @@ Result<void> CompactWeights::add(std::size_t begin, std::span<const float> value
 
 Result<void> CompactWeights::add_part(const TensorInfo& tensor, std::size_t begin,
                                       std::span<const float> values) {
+  if (dtype_ == BaseDtype::kFloat32) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (!put(floats_[begin + i], values[i])) return differs(begin + i);
+    return {};
+  }
   if (dtype_ == BaseDtype::kBfloat16) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       const std::uint16_t half = bfloat16_of(values[i]);
       if (std::bit_cast<std::uint32_t>(values[i]) != std::uint32_t{half} << 16U)
         return wrong(begin + i, values[i]);
-      halves_.data()[begin + i] = half;
+      if (!put(halves_[begin + i], half)) return differs(begin + i);
     }
     return {};
   }
@@ -142,16 +208,21 @@ Result<void> CompactWeights::add_group(std::size_t begin, std::span<const float>
     if (std::bit_cast<std::uint32_t>(values[i]) !=
         std::bit_cast<std::uint32_t>(static_cast<float>(level) * scale))
       return wrong(begin + i, values[i]);
-    levels_.data()[begin + i] = level;
+    if (!put(levels_[begin + i], level)) return differs(begin + i);
   }
   const TensorInfo& tensor = layout_->tensor_at(begin);
-  scales_.data()[group_of(static_cast<std::size_t>(&tensor - layout_->tensors().data()), begin)] = scale;
+  const auto index = static_cast<std::size_t>(&tensor - layout_->tensors().data());
+  if (!put(scales_[group_of(index, begin)], scale)) return differs(begin);
   return {};
 }
 
 void CompactWeights::expand(const Range& parameters, float* values) const {
+  if (dtype_ == BaseDtype::kFloat32) {
+    std::copy_n(floats_ + parameters.begin, parameters.size(), values);
+    return;
+  }
   if (dtype_ == BaseDtype::kBfloat16) {
-    const std::uint16_t* halves = halves_.data() + parameters.begin;
+    const std::uint16_t* halves = halves_ + parameters.begin;
     for (std::size_t i = 0; i < parameters.size(); ++i) values[i] = float_of_bfloat16(halves[i]);
     return;
   }
@@ -159,8 +230,8 @@ void CompactWeights::expand(const Range& parameters, float* values) const {
   const auto index = static_cast<std::size_t>(&tensor - layout_->tensors().data());
   for (std::size_t at = parameters.begin; at < parameters.end;) {
     const std::size_t end = std::min(parameters.end, at + kInt8Group - (at - tensor.offset) % kInt8Group);
-    const float scale = scales_.data()[group_of(index, at)];
-    const std::int8_t* levels = levels_.data() + at;
+    const float scale = scales_[group_of(index, at)];
+    const std::int8_t* levels = levels_ + at;
     for (std::size_t i = 0; i < end - at; ++i) values[i] = static_cast<float>(levels[i]) * scale;
     values += end - at;
     at = end;

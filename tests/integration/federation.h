@@ -159,6 +159,7 @@ class Federation {
                .data_directories = data_directories,
                .swarm = swarm_of ? swarm_of(index) : client::SwarmOptions{},
                .splits = true,
+               .shared_bases = shared_bases,
                .stop_after_run = true,
                .on_event = [this](const Event& event) { client_events.push_back(to_string(event)); }});
       if (daemon) daemons[index] = std::move(*daemon);
@@ -213,6 +214,7 @@ class Federation {
   std::optional<Result<std::vector<server::FinalModel>>> final_models;
   PublicKey coordinator_key;
   learn::DataDirectories data_directories;                    // of the started client
+  std::filesystem::path shared_bases;                         // of the started client; may be empty
   std::function<client::SwarmOptions(std::size_t)> swarm_of;  // options of the started client; may be empty
   std::unique_ptr<server::Coordinator> coordinator;
   std::vector<std::unique_ptr<client::Daemon>> daemons;

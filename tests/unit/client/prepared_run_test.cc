@@ -273,7 +273,9 @@ TEST_CASE(
                                                            .state_directory = state.path(),
                                                            .data_directories = {{"text", data.path()}},
                                                            .only_secure = only_secure,
-                                                           .splits = splits});
+                                                           .splits = splits,
+                                                           .shared_bases = state.path() / "bases"});
+    if (ready) CHECK((*ready)->base.shared.empty());  // each client has other matrices
     return ready ? "accepted" : std::string(to_string(ready.error().code)) + ": " + ready.error().message;
   };
   CHECK(refusal(text, true) == "accepted");

@@ -150,16 +150,10 @@ old '                                            .changes_base = true};'
 new '                                            .changes_base = false};'
 caught_by unit_run 'recipe: what cannot work with AdamW'
 
-mutant head-in-other-parts 'a compact head is multiplied in parts that do not suit the blocks of products'
-file learn/models/language/space.h
-old 'inline constexpr std::size_t kHeadTokens = 768;'
-new 'inline constexpr std::size_t kHeadTokens = 700;'
-caught_by unit_learn 'compact weights: training and evaluation'
-
 mutant base-whole 'a client keeps all of the base as float32, whatever the run says'
 file client/prepared_run.cc
-old '.base_dtype = spec.task.model.base_dtype});'
-new '.base_dtype = {}});'
+old '.base = {.dtype = spec.task.model.base_dtype,'
+new '.base = {.dtype = {},'
 caught_by unit_client 'base files: a device keeps the base'
 
 mutant evaluation-without-base 'a client evaluates without the matrices that it keeps apart'
@@ -171,7 +165,7 @@ caught_by unit_learn 'compact weights: training and evaluation'
 mutant tokenizer-part-twice 'a part of a tokenizer that comes twice ends the run on a device'
 file client/device/tokenizer_fetches.cc
 old '  if (part.offset < fetch.bytes.size()) return;'
-new '  if (part.offset < fetch.bytes.size() / 2) return;'
+new '  if (fetch.hash.empty()) return;'
 caught_by unit_client 'A1: tokenizer: a coordinator that sends something else'
 
 mutant import-unread 'a published model becomes a file that no program reads'
@@ -197,3 +191,76 @@ file apps/commands/model_commands.cc
 old '{"adapter", "base_dtype"}) table->erase(key);'
 new '{"adapter"}) table->erase(key);'
 caught_by integration_language 'language: a model writes the same text'
+
+mutant shared-unchecked 'a client computes with what a shared file has, whatever its own model has'
+file learn/models/compact_weights.cc
+old '  if (file_ && !file_->writable()) return std::memcmp(&place, &value, sizeof value) == 0;'
+new '  if (file_ && !file_->writable()) return std::memcmp(&place, &value, 0) == 0;'
+caught_by unit_client 'shared base: a file with other values'
+caught_by unit_learn 'compact weights: those of a published file'
+
+mutant shared-by-all 'all bases of a layout share one file, which clients replace in turn'
+file client/loaded_model.cc
+old '    text += " " + std::to_string(begin) + " " + to_hex(manifest.chunks[i]);'
+new '    text += " " + std::to_string(begin);'
+caught_by unit_client 'shared base: new adapters leave the file'
+
+mutant shared-named-by-adapters 'with new adapters, clients write a new file'
+file client/loaded_model.cc
+old '|| has_trainable(*loading.layout, begin, end)) continue;'
+new '|| has_trainable(*loading.layout, end, begin)) continue;'
+caught_by unit_client 'shared base: new adapters leave the file'
+
+mutant shared-own-errors 'an error of the own model counts as one of the shared file'
+file client/loaded_model.cc
+old '  FEDGE_TRY_VOID(load_into(loaded, loading));
+  if (const auto done'
+new '  (void)load_into(loaded, loading);
+  if (const auto done'
+caught_by unit_client 'shared base: errors of the client'
+
+mutant shared-never 'clients keep the base in memory of their own, whatever the owner says'
+file client/device/task_worker.cc
+old '                        .shared_bases = options.shared_bases,
+'
+new ''
+caught_by integration_federation 'shared base: devices with one directory'
+
+mutant shared-writable 'a process can change a file that others read'
+file core/platform/shared_file.cc
+old '  if (::mprotect(data_, size_, PROT_READ) != 0) return'
+new '  if (false) return'
+caught_by unit_core 'shared file: what one process has published'
+
+mutant open-file-removed 'a file that a process has open is removed'
+file core/platform/shared_file.cc
+old '  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+'
+new ''
+caught_by unit_core 'shared file: (what is not|of unopened)'
+
+mutant others-may-write 'a directory in which other users may write is used'
+file client/loaded_model.cc
+old '(perms::group_write | perms::others_write)'
+new 'perms::none'
+caught_by unit_client 'shared base: a directory that others can write'
+
+mutant shared-unlocked 'clients that begin at once write the same file at once'
+file client/loaded_model.cc
+old '  FEDGE_TRY(written, load_published(loaded, loading, path));
+  if (written) return {};
+'
+new ''
+caught_by unit_client 'shared base: a client waits while another writes'
+
+mutant planted-file-mapped 'a file that other users can write is mapped'
+file core/platform/shared_file.cc
+old '(status.st_mode & (S_IWGRP | S_IWOTH)) != 0)'
+new '(status.st_mode & S_ISVTX) != 0)'
+caught_by unit_core 'shared file: another size'
+
+mutant split-base-shared 'in split training clients write a file for each cut'
+file client/prepared_run.cc
+old 'task.model().reads_apart() && spec.task.training.local_model != LocalModel::kSplit;'
+new 'task.model().reads_apart() && spec.task.training.local_model != LocalModel::kBlock;'
+caught_by unit_client 'prepared run: activations leave a device only'

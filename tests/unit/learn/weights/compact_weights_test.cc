@@ -15,6 +15,7 @@
 #include "learn/model.h"
 #include "learn/models/adapters.h"
 #include "learn/split/lower_half.h"
+#include "tests/unit/learn/idx_fixture.h"
 #include "tests/unit/learn/split/split_fixture.h"
 
 using namespace fedge;
@@ -101,7 +102,7 @@ template <class Visit>
 void for_each_kind(const Visit& visit) {
   for (const char* kind : {"transformer", "llama"})
     for (const bool tied : {true, false})
-      for (const BaseDtype dtype : {BaseDtype::kBfloat16, BaseDtype::kInt8}) {
+      for (const BaseDtype dtype : {BaseDtype::kFloat32, BaseDtype::kBfloat16, BaseDtype::kInt8}) {
         CAPTURE(kind);
         CAPTURE(tied);
         CAPTURE(dtype);
@@ -170,7 +171,7 @@ TEST_CASE("compact weights: values near the ends of float32 are rounded and kept
 
 TEST_CASE("compact weights: rounded values are kept and expanded bit for bit, in pieces of any size") {
   const auto layout = layout_of_matrices();
-  for (const BaseDtype dtype : {BaseDtype::kBfloat16, BaseDtype::kInt8}) {
+  for (const BaseDtype dtype : {BaseDtype::kFloat32, BaseDtype::kBfloat16, BaseDtype::kInt8}) {
     std::vector<float> values = random_values(layout->size(), 2);
     round_base(*layout, dtype, values);
     std::vector<float> twice = values;
@@ -299,6 +300,42 @@ TEST_CASE("compact weights: the lower half of split training has the bits of tha
     CHECK_FALSE(have_equal_bits(expected, problem.parameters));
     CHECK(have_equal_bits(std::span(lower).subspan(offset), std::span(expected).subspan(offset)));
   });
+}
+
+TEST_CASE("compact weights: those of a published file are compared, and stay") {
+  const learn::test::TemporaryDirectory directory;
+  const auto path = directory.path() / "weights";
+  const auto layout = layout_of_matrices();
+  for (const BaseDtype dtype : {BaseDtype::kFloat32, BaseDtype::kBfloat16, BaseDtype::kInt8}) {
+    CAPTURE(dtype);
+    std::vector<float> values = random_values(layout->size(), 2);
+    round_base(*layout, dtype, values);
+    const std::size_t bytes = CompactWeights::bytes_of(*layout, dtype);
+    auto file = SharedFile::create(directory.path(), bytes);
+    REQUIRE(file);
+    CompactWeights made(layout, dtype, std::move(*file));
+    REQUIRE(made.add(0, values));
+    REQUIRE(made.publish(path));
+    file = SharedFile::open(path, bytes);
+    REQUIRE(file);
+    CompactWeights opened(layout, dtype, std::move(*file));
+    CHECK(opened.add(0, values));
+    const TensorInfo& second = *layout->find("second");
+    std::size_t at = second.offset + 69;
+    while (values[at] == 0) --at;
+    auto other = values;
+    other[at] = -other[at];  // also a value of the type
+    const auto refused = opened.add(0, other);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kStale);
+    CHECK(refused.error().message ==
+          "the file of frozen weights has another value of " + layout->describe(at));
+    for (const CompactWeights* weights : {&made, &opened}) {
+      std::vector<float> expanded(second.size);
+      weights->expand({second.offset, second.offset + second.size}, expanded.data());
+      CHECK(have_equal_bits(expanded, std::span(values).subspan(second.offset, second.size)));
+    }
+  }
 }
 
 TEST_CASE("compact weights: only a language model with adapters has them") {
