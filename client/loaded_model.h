@@ -22,7 +22,7 @@ struct LoadedModel {
   std::optional<Error> unshared = {};  // why the matrices are not in the shared directory, if they should be
 };
 
-// How a client keeps the matrices of a run that are not trained.
+// Says how a client keeps the matrices of a run that are not trained.
 struct BaseKeeping {
   learn::BaseDtype dtype = learn::BaseDtype::kFloat32;
   std::filesystem::path shared = {};  // directory of the shared files; empty: in memory of its own

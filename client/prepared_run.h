@@ -43,8 +43,8 @@ struct PreparedRun {
   std::optional<privacy::LocalPrivacySpec> local_privacy = {};  // if this client adds noise to its updates
   PrivateReleases::Noise noise = {};                            // from all clients, on each update
   SampleCount evaluates = {};  // samples on which this client evaluates models
-  // How this client keeps the matrices that are not trained: as the run says, and where the owner says. With
-  // a trainer program, which gets the whole model, they are float32 in memory.
+  // The run says in which type this client keeps the matrices that are not trained, and its owner says where.
+  // With a trainer program, which gets the whole model, they are float32 in memory.
   BaseKeeping base = {};
   bool counts = true;  // it sends statistics of its data if the run asks for them
 

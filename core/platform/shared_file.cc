@@ -26,9 +26,10 @@ namespace {
 constexpr const char* kBegin = "fedge-";
 constexpr std::string_view kEnd = ".unpublished";
 
-// When a file was last opened, in seconds and nanoseconds; nothing if a process has it open: each holds a
-// shared lock on it.
 using Opened = std::pair<time_t, long>;
+
+// Returns when a file was last opened, in seconds and nanoseconds; nothing if a process has it open, because
+// each such process holds a shared lock on it.
 std::optional<Opened> opened_unless_open(const std::filesystem::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};
