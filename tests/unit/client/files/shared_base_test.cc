@@ -178,11 +178,14 @@ TEST_CASE("shared base: a client waits while another writes, no longer than its 
   std::optional<FileLock> writing;
   writing.emplace(lock);
   REQUIRE(writing->held());
+  // A client removes this after it has found no file, and before it waits.
+  shared.write("fedge-left.unpublished", {'x'});
   std::thread thread([&] {
     const auto done = load_model(layout_of_bases(), {BaseDtype::kInt8, shared.path()}, *waiting.files,
                                  waiting.download, stop.get_token());
     if (done) loaded = *done;
   });
+  while (std::filesystem::exists(shared.path() / "fedge-left.unpublished")) std::this_thread::yield();
   SUBCASE("until it has written") {
     // As the other client: the file has its name before the lock is released.
     const TemporaryDirectory elsewhere;
