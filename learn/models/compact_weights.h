@@ -1,7 +1,7 @@
 // CompactWeights: the matrices of a model that are not trained, kept apart from the others: in fewer bits
-// than float32 (model.base_dtype), or in a file that processes share. A pass expands them where it multiplies
-// with them. float32 holds each of their values exactly, and the base is rounded to such values before a run
-// begins, so a client computes the same bits with and without them.
+// than float32 (model.base_dtype), or in a file that processes share. A pass expands them, if they are not
+// float32, where it multiplies with them. float32 holds each of their values exactly, and the base is rounded
+// to such values before a run begins, so a client computes the same bits with and without them.
 //   float32    as they are: 4 bytes
 //   bfloat16   the upper half of a float32: 2 bytes
 //   int8       s q for each of kInt8Group consecutive values of a matrix, q from -127 to 127, s a float32 of
@@ -54,6 +54,8 @@ class CompactWeights {
   // order of the parameters. int8: values of a group that is never complete stay 0. kInvalid, naming the
   // parameter, if a value is not one of this type; kStale if a published file has another.
   Result<void> add(std::size_t begin, std::span<const float> values);
+  // float32: the values, each at the index of its parameter; otherwise null.
+  const float* floats() const { return floats_; }
   // Writes consecutive values of one matrix.
   void expand(const Range& parameters, float* values) const;
   // Gives the new file this name, so that other objects can open it.

@@ -107,16 +107,15 @@ void mlp_backward(const Pass& pass, const BlockPlace& block, Activations& a, con
 std::size_t LinearPlace::out() const { return std::accumulate(outs.begin(), outs.end(), std::size_t{0}); }
 
 const float* values_of(const Pass& pass, const Range& parameters, float* room) {
-  if (pass.base == nullptr) return pass.weights + parameters.begin;
+  if (pass.matrices != nullptr) return pass.matrices + parameters.begin;
   pass.base->expand(parameters, room);
   return room;
 }
 
 const float* weights_of(const Pass& pass, const LinearPlace& layer) {
-  const float* weights = pass.weights + layer.weight;
-  float* merged = nullptr;
-  if (pass.base != nullptr) merged = expanded(pass, layer);
-  if (pass.adapters.empty() || pass.ranks == 0) return merged == nullptr ? weights : merged;
+  float* merged = pass.matrices == nullptr ? expanded(pass, layer) : nullptr;
+  const float* weights = merged == nullptr ? pass.matrices + layer.weight : merged;
+  if (pass.adapters.empty() || pass.ranks == 0) return weights;
   const std::size_t none = pass.adapters.matrices().size();
   std::size_t first = 0;
   for (const std::size_t out : layer.outs) {

@@ -57,6 +57,7 @@ struct Pass {
   const TransformerPlaces& places;
   std::span<const float> parameters;  // the adapters are read here
   const float* weights;               // all other parameters, at the same offsets
+  const float* matrices;              // the matrices at the same offsets; null: `base` expands them
   const CompactWeights* base;         // holds the frozen matrices instead of `weights`, unless it is null
   std::size_t ranks = 0;              // number of the adapters' ranks in use
   std::size_t rows = 0;               // tokens of the piece

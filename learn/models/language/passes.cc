@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "learn/kernels/kernels.h"
+#include "learn/models/compact_weights.h"
 
 namespace fedge::learn {
 namespace {
@@ -18,7 +19,7 @@ template <class Visit>
 void visit_head(const Pass& pass, const Visit& visit) {
   const std::size_t d = pass.shape.width;
   const std::size_t vocabulary = pass.shape.vocabulary;
-  const std::size_t most = pass.base == nullptr ? vocabulary : kHeadTokens;
+  const std::size_t most = pass.matrices == nullptr ? kHeadTokens : vocabulary;
   for (std::size_t first = 0; first < vocabulary; first += most) {
     const std::size_t count = std::min(most, vocabulary - first);
     const std::size_t at = pass.places.head + first * d;
@@ -38,13 +39,16 @@ void score(const Pass& pass, const float* normed, std::size_t rows, float* logit
 
 Pass TransformerParts::pass(std::span<const float> parameters, std::size_t length, std::size_t rows,
                             TransformerSpace& space, float* gradient) const {
+  const float* weights = space.frozen != nullptr && !adapters.empty() ? space.frozen : parameters.data();
+  const CompactWeights* base = adapters.empty() ? nullptr : space.base;
   return {.shape = shape,
           .rotary = rotary,
           .adapters = adapters,
           .places = places,
           .parameters = parameters,
-          .weights = space.frozen != nullptr && !adapters.empty() ? space.frozen : parameters.data(),
-          .base = adapters.empty() ? nullptr : space.base,
+          .weights = weights,
+          .matrices = base == nullptr ? weights : base->floats(),
+          .base = base,
           .ranks = std::min(space.ranks, adapters.rank()),
           .rows = rows,
           .length = length,
