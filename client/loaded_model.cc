@@ -97,7 +97,7 @@ Result<void> load_shared(LoadedModel& loaded, const Loading& loading, const std:
   FEDGE_TRY(found, load_published(loaded, loading, path));
   SharedFile::remove_unused(directory, kExtension, kUnopenedFiles);
   if (found) return {};
-  // Of several clients that find no file, one writes it, and the others wait.
+  // One of several clients that find no file writes it, and the others wait.
   const FileLock lock(directory / kLock, kPatience, loading.stop);
   if (!lock.held()) {
     loaded.unshared = system_error("cannot lock", directory / kLock, errno);
