@@ -18,6 +18,7 @@ struct NodeRecord {
   std::optional<double> freshness;     // seconds since it last trained; finite, at least 0
   std::optional<double> utility;       // samples times RMS loss of its last training; finite, at least 0
   std::optional<double> availability;  // share of time that it is connected, by its own estimate; in [0, 1]
+  std::optional<double> battery;       // level of its battery, in [0, 1]; 1 if it needs none
   // Number of its samples with each label, in the form that the run requests (none, presence, or noisy
   // counts). Empty: not reported.
   std::vector<double> labels;

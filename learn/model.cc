@@ -1,5 +1,6 @@
 #include "learn/model.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -27,6 +28,13 @@ Result<void> check_kind(const ModelKind& kind, const ModelSpec& spec, const Inpu
 
 BatchLoss Model::sgd_step(std::span<float>, const Batch&, float, float, Workspace&) const {
   throw std::logic_error("steps_in_place() is true, but there is no sgd_step()");
+}
+
+std::vector<double> Model::weight_uses() const {
+  std::size_t layers = 0;
+  for (const TensorInfo& tensor : layout_->tensors())
+    layers = std::max<std::size_t>(layers, tensor.layer + std::size_t{1});
+  return std::vector<double>(layers, 1.0);
 }
 
 std::unique_ptr<TextDecoder> Model::make_decoder(std::span<const float>, std::size_t) const {

@@ -102,6 +102,9 @@ class Model {
   // Numbers that a workspace holds for each sample, about; evaluation takes fewer samples at a time if they
   // are many.
   virtual std::size_t activations_per_sample() const { return 0; }
+  // How often a forward pass over one sample uses each weight of a layer (a tensor of two or more
+  // dimensions), by TensorInfo::layer. By default once, for models whose layers are not known.
+  virtual std::vector<double> weight_uses() const;
   // Null for a model without adapters. With adapters, all other parameters are frozen.
   virtual const Adapters* adapters() const { return nullptr; }
   // Whether training reads the parameters that are not trainable from Workspace::frozen, and only the others

@@ -60,6 +60,12 @@ struct Assignment {
 
 // The fraction `share`, in (0, 1], of `count`, rounded up.
 SampleCount trained_samples(SampleCount count, double share);
+// On how many samples a client that has this many trains in a whole task, counting repetitions.
+inline double samples_seen(const TrainingSpec& spec, SampleCount count) {
+  const auto samples = static_cast<double>(count.value());
+  if (spec.local_steps == 0) return samples * static_cast<double>(spec.local_epochs);
+  return static_cast<double>(spec.local_steps) * std::min(static_cast<double>(spec.batch_size), samples);
+}
 
 class Task {
  public:

@@ -65,6 +65,35 @@ v1::RunDescription message_to_wire(const RunDescription& message) {
   return wire;
 }
 
+v1::DevicePower power_to_wire(const DevicePower& power) {
+  v1::DevicePower wire;
+  wire.set_watts_lowest(power.watts_lowest);
+  wire.set_watts_highest(power.watts_highest);
+  wire.set_cycles_per_flop(power.cycles_per_flop);
+  wire.set_awake_watts(power.awake_watts);
+  wire.set_send_watts(power.send_watts);
+  wire.set_receive_watts(power.receive_watts);
+  wire.set_send_bytes_per_second(power.send_bytes_per_second);
+  wire.set_receive_bytes_per_second(power.receive_bytes_per_second);
+  return wire;
+}
+
+Result<DevicePower> power_from_wire(const v1::RunAnswer& answer) {
+  const v1::DevicePower& wire = answer.power();
+  DevicePower power{.hertz = {answer.hertz().begin(), answer.hertz().end()},
+                    .volts = {answer.volts().begin(), answer.volts().end()},
+                    .watts_lowest = wire.watts_lowest(),
+                    .watts_highest = wire.watts_highest(),
+                    .cycles_per_flop = wire.cycles_per_flop(),
+                    .awake_watts = wire.awake_watts(),
+                    .send_watts = wire.send_watts(),
+                    .receive_watts = wire.receive_watts(),
+                    .send_bytes_per_second = wire.send_bytes_per_second(),
+                    .receive_bytes_per_second = wire.receive_bytes_per_second()};
+  FEDGE_TRY_VOID(check_power(power));
+  return power;
+}
+
 v1::RunAnswer message_to_wire(const RunAnswer& message) {
   v1::RunAnswer wire;
   wire.set_run(message.run.value());
@@ -73,6 +102,10 @@ v1::RunAnswer message_to_wire(const RunAnswer& message) {
     wire.set_samples(message.samples.value());
     wire.set_capability(message.capability);
     wire.set_evaluation_samples(message.evaluation_samples.value());
+    if (!message.power) return wire;
+    *wire.mutable_power() = power_to_wire(*message.power);
+    wire.mutable_hertz()->Add(message.power->hertz.begin(), message.power->hertz.end());
+    wire.mutable_volts()->Add(message.power->volts.begin(), message.power->volts.end());
     return wire;
   }
   wire.set_code(to_wire(message.code));
@@ -161,10 +194,12 @@ Result<Message> message_from_wire(const v1::RunAnswer& wire) {
   reader.require(wire.samples() <= kMaxSamples && wire.evaluation_samples() <= kMaxSamples,
                  "samples or evaluation_samples is above 2^40");
   reader.require(wire.capability() >= 0 && wire.capability() <= 1, "capability is not between 0 and 1");
+  std::optional<DevicePower> power;
+  if (wire.has_power()) power = reader.take(power_from_wire(wire), "power");
   return reader.finish(RunAnswer{RunId(wire.run()), wire.ready(), SampleCount(wire.samples()),
                                  from_wire(wire.code()), reader.text(wire.reason(), "reason"),
                                  wire.capability() > 0 ? wire.capability() : 1.0,
-                                 SampleCount(wire.evaluation_samples())});
+                                 SampleCount(wire.evaluation_samples()), std::move(power)});
 }
 
 Result<Message> message_from_wire(const v1::PublishRecord& wire) {

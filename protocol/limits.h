@@ -57,6 +57,7 @@ inline constexpr std::size_t kMaxSplitTokens = 65'536;   // of the sequences in 
 inline constexpr std::size_t kSplitWindow = 2;           // parts that are sent and not answered
 inline constexpr std::size_t kMaxAddressText = 261;      // a DNS name of 255 bytes, a colon, a port
 inline constexpr std::size_t kMaxRecordBytes = 4 << 10;  // a directory record's value
+inline constexpr double kMaxJoules = 1e12;
 inline constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 40;
 inline constexpr std::chrono::hours kMaxTimeLeft{366 * 24};
 // Credit: chunk bytes and chunks on one link that may be requested and not yet received.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/crypto/ed25519.h"
+#include "core/energy/power.h"
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/time.h"
@@ -78,11 +79,12 @@ struct RunDescription {
 struct RunAnswer {
   RunId run;
   bool ready = false;
-  SampleCount samples;                   // training samples; 0: it only evaluates; only if ready
-  ErrorCode code = ErrorCode::kInvalid;  // only if not ready
-  std::string reason;                    // only if not ready
-  double capability = 1;                 // fraction of a model that it can train, in (0, 1]
-  SampleCount evaluation_samples = {};   // samples on which it evaluates models; 0: it evaluates none
+  SampleCount samples;                    // training samples; 0: it only evaluates; only if ready
+  ErrorCode code = ErrorCode::kInvalid;   // only if not ready
+  std::string reason;                     // only if not ready
+  double capability = 1;                  // fraction of a model that it can train, in (0, 1]
+  SampleCount evaluation_samples = {};    // samples on which it evaluates models; 0: it evaluates none
+  std::optional<DevicePower> power = {};  // the energy of its work, if it is known
   bool operator==(const RunAnswer&) const = default;
 };
 

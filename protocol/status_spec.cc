@@ -16,7 +16,8 @@ Result<std::set<StatusField>> read_status_fields(const std::vector<std::string>&
   for (const std::string& name : names) {
     const auto found = std::find(known.begin(), known.end(), name);
     if (found == known.end())
-      return invalid("'" + name + "' is not one of latency, freshness, utility, availability, labels");
+      return invalid("'" + name +
+                     "' is not one of latency, freshness, utility, availability, labels, battery");
     if (!fields.insert(static_cast<StatusField>(found - known.begin())).second)
       return invalid("'" + name + "' is listed twice");
   }
@@ -38,9 +39,11 @@ StatusSpec read_status(config::Reader& root) {
   const auto fields = read_status_fields(section.texts(
       "publish", std::vector<std::string>{"latency"},
       "Fields of a status record, besides labels. A device may withhold each field. Samplers use only "
-      "latency and labels.\nlatency: round-trip time to the coordinator.\nfreshness: seconds since the "
+      "latency, labels and battery. With sampling.kind = \"energy_aware\" the default is "
+      "[\"battery\"].\nlatency: round-trip time to the coordinator.\nfreshness: seconds since the "
       "client last trained.\nutility: number of samples times root mean square loss of the last "
-      "training.\navailability: fraction of the time during which the client was connected."));
+      "training.\navailability: fraction of the time during which the client was connected.\nbattery: level "
+      "of the device's battery, 1 if it has none."));
   if (!fields)
     section.fail("publish", fields.error().message);
   else if (fields->contains(StatusField::kLabels))

@@ -16,10 +16,10 @@ enum class LabelReport { kNone, kSets, kDpHistogram };
 inline std::vector<std::string> label_reports() { return {"none", "sets", "dp_histogram"}; }
 
 // A field of core/node_record.h that a record may contain.
-enum class StatusField { kLatency, kFreshness, kUtility, kAvailability, kLabels };
+enum class StatusField { kLatency, kFreshness, kUtility, kAvailability, kLabels, kBattery };
 // Names in run files and on command lines, in the order of the enum.
 inline std::vector<std::string> status_fields() {
-  return {"latency", "freshness", "utility", "availability", "labels"};
+  return {"latency", "freshness", "utility", "availability", "labels", "battery"};
 }
 // kInvalid for a text that is not in status_fields() or occurs twice.
 Result<std::set<StatusField>> read_status_fields(const std::vector<std::string>& names);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/coverage.h"
+#include "core/energy/power.h"
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/time.h"
@@ -44,6 +45,7 @@ struct TrainRequest {
   // What the client may train for the next round while its update is under way (training.overlap); empty:
   // nothing.
   Coverage next = {};
+  Effort effort = {};  // what the task asks of the device besides
 
   TaskId task() const { return {round, track, kind}; }
   bool operator==(const TrainRequest&) const = default;
@@ -68,6 +70,8 @@ struct UpdateOffer {
   std::vector<std::uint64_t> masked_scalars = {};
   // Evaluations and statistics: their sums, if they are not masked; at most kMaxTaskSums.
   std::vector<std::int64_t> sums = {};
+  // Energy that the client measured while it trained, from 0 to kMaxJoules; empty: unknown.
+  std::optional<double> joules = {};
   TaskId task() const { return {round, track, kind}; }
   bool operator==(const UpdateOffer&) const = default;
 };

@@ -106,6 +106,8 @@ class TransposedConvolution final : public ConvolutionLayer {
     shape_.channels = core.in;
   }
 
+  double uses() const override { return static_cast<double>(core_.output_points()); }
+
   void forward(const ForwardPass& pass, OperationSpace* space) const override {
     PatchConvolution& convolution = static_cast<ConvolutionSpace*>(space)->convolution;
     convolution.pack_backward(pass.parameters.data() + parameters_.weight);

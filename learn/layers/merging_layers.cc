@@ -145,6 +145,7 @@ class Embedding final : public Operation {
   }
 
   bool has_parameters() const override { return true; }
+  double uses() const override { return 0; }  // it looks rows up
   // PyTorch's default for embeddings: standard normal.
   void initialise(std::span<float> parameters, Rng rng, Initialisation) const override {
     for (float& value : parameters.subspan(offset_, vocabulary_ * shape_.channels))

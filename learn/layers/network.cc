@@ -112,6 +112,15 @@ class Network final : public LayeredModel {
 
   std::size_t outputs_per_sample() const override { return points_; }
   std::size_t activations_per_sample() const override { return activations_; }
+  std::vector<double> weight_uses() const override {
+    std::vector<double> uses(graph_.layers + 1);  // the last are the adapters
+    for (const Node& node : graph_.nodes) {
+      if (node.parameters == 0) continue;
+      uses[node.index] = node.operation->uses();
+      uses.back() = std::max(uses.back(), uses[node.index]);
+    }
+    return uses;
+  }
   const Adapters* adapters() const override { return adapters_.empty() ? nullptr : &adapters_; }
   std::size_t representation() const override { return representation_; }
 

@@ -117,6 +117,8 @@ class Operation {
   virtual bool in_place() const { return false; }
   // Whether its passes multiply matrices, for which they need scratch.
   virtual bool needs_scratch() const { return false; }
+  // How often a forward pass over one sample uses each of its weights.
+  virtual double uses() const { return static_cast<double>(shape_.points()); }
   virtual void initialise(std::span<float>, Rng, Initialisation) const {}
   // Null if it needs none.
   virtual std::unique_ptr<OperationSpace> make_space(std::size_t) const { return nullptr; }

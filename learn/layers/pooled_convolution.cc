@@ -298,6 +298,9 @@ class PooledConvolutionLayer final : public Operation {
 
   bool has_parameters() const override { return true; }
   bool reads_output() const override { return true; }
+  double uses() const override {
+    return static_cast<double>(convolution_.shape().lines() * convolution_.shape().places());
+  }
   void initialise(std::span<float> parameters, Rng rng, Initialisation how) const override {
     const Layer& layer = convolution_.layer();
     const PooledConvolutionShape& shape = convolution_.shape();

@@ -67,6 +67,7 @@ class RecurrentLayer final : public Operation {
 
   bool has_parameters() const override { return true; }
   bool needs_scratch() const override { return true; }
+  double uses() const override { return static_cast<double>(steps_); }
   // All tensors uniform in +-1/sqrt(units), as in PyTorch.
   void initialise(std::span<float> parameters, Rng rng, Initialisation) const override {
     const double bound = 1.0 / std::sqrt(static_cast<double>(r_.units));

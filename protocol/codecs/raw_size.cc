@@ -1,5 +1,6 @@
 #include "protocol/codecs/raw_size.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "core/check.h"
@@ -48,6 +49,13 @@ SizeBounds raw_size_bounds(Codec codec, std::uint32_t levels, std::uint64_t valu
       return exactly(values * 8);
   }
   FEDGE_CHECK(false, "a codec that validate() has not seen");
+}
+
+// A block's positions are a bitmap if more than 1 in 32 values is kept, so it has at most 4 bytes for each;
+// or they are gaps of at most 3 bytes each, together shorter than the bitmap.
+std::uint64_t sparse_size_max(std::uint64_t values, std::uint64_t kept) {
+  const std::uint64_t blocks = blocks_of(values, kSparseBlock);
+  return blocks * 4 + std::min(bytes_of_bits(values) + blocks, kept * 4) + kept * sizeof(float);
 }
 
 std::uint64_t max_zstd_size(std::uint64_t raw_size) { return raw_size + raw_size / 256 + 64; }

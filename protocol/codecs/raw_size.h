@@ -22,6 +22,9 @@ struct SizeBounds {
 // Size before zstd of `values` values, 1 to kMaxParameters; levels: 1 to kMaxQsgdLevels for kQsgd.
 SizeBounds raw_size_bounds(Codec codec, std::uint32_t levels, std::uint64_t values);
 
+// The largest size before zstd of an update of `values` values of which the sparse codec sends `kept`.
+std::uint64_t sparse_size_max(std::uint64_t values, std::uint64_t kept);
+
 // The largest output of zstd for raw_size bytes: incompressible data is stored, with a few extra bytes for
 // each 128 KiB and for the frame.
 std::uint64_t max_zstd_size(std::uint64_t raw_size);

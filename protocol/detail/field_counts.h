@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "core/energy/power.h"
 #include "proto/fedge.pb.h"
 #include "protocol/limits.h"
 #include "protocol/wire_lengths.h"
@@ -21,6 +22,11 @@ template <>
 inline constexpr auto kFieldCounts<v1::Welcome> =
     std::array{FieldCount{v1::Welcome::kFeaturesFieldNumber, kMaxFeatures, "features"},
                FieldCount{v1::Welcome::kRunsFieldNumber, kMaxRunsInProgress, "runs", Packing::kFixed64}};
+
+template <>
+inline constexpr auto kFieldCounts<v1::RunAnswer> =
+    std::array{FieldCount{v1::RunAnswer::kHertzFieldNumber, kMaxFrequencies, "hertz", Packing::kFixed64},
+               FieldCount{v1::RunAnswer::kVoltsFieldNumber, kMaxFrequencies, "volts", Packing::kFixed64}};
 
 template <>
 inline constexpr auto kFieldCounts<v1::TrainRequest> = std::array{

@@ -50,6 +50,8 @@ v1::TrainRequest message_to_wire(const TrainRequest& message) {
   wire.set_kind(static_cast<v1::TaskKind>(message.kind));
   wire.mutable_statistics()->Add(message.statistics.begin(), message.statistics.end());
   if (!message.next.empty()) wire.set_next(to_wire(message.next));
+  wire.set_hertz(message.effort.hertz);
+  wire.set_kept(message.effort.kept);
   return wire;
 }
 
@@ -66,6 +68,7 @@ v1::UpdateOffer message_to_wire(const UpdateOffer& message) {
   for (const std::uint64_t scalar : message.masked_scalars) wire.add_masked_scalars(scalar);
   wire.set_kind(static_cast<v1::TaskKind>(message.kind));
   for (const std::int64_t sum : message.sums) wire.add_sums(sum);
+  if (message.joules) wire.set_joules(*message.joules);
   return wire;
 }
 
@@ -120,6 +123,9 @@ Result<Message> message_from_wire(const v1::TrainRequest& wire) {
   message.statistics.assign(wire.statistics().begin(), wire.statistics().end());
   check_statistics(message, reader);
   if (!wire.next().empty()) message.next = reader.take(coverage_from_wire(wire.next()), "next");
+  message.effort = {.hertz = wire.hertz(), .kept = wire.kept()};
+  reader.require(is_size(wire.hertz()), "hertz is not a finite number of at least 0");
+  reader.require(wire.kept() >= 0 && wire.kept() <= 1, "kept is not between 0 and 1");
   if (wire.has_control()) message.control = reader.take(from_wire(wire.control()), "control");
   reader.require(
       message.model.is_plain_float32() && (!message.control || message.control->is_plain_float32()),
@@ -139,6 +145,8 @@ Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
                  "wanted_share is not between 0 and 1");
   reader.require(is_size(wire.activation_correlation()) && wire.activation_correlation() <= 1,
                  "activation_correlation is not between 0 and 1");
+  reader.require(!wire.has_joules() || (is_size(wire.joules()) && wire.joules() <= kMaxJoules),
+                 "joules is not between 0 and 10^12");
   if (reader.failed()) return reader.finish(UpdateOffer{});
   return reader.finish(
       UpdateOffer{.run = RunId(wire.run()),
@@ -154,7 +162,8 @@ Result<Message> message_from_wire(const v1::UpdateOffer& wire) {
                   .wanted_share = wire.wanted_share(),
                   .activation_correlation = wire.activation_correlation(),
                   .masked_scalars = {wire.masked_scalars().begin(), wire.masked_scalars().end()},
-                  .sums = {wire.sums().begin(), wire.sums().end()}});
+                  .sums = {wire.sums().begin(), wire.sums().end()},
+                  .joules = wire.has_joules() ? std::optional(wire.joules()) : std::nullopt});
 }
 
 Result<Message> message_from_wire(const v1::TaskFailed& wire) {

@@ -71,6 +71,12 @@ class Transformer final : public Model {
   }
 
   const Adapters* adapters() const override { return parts_.adapters.empty() ? nullptr : &parts_.adapters; }
+  // Each matrix once for each token. The embeddings are looked up, unless they are the head as well.
+  std::vector<double> weight_uses() const override {
+    std::vector<double> uses(parts_.shape.layers + 3, static_cast<double>(parts_.shape.context));
+    if (!parts_.shape.tied) uses.front() = 0;
+    return uses;
+  }
   bool reads_apart() const override { return adapters() != nullptr; }
   const SplitModel* split() const override { return split_.get(); }
   bool steps_in_place() const override { return false; }
