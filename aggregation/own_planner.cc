@@ -1,3 +1,4 @@
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +17,9 @@ class OwnPlanner final : public Planner {
 
   void admit(ClientId client, double capability) override {
     config::guarded(part_, [&] { planner_->admit(client, capability); });
+  }
+  void describe(ClientId client, const DevicePower& power) override {
+    config::guarded(part_, [&] { planner_->describe(client, power); });
   }
   void limit(ClientId client, double share) override {
     config::guarded(part_, [&] { planner_->limit(client, share); });
@@ -39,6 +43,14 @@ class OwnPlanner final : public Planner {
     if (wrong != nullptr)
       throw PartFailure(part_ + " assigned client " + std::to_string(request.client.value()) + " " + wrong);
     return plan;
+  }
+  Effort effort(const PlanRequest& request) override {
+    const Effort effort = config::guarded(part_, [&] { return planner_->effort(request); });
+    if (std::isfinite(effort.hertz) && effort.hertz >= 0 && effort.kept >= 0 && effort.kept <= 1)
+      return effort;
+    throw PartFailure(
+        part_ + " asked for " + number_text(effort.hertz) + " Hz and " + number_text(effort.kept) +
+        " of the update; effort() must return a frequency of at least 0 and a fraction from 0 to 1");
   }
   double share(ClientId client) const override {
     const double share = config::guarded(part_, [&] { return planner_->share(client); });

@@ -61,6 +61,8 @@ void imply_status(const aggregation::SamplingSpec& sampling, config::Table& root
   const protocol::LabelReport labels = sampling.traits.labels;
   if (!sampling.traits.reads_records && labels == protocol::LabelReport::kNone) return;
   imply(root, "status.every_seconds", {std::int64_t{10}, kSampler});
+  if (sampling.traits.reads_battery)
+    imply(root, "status.publish", {config::Array{{std::string("battery"), kSampler}}, kSampler});
   if (labels != protocol::LabelReport::kNone)
     imply(root, "status.labels", {protocol::label_reports().at(static_cast<std::size_t>(labels)), kSampler});
 }

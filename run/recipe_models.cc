@@ -1,8 +1,10 @@
 // Rules about the model: what adapters need, what an external model lacks, and what personal layers exclude.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/config/own_part.h"
 #include "learn/models/external.h"
 #include "run/recipe.h"
 
@@ -133,12 +135,80 @@ void check_personal(const RunConfig& run, config::Reader& root) {
         {"model.personal", "data.partition.kind"});
 }
 
+// Whether the server optimizer keeps numbers for each parameter between rounds.
+bool optimizer_remembers(const aggregation::StrategySpec& strategy) {
+  try {
+    const auto optimizer = strategy.server_optimizer(1);
+    return std::ranges::any_of(optimizer->memory(), [](const auto span) { return !span.empty(); });
+  } catch (const config::PartFailure&) {  // the run reports it
+    return false;
+  }
+}
+
+// Refuses what refers to a parameter by its number while the coordinator sorts the units of the model.
+void check_sorted_units(const RunConfig& run, config::Reader& root) {
+  if (!run.strategy.planner.sorts_units) return;
+  const auto refuse = [&](const char* key, const std::string& why, std::vector<std::string> rests_on) {
+    rests_on.emplace_back("strategy.planner");
+    root.fail(
+        key,
+        "the planner " + run.strategy.planner_kind + " sorts the units of the model in every round, " + why,
+        std::move(rests_on));
+  };
+  if (optimizer_remembers(run.strategy))
+    refuse("strategy",
+           "but server_optimizer.kind = \"" + run.strategy.server_optimizer_kind +
+               "\" keeps numbers for each parameter; use \"sgd\"",
+           {"strategy.server_optimizer"});
+  if (run.compression.error_feedback)
+    refuse("compression",
+           "but with error feedback clients keep numbers for each parameter; set error_feedback = false",
+           {"compression"});
+  if (run.task.training.objective.remembers())
+    refuse("training",
+           "but the objective \"" + run.task.training.objective.kind +
+               "\" keeps numbers for each parameter; use another objective",
+           {"training.objective"});
+  if (run.strategy.schedule.buffered)
+    refuse("strategy",
+           "but with a buffered schedule updates refer to older models; use schedule.kind = \"synchronous\"",
+           {"strategy.schedule"});
+  if (run.dissemination.serverless)
+    refuse("dissemination", "which clients of a serverless run do not; use another kind than \"serverless\"",
+           {"dissemination.kind"});
+}
+
+// Refuses what a planner of time and energy cannot know.
+void check_plans(const RunConfig& run, config::Reader& root) {
+  const std::string planner = "the planner " + run.strategy.planner_kind;
+  if (run.strategy.planner_traits.reads_samples && run.secure.on)
+    root.fail(
+        "strategy",
+        planner +
+            " needs each client's number of samples, which secure aggregation hides; use another planner",
+        {"strategy.planner", "secure_aggregation.kind"});
+  if (run.strategy.planner_traits.reads_samples && run.privacy.on())
+    root.fail("strategy",
+              planner +
+                  " needs each client's number of samples, which the guarantee of differential_privacy "
+                  "does not cover; use another planner",
+              {"strategy.planner", "differential_privacy.kind"});
+  if (run.strategy.planner.sets_kept && run.compression.format.codec != protocol::Codec::kSparse)
+    root.fail("compression",
+              planner +
+                  " as configured sends only some values of an update; use kind = \"top_k\" or "
+                  "\"rand_k\", or set strategy.planner.kept = [1]",
+              {"strategy.planner", "compression"});
+}
+
 }  // namespace
 
 void check_model(const RunConfig& run, config::Reader& root) {
   check_external(run, root);
   check_adapters(run, root);
   check_personal(run, root);
+  check_sorted_units(run, root);
+  check_plans(run, root);
 }
 
 }  // namespace fedge::run

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "aggregation/planners/layers.h"
+#include "aggregation/planners/unit_order.h"
 #include "core/check.h"
 #include "learn/model_file.h"
 #include "learn/models/adapters.h"
@@ -106,6 +108,11 @@ Result<TrackModel> TrackModel::create(std::shared_ptr<const RunConfig> config, c
         "dissemination.kind: in a serverless run clients aggregate, and the state of the aggregator " +
         track.config_->strategy.aggregator_kind +
         " is not available to clients that join later; use another dissemination.kind");
+  if (track.config_->strategy.planner.sorts_units && !track.memory().empty())
+    return invalid("strategy.planner: the planner " + track.config_->strategy.planner_kind +
+                   " sorts the units of the model in every round, but the aggregator " +
+                   track.config_->strategy.aggregator_kind +
+                   " keeps numbers for each parameter; use another aggregator");
   FEDGE_TRY(initial, learn::initial_parameters(model, track.config_->task.data,
                                                Rng(track.config_->seed).fork("model")));
   const auto bytes = initial.bytes();
@@ -113,6 +120,7 @@ Result<TrackModel> TrackModel::create(std::shared_ptr<const RunConfig> config, c
     std::memcpy(out.data(), bytes.data() + chunk * track.config_->chunk_size, out.size());
     return {};
   }));
+  FEDGE_TRY_VOID(track.sort_units());
   FEDGE_TRY_VOID(track.start_control());
   return track;
 }
@@ -315,8 +323,23 @@ Result<void> TrackModel::move_model(const PrivateSum::Noise* noise) {
   });
 }
 
+Result<void> TrackModel::sort_units() {
+  if (!config_->strategy.planner.sorts_units) return {};
+  FEDGE_TRY(layers, aggregation::read_layers(*model_->layout()));
+  FEDGE_TRY(model, load());
+  if (!aggregation::sort_units(layers, model.values())) return {};
+  const auto bytes = model.bytes();
+  return replace_model([&](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
+    std::memcpy(out.data(), bytes.data() + chunk * config_->chunk_size, out.size());
+    return {};
+  });
+}
+
 Result<void> TrackModel::close(const PrivateSum::Noise* noise) {
-  FEDGE_TRY_VOID(move_model(noise));
+  if (!moved_) FEDGE_TRY_VOID(move_model(noise));
+  moved_ = true;
+  FEDGE_TRY_VOID(sort_units());
+  moved_ = false;
   aggregator_->clear();
   if (private_) private_->close();
   updates_ = 0;

@@ -103,6 +103,8 @@ class TrackModel {
   std::vector<std::span<std::byte>> memory();
   Result<void> prepare(const PrivateSum::Noise* noise);
   Result<void> move_model(const PrivateSum::Noise* noise);
+  // Sorts the model's units if the planner requires it.
+  Result<void> sort_units();
   // Replaces `object` by one of the model's shape whose chunk i is filled by fill(i, bytes).
   using Fill = std::function<Result<void>(std::size_t, std::span<std::byte>)>;
   Result<void> replace(std::shared_ptr<protocol::StoredObject>& object, const Fill& fill);
@@ -121,6 +123,7 @@ class TrackModel {
   std::optional<PrivateSum> private_;                     // only with differential privacy
   std::shared_ptr<protocol::StoredObject> control_object_;
   bool prepared_ = false;    // the aggregate of this round is prepared
+  bool moved_ = false;       // by move_model() in this round, but its units are not sorted yet
   std::size_t updates_ = 0;  // added to the aggregator in this round
   std::shared_ptr<protocol::StoredObject> object_;
   std::optional<Error> not_aggregated_;

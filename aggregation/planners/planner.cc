@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "aggregation/planners/anycost.h"
 #include "aggregation/planners/block.h"
 #include "aggregation/planners/fedplt.h"
 #include "aggregation/planners/layers.h"
@@ -72,6 +73,12 @@ std::vector<PlannerKind>& planner_table() {
                   "every round.",
                   {.local_model = LocalModel::kSlice},
                   read_fedrolex},
+      PlannerKind{"anycost",
+                  "Li et al., INFOCOM 2023; reconstructed",
+                  "A client trains the most important units of each hidden layer, as many as its limits of "
+                  "time and energy allow. The coordinator sorts the units in every round.",
+                  {.local_model = LocalModel::kSlice, .reads_samples = true, .reads_power = true},
+                  read_anycost},
       PlannerKind{"rank_prefix",
                   "Cho et al., EMNLP 2024, arXiv:2401.06432",
                   "A client holds and trains the first ranks of every adapter, up to the rank of its device.",

@@ -14,6 +14,8 @@
 #include "core/adapter_layout.h"
 #include "core/config/reader.h"
 #include "core/coverage.h"
+#include "core/energy/power.h"
+#include "core/energy/training_work.h"
 #include "core/ids.h"
 #include "core/local_model.h"
 #include "core/parameters.h"
@@ -24,16 +26,23 @@
 namespace fedge::aggregation {
 
 struct PlanRequest {
-  RoundNumber round;  // from 1
-  ClientId client;    // below PlannerContext::clients
-  Rng rng;            // random stream of this round and client
+  RoundNumber round;       // from 1
+  ClientId client;         // below PlannerContext::clients
+  Rng rng;                 // random stream of this round and client
+  SampleCount samples{1};  // on which it trains
 };
 
 struct PlannerContext {
   std::shared_ptr<const ParameterLayout> layout;
   std::size_t clients = 0;  // all clients of the run, 0 .. clients - 1; at most 10^8
   Rng rng;                  // the run's root stream, for draws that hold for the whole run
-  std::shared_ptr<const AdapterLayout> adapters;  // of the model; null: none
+  std::shared_ptr<const AdapterLayout> adapters = {};  // of the model; null: none
+  // For planners that plan time and energy: the operations of training on a sample; how many samples a client
+  // that has this many trains on in a task, counting repetitions; and the largest size in bytes of an update
+  // with this many values of which this fraction is sent.
+  TrainingWork work = {};
+  std::function<double(SampleCount samples)> trained = {};
+  std::function<double(std::size_t values, double kept)> update_bytes = {};
 };
 
 class Planner {
@@ -42,6 +51,9 @@ class Planner {
   // Admits a client and records the share of the model that it can train, in (0, 1]. Called before its first
   // plan; a repeated call with the same share changes nothing.
   virtual void admit(ClientId, double /*capability*/) {}
+  // Takes what the client says about the energy of its work. Called before its first plan, if the client says
+  // anything.
+  virtual void describe(ClientId, const DevicePower&) {}
   // Caps the client's share of the whole from its next plan on (rank self-pruning).
   virtual void limit(ClientId, double /*share*/) {}
   // A round has ended in which clients reported updates of this mean Euclidean norm.
@@ -57,6 +69,8 @@ class Planner {
   // Returns what the client trains and uploads in this round: at least one parameter, at most
   // protocol::kMaxCoverageRanges ranges.
   virtual Coverage plan(const PlanRequest& request) = 0;
+  // What else the task of the same request asks of the device.
+  virtual Effort effort(const PlanRequest& /*request*/) { return {}; }
   // r_k in (0, 1]: the part of all parameters that this client trains and uploads in a round.
   virtual double share(ClientId client) const = 0;
 };
@@ -74,7 +88,9 @@ struct PlannerPart {
   std::size_t cut_ranks = 0;       // LocalModel::kSplit: of the two blocks next to the cut; 0: all
   bool reads_norms = false;        // plans depend on the norms of earlier updates (Planner::observe())
   bool reads_losses =
-      false;  // plans depend on the losses and times of earlier updates (Planner::delivered())
+      false;                 // plans depend on the losses and times of earlier updates (Planner::delivered())
+  bool sets_kept = false;    // effort() says how many values of an update are sent: it must be sparse
+  bool sorts_units = false;  // the coordinator sorts the model's units in every round (unit_order.h)
 };
 
 // PlannerTraits declares what a planner's clients train. check_recipe() (run/recipe.h) reads it.
@@ -85,6 +101,10 @@ struct PlannerTraits {
   bool whole_model = false;
   // Clients send only the factors B of the adapters; aggregators that multiply factors need both.
   bool one_factor = false;
+  // Plans depend on each client's number of samples, which secure aggregation and differential privacy hide.
+  bool reads_samples = false;
+  // A client must describe its energy (Planner::describe()) before it is given a task.
+  bool reads_power = false;
 };
 
 struct PlannerKind {

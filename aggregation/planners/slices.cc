@@ -47,12 +47,16 @@ std::vector<std::size_t> slice_units(const std::vector<PlanLayer>& layers, doubl
   return units;
 }
 
+std::size_t slice_weights(const std::vector<PlanLayer>& layers, std::span<const std::size_t> units,
+                          std::size_t l) {
+  const std::size_t inputs = l == 0 ? layers[l].inputs : units[l - 1] * inputs_per_unit(layers, l);
+  return units[l] * inputs * layers[l].kernel;
+}
+
 std::size_t slice_size(const std::vector<PlanLayer>& layers, std::span<const std::size_t> units) {
   std::size_t size = 0;
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    const std::size_t inputs = l == 0 ? layers[l].inputs : units[l - 1] * inputs_per_unit(layers, l);
-    size += units[l] * (inputs * layers[l].kernel + layers[l].vectors.size());
-  }
+  for (std::size_t l = 0; l < layers.size(); ++l)
+    size += slice_weights(layers, units, l) + units[l] * layers[l].vectors.size();
   return size;
 }
 

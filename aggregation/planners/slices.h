@@ -23,6 +23,10 @@ Result<void> check_chain(const std::vector<PlanLayer>& layers);
 // Units kept of each layer at this share of the width: rounded_units(), but all of the output layer.
 std::vector<std::size_t> slice_units(const std::vector<PlanLayer>& layers, double width);
 
+// Number of weights of layer number `l`, without its biases, in the thinner network with these units.
+std::size_t slice_weights(const std::vector<PlanLayer>& layers, std::span<const std::size_t> units,
+                          std::size_t l);
+
 // Number of parameters of the thinner network with these units in each layer (as from slice_units()).
 std::size_t slice_size(const std::vector<PlanLayer>& layers, std::span<const std::size_t> units);
 

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "aggregation/samplers/awpsp/aw_psp.h"
+#include "aggregation/samplers/energy_aware.h"
 #include "aggregation/samplers/md.h"
 #include "aggregation/samplers/oort.h"
 #include "aggregation/samplers/optimal.h"
@@ -54,6 +55,10 @@ std::vector<SamplerKind>& sampler_table() {
           "oort", "Lai et al. 2021",
           "clients with a high loss that are fast enough, and some clients that never delivered an update",
           read_oort},
+      SamplerKind{
+          "energy_aware", "a plain relative of published rules",
+          "clients with full batteries that have consumed little energy are more likely to be selected",
+          read_energy_aware},
       SamplerKind{"psp", "Wang, Catterall, Mortier 2017",
                   "probabilistic synchronous parallel; it selects clients as uniform does, and its barriers "
                   "are options of the schedule",

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -131,6 +132,8 @@ struct SamplerTraits {
   // True if it uses clients' status records (describe()): they are published by default, with the labels
   // below and no others.
   bool reads_records = false;
+  // True if it uses the battery level in them, which is then published by default in place of the latency.
+  bool reads_battery = false;
   // Label report in clients' records that the sampler uses.
   protocol::LabelReport labels = protocol::LabelReport::kNone;
 };
@@ -141,10 +144,11 @@ struct Feedback {
   RoundNumber round;
   bool delivered = false;  // its update was accepted; false: it dropped out, and the fields below are 0
   SampleCount samples;
-  double norm = 0;      // Euclidean norm of its update
-  double loss = 0;      // mean training loss
-  double loss_rms = 0;  // root of the mean of the squared losses of its samples
-  Duration time{};      // from the assignment to the update's arrival
+  double norm = 0;                    // Euclidean norm of its update
+  double loss = 0;                    // mean training loss
+  double loss_rms = 0;                // root of the mean of the squared losses of its samples
+  Duration time{};                    // from the assignment to the update's arrival
+  std::optional<double> joules = {};  // of its training, as it reports; empty: unknown
 };
 
 class Sampler {
