@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/energy/power.h"
 #include "core/ids.h"
 #include "core/result.h"
 
@@ -24,7 +26,9 @@ struct ConcreteOptions {
   std::filesystem::path out;             // results of the coordinator; claimed by the caller
   std::filesystem::path scratch;         // keys, enrolment, chunks; the caller removes it
   std::vector<double> capabilities;      // one client for each: its declared capability
-  std::vector<std::string> data;         // each client's --data; empty: none has one
+  // Each client's description of the energy of its work; empty: none has one.
+  std::vector<std::shared_ptr<const DevicePower>> powers;
+  std::vector<std::string> data;  // each client's --data; empty: none has one
   // Coordinator and clients take part in a directory, whose first node is an additional process. Clients find
   // the coordinator only through the directory.
   bool in_directory = false;

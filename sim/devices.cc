@@ -17,7 +17,7 @@ Duration time_for(double amount, double per_second) {
 
 }  // namespace
 
-Device::Device(const SimulationSpec& spec, ClientId client, const Rng& rng) {
+Device::Device(const SimulationSpec& spec, ClientId client, const Rng& rng, const DeviceEnergy* energy) {
   const std::size_t capability = spec.capabilities_dealt
                                      ? client.value() % spec.capabilities.size()
                                      : rng.fork("capability", client.value()).below(spec.capabilities.size());
@@ -26,6 +26,7 @@ Device::Device(const SimulationSpec& spec, ClientId client, const Rng& rng) {
   Rng draws = rng.fork("device", client.value());
   samples_per_second_ = spec.samples_per_second * spec.speeds[client.value() % spec.speeds.size()] *
                         std::exp(spec.speed_sigma * draws.normal());
+  if (energy != nullptr) samples_per_second_ = energy->fastest(client);
   down_bytes_per_second_ =
       spec.down_mbps * kBytesPerMegabit * std::exp(spec.bandwidth_sigma * draws.normal());
   up_bytes_per_second_ = spec.up_mbps * kBytesPerMegabit * std::exp(spec.bandwidth_sigma * draws.normal());
@@ -34,11 +35,7 @@ Device::Device(const SimulationSpec& spec, ClientId client, const Rng& rng) {
 Device::Training Device::training(SampleCount samples, const learn::TrainingSpec& spec,
                                   Duration limit) const {
   const auto steps = static_cast<double>(spec.steps(std::max<std::uint64_t>(samples.value(), 1)));
-  const auto batch = static_cast<double>(std::min<std::uint64_t>(spec.batch_size, samples.value()));
-  const double seen = spec.local_steps > 0
-                          ? steps * batch
-                          : static_cast<double>(samples.value()) * static_cast<double>(spec.local_epochs);
-  const Duration time = time_for(seen, samples_per_second_);
+  const Duration time = time_for(learn::samples_seen(spec, samples), samples_per_second_);
   if (time <= limit) return {time, 0};
   const double made = std::max(1.0, std::floor(steps * (to_seconds(limit) / to_seconds(time))));
   return {seconds(to_seconds(time) * made / steps), static_cast<std::uint64_t>(made)};
@@ -58,6 +55,14 @@ Duration Device::download_time(Bytes bytes) const {
 
 Duration Device::upload_time(Bytes bytes) const {
   return time_for(static_cast<double>(bytes.value()), up_bytes_per_second_);
+}
+
+std::shared_ptr<const DevicePower> described_power(const DeviceEnergy& energy, ClientId client,
+                                                   const Device& device) {
+  auto power = std::make_shared<DevicePower>(energy.power(client));
+  power->send_bytes_per_second = device.upload_rate();
+  power->receive_bytes_per_second = device.download_rate();
+  return power;
 }
 
 // Devices of one site have about the same latency; it varies between sites.

@@ -104,6 +104,7 @@ Result<void> Simulation::run(const SimulationHooks& hooks) {
   FEDGE_TRY_VOID(build(hooks));
   on_repeated_ = hooks.on_repeated;
   clients_->start();
+  if (supply_) supply_->start();
   while (!world_.over()) {
     if (hooks.interrupted && hooks.interrupted()) return {};
     if (directory_) directory_->run();
@@ -135,12 +136,13 @@ Result<void> Simulation::build(const SimulationHooks& hooks) {
   if (shared_ != nullptr) FEDGE_TRY_VOID(shared_->compare_start(start()));
   FEDGE_TRY_VOID(check_attack(spec_, state_.config()));
   FEDGE_TRY_VOID(check_availability(spec_, state_.config()));
+  FEDGE_TRY_VOID(check_energy(spec_, state_.config()));
   FEDGE_TRY_VOID(check_directory(spec_, state_.config()));
   FEDGE_TRY(availability, make_availability(spec_.availability, {task_.clients(), &task_}, world_.root()));
   availability_ = std::move(availability);
   world_.observe(hooks.on_event);
-  devices_ = std::make_unique<Devices>(spec_, *availability_, world_.root());
-  links_ = std::make_unique<ClientLinks>(world_, *devices_, task_.clients());
+  build_devices();
+  links_ = std::make_unique<ClientLinks>(world_, *devices_, task_.clients(), energy_.get());
   build_directory();
   enter_swarm();
   enter_exchange();
@@ -151,6 +153,24 @@ Result<void> Simulation::build(const SimulationHooks& hooks) {
   build_clients();
   build_coordinator(hooks);
   return {};
+}
+
+void Simulation::build_devices() {
+  std::unique_ptr<const DeviceEnergy> processors;
+  if (spec_.energy.on) {
+    const LocalModel local = task_.spec().training.local_model;
+    processors = std::make_unique<const DeviceEnergy>(
+        spec_.energy, TrainingWork(*task_.model().layout(), task_.model().weight_uses()),
+        local == LocalModel::kSlice || local == LocalModel::kNested, task_.clients(), world_.root());
+    energy_ = std::make_unique<EnergyMeter>(spec_.energy, task_.clients());
+  }
+  if (spec_.energy.battery.on()) {
+    supply_ = std::make_unique<PowerSupply>(
+        world_, spec_.energy.battery, *energy_, task_.clients(),
+        [this](ClientId client, bool powered) { presence_->set_powered(client, powered); });
+    energy_->tell(*supply_);
+  }
+  devices_ = std::make_unique<Devices>(spec_, *availability_, world_.root(), std::move(processors));
 }
 
 void Simulation::build_directory() {
@@ -165,6 +185,7 @@ void Simulation::build_directory() {
                                    .devices = *devices_,
                                    .task = task_,
                                    .config = config,
+                                   .supply = supply_.get(),
                                    .directory = in_directory ? directory_.get() : nullptr},
       task_.clients(), [this](ClientId client, const NodeRecord& record) {
         coordinator_->conductor().submit(server::RunEngine::Described{client, record}, world_.now());
@@ -226,6 +247,9 @@ void Simulation::build_clients() {
           .secrets = secrets_.get(),
           .exchange = exchange_.get(),
           .split = split_.get(),
+          .energy = energy_.get(),
+          .reports_energy = !state_.config().secure.on &&
+                            state_.config().privacy.kind != run::DifferentialPrivacySpec::Kind::kLocal,
           .on_arrival = computes_on_arrival(spec_, state_.config()),
           .step = [this](ClientId client,
                          client::TaskConductor::Input input) { clients_->step(client, std::move(input)); },
@@ -283,6 +307,8 @@ void Simulation::build_coordinator(const SimulationHooks& hooks) {
       VirtualCoordinator::Surroundings{.world = world_,
                                        .links = *links_,
                                        .split = split_.get(),
+                                       .energy = energy_.get(),
+                                       .supply = supply_.get(),
                                        .updates = pool_,
                                        .aggregate = *aggregate_,
                                        .masked = secrets_ != nullptr,
@@ -309,14 +335,14 @@ void Simulation::build_coordinator(const SimulationHooks& hooks) {
 }
 
 std::optional<Error> Simulation::standstill() const {
-  if (spec_.availability.kind == AvailabilityKind::kAlways) return {};
+  if (spec_.availability.kind == AvailabilityKind::kAlways && !supply_) return {};
   if (world_.now() - coordinator_->round_closed() <= kPresencePatience + 2 * state_.config().round_deadline)
     return {};
   return Error{ErrorCode::kUnavailable,
                "the simulation stalled in round " + std::to_string(coordinator_->engine().round().value()) +
                    ": no round ended within 30 days of virtual time, because too few devices are available "
                    "at the same time; lower run.wait_for_clients or sampling.min_available, or change "
-                   "simulation.availability"};
+                   "simulation.availability or simulation.energy.battery"};
 }
 
 }  // namespace fedge::sim

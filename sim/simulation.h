@@ -31,6 +31,8 @@
 #include "sim/dissemination/swarm_network.h"
 #include "sim/dissemination/virtual_exchange.h"
 #include "sim/dissemination/virtual_swarm.h"
+#include "sim/energy/energy_meter.h"
+#include "sim/energy/power_supply.h"
 #include "sim/participants/participants.h"
 #include "sim/ranks/shared_work.h"
 #include "sim/secure/virtual_secrets.h"
@@ -79,12 +81,17 @@ class Simulation {
   Result<void> run(const SimulationHooks& hooks);
 
   Time now() const { return world_.now(); }
+  // The devices and what they have consumed; null: devices consume no energy, or run() was not called.
+  const Devices* devices() const { return devices_.get(); }
+  const EnergyMeter* energy() const { return energy_.get(); }
+  PowerSupply* batteries() { return supply_.get(); }  // null: devices have none
   std::uint64_t events() const { return world_.events(); }
   // The events are those of a former process, which are repeated.
   bool repeating() const { return log_.replaying(); }
 
  private:
   Result<void> build(const SimulationHooks& hooks);
+  void build_devices();
   void build_directory();
   void enter_swarm();
   void enter_exchange();
@@ -119,6 +126,8 @@ class Simulation {
   // Made by run().
   std::unique_ptr<Availability> availability_;
   std::unique_ptr<Devices> devices_;
+  std::unique_ptr<EnergyMeter> energy_;  // null: devices consume no energy
+  std::unique_ptr<PowerSupply> supply_;  // null: devices have no batteries
   std::unique_ptr<ClientLinks> links_;
   std::unique_ptr<RunDirectory> directory_;  // null: devices know the coordinator's address
   std::unique_ptr<VirtualRecords> records_;  // null: the run's clients publish no records

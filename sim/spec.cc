@@ -70,6 +70,16 @@ SimulationSpec read_section(config::Reader& section) {
       "participants", false,
       "Write the participants of each round, and each client's evaluations, as NumPy columns into the output "
       "directory (participants/).");
+  config::Reader energy = section.section("energy");
+  spec.energy = read_energy(energy);
+  const SimulationSpec defaults;
+  if (spec.energy.on && (spec.samples_per_second != defaults.samples_per_second ||
+                         spec.speed_sigma != defaults.speed_sigma || spec.speeds != defaults.speeds))
+    energy.fail("kind",
+                "is \"clusters\", and then clusters decide the speed of devices; remove samples_per_second, "
+                "sigma and speeds from [simulation.device]",
+                {"simulation.device"});
+  section.adopt(energy);
   config::Reader availability = section.section("availability");
   spec.availability = read_availability(availability);
   section.adopt(availability);
@@ -110,6 +120,8 @@ Result<Experiment> read_experiment(const config::Document& document, bool concre
                     "needs --mode abstract: real client processes are always available");
         if (const auto fits = check_attack(simulation, config); !fits)
           root.fail_at(fits.error(), {"simulation.attack", "strategy", "training.partial_work"});
+        if (const auto fits = check_energy(simulation, config); !fits)
+          root.fail_at(fits.error(), {"simulation.energy", "strategy"});
         if (const auto fits = check_directory(simulation, config); !fits)
           root.fail_at(fits.error(), {"simulation.directory", "status", "sampling.kind"});
         if (const auto fits = check_availability(simulation, config); !fits && !concrete)
@@ -152,6 +164,17 @@ Result<void> check_attack(const SimulationSpec& spec, const run::RunConfig& conf
     return invalid(attack +
                    "to know how much honest clients train, but with training.partial_work that amount "
                    "depends on their speed");
+  return {};
+}
+
+Result<void> check_energy(const SimulationSpec& spec, const run::RunConfig& config) {
+  if (spec.energy.on && config.task.training.local_model == LocalModel::kSplit)
+    return invalid(
+        "simulation.energy: the energy of split training is not simulated, because devices compute in turns "
+        "with the coordinator; remove [simulation.energy]");
+  if (!spec.energy.on && config.strategy.planner_traits.reads_power)
+    return invalid("simulation.energy.kind: the planner " + config.strategy.planner_kind +
+                   " needs devices that describe their energy; set it to \"clusters\"");
   return {};
 }
 

@@ -1,8 +1,9 @@
 // Presence: which virtual devices are up, by their availability. One event waits for the end of each device's
-// phase. One thread. Memory: 32 bytes a device.
+// phase; a device without power is not up. One thread. Memory: 32 bytes a device.
 #pragma once
 
 #include <functional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,16 @@ class Presence {
 
   // Begins with the device's first phase. Returns whether it is up.
   bool begin(ClientId client) { return enter(client, availability_.first(client)).up; }
-  bool up(ClientId client) const { return phases_[client.value()].up; }
+  bool up(ClientId client) const { return phases_[client.value()].up && !unpowered_.contains(client); }
+  // The device has lost its power, or has it again.
+  void set_powered(ClientId client, bool powered) {
+    const bool was_up = up(client);
+    if (powered)
+      unpowered_.erase(client);
+    else
+      unpowered_.insert(client);
+    if (up(client) != was_up) on_change_(client);
+  }
 
  private:
   const Phase& enter(ClientId client, const Phase& phase) {
@@ -39,6 +49,7 @@ class Presence {
   World& world_;
   const Availability& availability_;
   std::vector<Phase> phases_;
+  std::set<ClientId> unpowered_;
   std::function<void(ClientId)> on_change_;
 };
 

@@ -228,7 +228,8 @@ void VirtualClients::prepare(ClientId client, RunId run) {
                                     config.status.every,
                                     config.secure.on,
                                     shown(evaluates),
-                                    surroundings_.task.spec().training.overlap != learn::OverlapKind::kNone};
+                                    surroundings_.task.spec().training.overlap != learn::OverlapKind::kNone,
+                                    hidden ? nullptr : surroundings_.devices.power(client)};
   surroundings_.world.at(now, [this, client, outcome] { prepared(client, outcome); });
 }
 

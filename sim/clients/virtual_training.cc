@@ -22,6 +22,9 @@ Result<Digest> digest_of(const TrainedUpdate& update) {
 void VirtualTraining::assign(const server::RunEngine::Assign& work, const std::optional<TaskId>& in_hand,
                              const SharedState& global) {
   OnDevice& device = at(work.client);
+  if (surroundings_.energy != nullptr && work.task.kind == TaskKind::kTraining &&
+      find(device, work.task) == nullptr)
+    surroundings_.energy->task_begins(work.client, surroundings_.world.now());
   std::erase_if(device.models, [&](const auto& held) {
     return held.task == work.task || (held.arrived && in_hand != held.task);
   });
@@ -58,17 +61,18 @@ void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& 
   const Time now = surroundings_.world.now();
   const SampleCount samples = learn::trained_samples(task.sample_count(client), request.data_share);
   const auto ends = client::training_ends(spec, start.asked, start.time_left);
-  const Device& device = surroundings_.devices.of(client);
+  const auto [device, watts] = paced(client, request, start.coverage);
   const Device::Training training =
       start.trained ? Device::Training{}
       : start.task.kind == TaskKind::kEvaluation
           ? Device::Training{device.evaluation_time(task.evaluation_samples(client)), 0}
       : start.task.kind == TaskKind::kStatistics
           ? Device::Training{device.evaluation_time(samples), 0}
-
           : device.training(samples, spec, ends ? *ends - now : Duration::max());
   const Time finish = now + training.time;
   at(client).ends = finish;
+  if (surroundings_.energy != nullptr) surroundings_.energy->training_begins(client, now);
+  meter(client, Activity::kTraining, watts, finish);
   const auto* const held = find(at(client), start.task);
   FEDGE_CHECK(held != nullptr, "a task begins with the model that it was assigned with");
   // The offer of a task without samples depends on its result, whether its phase is still open or not.
@@ -76,6 +80,7 @@ void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& 
       samples.value() == 0 ? std::make_shared<GlobalState>(*held->global) : held->global;
   surroundings_.pool.enqueue(client, {.task = start.task,
                                       .data_share = request.data_share,
+                                      .kept = request.effort.kept,
                                       .coverage = start.coverage,
                                       .last_round = request.last_round,
                                       .global = global,
@@ -103,13 +108,14 @@ void VirtualTraining::split(ClientId client, const client::ClientEngine::Train& 
 void VirtualTraining::start_ahead(ClientId client, const client::ClientEngine::TrainAhead& ahead) {
   const learn::Task& task = surroundings_.task;
   const SampleCount samples = learn::trained_samples(task.sample_count(client), ahead.request.data_share);
+  const auto [device, watts] = paced(client, ahead.request, ahead.request.coverage);
   const Time finish =
-      surroundings_.world.now() +
-      surroundings_.devices.of(client).training(samples, task.spec().training, Duration::max()).time;
+      surroundings_.world.now() + device.training(samples, task.spec().training, Duration::max()).time;
   at(client).ahead = finish;
+  meter(client, Activity::kTrainingAhead, watts, finish);
   surroundings_.world.at(finish, [this, client, finish, run = ahead.run, id = ahead.request.task()] {
     if (at(client).ahead != finish) return;
-    at(client).ahead = {};
+    abandon_ahead(client);
     surroundings_.step(client, client::ClientEngine::AheadEnded{run, id, true});
   });
 }
@@ -124,11 +130,37 @@ Time VirtualTraining::needed(ClientId client, const TaskId& task, const Coverage
          device.upload_time(Bytes(coverage.count() * sizeof(float)));
 }
 
+VirtualTraining::Paced VirtualTraining::paced(ClientId client, const protocol::TrainRequest& request,
+                                              const Coverage& part) const {
+  const Device device = surroundings_.devices.of(client);
+  const DeviceEnergy* const energy = surroundings_.devices.energy();
+  if (energy == nullptr) return {device, 0};
+  const auto running = energy->running(client, request.task(), request.effort.hertz, part);
+  return {device.at_speed(running.samples_per_second), running.watts};
+}
+
+void VirtualTraining::meter(ClientId client, Activity activity, double watts, Time until) {
+  if (surroundings_.energy != nullptr)
+    surroundings_.energy->begin(client, activity, watts, surroundings_.world.now(), until);
+}
+
+void VirtualTraining::stop(ClientId client, Activity activity) {
+  if (surroundings_.energy != nullptr) surroundings_.energy->end(client, activity, surroundings_.world.now());
+}
+
+// Energy would reveal how many samples the client has, so it is reported only where that number is.
+std::optional<double> VirtualTraining::reported_energy(ClientId client) {
+  if (surroundings_.energy == nullptr || !surroundings_.reports_energy) return std::nullopt;
+  return surroundings_.energy->training_energy(client, surroundings_.world.now());
+}
+
 void VirtualTraining::finished(ClientId client, RunId run, TaskId task) {
   // The engine may have dropped or restarted the task while the device was busy.
   if (!surroundings_.pool.has(client, task) || at(client).ends != surroundings_.world.now()) return;
+  stop(client, Activity::kTraining);
   if (surroundings_.on_arrival)
     if (auto expected = surroundings_.pool.expected(client)) {
+      expected->joules = reported_energy(client);
       expected->run = run;
       expected->round = task.round;
       expected->track = task.track;
@@ -144,6 +176,7 @@ void VirtualTraining::finished(ClientId client, RunId run, TaskId task) {
   // No bytes are transferred, so chunks are not hashed.
   Trained trained{run, task, {.run = run, .round = task.round, .track = task.track, .kind = task.kind}};
   describe(**update, trained.offer);
+  trained.offer.joules = reported_energy(client);
   if (surroundings_.exchange != nullptr) surroundings_.exchange->name(client, trained.offer);
   if (surroundings_.secrets == nullptr) return kept(client, trained);
   RunLog& log = surroundings_.log;
@@ -186,6 +219,7 @@ void VirtualTraining::go_on(const LiveStates& states) {
 
 void VirtualTraining::abandon(ClientId client, TaskId task) {
   surroundings_.pool.drop(client);
+  stop(client, Activity::kTraining);
   if (surroundings_.split != nullptr) surroundings_.split->drop(client);
   // The same task may be on its way again.
   std::erase_if(at(client).models, [&](const auto& held) { return held.task == task && held.arrived; });

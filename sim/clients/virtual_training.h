@@ -35,6 +35,8 @@ class VirtualTraining {
     VirtualSecrets* secrets;    // null: updates are not masked
     VirtualExchange* exchange;  // null: the coordinator receives the updates
     VirtualSplit* split;        // null: devices train the whole model
+    EnergyMeter* energy;        // null: devices consume no energy
+    bool reports_energy;        // in their offers
     // Updates may be computed when they arrive at the coordinator; false: when the device has trained.
     bool on_arrival;
     // Gives an input to the client's conductor.
@@ -59,14 +61,18 @@ class VirtualTraining {
   // The device trains for a task that it expects. That only takes its time: the update is computed once the
   // task is assigned, from that task's model and what the client keeps, and is the same.
   void start_ahead(ClientId client, const client::ClientEngine::TrainAhead& ahead);
-  void abandon_ahead(ClientId client) { at(client).ahead = {}; }
+  void abandon_ahead(ClientId client) {
+    at(client).ahead = {};
+    stop(client, Activity::kTrainingAhead);
+  }
   // The masks for the client's update, which is then complete.
   void mask(ClientId client, TaskId task, privacy::Masking masking);
   void abandon(ClientId client, TaskId task);
   // The device lost power.
   void restarted(ClientId client) {
     at(client).utility.reset();
-    at(client).ahead = {};
+    abandon_ahead(client);
+    stop(client, Activity::kTraining);
     if (surroundings_.split != nullptr) surroundings_.split->drop(client);
   }
 
@@ -97,6 +103,16 @@ class VirtualTraining {
   };
   static OnDevice::Held* find(OnDevice& device, TaskId task);
   OnDevice& at(ClientId client) { return devices_[client.value()]; }
+  // The device as fast as it trains for this task; meters the energy until the training ends, or until
+  // stop().
+  struct Paced {
+    Device device;
+    double watts;
+  };
+  Paced paced(ClientId client, const protocol::TrainRequest& request, const Coverage& part) const;
+  void meter(ClientId client, Activity activity, double watts, Time until);
+  void stop(ClientId client, Activity activity);
+  std::optional<double> reported_energy(ClientId client);
   void finished(ClientId client, RunId run, TaskId task);
   // Begins the exchanges of split training, after which the task is finished.
   void split(ClientId client, const client::ClientEngine::Train& start, double data_share);

@@ -25,6 +25,8 @@ VirtualCoordinator::VirtualCoordinator(const Surroundings& surroundings, server:
 
 void VirtualCoordinator::update_arrived(ClientId client, TaskId task) {
   const Time now = surroundings_.world.now();
+  if (surroundings_.energy != nullptr && task.kind == TaskKind::kTraining)
+    surroundings_.energy->task_ends(client, now);
   const auto computed = surroundings_.updates.arrived(client, task);
   if (!computed) return surroundings_.world.fail(computed.error());
   const TrainedUpdate* update = *computed;
@@ -57,7 +59,37 @@ server::RunState::Circumstances VirtualCoordinator::end_round() {
   const ClientLinks::Traffic traffic = surroundings_.links.take_traffic();
   const ClientLinks::Traffic values =
       surroundings_.split != nullptr ? surroundings_.split->take_traffic() : ClientLinks::Traffic();
-  return {{traffic.up, traffic.down, values.up, values.down}, to_seconds(round_closed_), wall().count()};
+  return {.traffic = {traffic.up, traffic.down, values.up, values.down},
+          .virtual_seconds = to_seconds(round_closed_),
+          .wall_seconds = wall().count(),
+          .energy = energy_of_round()};
+}
+
+std::optional<server::EnergyFigures> VirtualCoordinator::energy_of_round() {
+  EnergyMeter* const energy = surroundings_.energy;
+  if (energy == nullptr) return std::nullopt;
+  energy->settle(round_closed_);
+  const EnergyMeter::Round round = energy->take_round();
+  const auto joules = [&](EnergyUse use) { return joules_of(round.by_use[static_cast<std::size_t>(use)]); };
+  server::EnergyFigures figures;
+  std::int64_t sum = 0;
+  for (const std::int64_t microjoules : round.by_use) sum += microjoules;
+  figures.joules = joules_of(sum);
+  figures.computing_joules = joules(EnergyUse::kComputing);
+  figures.radio_joules = joules(EnergyUse::kSending) + joules(EnergyUse::kReceiving);
+  figures.awake_joules = joules(EnergyUse::kAwake);
+  if (round.tasks > 0) {
+    figures.task_joules = round.task_sum / static_cast<double>(round.tasks);
+    figures.largest_task_joules = round.largest_task;
+  }
+  figures.fairness = energy_fairness(energy->ledger());
+  if (surroundings_.supply != nullptr) {
+    const PowerSupply::Levels levels = surroundings_.supply->levels();
+    figures.battery_mean = levels.mean;
+    figures.battery_lowest = levels.lowest;
+    figures.without_power = static_cast<double>(levels.without_power);
+  }
+  return figures;
 }
 
 void VirtualCoordinator::report_waiting(Time until) {

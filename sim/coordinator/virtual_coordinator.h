@@ -11,6 +11,8 @@
 #include "server/run_state.h"
 #include "sim/availability/waiting_report.h"
 #include "sim/coordinator/virtual_aggregate.h"
+#include "sim/energy/energy_meter.h"
+#include "sim/energy/power_supply.h"
 #include "sim/split/virtual_split.h"
 #include "sim/training/training_pool.h"
 #include "sim/transfers/client_links.h"
@@ -24,6 +26,8 @@ class VirtualCoordinator final : private server::Gate, private server::Owner {
     World& world;
     ClientLinks& links;
     VirtualSplit* split;  // null: devices train the whole model
+    EnergyMeter* energy;  // null: devices consume no energy
+    PowerSupply* supply;  // null: devices have no batteries
     VirtualUpdates& updates;
     VirtualAggregate& aggregate;
     bool masked;      // values of updates are hidden
@@ -53,6 +57,7 @@ class VirtualCoordinator final : private server::Gate, private server::Owner {
   void report_waiting(Time until);
 
  private:
+  std::optional<server::EnergyFigures> energy_of_round();
   // Nothing is durable in a simulation.
   void record(const server::RunEngine::Input&) override {}
   void enter(server::Decision decision) override {

@@ -34,7 +34,8 @@ void VirtualRecords::publish(ClientId client, const client::ClientEngine::Publis
       {.latency_ms = 2000 * to_seconds(surroundings_.devices.latency(client)),
        .utility = utility,
        .labels = client::published_labels(surroundings_.task, client, config.status,
-                                          world.root().fork("label noise", client.value()))},
+                                          world.root().fork("label noise", client.value())),
+       .battery = surroundings_.supply != nullptr ? surroundings_.supply->level(client) : 1.0},
       config.status, {});
   record.sequence = static_cast<std::uint64_t>(world.now().time_since_epoch().count());
   if (surroundings_.directory != nullptr)

@@ -10,6 +10,7 @@
 #include "run/run_config.h"
 #include "server/directory/node_records.h"
 #include "sim/directory/run_directory.h"
+#include "sim/energy/power_supply.h"
 #include "sim/transfers/client_links.h"
 
 namespace fedge::sim {
@@ -22,6 +23,7 @@ class VirtualRecords {
     const Devices& devices;
     const learn::Task& task;
     const run::RunConfig& config;
+    PowerSupply* supply;      // null: devices have no batteries
     RunDirectory* directory;  // null: records travel over the clients' connections
   };
   // Calls `on_record` with each record that reaches the coordinator. Borrowed arguments must outlive the

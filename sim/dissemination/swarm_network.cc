@@ -21,6 +21,7 @@ void SwarmNetwork::chunk(ClientId from, ClientId to, std::size_t bytes, Happenin
     at(links_.up(from).free(), std::move(sent));
     return at(arrival, std::move(arrived));
   }
+  links_.meter_exchange(from, to, size);
   const Line::Transfer through = links_.up(from).begin(now(), size, devices_.of(from).upload_time(size));
   const Time last_byte = through.end + latency(from, to);
   at(through.end, std::move(sent));

@@ -127,7 +127,8 @@ void Retraining::train(Waiting& waiting, const Models& models, client::LocalWork
                                 .finish = {},
                                 .track = request.track,
                                 .normalisation = &normalisation,
-                                .time_left = request.time_left};
+                                .time_left = request.time_left,
+                                .kept = request.effort.kept};
   const client::ClientMemory before = waiting.memory;
   for (const auto& model : waiting.task.models) {
     waiting.memory = before;

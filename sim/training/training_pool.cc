@@ -232,7 +232,8 @@ client::WorkOrder TrainingPool::order_of(const Work& work, const GlobalState& gl
                           .flip_labels = job.flip_labels,
                           .stop = {},
                           .finish = {},
-                          .kind = job.task.kind};
+                          .kind = job.task.kind,
+                          .kept = job.kept};
   if (const auto& given = global.statistics) {
     order.edges = given->edges;
     order.normalisation = &given->normalisation;

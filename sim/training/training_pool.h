@@ -82,6 +82,7 @@ class VirtualUpdates {
 struct TrainingJob {
   TaskId task;
   double data_share = 1;
+  double kept = 0;  // as in client::WorkOrder
   Coverage coverage;
   RoundNumber last_round;  // the task whose memory it continues from
   SharedState global;

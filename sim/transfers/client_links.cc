@@ -16,32 +16,53 @@ void ClientLinks::disconnect(ClientId client) {
 }
 
 Time ClientLinks::down_arrival(ClientId client, Bytes bytes) {
+  const Duration takes = devices_.of(client).download_time(bytes);
   traffic_down_.add(bytes);
-  return down(client).send(world_.now(), devices_.of(client).download_time(bytes)) + devices_.latency(client);
+  if (energy_ != nullptr) energy_->message(client, EnergyUse::kReceiving, takes);
+  return down(client).send(world_.now(), takes) + devices_.latency(client);
 }
 
 Time ClientLinks::up_arrival(ClientId client, Bytes bytes) {
+  const Duration takes = devices_.of(client).upload_time(bytes);
   traffic_up_.add(bytes);
-  return up(client).send(world_.now(), devices_.of(client).upload_time(bytes)) + devices_.latency(client);
+  if (energy_ != nullptr) energy_->message(client, EnergyUse::kSending, takes);
+  return up(client).send(world_.now(), takes) + devices_.latency(client);
+}
+
+void ClientLinks::meter(ClientId client, Activity activity, const Line::Transfer& transfer) {
+  if (energy_ != nullptr)
+    energy_->begin(client, activity, energy_->watts_of(activity), transfer.begin, transfer.end);
 }
 
 Line::Transfer ClientLinks::begin_download(ClientId client, Bytes bytes) {
   traffic_down_.add(bytes);
-  return down(client).begin(world_.now(), bytes, devices_.of(client).download_time(bytes));
+  const auto transfer = down(client).begin(world_.now(), bytes, devices_.of(client).download_time(bytes));
+  meter(client, Activity::kReceiving, transfer);
+  return transfer;
 }
 
 void ClientLinks::end_download(ClientId client, const Line::Transfer& transfer, Time sent) {
   down(client).end(transfer, sent);
   traffic_down_.remove(transfer.size - transfer.passed(sent));
+  if (energy_ != nullptr) energy_->end(client, Activity::kReceiving, sent);
 }
 
 Line::Transfer ClientLinks::begin_upload(ClientId client, Bytes bytes) {
-  return up(client).begin(world_.now(), bytes, devices_.of(client).upload_time(bytes));
+  const auto transfer = up(client).begin(world_.now(), bytes, devices_.of(client).upload_time(bytes));
+  meter(client, Activity::kSending, transfer);
+  return transfer;
 }
 
 void ClientLinks::end_upload(ClientId client, const Line::Transfer& transfer, Time sent) {
   up(client).end(transfer, sent);
   traffic_up_.add(transfer.passed(sent));
+  if (energy_ != nullptr) energy_->end(client, Activity::kSending, sent);
+}
+
+void ClientLinks::meter_exchange(ClientId from, ClientId to, Bytes bytes) {
+  if (energy_ == nullptr) return;
+  energy_->message(from, EnergyUse::kSending, devices_.of(from).upload_time(bytes));
+  energy_->message(to, EnergyUse::kReceiving, devices_.of(to).download_time(bytes));
 }
 
 }  // namespace fedge::sim

@@ -10,6 +10,7 @@
 #include "core/ids.h"
 #include "core/time.h"
 #include "sim/devices.h"
+#include "sim/energy/energy_meter.h"
 #include "sim/transfers/line.h"
 #include "sim/world.h"
 
@@ -17,9 +18,10 @@ namespace fedge::sim {
 
 class ClientLinks {
  public:
-  // The arguments must outlive the object.
-  ClientLinks(World& world, const Devices& devices, std::size_t clients)
-      : world_(world), devices_(devices), links_(clients) {}
+  // `energy`: meters what the radios of devices consume; null: nothing does. The arguments must outlive the
+  // object.
+  ClientLinks(World& world, const Devices& devices, std::size_t clients, EnergyMeter* energy = nullptr)
+      : world_(world), devices_(devices), energy_(energy), links_(clients) {}
 
   void connect(ClientId client);
   // The connection is lost, and with it everything that was being sent.
@@ -54,6 +56,8 @@ class ClientLinks {
   Line::Transfer begin_upload(ClientId client, Bytes bytes);
   void end_upload(ClientId client, const Line::Transfer& transfer, Time sent);
 
+  // A transfer from one client to another.
+  void meter_exchange(ClientId from, ClientId to, Bytes bytes);
   // The lines, for transfers between clients, which do not count.
   Line& down(ClientId client) { return links_[client.value()].down; }
   Line& up(ClientId client) { return links_[client.value()].up; }
@@ -66,6 +70,8 @@ class ClientLinks {
   Traffic take_traffic() { return {traffic_up_.take(), traffic_down_.take()}; }
 
  private:
+  void meter(ClientId client, Activity activity, const Line::Transfer& transfer);
+
   struct Link {
     Line down;
     Line up;
@@ -74,6 +80,7 @@ class ClientLinks {
   };
   World& world_;
   const Devices& devices_;
+  EnergyMeter* energy_;
   std::vector<Link> links_;
   ByteCount traffic_up_;
   ByteCount traffic_down_;

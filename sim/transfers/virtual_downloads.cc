@@ -63,6 +63,7 @@ void VirtualDownloads::arrived(ClientId client, std::uint64_t number) {
   OnDevice& device = at(client);
   if (!device.download || device.download->number != number) return;
   const Download done = *std::exchange(device.download, {});
+  surroundings_.links.end_download(client, done.transfer, done.transfer.end);
   device.files->completed();
   surroundings_.on_fetched(client, done.run, done.task);
 }
