@@ -101,7 +101,7 @@ void add_privacy_options(CLI::App& run, ClientOptions& options) {
   run.add_option(
          "--withhold", options.withheld,
          "Values to leave out of this device's published status records: latency, freshness, utility, "
-         "availability, labels")
+         "availability, labels, battery")
       ->type_name("VALUE,...")
       ->delimiter(',')
       ->group(group);
@@ -165,6 +165,13 @@ ClientCommands add_client_commands(CLI::App& app, ClientOptions& options) {
       ->type_name("FRACTION")
       ->capture_default_str()
       ->check(between(0.001, 1));
+  run_command
+      ->add_option("--power", options.power_file,
+                   "TOML file that describes the energy of this device's work, for runs that plan it")
+      ->type_name("FILE");
+  run_command->add_flag("--measure-energy", options.measure_energy,
+                        "Measure the energy of training, by the processor's counters (RAPL) or the battery, "
+                        "and report it with each update");
   run_command
       ->add_option(
           "--data,--data-directory", options.data_directories,

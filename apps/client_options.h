@@ -21,6 +21,8 @@ struct ClientOptions {
   std::string token;
   std::string token_file;
   double capability = 1;
+  std::string power_file;  // empty: not given
+  bool measure_energy = false;
   std::vector<std::string> data_directories;  // DIR, or NAME=DIR
   bool once = false;
   bool no_evaluation = false;

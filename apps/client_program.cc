@@ -14,6 +14,8 @@
 #include "apps/client_options.h"
 #include "apps/common.h"
 #include "client/daemon.h"
+#include "client/energy/energy_meter.h"
+#include "client/energy/power_file.h"
 #include "core/platform/files.h"
 #include "protocol/join_token.h"
 
@@ -176,6 +178,25 @@ std::optional<std::uint32_t> per_day_of(const Options& options) {
 
 std::optional<double> positive(double value) { return value > 0 ? std::optional(value) : std::nullopt; }
 
+// What the device's owner says about the energy of its work; null: nothing.
+fedge::Result<std::shared_ptr<const fedge::DevicePower>> power_of(const Options& options) {
+  std::shared_ptr<const fedge::DevicePower> none;
+  if (options.power_file.empty()) return none;
+  FEDGE_TRY(power, fedge::client::read_power_file(options.power_file));
+  return std::make_shared<const fedge::DevicePower>(std::move(power));
+}
+
+std::shared_ptr<const fedge::client::EnergyMeter> meter_of(const Options& options) {
+  if (!options.measure_energy) return nullptr;
+  auto meter = std::make_shared<const fedge::client::EnergyMeter>();
+  using fedge::Severity;
+  const std::string source = meter->source();
+  fedge::apps::log_event(
+      fedge::Event{source == "nothing" ? Severity::kWarning : Severity::kInfo, "energy.source", {}}.with(
+          "source", source));
+  return meter;
+}
+
 int run(const Options& options) {
   fedge::apps::set_up_logging(options.program, options.log_level);
   std::signal(SIGPIPE, SIG_IGN);  // keep running when the log's reader exits
@@ -191,6 +212,8 @@ int run(const Options& options) {
   const auto withheld = fedge::protocol::read_status_fields(options.withheld);
   if (!withheld)
     return fedge::apps::report_failure(options.program, withheld.error().with_prefix("--withhold: "));
+  const auto power = power_of(options);
+  if (!power) return fedge::apps::report_failure(options.program, power.error().with_prefix("--power: "));
   if (const auto ready = be_member(options); !ready)
     return fedge::apps::report_failure(options.program, ready.error());
   boost::asio::io_context io;
@@ -199,6 +222,8 @@ int run(const Options& options) {
                                                    .backoff = {},
                                                    .capability = options.capability,
                                                    .cache_bytes = options.cache_mb << 20,
+                                                   .power = *power,
+                                                   .meter = meter_of(options),
                                                    .data_directories = *directories,
                                                    .withheld = *withheld,
                                                    .directory = std::move(*node),

@@ -199,8 +199,9 @@ void ClientEngine::answer_run(Run& run, Time now, std::vector<Effect>& effects) 
   if (link_ != LinkState::kOnline) return;
   // Publish first: the coordinator may choose this client for work as soon as it has the answer.
   if (run.status_every > Duration::zero()) publish(run, now, effects);
-  effects.push_back(
-      Send{protocol::RunAnswer{run.id, true, run.samples, {}, {}, run.capability, run.evaluates}});
+  protocol::RunAnswer answer{run.id, true, run.samples, {}, {}, run.capability, run.evaluates};
+  if (run.power) answer.power = *run.power;
+  effects.push_back(Send{std::move(answer)});
 }
 
 void ClientEngine::publish(Run& run, Time now, std::vector<Effect>& effects) {
@@ -209,9 +210,8 @@ void ClientEngine::publish(Run& run, Time now, std::vector<Effect>& effects) {
   effects.push_back(Publish{run.id, run.seen, freshness, presence_.share(now)});
 }
 
-// Begins the oldest waiting task, unless one is being fetched or trained: a device works on one task at a
-// time. If there is none, it trains for the task that it expects next, and only fetches that task's model
-// meanwhile.
+// Begins the oldest waiting task, unless one is being fetched or trained. If there is none, the device trains
+// for the task that it expects next, and only fetches that task's model meanwhile.
 void ClientEngine::start_next(std::vector<Effect>& effects) {
   if (Run* fetched = runs_.next_to_train()) begin_training(*fetched, effects);
   Run* first = link_ == LinkState::kOnline ? runs_.next_to_start() : nullptr;
@@ -245,6 +245,7 @@ void ClientEngine::on(const RunPrepared& prepared, const StepContext& context, s
   run->stage = Stage::kPrepared;
   run->samples = prepared.samples;
   run->capability = prepared.capability;
+  run->power = prepared.power;
   run->status_every = prepared.status_every;
   run->masked = prepared.masked;
   run->evaluates = prepared.evaluates;

@@ -53,6 +53,7 @@ class ClientEngine {
     bool masked = false;      // every task needs a secure session; no unmasked update may leave
     SampleCount evaluates{};  // samples on which it evaluates models; 0: it evaluates none
     bool overlaps = false;    // it trains for the next task while its update is under way
+    std::shared_ptr<const DevicePower> power = {};  // the energy of its work; null: unknown
   };
   struct RunRejected {
     RunId run;

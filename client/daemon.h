@@ -9,9 +9,11 @@
 #include <set>
 
 #include "client/client_engine.h"
+#include "client/energy/energy_meter.h"
 #include "client/membership.h"
 #include "client/swarm/swarm.h"
 #include "client/trainers/conversation.h"
+#include "core/energy/power.h"
 #include "core/event.h"
 #include "core/result.h"
 #include "dht/node/directory_node.h"
@@ -32,6 +34,10 @@ struct DaemonOptions {
   BackoffRules backoff;
   double capability = 1;  // fraction of a model that this device can train, in (0, 1]
   std::size_t cache_bytes = std::size_t{1} << 30;  // of models and updates kept in the state directory
+  std::shared_ptr<const DevicePower> power =
+      {};  // the energy of its work, as its owner describes it; or null
+  std::shared_ptr<const EnergyMeter> meter =
+      {};  // measures the energy of training, for offers; null: nothing does
   learn::DataDirectories data_directories;
   std::set<protocol::StatusField> withheld;  // status fields that this device never publishes
   // The directory in which it looks up a coordinator that has moved and publishes records where runs want

@@ -41,6 +41,7 @@ NodeRecord describe_node(const ClientEngine::Publish& publish, Figures figures,
   if (is_told(Field::kFreshness) && publish.freshness) record.freshness = to_seconds(*publish.freshness);
   if (is_told(Field::kUtility)) record.utility = figures.utility;
   if (is_told(Field::kAvailability)) record.availability = publish.availability;
+  if (is_told(Field::kBattery)) record.battery = figures.battery;
   if (!withheld.contains(Field::kLabels)) record.labels = std::move(figures.labels);
   return record;
 }

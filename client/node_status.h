@@ -23,8 +23,9 @@ std::vector<double> published_labels(const learn::Task& task, ClientId client,
 // All available values, whether or not they are published.
 struct Figures {
   double latency_ms = 0;
-  std::optional<double> utility;  // nothing: it has not trained for the run yet
-  std::vector<double> labels;     // published_labels()
+  std::optional<double> utility;       // nothing: it has not trained for the run yet
+  std::vector<double> labels;          // published_labels()
+  std::optional<double> battery = {};  // nothing: unknown
 };
 // The record without its sequence number; leaves out what the run does not ask for or the owner withholds.
 NodeRecord describe_node(const ClientEngine::Publish& publish, Figures figures,

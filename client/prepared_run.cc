@@ -334,6 +334,7 @@ Result<WorkResult> work_on(PreparedRun& run, const TaskInHand& task) {
                         .base = base,
                         .time_left = task.request.time_left,
                         .noise = task.noise,
+                        .kept = task.request.effort.kept,
                         .upper = task.upper};
   FEDGE_TRY(result, run.work.run(order, loaded.model.values(), memory));
   if (run.work.remembers() && !task.stop.stop_requested()) FEDGE_TRY_VOID(store.save(std::move(memory)));

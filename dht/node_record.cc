@@ -27,6 +27,7 @@ Result<void> check(const NodeRecord& record) {
   FEDGE_TRY_VOID(check_amount(record.freshness, "a freshness in seconds"));
   FEDGE_TRY_VOID(check_amount(record.utility, "a utility"));
   FEDGE_TRY_VOID(check_share(record.availability, "an availability"));
+  FEDGE_TRY_VOID(check_share(record.battery, "a battery level"));
   if (record.labels.size() > kMaxLabels)
     return refused(std::to_string(record.labels.size()) + " labels; at most " + std::to_string(kMaxLabels) +
                    " are allowed");
@@ -48,6 +49,7 @@ void to_wire(const NodeRecord& record, wire::NodeStatus& out) {
   if (record.freshness) out.set_freshness(*record.freshness);
   if (record.utility) out.set_utility(*record.utility);
   if (record.availability) out.set_availability(*record.availability);
+  if (record.battery) out.set_battery(*record.battery);
   for (const double label : record.labels) out.add_labels(static_cast<float>(label));
 }
 
@@ -62,6 +64,7 @@ Result<NodeRecord> from_wire(const wire::NodeStatus& status) {
   if (status.has_freshness()) record.freshness = status.freshness();
   if (status.has_utility()) record.utility = status.utility();
   if (status.has_availability()) record.availability = status.availability();
+  if (status.has_battery()) record.battery = status.battery();
   record.labels.assign(status.labels().begin(), status.labels().end());
   FEDGE_TRY_VOID(check(record));
   return record;

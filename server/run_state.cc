@@ -248,6 +248,7 @@ Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClie
   if (made != nullptr) contributors_.insert(made->contributors.begin(), made->contributors.end());
   entry.description = turn.description;
   entry.turn = turns_++;
+  metrics_.energy.add(turn.energy);
   std::optional<learn::Evaluation> evaluation;
   FEDGE_TRY(measured, measure(turn, entry.model, evaluation));
   count_clients(turn);
@@ -352,6 +353,11 @@ RoundMetrics RunState::end_round(const Circumstances& circumstances) {
   metrics.activation_bytes_down = circumstances.traffic.activations_down.value();
   metrics.virtual_seconds = circumstances.virtual_seconds;
   metrics.wall_seconds = circumstances.wall_seconds;
+  if (circumstances.energy) {
+    const EnergyFigures reported = std::exchange(metrics.energy, *circumstances.energy);
+    metrics.energy.reported_joules = reported.reported_joules;
+    metrics.energy.reporting_clients = reported.reporting_clients;
+  }
   if (config_->privacy.on()) {
     if (const auto epsilon = ledger_.epsilon()) metrics.epsilon = *epsilon;
     metrics.clipping_norm =

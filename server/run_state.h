@@ -31,6 +31,7 @@
 #include "run/track_model.h"
 #include "server/conductor/track_view.h"
 #include "server/engine/run_engine.h"
+#include "server/report/energy_figures.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
 #include "server/report/participation.h"
@@ -51,6 +52,8 @@ class RunState {
   const run::RunConfig& config() const { return *config_; }
   RoundRules rules() const;
   const std::shared_ptr<const ParameterLayout>& layout() const { return model_->layout(); }
+  // As Model::weight_uses().
+  std::vector<double> weight_uses() const { return model_->weight_uses(); }
   // Null if the model has no adapters.
   std::shared_ptr<const AdapterLayout> adapters() const { return run::shared_adapters(*model_); }
   // Returns the track's model and its aggregation state. The track must exist.
@@ -121,6 +124,7 @@ class RunState {
     Traffic traffic;
     double virtual_seconds = 0;  // since the start of the run, on the engine's clock
     double wall_seconds = 0;     // since the start of the run
+    std::optional<EnergyFigures> energy = {};
   };
   // A model that clients aggregated, and the clients whose updates it contains.
   struct MadeByClients {

@@ -72,6 +72,7 @@ ordered_json json_of(const dht::Record& record) {
                           put(json, "freshness_seconds", said.record.freshness);
                           put(json, "utility", said.record.utility);
                           put(json, "availability", said.record.availability);
+                          put(json, "battery", said.record.battery);
                           if (!said.record.labels.empty()) json["labels"] = said.record.labels;
                         },
                         [&](const dht::ModelPointer& said) {

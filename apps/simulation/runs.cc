@@ -27,6 +27,7 @@
 #include "server/run_state.h"
 #include "sim/concrete.h"
 #include "sim/devices.h"
+#include "sim/energy/energy_file.h"
 #include "sim/noise_key.h"
 #include "sim/participants/participants.h"
 #include "sim/ranks/shared_work.h"
@@ -193,13 +194,21 @@ Result<void> run_concrete(const ConcreteRun& options, const sim::SimulationSpec&
   std::string scratch = (std::filesystem::temp_directory_path() / "fedge-XXXXXX").string();
   if (::mkdtemp(scratch.data()) == nullptr) return system_error("cannot make directory", scratch, errno);
   const Scratch cleanup{scratch};
+  const std::size_t clients = config.task.data.partition.clients;
   std::vector<double> capabilities;
-  for (std::uint32_t client = 0; client < config.task.data.partition.clients; ++client)
-    capabilities.push_back(sim::Device(spec, ClientId(client), Rng(config.seed)).capability());
+  std::vector<std::shared_ptr<const DevicePower>> powers;
+  std::optional<sim::DeviceEnergy> energy;
+  if (spec.energy.on) energy.emplace(spec.energy, TrainingWork(), false, clients, Rng(config.seed));
+  for (std::uint32_t client = 0; client < clients; ++client) {
+    const sim::Device device(spec, ClientId(client), Rng(config.seed));
+    capabilities.push_back(device.capability());
+    if (energy) powers.push_back(sim::described_power(*energy, ClientId(client), device));
+  }
   FEDGE_TRY(paths, client_data(config.task.data));
   FEDGE_TRY_VOID(server::remove_results(options.results, config.task.model.base));
   FEDGE_TRY_VOID(remove_checkpoints(options.results));
   FEDGE_TRY_VOID(sim::Participants::remove(options.results));
+  FEDGE_TRY_VOID(sim::remove_energy_file(options.results));
   FEDGE_TRY(usage,
             sim::run_concrete({.program = options.program,
                                .run_file = options.run_file,
@@ -207,6 +216,7 @@ Result<void> run_concrete(const ConcreteRun& options, const sim::SimulationSpec&
                                .out = options.results,
                                .scratch = scratch,
                                .capabilities = std::move(capabilities),
+                               .powers = std::move(powers),
                                .data = std::move(paths),
                                .in_directory = options.in_directory,
                                .exchanging = config.dissemination.swarm,
@@ -241,6 +251,7 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
   }
   const std::uint64_t former = checkpoints ? checkpoints->rounds() : 0;
   FEDGE_TRY(output, server::RunOutput::create(results, config, version(), former));
+  FEDGE_TRY_VOID(sim::remove_energy_file(results));
   if (former > 0)
     std::printf("continues after round %llu of %u\n", static_cast<unsigned long long>(former), config.rounds);
   server::RoundTable table(stdout, config.rounds);
@@ -282,6 +293,8 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
                              : simulated ? verdict.failure()
                                          : simulated.error().message;
   FEDGE_TRY_VOID(output.finish(models, failed));
+  if (simulation.energy() != nullptr)
+    FEDGE_TRY_VOID(sim::write_energy_file(results, *simulation.devices(), *simulation.energy()));
   if (checkpoints && simulated && !interrupted) FEDGE_TRY_VOID(checkpoints->remove());
   std::printf("%s", output.summary().c_str());
   log_event(Event{Severity::kInfo, "simulation.ended", {}}

@@ -134,7 +134,8 @@ void TaskWorker::prepared(const std::shared_ptr<const protocol::RunDescription>&
                                          ready.status.every,
                                          ready.masking.has_value(),
                                          shown(ready.evaluates),
-                                         ready.work.overlaps() && !context_.options.trainer};
+                                         ready.work.overlaps() && !context_.options.trainer,
+                                         told ? context_.options.power : nullptr};
   if (!ready.masking && !ready.aggregate) return context_.step(answer);
   context_.step(TaskConductor::Prepared{
       .name = ready.name,
@@ -167,9 +168,12 @@ void TaskWorker::publish(const ClientEngine::Publish& publish) {
   const DeviceRun& run = context_.runs[publish.run];
   const protocol::StatusSpec& spec = run.prepared->status;
   const Time calendar = calendar_time();
-  NodeRecord record =
-      describe_node(publish, {1000 * to_seconds(link_.round_trip()), run.utility, run.prepared->labels}, spec,
-                    context_.options.withheld);
+  NodeRecord record = describe_node(publish,
+                                    {.latency_ms = 1000 * to_seconds(link_.round_trip()),
+                                     .utility = run.utility,
+                                     .labels = run.prepared->labels,
+                                     .battery = EnergyMeter().battery_level()},
+                                    spec, context_.options.withheld);
   record.sequence = sequences_.next(calendar);
   if (spec.via == protocol::StatusSpec::Via::kDirectory)
     return publish_in_directory(publish.run, record, calendar + spec.lifetime());

@@ -1,11 +1,13 @@
 #include "client/device/update_maker.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "client/secure/daily_updates.h"
 #include "client/secure/private_releases.h"
 #include "core/platform/calendar.h"
+#include "protocol/limits.h"
 
 namespace fedge::client {
 namespace {
@@ -49,13 +51,26 @@ Result<WorkResult> UpdateMaker::train(PreparedRun& run, const LoadedModel& loade
   }
   const bool split =
       run.task->spec().training.local_model == LocalModel::kSplit && request.kind == TaskKind::kTraining;
+  const auto begun = measures(run) ? std::optional(context_.options.meter->read()) : std::nullopt;
   auto result = split ? train_split(run, task) : work_on(run, task);
+  if (result && begun) result->joules = measured_since(*begun);
   if (order.stop.stop_requested()) return Error{ErrorCode::kStale, "the task was cancelled"};
   if (!run.masking && !run.local_privacy) return result;
   if (result && result->fault) report_fault_(run, request, *result->fault);
   if (result) return result;
   report_fault_(run, request, result.error());
   return Error{result.error().code, "training failed; see this client's log"};
+}
+
+// Energy tells how many samples were trained on, so it is measured only where that number is not hidden.
+bool UpdateMaker::measures(const PreparedRun& run) const {
+  return context_.options.meter != nullptr && !run.masking && !run.local_privacy;
+}
+
+std::optional<double> UpdateMaker::measured_since(const EnergyMeter::Reading& begun) const {
+  const EnergyMeter& meter = *context_.options.meter;
+  const auto joules = meter.between(begun, meter.read());
+  return joules ? std::optional(std::min(*joules, protocol::kMaxJoules)) : std::nullopt;
 }
 
 // The coordinator may lose what it has trained of a task, when it restarts. Both halves then begin again, and

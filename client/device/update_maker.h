@@ -37,6 +37,8 @@ class UpdateMaker {
  private:
   Result<OutgoingUpdate> mask(const PreparedRun& run, const protocol::TrainRequest& request,
                               const privacy::Masking& masking, WorkResult result) const;
+  bool measures(const PreparedRun& run) const;
+  std::optional<double> measured_since(const EnergyMeter::Reading& begun) const;
   Result<Secret> noise_root(RunId run) const;
   Result<WorkResult> train_split(PreparedRun& run, TaskInHand task) const;
   Result<void> admit(const PreparedRun& run, const protocol::TrainRequest& request) const;

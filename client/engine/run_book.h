@@ -46,6 +46,7 @@ struct ClientRun {
   SampleCount samples{1};  // as prepared
   SampleCount evaluates;
   double capability = 1;
+  std::shared_ptr<const DevicePower> power;  // null: unknown
   Duration status_every{};
   bool masked = false;
   bool overlaps = false;              // it trains for the next task while its update is under way

@@ -289,8 +289,10 @@ void LocalWork::encode(const WorkOrder& order, ClientMemory& memory, WorkResult&
   if (compression_.none()) return;
   const Rng rng = rng_.fork("compress", order.round.value(), order.client.value());
   const std::span<float> values = result.values.span();
+  protocol::Compression format = compression_.format;
+  if (order.kept > 0) format.fraction = order.kept;
   if (!compression_.error_feedback) {
-    result.encoded = protocol::encode_payload(compression_.format, values, values, rng);
+    result.encoded = protocol::encode_payload(format, values, values, rng);
     return;
   }
   memory.residual.resize(task_.model().layout()->size());
@@ -298,7 +300,7 @@ void LocalWork::encode(const WorkOrder& order, ClientMemory& memory, WorkResult&
   for_each_range(order.coverage, [&](std::size_t parameter, std::size_t position, std::size_t count) {
     std::copy_n(memory.residual.data() + parameter, count, residual.data() + position);
   });
-  result.encoded = protocol::encode_with_feedback(compression_.format, values, residual.span(), rng);
+  result.encoded = protocol::encode_with_feedback(format, values, residual.span(), rng);
   for_each_range(order.coverage, [&](std::size_t parameter, std::size_t position, std::size_t count) {
     std::copy_n(residual.data() + position, count, memory.residual.data() + parameter);
   });

@@ -62,6 +62,7 @@ struct WorkOrder {
   Duration time_left{};  // from the arrival of the task until the update is no longer waited for
   // The source of the client's noise, in runs whose clients add noise.
   std::optional<fedge::run::PrivateSum::Noise> noise = {};
+  double kept = 0;                    // fraction of the update's values to send; 0: as the run file says
   learn::UpperPeer* upper = nullptr;  // split training: the coordinator's half; null: it runs here too
 };
 

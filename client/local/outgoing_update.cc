@@ -44,7 +44,8 @@ protocol::UpdateOffer OutgoingUpdate::offer(const protocol::TrainRequest& task) 
           .wanted_share = result_.training.wanted_share,
           .activation_correlation = result_.training.activation_correlation,
           .masked_scalars = scalars_,
-          .sums = coverage_ ? std::vector<std::int64_t>() : result_.sums};
+          .sums = coverage_ ? std::vector<std::int64_t>() : result_.sums,
+          .joules = result_.joules};
 }
 
 }  // namespace fedge::client

@@ -26,6 +26,7 @@ struct WorkResult {
   std::optional<std::uint64_t> release = {};  // id of the client's own noise, if it was added
   std::optional<Error> fault = {};            // why the values are zeros that do not count
   std::vector<std::int64_t> sums = {};        // of an evaluation or of statistics
+  std::optional<double> joules = {};          // measured while it trained; empty: unknown
   std::vector<float> above = {};              // split training, both halves here: learn::Assignment::above
 
   std::span<const std::byte> payload() const {

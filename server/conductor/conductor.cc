@@ -40,7 +40,8 @@ protocol::TrainRequest train_request(RunId run, const RunEngine::Assign& work, c
           .secure_attempt = work.secure_attempt,
           .statistics =
               work.task.kind == TaskKind::kStatistics ? track.edges : learn::numbers_of(track.normalisation),
-          .next = work.next};
+          .next = work.next,
+          .effort = work.effort};
 }
 
 }  // namespace
@@ -112,19 +113,22 @@ void Conductor::heard(ClientId client, const protocol::TaskFailed& failed) {
   route_->dismissed(client, failed);
 }
 
+void Conductor::decline(ClientId client, const std::string& reason) {
+  declined_.insert(client);
+  report(Event{Severity::kWarning, "client.declined", {}}
+             .with("client", std::int64_t{client.value()})
+             .with("reason", reason));
+}
+
 void Conductor::answered(ClientId client, const protocol::RunAnswer& answer) {
   const std::size_t clients = setup_.config.task.data.partition.clients;
   const bool has_part = client.value() < clients;
-  if (!answer.ready || !has_part) {
-    declined_.insert(client);
-    return report(Event{Severity::kWarning, "client.declined", {}}
-                      .with("client", std::int64_t{client.value()})
-                      .with("reason", has_part ? answer.reason
-                                               : "the client's number is too high: the data of the run has "
-                                                 "parts for only " +
-                                                     std::to_string(clients) +
-                                                     " clients (data.partition.clients), numbered from 0"));
-  }
+  if (!answer.ready || !has_part)
+    return decline(client, has_part ? answer.reason
+                                    : "the client's number is too high: the data of the run has parts for "
+                                      "only " +
+                                          std::to_string(clients) +
+                                          " clients (data.partition.clients), numbered from 0");
   declined_.erase(client);
   const SampleCount most = counted_at_most(setup_.config, setup_.samples_of(client));
   if (answer.samples > most)
@@ -133,14 +137,15 @@ void Conductor::answered(ClientId client, const protocol::RunAnswer& answer) {
                .with("samples",
                      static_cast<std::int64_t>(std::min<std::uint64_t>(answer.samples.value(), INT64_MAX)))
                .with("counts_as", static_cast<std::int64_t>(most.value())));
-  if (answer.samples.value() == 0 && !setup_.config.evaluation.on_clients()) {
-    declined_.insert(client);
-    return report(Event{Severity::kWarning, "client.declined", {}}
-                      .with("client", std::int64_t{client.value()})
-                      .with("reason", std::string("the client has no training samples")));
-  }
+  if (answer.samples.value() == 0 && !setup_.config.evaluation.on_clients())
+    return decline(client, "the client has no training samples");
+  if (!answer.power && setup_.config.strategy.planner_traits.reads_power)
+    return decline(client,
+                   "the client does not describe its energy, which the planner of this run needs; start "
+                   "it with --power FILE");
   submit(
-      RunEngine::ClientArrived{client, answer.samples, answer.capability, most, answer.evaluation_samples});
+      RunEngine::ClientArrived{client, answer.samples, answer.capability, most, answer.evaluation_samples,
+                               answer.power ? std::make_shared<const DevicePower>(*answer.power) : nullptr});
 }
 
 void Conductor::uploaded(ClientId client, TaskId task, const Result<void>& outcome, Time now,

@@ -119,6 +119,7 @@ class Conductor final : private RouteHost {
   void assign(const RunEngine::Assign& work);
   void send(ClientId client, const protocol::Message& message);
   void answered(ClientId client, const protocol::RunAnswer& answer);
+  void decline(ClientId client, const std::string& reason);
   void heard(ClientId client, const protocol::UpdateOffer& offer);
   void heard(ClientId client, const protocol::TaskFailed& failed);
 

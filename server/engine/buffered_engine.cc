@@ -51,6 +51,7 @@ void BufferedEngine::on(const ClientArrived& arrived, const StepContext& context
   member.samples = std::min({arrived.samples, arrived.most, rules_.max_samples});
   member.said = arrived.samples;
   member.capability = arrived.capability;
+  member.power = arrived.power;
   if (const auto task = tasks_.find(arrived.client); task != tasks_.end() && task->second.away) {
     task->second.away = false;
     returned_.insert(arrived.client);
@@ -128,16 +129,24 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
     Member& member = members_.at(client);
     const RoundNumber number(++member.tasks);
     deciders_.planner->admit(client, member.capability);
+    if (member.power) deciders_.planner->describe(client, *member.power);
+    const aggregation::PlanRequest request{.round = number,
+                                           .client = client,
+                                           .rng = context.rng.fork("plan", number.value(), client.value()),
+                                           .samples = member.samples};
     Task task{.number = number,
               .model = moves_,
-              .coverage =
-                  deciders_.planner->plan({.round = number,
-                                           .client = client,
-                                           .rng = context.rng.fork("plan", number.value(), client.value())}),
+              .coverage = deciders_.planner->plan(request),
+              .effort = deciders_.planner->effort(request),
               .assigned = context.now,
               .deadline = context.now + rules_.deadline,
               .offer = {}};
-    effects.push_back(Assign{client, name_of(task), task.coverage, rules_.deadline, member.last_round});
+    effects.push_back(Assign{.client = client,
+                             .task = name_of(task),
+                             .coverage = task.coverage,
+                             .time_left = rules_.deadline,
+                             .last_round = member.last_round,
+                             .effort = task.effort});
     tasks_[client] = std::move(task);
     ++assigned_;
   }
@@ -152,7 +161,8 @@ void BufferedEngine::hand_out_again(const StepContext& context, std::vector<Effe
                              .coverage = task->second.coverage,
                              .time_left = task->second.deadline - context.now,
                              .last_round = members_.at(client).last_round,
-                             .again = true});
+                             .again = true,
+                             .effort = task->second.effort});
   }
 }
 
@@ -249,6 +259,8 @@ void BufferedEngine::on(const Stored& stored, const StepContext& context, std::v
   }
   Task task = std::move(found->second);
   tasks_.erase(found);
+  const auto joules = task.offer.joules;
+  energy_.add(joules);
   if (stored.reported) task.offer = with_bounded_weight(rules_, task.offer.samples, *stored.reported);
   Member& member = members_.at(stored.client);
   member.last_round = stored.task.round;
@@ -261,7 +273,8 @@ void BufferedEngine::on(const Stored& stored, const StepContext& context, std::v
                                .norm = task.offer.norm,
                                .loss = task.offer.train_loss,
                                .loss_rms = task.offer.loss_rms,
-                               .time = context.now - task.assigned});
+                               .time = context.now - task.assigned,
+                               .joules = joules});
   if (task.offer.wanted_share > 0) deciders_.planner->limit(stored.client, task.offer.wanted_share);
   deciders_.planner->delivered({.round = round(),
                                 .client = stored.client,
@@ -295,7 +308,8 @@ void BufferedEngine::close(const std::string& reason, std::vector<Effect>& effec
                                .completed = buffered_,
                                .train_loss = samples_ > 0 ? loss_ / samples_ : 0.0,
                                .track = {},
-                               .description = nullptr});
+                               .description = nullptr,
+                               .energy = std::exchange(energy_, {})});
   assigned_before_ = assigned_;
   ++moves_;
   buffered_ = 0;

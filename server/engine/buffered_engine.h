@@ -41,9 +41,10 @@ class BufferedEngine final : public RunEngine {
     SampleCount samples;  // maximum weight of its updates
     SampleCount said;     // that it claims to train on
     double capability = 1;
-    std::uint32_t tasks = 0;  // assigned so far
-    std::uint64_t steps = 0;  // for the barrier: ended tasks, with or without an update
-    RoundNumber last_round;   // last task whose update was accepted
+    std::shared_ptr<const DevicePower> power;  // null: unknown
+    std::uint32_t tasks = 0;                   // assigned so far
+    std::uint64_t steps = 0;                   // for the barrier: ended tasks, with or without an update
+    RoundNumber last_round;                    // last task whose update was accepted
     bool present = false;
     std::optional<Time> resting;  // its last task failed; no new task before this time
     bool available() const { return present && !resting; }
@@ -52,6 +53,7 @@ class BufferedEngine final : public RunEngine {
     RoundNumber number;
     std::uint32_t model = 0;  // moves_ when it began
     Coverage coverage;
+    Effort effort;
     Time assigned{};
     Time deadline;
     bool fetching = false;
@@ -115,6 +117,7 @@ class BufferedEngine final : public RunEngine {
   std::optional<Time> return_by_;      // after a restart: when clients must have returned
   Time fill_by_{};                     // deadline of the buffer
   std::uint64_t assigned_before_ = 0;  // assigned_ when the buffer was last emptied
+  ReportedEnergy energy_;              // with buffered updates
   double loss_ = 0;                    // sum over buffered updates, weighted by samples
   double samples_ = 0;
 };

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "core/check.h"
+#include "learn/task.h"
 #include "protocol/codecs/raw_size.h"
+#include "protocol/codecs/selection.h"
 #include "server/engine/buffered_engine.h"
 #include "server/engine/round_engine.h"
 
@@ -41,15 +43,33 @@ Result<void> check_participation(const RoundRules& rules, const TrackBook& track
                  " clients each; raise it");
 }
 
+// Largest size in bytes of an update of `values` values of which a fraction is sent, before zstd.
+double largest_update(const protocol::Compression& format, std::size_t values, double kept) {
+  if (format.codec != protocol::Codec::kSparse)
+    return static_cast<double>(protocol::raw_size_bounds(format.codec, format.levels, values).max);
+  return static_cast<double>(protocol::sparse_size_max(values, protocol::kept_values(kept, values)));
+}
+
+aggregation::PlannerContext planner_context(const RunState& state) {
+  const run::RunConfig& config = state.config();
+  return {
+      .layout = state.layout(),
+      .clients = config.task.data.partition.clients,
+      .rng = Rng(config.seed),
+      .adapters = state.adapters(),
+      .work = TrainingWork(*state.layout(), state.weight_uses()),
+      .trained = [spec =
+                      config.task.training](SampleCount count) { return learn::samples_seen(spec, count); },
+      .update_bytes = [format = config.compression.format](
+                          std::size_t values, double kept) { return largest_update(format, values, kept); }};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RunEngine>> make_engine(const RunState& state) {
   const run::RunConfig& config = state.config();
   FEDGE_TRY_VOID(check_warmup(state));
-  const aggregation::PlannerContext context{.layout = state.layout(),
-                                            .clients = config.task.data.partition.clients,
-                                            .rng = Rng(config.seed),
-                                            .adapters = state.adapters()};
+  const aggregation::PlannerContext context = planner_context(state);
   auto planner = config.strategy.planner.make(context);
   if (!planner) return planner.error().with_prefix("strategy.planner: ");
   const aggregation::ScheduleSpec& schedule = config.strategy.schedule;

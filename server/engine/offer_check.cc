@@ -17,6 +17,7 @@ std::optional<Error> check_masked(const RoundRules& rules, const protocol::Updat
     return invalid("the update covers parameters that the model does not have");
   if (offer.samples.value() != 1 || offer.steps != 1)
     return invalid("a masked update must state 1 sample and 1 step");
+  if (offer.joules) return invalid("a masked update must not state the energy of its training");
   return std::nullopt;
 }
 

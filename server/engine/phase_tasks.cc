@@ -14,6 +14,7 @@ void RoundTask::take_report(const protocol::UpdateOffer& by) {
   loss_rms = by.loss_rms;
   wanted_share = by.wanted_share;
   activation_correlation = by.activation_correlation;
+  if (by.joules) joules = by.joules;
 }
 
 RoundTask& PhaseTasks::add(ClientId client) {

@@ -12,6 +12,7 @@
 
 #include "aggregation/samplers/sampler.h"
 #include "core/coverage.h"
+#include "core/energy/power.h"
 #include "core/ids.h"
 #include "core/time.h"
 #include "protocol/messages.h"
@@ -26,6 +27,7 @@ struct RoundTask {
   TaskState state = TaskState::kAssigned;  // changed by PhaseTasks::set_state()
   Coverage coverage;
   Coverage next;        // of its client's next task, if it is known
+  Effort effort;        // what the planner asks of the device besides
   SampleCount samples;  // weight; before the offer: maximum weight
   SampleCount said;     // maximum, by its client's claim
   std::uint64_t steps = 1;
@@ -34,6 +36,7 @@ struct RoundTask {
   double loss_rms = 0;
   double wanted_share = 0;
   double activation_correlation = 0;
+  std::optional<double> joules;
   double factor = 1;     // multiplies its update in the aggregate
   bool weighed = false;  // the sampler set a coefficient
   bool partial = false;  // a partial upload may exist from before a disconnect

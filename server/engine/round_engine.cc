@@ -54,6 +54,7 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
                                 .capability = arrived.capability,
                                 .said = arrived.samples,
                                 .evaluates = arrived.evaluates});
+  if (arrived.power) powers_[arrived.client] = arrived.power;
   returning_.erase(arrived.client);
   if (returning_.empty()) return_by_.reset();
   if (phase_ == Phase::kSumming) return sums_->arrived(arrived.client, context.now, effects);
@@ -164,7 +165,8 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
                                       .norm = task->norm,
                                       .loss = task->train_loss,
                                       .loss_rms = task->loss_rms,
-                                      .time = context.now - task->assigned});
+                                      .time = context.now - task->assigned,
+                                      .joules = task->joules});
   effects.push_back(Fold{stored.client, stored.task, tracks_.weight(turn_, stored.client, task->samples),
                          task->steps, task->factor, task->train_loss});
   effects.push_back(
@@ -330,9 +332,11 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
   double norm = 0;
   double correlation = 0;
   double samples = 0;
+  ReportedEnergy energy;
   for (const auto& [client, task] : tasks_) {
     if (task.state == TaskState::kDone) {
       ++completed;
+      energy.add(task.joules);
       loss += task.train_loss * static_cast<double>(task.samples.value());
       norm += task.norm * static_cast<double>(task.samples.value());
       correlation = std::max(correlation, task.activation_correlation);
@@ -363,7 +367,8 @@ void RoundEngine::close(const std::string& reason, std::vector<Effect>& effects)
                     .ends_round = turn_ + 1 == tracks_.turns() && !evaluation_due(),
                     .chance = chance_,
                     .description = track().description,
-                    .activation_correlation = correlation};
+                    .activation_correlation = correlation,
+                    .energy = energy};
   if (closed.description) {
     closed.selected_clients = tasks_.clients();
     closed.completed_clients = tasks_.clients(TaskState::kDone);

@@ -158,7 +158,8 @@ class RoundEngine final : public RunEngine {
   Roster present_;                            // busy: those with a task
   std::vector<aggregation::Candidate> pool_;  // of candidates(); its memory is used again
   PhaseTasks tasks_;                          // of the current phase
-  std::map<ClientId, NodeRecord> records_;    // last of each client, for tracks it joins later
+  std::map<ClientId, std::shared_ptr<const DevicePower>> powers_;  // of clients that describe their devices
+  std::map<ClientId, NodeRecord> records_;  // last of each client, for tracks it joins later
   // After a restart: the time by which clients must return, and those still missing.
   std::optional<Time> return_by_;
   std::set<ClientId> returning_;

@@ -200,17 +200,24 @@ RoundTask& RoundEngine::plan(ClientId client, const StepContext& context) {
   FEDGE_CHECK(entry.has_value(), "who is selected is there");
   task.samples = learn::trained_samples(entry->samples, tracks_.data_share(client));
   task.said = learn::trained_samples(entry->said, tracks_.data_share(client));
-  track().deciders.planner->admit(client, entry->capability);
-  task.coverage = track().deciders.planner->plan(
-      {.round = round_, .client = client, .rng = context.rng.fork("plan", round_.value(), client.value())});
+  aggregation::Planner& planner = *track().deciders.planner;
+  planner.admit(client, entry->capability);
+  if (const auto power = powers_.find(client); power != powers_.end())
+    planner.describe(client, *power->second);
+  const aggregation::PlanRequest request{.round = round_,
+                                         .client = client,
+                                         .rng = context.rng.fork("plan", round_.value(), client.value()),
+                                         .samples = task.samples};
+  task.coverage = planner.plan(request);
+  task.effort = planner.effort(request);
   // A client that may not be drawn next time would train in vain, and one whose next part is in this one
   // would not have the values that its training begins with.
   const RoundNumber following = next(round_);
   if (!rules_.overlaps || !all_drawn_ || following > RoundNumber(rules_.rounds)) return task;
-  Coverage part =
-      track().deciders.planner->plan({.round = following,
-                                      .client = client,
-                                      .rng = context.rng.fork("plan", following.value(), client.value())});
+  Coverage part = planner.plan({.round = following,
+                                .client = client,
+                                .rng = context.rng.fork("plan", following.value(), client.value()),
+                                .samples = task.samples});
   if (part.intersect(task.coverage).empty()) task.next = std::move(part);
   return task;
 }
@@ -226,7 +233,8 @@ void RoundEngine::assign(ClientId client, const StepContext& context, std::vecto
                            .last_round = track().last_round(client),
                            .data_share = tracks_.data_share(client),
                            .secure_attempt = rules_.masked ? attempt_ : 0,
-                           .next = task.next});
+                           .next = task.next,
+                           .effort = task.effort});
 }
 
 void RoundEngine::draw_uploads(const StepContext& context, std::vector<Effect>& effects) {

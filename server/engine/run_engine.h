@@ -13,6 +13,8 @@
 #include "aggregation/spec.h"
 #include "aggregation/tracks/policy.h"
 #include "core/crypto/secret.h"
+#include "core/energy/power.h"
+#include "core/energy/reported_energy.h"
 #include "core/event.h"
 #include "core/ids.h"
 #include "core/node.h"
@@ -50,8 +52,7 @@ struct RoundRules {
   // Maximum number of rounds with a client, and minimum number of rounds between two of them.
   std::uint64_t max_participations = UINT64_MAX;
   std::uint64_t min_separation = 0;
-  // Key of the draws of a round's clients, in a run whose privacy requires secret draws. Null elsewhere:
-  // the draws then follow from the run's seed.
+  // Key of the draws of a round's clients, in a run whose privacy requires secret draws; elsewhere null.
   std::shared_ptr<const Secret> secret_draws = {};
   std::optional<EvaluationRules> evaluation = {};  // empty: clients evaluate no models
   std::optional<StatisticsRules> statistics = {};  // empty: clients do not count their values
@@ -70,11 +71,11 @@ class RunEngine {
   // The client is connected and has what the run needs.
   struct ClientArrived {
     ClientId client;
-    SampleCount samples;    // that it claims to train on
-    double capability = 1;  // fraction of the model that it claims it can train
-    // Maximum weight in samples, whatever the client claims.
-    SampleCount most = SampleCount(UINT64_MAX);
-    SampleCount evaluates{};  // samples that it claims to evaluate models on; 0: it evaluates none
+    SampleCount samples;                            // that it claims to train on
+    double capability = 1;                          // fraction of the model that it claims it can train
+    SampleCount most = SampleCount(UINT64_MAX);     // maximum weight, whatever the client claims
+    SampleCount evaluates{};                        // samples that it claims to evaluate on; 0: none
+    std::shared_ptr<const DevicePower> power = {};  // its description of its device; null: none
   };
   struct ClientLeft {
     ClientId client;
@@ -119,14 +120,13 @@ class RunEngine {
   struct Stop {
     std::string reason;
   };
-  // The coordinator has restarted, and its clock goes on. Stored updates exist; no client is connected yet.
+  // The coordinator has restarted. Stored updates exist; no client is connected yet.
   struct Restarted {};
   using Input = std::variant<Expired, ClientArrived, ClientLeft, Described, Offered, Stored, Damaged, Failed,
                              Committed, PolicyChanged, Stop, Restarted>;
 
   // --- effects ---
-  // Create this track's model as a copy of the source's, or as the initial model. Optimizer state starts
-  // empty.
+  // Create this track's model, a copy of the source's or the initial one, without optimizer state.
   struct StartTrack {
     TrackId track;
     std::optional<TrackId> source;
@@ -148,7 +148,7 @@ class RunEngine {
     std::vector<Member> members;  // ascending
     std::size_t task_sums = 0;    // of evaluations and statistics; they are masked with the rest
   };
-  // Send a TrainRequest for the track's model with these ranges.
+  // Send a TrainRequest for the track's model.
   struct Assign {
     ClientId client;
     TaskId task;  // identifies the task for this client
@@ -159,6 +159,7 @@ class RunEngine {
     bool again = false;                // a client that still has the task continues it
     std::uint32_t secure_attempt = 0;  // attempt of BeginSecure; 0: no secure sum
     Coverage next = {};                // of its next task, if it is known; else empty
+    Effort effort = {};                // what the planner asks of the device besides
   };
   struct Send {
     ClientId client;
@@ -203,17 +204,16 @@ class RunEngine {
     double train_loss;
     TrackId track;
     bool ends_round = true;  // this is the round's last track phase
-    // Largest probability with which a client was drawn independently of the others; 1 if draws were not
-    // independent.
+    // Largest probability with which a client was drawn; 1 if draws were not independent.
     double chance = 1;
     std::shared_ptr<const TrackDescription> description;  // null in a run without tracks
-    // With a description: the clients that `selected` and `completed` count, for totals over the round's
-    // tracks.
+    // With a description: the clients that `selected` and `completed` count.
     std::vector<ClientId> selected_clients = {};
     std::vector<ClientId> completed_clients = {};
     TaskKind kind = TaskKind::kTraining;
     std::vector<ClientSums> sums = {};  // of evaluations or statistics; empty if they are masked
     double activation_correlation = 0;  // split training: the largest of the clients'
+    ReportedEnergy energy = {};
 
     TaskId task() const { return {round, track, kind}; }
   };

@@ -61,11 +61,12 @@ std::string masked_checksum(const std::string& bytes) {
 
 const char* group_of(const std::string& name) {
   constexpr std::pair<std::string_view, const char*> kGroups[] = {
-      {"class_", "per_class"},   {"evaluation_", "evaluation"}, {"rank_", "ranks"},
-      {"bytes_", "traffic"},     {"virtual_", "time"},          {"wall_", "time"},
-      {"clients_", "clients"},   {"participation_", "clients"}, {"covered_", "clients"},
-      {"label_", "clients"},     {"epsilon", "privacy"},        {"clipping_", "privacy"},
-      {"parameters_", "privacy"}};
+      {"class_", "per_class"},    {"evaluation_", "evaluation"}, {"rank_", "ranks"},
+      {"bytes_", "traffic"},      {"virtual_", "time"},          {"wall_", "time"},
+      {"clients_", "clients"},    {"participation_", "clients"}, {"covered_", "clients"},
+      {"label_", "clients"},      {"epsilon", "privacy"},        {"clipping_", "privacy"},
+      {"parameters_", "privacy"}, {"energy_", "energy"},         {"battery_", "energy"},
+      {"devices_", "energy"}};
   for (const auto& [beginning, group] : kGroups)
     if (name.starts_with(beginning)) return group;
   return "model";

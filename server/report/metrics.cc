@@ -125,6 +125,9 @@ Result<void> read_newer(const ordered_json& object, Fields& fields, RoundMetrics
     metrics.activation_bytes_down = fields.count("activation_bytes_down");
     metrics.activation_correlation = fields.real("activation_correlation");
   }
+  for_each_energy_metric(metrics.energy, [&](const char* key, double& value) {
+    if (fields.has(key)) value = fields.real(key);
+  });
   if (fields.has("epsilon")) {
     metrics.epsilon = fields.real("epsilon");
     metrics.clipping_norm = fields.real("clipping_norm");
@@ -154,6 +157,28 @@ Result<void> read_newer(const ordered_json& object, Fields& fields, RoundMetrics
 
 }  // namespace
 
+double total_joules(std::span<const RoundMetrics> rounds) {
+  double sum = kNotMeasured;
+  for (const RoundMetrics& round : rounds)
+    if (const double joules = round.energy.shown(); !std::isnan(joules))
+      sum = (std::isnan(sum) ? 0 : sum) + joules;
+  return sum;
+}
+
+std::string format_joules(double joules) {
+  char text[32];
+  const bool mega = joules >= 1e6;
+  const bool kilo = joules >= 1e3;
+  std::snprintf(text, sizeof text, "%.3g %s",
+                joules / (mega   ? 1e6
+                          : kilo ? 1e3
+                                 : 1),
+                mega   ? "MJ"
+                : kilo ? "kJ"
+                       : "J");
+  return text;
+}
+
 std::string to_json(const RoundMetrics& metrics) {
   ordered_json line;
   line["round"] = metrics.round;
@@ -176,6 +201,9 @@ std::string to_json(const RoundMetrics& metrics) {
     line["activation_bytes_down"] = metrics.activation_bytes_down;
     line["activation_correlation"] = json_number(metrics.activation_correlation);
   }
+  if (metrics.energy.measured())
+    for_each_energy_metric(metrics.energy,
+                           [&](const char* key, double value) { line[key] = json_number(value); });
   line["virtual_seconds"] = json_number(metrics.virtual_seconds);
   line["wall_seconds"] = json_number(metrics.wall_seconds);
   line["participation_gini"] = json_number(metrics.participation.gini);

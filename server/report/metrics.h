@@ -19,12 +19,11 @@
 #include "learn/statistics/federated_statistics.h"
 #include "server/engine/track_description.h"
 #include "server/report/client_evaluation.h"
+#include "server/report/energy_figures.h"
 #include "server/report/page/label_figures.h"
 #include "server/report/participation.h"
 
 namespace fedge::server {
-
-inline constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
 // Results of the model with only the first ranks of its adapters.
 struct RankMetrics {
@@ -82,6 +81,7 @@ struct RoundMetrics {
   std::uint64_t activation_bytes_down = 0;
   // The largest distance correlation, of a client, of its token embeddings and its activations at the cut.
   double activation_correlation = kNotMeasured;
+  EnergyFigures energy = {};                     // of devices
   double virtual_seconds = 0;                    // since the start of the run, on the clock that drives it
   double wall_seconds = 0;                       // since the start of the run, of wall-clock time
   double between_class_variance = kNotMeasured;  // learn/evaluation/evaluate.h
@@ -118,6 +118,11 @@ struct ShownResults {
   bool better_than(const ShownResults& other) const;
 };
 ShownResults shown_results(const RoundMetrics& round);
+
+// The energy of the whole run, in joules; NaN if it is unknown.
+double total_joules(std::span<const RoundMetrics> rounds);
+// "12.3 J", "4.56 kJ", "1.23 MJ".
+std::string format_joules(double joules);
 
 // The largest parameters_left_out of these rounds; 0 without secure aggregation.
 std::uint64_t most_left_out(std::span<const RoundMetrics> rounds);

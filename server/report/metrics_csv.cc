@@ -57,6 +57,7 @@ CsvColumns columns_of(std::span<const RoundMetrics> rounds) {
     for (const RankMetrics& rank : round.ranks) ranks.insert(rank.rank);
     columns.task = columns.task || round.test.measured();
     columns.split = columns.split || round.activation_bytes_up > 0;
+    columns.energy = columns.energy || round.energy.measured();
   }
   columns.evaluation =
       std::ranges::any_of(rounds, [](const RoundMetrics& round) { return round.evaluation.has_value(); });
@@ -93,6 +94,10 @@ std::vector<NamedNumber> named_numbers(const RoundMetrics& metrics, const CsvCol
     numbers.push_back({"activation_bytes_down", metrics.activation_bytes_down});
     numbers.push_back({"activation_correlation", metrics.activation_correlation});
   }
+  if (columns.energy)
+    for_each_energy_metric(metrics.energy, [&](const char* name, double value) {
+      numbers.push_back({name, value});
+    });
   if (columns.evaluation)
     for_each_metric(metrics.evaluation.value_or(ClientEvaluation()),
                     [&](const char* name, const auto& value) {

@@ -27,6 +27,7 @@ struct CsvColumns {
   bool evaluation = false;           // clients evaluate models
   bool task = false;                 // there are TaskMetrics
   bool split = false;                // there are activations
+  bool energy = false;               // the energy of devices is known
 };
 CsvColumns columns_of(std::span<const RoundMetrics> rounds);
 

@@ -289,6 +289,10 @@ std::string RunOutput::summary() const {
     return round.evaluation && round.evaluation->samples > 0;
   });
   if (by_clients != rounds_.rend()) text += summary_of(*by_clients);
+  if (const double joules = total_joules(rounds_); !std::isnan(joules))
+    text += "energy    " + format_joules(joules) +
+            (std::isnan(rounds_.back().energy.joules) ? " of training, as clients report it\n"
+                                                      : " of all devices\n");
   text += privacy_lines(rounds_, config_.privacy.delta);
   if (const std::uint64_t most = most_left_out(rounds_); most > 0)
     text +=

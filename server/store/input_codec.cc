@@ -31,6 +31,10 @@ void put(Record& out, const RunEngine::ClientArrived& arrived) {
   made->set_capability(arrived.capability);
   if (arrived.most.value() < UINT64_MAX) made->set_most(arrived.most.value());
   made->set_evaluates(arrived.evaluates.value());
+  if (!arrived.power) return;
+  // The message of the protocol, of which the journal needs no more.
+  made->set_answer(protocol::encode(protocol::RunAnswer{
+      .run = RunId(1), .ready = true, .samples = SampleCount(1), .power = *arrived.power}));
 }
 void put(Record& out, const RunEngine::ClientLeft& left) {
   left.for_good ? out.set_revoked(left.client.value()) : out.set_left(left.client.value());
@@ -88,17 +92,26 @@ Result<M> message(const std::string& bytes) {
   return protocol::decode<M>(std::as_bytes(std::span(bytes)));
 }
 
+Result<RunEngine::ClientArrived> arrived_of(const Record::Arrived& record) {
+  RunEngine::ClientArrived arrived{
+      ClientId(record.client()), SampleCount(record.samples()), record.capability(),
+      SampleCount(record.most() > 0 ? record.most() : UINT64_MAX), SampleCount(record.evaluates())};
+  if (record.answer().empty()) return arrived;
+  FEDGE_TRY(answer, message<protocol::RunAnswer>(record.answer()));
+  if (!answer.power) return invalid("its answer does not describe a device");
+  arrived.power = std::make_shared<const DevicePower>(*answer.power);
+  return arrived;
+}
+
 Result<RunEngine::Input> input_of(const Record& record) {
   using Input = RunEngine::Input;
   switch (record.input_case()) {
     case Record::kExpired:
       return Input(Expired{});
-    case Record::kArrived:
-      return Input(RunEngine::ClientArrived{
-          ClientId(record.arrived().client()), SampleCount(record.arrived().samples()),
-          record.arrived().capability(),
-          SampleCount(record.arrived().most() > 0 ? record.arrived().most() : UINT64_MAX),
-          SampleCount(record.arrived().evaluates())});
+    case Record::kArrived: {
+      FEDGE_TRY(arrived, arrived_of(record.arrived()));
+      return Input(std::move(arrived));
+    }
     case Record::kLeft:
       return Input(RunEngine::ClientLeft{ClientId(record.left())});
     case Record::kRevoked:

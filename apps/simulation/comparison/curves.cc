@@ -25,6 +25,15 @@ Quantity traffic_quantity(bool up, bool down) {
   };
 }
 
+Quantity energy_quantity() {
+  return [](const FinishedRun& run) {
+    std::vector<double> sums;
+    for (std::size_t i = 0; i < run.rounds.size(); ++i)
+      sums.push_back(run.rounds[i].energy.shown() + (i > 0 ? sums.back() : 0));
+    return sums;
+  };
+}
+
 Quantity round_quantity() {
   return [](const FinishedRun& run) {
     std::vector<double> rounds;

@@ -17,6 +17,8 @@ using Quantity = std::function<std::vector<double>(const FinishedRun&)>;
 Quantity metric_quantity(std::string name);  // of metric_of() (column.h)
 // The bytes since the start of the run, in the directions that `up` and `down` name.
 Quantity traffic_quantity(bool up, bool down);
+// The energy since the start of the run, in joules.
+Quantity energy_quantity();
 Quantity round_quantity();
 
 // Summarises the quantity over the runs, for each round that all of them have.

@@ -44,7 +44,8 @@ std::vector<Abscissa> abscissas() {
   return {{"rounds", Unit::kCount, round_quantity()},
           {"virtual time", Unit::kSeconds, metric_quantity("virtual_seconds")},
           {"upload", Unit::kBytes, traffic_quantity(true, false)},
-          {"traffic", Unit::kBytes, traffic_quantity(true, true)}};
+          {"traffic", Unit::kBytes, traffic_quantity(true, true)},
+          {"energy in joules", Unit::kNone, energy_quantity()}};
 }
 
 std::string capital(std::string text) {

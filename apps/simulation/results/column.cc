@@ -30,7 +30,7 @@ bool ends_with(const std::string& text, const std::string& end) {
 std::vector<std::string> metric_names() {
   std::vector<std::string> names = {"accuracy", "loss", "rmse"};
   for (const server::NamedNumber& number :
-       server::named_numbers({}, {.evaluation = true, .task = true, .split = true}))
+       server::named_numbers({}, {.evaluation = true, .task = true, .split = true, .energy = true}))
     names.push_back(number.name);
   return names;
 }
@@ -69,6 +69,9 @@ void describe(Column& column, const std::string& metric) {
     column.digits = 1;
   } else if (ends_with(metric, "_seconds")) {
     column.title = metric == "virtual_seconds" ? "virtual time, s" : "wall time, s";
+    column.digits = 1;
+  } else if (metric.starts_with("energy_") && ends_with(metric, "joules")) {
+    column.title = metric == "energy_joules" ? "energy, J" : metric;
     column.digits = 1;
   } else if (metric.starts_with("clients_")) {
     column.digits = 1;
@@ -173,6 +176,8 @@ struct Need {
   double (*of)(Rounds);
 };
 
+double joules_of(Rounds rounds) { return server::total_joules(rounds); }
+
 constexpr Need kNeeds[] = {
     {"rounds_to", "rounds to ", "", 1, 0, [](Rounds rounds) { return static_cast<double>(rounds.size()); }},
     {"seconds_to", "virtual seconds to ", "", 1, 0,
@@ -183,6 +188,7 @@ constexpr Need kNeeds[] = {
        for (const auto& round : rounds) sum += static_cast<double>(round.clients_completed);
        return sum;
      }},
+    {"joules_to", "energy to ", ", J", 1, 1, joules_of},
     {"upload_to", "upload to ", ", MB", kMega, 1, [](Rounds rounds) {
        double sum = 0;
        for (const auto& round : rounds) sum += static_cast<double>(round.bytes_up);
@@ -226,11 +232,9 @@ Result<Column> budget_column(const std::string& text) {
 
 Result<Column> parse(const std::string& text) {
   static const std::map<std::string, std::pair<const char*, const char*>> short_forms = {
-      {"final", {"final", "accuracy"}},
-      {"best", {"max", "accuracy"}},
-      {"upload", {"sum", "bytes_up"}},
-      {"download", {"sum", "bytes_down"}},
-      {"seconds", {"last", "virtual_seconds"}}};
+      {"final", {"final", "accuracy"}},     {"best", {"max", "accuracy"}},
+      {"upload", {"sum", "bytes_up"}},      {"download", {"sum", "bytes_down"}},
+      {"energy", {"sum", "energy_joules"}}, {"seconds", {"last", "virtual_seconds"}}};
   if (const auto found = short_forms.find(text); found != short_forms.end()) {
     FEDGE_TRY(column, metric_column(found->second.first, found->second.second));
     if (text == "best") column.title = "best accuracy, %";

@@ -161,6 +161,27 @@ std::string traffic_section(const Columns& columns) {
                                 figure(score_over(columns, "traffic", Unit::kBytes, running_sum(both))));
 }
 
+std::string energy_section(Rounds rounds, const Columns& columns) {
+  if (std::ranges::none_of(rounds, [](const auto& r) { return r.energy.measured(); })) return "";
+  Chart energy = over_rounds(columns, "Energy of devices per round", "joules", Unit::kNone);
+  energy.from_zero = true;
+  energy.bars = true;
+  energy.series = {{"computing", column(rounds, [](const auto& r) { return r.energy.computing_joules; }), 1},
+                   {"radio", column(rounds, [](const auto& r) { return r.energy.radio_joules; }), 2},
+                   {"awake", column(rounds, [](const auto& r) { return r.energy.awake_joules; }), 3}};
+  Chart reported = over_rounds(columns, "Energy of training as clients report it", "joules", Unit::kNone);
+  reported.from_zero = true;
+  reported.bars = true;
+  reported.series = {{"reported", column(rounds, [](const auto& r) { return r.energy.reported_joules; }), 1}};
+  Chart battery = over_rounds(columns, "Battery levels", "level", Unit::kPercent);
+  battery.from_zero = true;
+  battery.series = {{"mean", column(rounds, [](const auto& r) { return r.energy.battery_mean; }), 1},
+                    {"lowest", column(rounds, [](const auto& r) { return r.energy.battery_lowest; }), 2}};
+  const auto spent = running_sum(column(rounds, [](const auto& r) { return r.energy.shown(); }));
+  return section("Energy", figure(energy) + figure(reported) + figure(battery) +
+                               figure(score_over(columns, "energy in joules", Unit::kNone, spent)));
+}
+
 std::string time_section(const Columns& columns) {
   const auto seconds = [&](const char* title, const std::vector<double>& elapsed) {
     Chart chart = over_rounds(columns, title, "time", Unit::kSeconds);
@@ -255,6 +276,9 @@ std::string tiles(const ReportInfo& info, Rounds rounds) {
               std::to_string(completed) + " of " + std::to_string(selected) + " trainings completed");
   out += tile("Traffic", format_bytes(up + down),
               format_bytes(up) + " upload, " + format_bytes(down) + " download");
+  if (const double joules = total_joules(rounds); !std::isnan(joules))
+    out += tile("Energy", format_joules(joules),
+                std::isnan(end.energy.joules) ? "of training, as clients report it" : "of all devices");
   if (std::isfinite(end.epsilon))
     out += tile("Privacy loss", with_unit(end.epsilon, Unit::kNone), "epsilon of the whole run");
   if (most_left_out(rounds) > 0)
@@ -337,7 +361,8 @@ std::string report_html(const ReportInfo& info, std::span<const RoundMetrics> ro
     page += tiles(info, rounds) + learning_section(info, rounds, columns) + evaluation_section(rounds) +
             class_section(info, rounds, columns) + rank_section(rounds) + track_section(rounds) +
             data_section(rounds) + participation_section(rounds, columns) + privacy_section(rounds, columns) +
-            traffic_section(columns) + time_section(columns) + table(info, rounds);
+            traffic_section(columns) + energy_section(rounds, columns) + time_section(columns) +
+            table(info, rounds);
   }
   if (!info.run_file.empty()) {
     page += "<h2>Run file</h2><div class=\"card\"><pre>" + escape_html(info.run_file) + "</pre></div>\n";

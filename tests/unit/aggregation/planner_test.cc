@@ -13,13 +13,13 @@ namespace {
 using planning::plan;
 using planning::planner;
 
-// Returns the planners that give clients shares of any model; those of adapter ranks, of blocks and of cuts
-// have their own tests.
+// Returns the planners that give clients shares of any model; those of adapter ranks, of blocks, of cuts and
+// of energy have their own tests.
 std::vector<std::string> kinds() {
   std::vector<std::string> names;
   for (const PlannerKind& kind : planner_kinds())
     if (kind.traits.local_model != LocalModel::kPrefix && kind.traits.local_model != LocalModel::kBlock &&
-        kind.traits.local_model != LocalModel::kSplit)
+        kind.traits.local_model != LocalModel::kSplit && !kind.traits.reads_power)
       names.emplace_back(kind.name);
   return names;
 }
@@ -30,9 +30,8 @@ using fedge::test::contains;
 
 TEST_CASE(
     "planners: six give shares of any model, the first all of it, two divide adapters, one divides layers, "
-    "and "
-    "one cuts between them") {
-  CHECK(planner_kinds().size() == 10);
+    "one cuts between them, and one plans energy") {
+  CHECK(planner_kinds().size() == 11);
   CHECK(kinds() ==
         std::vector<std::string>{"full", "fedplt", "random_mask", "heterofl", "fjord", "fedrolex"});
 }
@@ -69,6 +68,11 @@ TEST_CASE("planners: each documents the keys it reads") {
                                            "planner.cut_ranks", "planner.fractions", "planner.gamma",
                                            "planner.kappa", "planner.least", "planner.period",
                                            "planner.shares"});
+    else if (kind.traits.reads_power)
+      CHECK(paths == std::set<std::string>{"planner.anchor", "planner.energy_limit", "planner.kept",
+                                           "planner.kept_exponent", "planner.min_width", "planner.power",
+                                           "planner.sort_units", "planner.time_limit",
+                                           "planner.width_exponent"});
     else if (!full && !rows)
       CHECK(paths == std::set<std::string>{"planner.capability", "planner.fractions", "planner.match",
                                            "planner.shares"});
@@ -88,6 +92,7 @@ TEST_CASE(
   CHECK(model("random_mask") == LocalModel::kWhole);
   CHECK(model("heterofl") == LocalModel::kSlice);
   CHECK(model("fedrolex") == LocalModel::kSlice);
+  CHECK(model("anycost") == LocalModel::kSlice);
   CHECK(model("fjord") == LocalModel::kNested);
   CHECK(model("block") == LocalModel::kBlock);
   CHECK(model("split") == LocalModel::kSplit);

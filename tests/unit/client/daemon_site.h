@@ -128,6 +128,8 @@ struct Site {
         Daemon::create(io, {.state_directory = state.path(),
                             .software = "test",
                             .backoff = backoff,
+                            .power = power,
+                            .meter = meter,
                             .secure = secure,
                             .max_epsilon = max_epsilon,
                             .require_noise = require_noise,
@@ -182,6 +184,8 @@ struct Site {
   boost::asio::io_context io;
   Work work{data};
   std::vector<RunId> going = {kFirst, kSecond};
+  std::shared_ptr<const DevicePower> power;
+  std::shared_ptr<const EnergyMeter> meter;
   std::optional<TrainerOptions> trainer;
   DaemonOptions::SecureTerms secure;
   std::optional<std::uint32_t> max_updates_per_day;

@@ -52,7 +52,7 @@ TEST_CASE("codec: every message survives the wire in every field") {
 TEST_CASE("codec: the frames of all messages keep their bytes from version to version") {
   std::string frames;
   for (const Message& message : example_messages()) frames += encode_frame(message);
-  CHECK(to_hex(sha256(frames)) == "c6205bcb8876d6b27d82bcb166252446f65f4f7db546ed0c4400896020adf280");
+  CHECK(to_hex(sha256(frames)) == "05f003a9fcf489c10ba380e61d550e2c833e79a0f8f4768965a8099405d4ad1e");
 }
 
 TEST_CASE("codec: a message about a run names it, also one about a session of the run") {
@@ -323,6 +323,41 @@ TEST_CASE("codec: numbers out of bounds are refused with the field's name") {
   CHECK(capability(-0.5) == "run_answer: capability is not between 0 and 1");
   CHECK(capability(std::numeric_limits<double>::quiet_NaN()) ==
         "run_answer: capability is not between 0 and 1");
+}
+
+TEST_CASE("codec: what a device says about its energy, and what a task asks of it, is within bounds") {
+  const auto power = [](auto change) {
+    RunAnswer answer{.run = RunId(1), .ready = true, .samples = SampleCount(1), .power = example_power()};
+    change(*answer.power);
+    return refusal(answer);
+  };
+  CHECK(power([](DevicePower&) {}) == "accepted");
+  CHECK(power([](DevicePower& p) { p.hertz = p.volts = {}; }) ==
+        "run_answer: power: there are 0 frequencies, expected 1 to 64");
+  CHECK(power([](DevicePower& p) { p.hertz.resize(100'000, 1e9); }) ==
+        "run_answer: hertz: the number of elements is above 64");
+  CHECK(power([](DevicePower& p) { p.watts_lowest = std::numeric_limits<double>::quiet_NaN(); }) ==
+        "run_answer: power: the power at the lowest frequency is nan, expected 1e-09 to 1e+06");
+  const auto effort = [](Effort asked) {
+    TrainRequest request = train_request();
+    request.effort = asked;
+    return refusal(request);
+  };
+  CHECK(effort({1e9, 1}) == "accepted");
+  CHECK(effort({-1, 0}) == "train_request: hertz is not a finite number of at least 0");
+  CHECK(effort({INFINITY, 0}) == "train_request: hertz is not a finite number of at least 0");
+  CHECK(effort({0, 1.01}) == "train_request: kept is not between 0 and 1");
+  CHECK(effort({0, NAN}) == "train_request: kept is not between 0 and 1");
+  const auto joules = [](double value) {
+    UpdateOffer offer = update_offer();
+    offer.joules = value;
+    return refusal(offer);
+  };
+  CHECK(joules(0) == "accepted");
+  CHECK(joules(1e12) == "accepted");
+  CHECK(joules(1.1e12) == "update_offer: joules is not between 0 and 10^12");
+  CHECK(joules(-1) == "update_offer: joules is not between 0 and 10^12");
+  CHECK(joules(NAN) == "update_offer: joules is not between 0 and 10^12");
 }
 
 TEST_CASE("codec: a welcome names at most 256 runs, each once and in ascending order") {

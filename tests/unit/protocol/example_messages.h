@@ -52,6 +52,19 @@ inline SecureAdvertisement example_keys(std::uint8_t first) {
           .signature = {first, 5}};
 }
 
+inline DevicePower example_power() {
+  return {.hertz = {3e8, 1.7e9},
+          .volts = {0.55, 0.9},
+          .watts_lowest = 0.02,
+          .watts_highest = 0.3,
+          .cycles_per_flop = 0.125,
+          .awake_watts = 0.25,
+          .send_watts = 0.8,
+          .receive_watts = 0,
+          .send_bytes_per_second = 1.25e6,
+          .receive_bytes_per_second = 6.25e6};
+}
+
 inline std::vector<Message> example_messages() {
   return {
       Hello{1, 3, {"swarm", "int8"}, "fedge-client 0.1.0", "c0ffee"},
@@ -212,6 +225,22 @@ inline std::vector<Message> example_messages() {
                   .activation_correlation = 0.9},
       TokenizerRequest{RunId(5), 262'144},
       TokenizerPart{RunId(5), 262'147, 262'144, std::string("\0\n\xff", 3)},
+      RunAnswer{.run = RunId(5),
+                .ready = true,
+                .samples = SampleCount(60),
+                .capability = 1,
+                .power = example_power()},
+      TrainRequest{.run = RunId(5),
+                   .round = RoundNumber(3),
+                   .model = example_manifest(),
+                   .coverage = example_manifest().coverage,
+                   .effort = {.hertz = 1.5e9, .kept = 0.25}},
+      UpdateOffer{.run = RunId(5),
+                  .round = RoundNumber(3),
+                  .update = example_manifest(),
+                  .samples = SampleCount(60),
+                  .steps = 12,
+                  .joules = 0.0},
   };
 }
 

@@ -26,6 +26,19 @@ protocol::UpdateOffer some_offer() {
           .track = kCodecTask.track};
 }
 
+DevicePower some_power() {
+  return {.hertz = {1e9 / 3, 2e9},
+          .volts = {0.55, 0.9},
+          .watts_lowest = 0.1,
+          .watts_highest = 1.0 / 3,
+          .cycles_per_flop = 0.7,
+          .awake_watts = 0.25,
+          .send_watts = 0.8,
+          .receive_watts = 0.5,
+          .send_bytes_per_second = 1e6 / 7,
+          .receive_bytes_per_second = 6e6};
+}
+
 // Every kind of input, with values that an encoding might lose.
 std::vector<RunEngine::Input> every_input() {
   aggregation::Policy policy{.clients = 4, .names = {"a", "b \"quoted\"", "c", "d"}, .strict = true};
@@ -52,7 +65,10 @@ std::vector<RunEngine::Input> every_input() {
       RunEngine::Stop{"enough"},
       RunEngine::Restarted{},
       RunEngine::ClientLeft{ClientId(4), /*for_good=*/true},
-      RunEngine::Committed{RoundNumber(2), TrackId(), TaskKind::kStatistics, /*made=*/false}};
+      RunEngine::Committed{RoundNumber(2), TrackId(), TaskKind::kStatistics, /*made=*/false},
+      RunEngine::ClientArrived{.client = ClientId(2),
+                               .samples = SampleCount(600),
+                               .power = std::make_shared<const DevicePower>(some_power())}};
 }
 
 }  // namespace
@@ -87,6 +103,10 @@ TEST_CASE("N5, journal records: numbers keep every bit") {
     return std::get<RunEngine::Input>(*decode_record(encode_record(inputs[i])));
   };
   const auto arrived = std::get<RunEngine::ClientArrived>(again(1));
+  CHECK(arrived.power == nullptr);
+  const auto described = std::get<RunEngine::ClientArrived>(again(inputs.size() - 1));
+  REQUIRE(described.power);
+  CHECK(*described.power == some_power());
   CHECK(arrived.client == ClientId(1));
   CHECK(arrived.samples == SampleCount(600));
   CHECK(arrived.capability == 0.1);
@@ -96,7 +116,7 @@ TEST_CASE("N5, journal records: numbers keep every bit") {
   CHECK(std::get<RunEngine::Described>(again(3)).record == std::get<RunEngine::Described>(inputs[3]).record);
   CHECK(std::get<RunEngine::PolicyChanged>(again(9)).policy ==
         std::get<RunEngine::PolicyChanged>(inputs[9]).policy);
-  const auto committed = std::get<RunEngine::Committed>(again(inputs.size() - 1));
+  const auto committed = std::get<RunEngine::Committed>(again(inputs.size() - 2));
   CHECK(committed.task() == TaskId{RoundNumber(2), TrackId(), TaskKind::kStatistics});
   CHECK_FALSE(committed.made);
   CHECK(std::get<RunEngine::Committed>(again(8)).made);

@@ -155,6 +155,8 @@ TEST_CASE("attacks: an update with values that none may have is refused by name,
     const bool buffered = std::string(recipe.name) == "fedbuff";
     Settings settings = noise + (buffered ? named : Settings{named[0]});
     if (recipe.adapters) settings = settings + Settings{"model.adapter.rank=4"};
+    if (std::string(recipe.planner) == "anycost")
+      settings = settings + Settings{"simulation.energy.kind=clusters"};
     if (!std::string(recipe.planner).empty() && recipe.adapters)
       settings = settings + Settings{"strategy.planner.ranks=[2, 4]"};
     const Outcome outcome = SimulatedRun(data.path(), settings).run();

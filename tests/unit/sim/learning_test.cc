@@ -160,7 +160,8 @@ void check_others(const std::filesystem::path& data, Images images) {
 
 TEST_CASE("learning: every recipe is in this test") {
   // Split training needs a transformer, and learns as FedAvg does: tests/unit/sim/training/split_run_test.cc.
-  std::map<std::string, int> tested = {{"fedavg", 1}, {"splitft", 1}};
+  // AnycostFL without limits is FedAvg, bit for bit: tests/unit/sim/energy/energy_run_test.cc.
+  std::map<std::string, int> tested = {{"fedavg", 1}, {"splitft", 1}, {"anycostfl", 1}};
   for (const auto& learners : {averages(), robust_rules(), adapters()})
     for (const Learner& learner : learners) ++tested[learner.recipe];
   for (const aggregation::Recipe& recipe : aggregation::recipes()) CHECK(tested[recipe.name] == 1);

@@ -48,6 +48,14 @@ inline const std::vector<RunKind> kRunKinds = {
       "secure_aggregation.kind=compact", "secure_aggregation.min_clients=3",
       "differential_privacy.kind=distributed", "differential_privacy.noise_multiplier=1.0",
       "differential_privacy.max_participations=5"}},
+    {"plans of energy on devices that run out of it",
+     Settings{"strategy.kind=anycostfl", "strategy.planner={energy_limit = 0.06, kept = [1, 0.3]}",
+              "compression={kind = \"top_k\", error_feedback = false}", "simulation.energy.kind=clusters",
+              "simulation.energy.battery={capacity_wh = 0.0001, initial = [0.3, 1.0], charge_watts = 0.01, "
+              "charge_from = 0, charge_to = 24, idle_watts = 0.0001}",
+              "run.round_deadline=2", "sampling.min_available=3", "run.wait_for_clients=10",
+              "sampling.kind=energy_aware", "simulation.device.sigma=0"} +
+         kTwoLayers},
     {"a swarm", {"dissemination.kind=swarm", "simulation.dropout.probability=0.2"}},
     {"serverless", {"dissemination.kind=serverless", "simulation.dropout.probability=0.2"}},
     {"best model", {"run.keep_best=accuracy"}},

@@ -307,4 +307,31 @@ TEST_CASE(
   CHECK(std::holds_alternative<NotMade>(world.closed.front()));
 }
 
+TEST_CASE("conductor: a planner of energy gets only clients that describe theirs") {
+  RecordedWorld world;
+  world.config.strategy.planner_traits.reads_power = true;
+  Conductor& conductor = world.start();
+  for (const std::uint32_t client : {0U, 1U}) {
+    world.present.insert(ClientId(client));
+    conductor.linked(ClientId(client), world.now);
+    protocol::RunAnswer answer{kRun, true, SampleCount(60)};
+    if (client == 1)
+      answer.power = DevicePower{.hertz = {1e9},
+                                 .volts = {1},
+                                 .watts_lowest = 1,
+                                 .watts_highest = 1,
+                                 .cycles_per_flop = 1,
+                                 .send_bytes_per_second = 1,
+                                 .receive_bytes_per_second = 1};
+    conductor.received(ClientId(client), answer, world.now);
+  }
+  std::vector<const RunEngine::ClientArrived*> arrived;
+  for (const auto& [input, time] : world.journal)
+    if (const auto* one = std::get_if<RunEngine::ClientArrived>(&input)) arrived.push_back(one);
+  REQUIRE(arrived.size() == 1);
+  CHECK(arrived.front()->client == ClientId(1));
+  REQUIRE(arrived.front()->power);
+  CHECK(arrived.front()->power->hertz == std::vector<double>{1e9});
+}
+
 }  // namespace fedge::server
