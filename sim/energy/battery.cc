@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kJoulesPerWattHour = 3600;
 constexpr double kHoursPerDay = 24;
-constexpr double kSecondsPerHour = 3600;
+constexpr double kSecondsInAnHour = 3600;
 constexpr Duration kAskAgain = std::chrono::hours(48);
 
 }  // namespace
@@ -28,9 +28,9 @@ BatterySpec read_battery(config::Reader& section) {
     section.fail("initial", "must be two fractions in ascending order");
   else
     spec.initial_lowest = initial[0], spec.initial_highest = initial[1];
-  spec.idle_watts = section.number("idle_watts", spec.idle_watts, {0.0, 1e6},
+  spec.idle_watts = section.number("idle_watts", spec.idle_watts, {0.0, 1000.0},
                                    "Power that a device takes from its battery all the time, in watts.");
-  spec.charge_watts = section.number("charge_watts", spec.charge_watts, {0.0, 1e6},
+  spec.charge_watts = section.number("charge_watts", spec.charge_watts, {0.0, 1000.0},
                                      "Power with which a battery is charged, in watts.");
   spec.charge_from = section.number("charge_from", spec.charge_from, {0.0, kHoursPerDay},
                                     "Hour of the day at which charging begins.");
@@ -53,21 +53,21 @@ Batteries::Batteries(const BatterySpec& spec, std::size_t clients, const Rng& rn
 }
 
 bool Batteries::charging(Time now) const {
-  const double hour = std::fmod(spec_.start_hour + to_seconds(now) / kSecondsPerHour, kHoursPerDay);
+  const double hour = std::fmod(spec_.start_hour + to_seconds(now) / kSecondsInAnHour, kHoursPerDay);
   if (spec_.charge_from == spec_.charge_to) return false;
   if (spec_.charge_from < spec_.charge_to) return hour >= spec_.charge_from && hour < spec_.charge_to;
   return hour >= spec_.charge_from || hour < spec_.charge_to;
 }
 
 Time Batteries::next_change(Time now) const {
-  const double hour = std::fmod(spec_.start_hour + to_seconds(now) / kSecondsPerHour, kHoursPerDay);
+  const double hour = std::fmod(spec_.start_hour + to_seconds(now) / kSecondsInAnHour, kHoursPerDay);
   double soonest = kHoursPerDay;
   for (const double border : {spec_.charge_from, spec_.charge_to}) {
     const double hours = std::fmod(border - hour + 2 * kHoursPerDay, kHoursPerDay);
     if (hours > 0) soonest = std::min(soonest, hours);
   }
   // A nanosecond more, so that rounding cannot keep the time from passing the border.
-  return now + seconds(soonest * kSecondsPerHour) + Duration(1);
+  return now + seconds(soonest * kSecondsInAnHour) + Duration(1);
 }
 
 // One piece of time in which the power is constant.

@@ -1,11 +1,17 @@
 #include "sim/energy/spec.h"
 
 #include <cmath>
+#include <string>
+
+#include "core/text.h"
 
 namespace fedge::sim {
 namespace {
 
 constexpr double kVoltageExponent = 1.2;
+constexpr std::size_t kMostClusters = 64;
+// So that the energy of a million devices fits into a ledger for months.
+constexpr double kMostWatts = 1000;
 
 std::vector<ClusterSpec> default_clusters() {
   return {{"little", 0.3, 0.324e9, 1.704e9, 0.55, 0.90, 0.20e-9, 0.125},
@@ -57,6 +63,9 @@ EnergySpec read_energy(config::Reader& section) {
   }
   if (tables.empty()) spec.clusters = default_clusters();
   if (!tables.empty() && !(shares > 0)) section.fail("clusters", "have no shares above 0");
+  if (tables.size() > kMostClusters)
+    section.fail("clusters", "are " + std::to_string(tables.size()) + ", at most " +
+                                 std::to_string(kMostClusters) + " are allowed");
   spec.frequencies = static_cast<std::size_t>(section.integer(
       "frequencies", 8, {1, static_cast<std::int64_t>(kMaxFrequencies)},
       "Number of frequencies of each cluster, evenly spaced. 1: only the highest frequency."));
@@ -64,12 +73,22 @@ EnergySpec read_energy(config::Reader& section) {
       section.choice("governor", {"highest", "lowest", "random"}, 0,
                      "Frequency at which a device trains if its task names none.\nhighest: the "
                      "highest.\nlowest: the lowest.\nrandom: a frequency drawn for each task."));
-  spec.awake_watts = section.number("awake_watts", spec.awake_watts, {0.0, 1e6},
+  spec.awake_watts = section.number("awake_watts", spec.awake_watts, {0.0, kMostWatts},
                                     "Power of the rest of a device while it works for the run, in watts.");
-  spec.send_watts = section.number("send_watts", spec.send_watts, {0.0, 1e6},
+  spec.send_watts = section.number("send_watts", spec.send_watts, {0.0, kMostWatts},
                                    "Power of the radio while it sends, in watts.");
-  spec.receive_watts = section.number("receive_watts", spec.receive_watts, {0.0, 1e6},
+  spec.receive_watts = section.number("receive_watts", spec.receive_watts, {0.0, kMostWatts},
                                       "Power of the radio while it receives, in watts.");
+  for (const ClusterSpec& cluster : spec.clusters) {
+    DevicePower power = describe_cluster(cluster, spec);
+    power.send_bytes_per_second = power.receive_bytes_per_second = 1;  // those of each device's link
+    if (const auto valid = check_power(power); !valid)
+      section.fail("clusters", "cluster \"" + cluster.name + "\": " + valid.error().message);
+    else if (power.watts_highest > kMostWatts)
+      section.fail("clusters",
+                   "cluster \"" + cluster.name + "\" would consume " + number_text(power.watts_highest) +
+                       " W at its highest frequency; at most " + number_text(kMostWatts) + " W are allowed");
+  }
   config::Reader battery = section.section("battery");
   spec.battery = read_battery(battery);
   if (spec.battery.on() && !spec.on)

@@ -71,7 +71,15 @@ void describe(Column& column, const std::string& metric) {
     column.title = metric == "virtual_seconds" ? "virtual time, s" : "wall time, s";
     column.digits = 1;
   } else if (metric.starts_with("energy_") && ends_with(metric, "joules")) {
-    column.title = metric == "energy_joules" ? "energy, J" : metric;
+    static const std::map<std::string, const char*> titles = {
+        {"energy_joules", "energy, J"},
+        {"energy_task_joules", "energy of a task, J"},
+        {"energy_largest_task_joules", "energy of the largest task, J"},
+        {"energy_computing_joules", "energy of computing, J"},
+        {"energy_radio_joules", "energy of radios, J"},
+        {"energy_awake_joules", "energy of being awake, J"},
+        {"energy_reported_joules", "reported energy, J"}};
+    column.title = titles.at(metric);
     column.digits = 1;
   } else if (metric.starts_with("clients_")) {
     column.digits = 1;

@@ -375,7 +375,7 @@ TEST_CASE("sweeps: the sweep file of every experiment is valid") {
     CHECK_MESSAGE(done.code == 0, file << ": " << done.output);
     CHECK_MESSAGE(contains(done.output, "valid"), done.output);
   }
-  CHECK(files == 25);
+  CHECK(files == 26);
 }
 
 TEST_CASE("comparisons: page, figures and tables of a sweep, and of single runs") {

@@ -20,7 +20,7 @@ EnergySpec watts() {
   return spec;
 }
 
-constexpr Time at(double t) { return Time(seconds(t)); }
+constexpr Time moment(double t) { return Time(seconds(t)); }
 
 std::int64_t used(const EnergyMeter& meter, EnergyUse use) {
   return meter.ledger().total()[static_cast<std::size_t>(use)];
@@ -31,15 +31,15 @@ std::int64_t used(const EnergyMeter& meter, EnergyUse use) {
 TEST_CASE("energy meter: a task's energy, worked out by hand") {
   EnergyMeter meter(watts(), 2);
   const ClientId client(1);
-  meter.task_begins(client, at(0));
-  meter.begin(client, Activity::kReceiving, 0.4, at(1), at(3));
-  meter.end(client, Activity::kReceiving, at(3));
-  meter.begin(client, Activity::kTraining, 2, at(4), at(9));
-  meter.end(client, Activity::kTraining, at(9));
-  meter.begin(client, Activity::kSending, 0.8, at(10), at(11));
-  meter.end(client, Activity::kSending, at(12));  // the radio stops when the last byte has left
+  meter.task_begins(client, moment(0));
+  meter.begin(client, Activity::kReceiving, 0.4, moment(1), moment(3));
+  meter.end(client, Activity::kReceiving, moment(3));
+  meter.begin(client, Activity::kTraining, 2, moment(4), moment(9));
+  meter.end(client, Activity::kTraining, moment(9));
+  meter.begin(client, Activity::kSending, 0.8, moment(10), moment(11));
+  meter.end(client, Activity::kSending, moment(12));  // the radio stops when the last byte has left
   meter.message(client, EnergyUse::kSending, seconds(0.25));
-  meter.task_ends(client, at(12));
+  meter.task_ends(client, moment(12));
   CHECK(used(meter, EnergyUse::kReceiving) == 800'000);
   CHECK(used(meter, EnergyUse::kComputing) == 10'000'000);
   CHECK(used(meter, EnergyUse::kSending) == 1'000'000);
@@ -54,10 +54,10 @@ TEST_CASE("energy meter: a task's energy, worked out by hand") {
 
 TEST_CASE("energy meter: activities that overlap keep the device awake once") {
   EnergyMeter meter(watts(), 1);
-  meter.begin(ClientId(0), Activity::kTrainingAhead, 1, at(0), at(10));
-  meter.begin(ClientId(0), Activity::kSending, 0.8, at(2), at(5));
-  meter.end(ClientId(0), Activity::kSending, at(5));
-  meter.end(ClientId(0), Activity::kTrainingAhead, at(10));
+  meter.begin(ClientId(0), Activity::kTrainingAhead, 1, moment(0), moment(10));
+  meter.begin(ClientId(0), Activity::kSending, 0.8, moment(2), moment(5));
+  meter.end(ClientId(0), Activity::kSending, moment(5));
+  meter.end(ClientId(0), Activity::kTrainingAhead, moment(10));
   CHECK(used(meter, EnergyUse::kComputing) == 10'000'000);
   CHECK(used(meter, EnergyUse::kSending) == 2'400'000);
   CHECK(used(meter, EnergyUse::kAwake) == 5'000'000);
@@ -79,18 +79,18 @@ TEST_CASE("energy 9: an activity that is cut counts until then, and rounds and d
     const auto activity = static_cast<Activity>(rng.below(4));
     const std::uint64_t what = rng.below(10);
     if (what < 4)
-      meter.begin(client, activity, rng.uniform() * 3, at(now), at(now + rng.uniform()));
+      meter.begin(client, activity, rng.uniform() * 3, moment(now), moment(now + rng.uniform()));
     else if (what < 8)
-      meter.end(client, activity, at(now));
+      meter.end(client, activity, moment(now));
     else if (what == 8)
       meter.message(client, EnergyUse::kSending, seconds(rng.uniform() * 1e-3));
     else if (rng.below(20) == 0)
-      take(at(now));
+      take(moment(now));
     else
-      meter.task_begins(ClientId(next++ % 50), at(now));
+      meter.task_begins(ClientId(next++ % 50), moment(now));
   }
-  meter.task_begins(ClientId(0), at(now));
-  take(at(now));
+  meter.task_begins(ClientId(0), moment(now));
+  take(moment(now));
   const auto& devices = meter.ledger().devices();
   const auto& uses = meter.ledger().total();
   const std::int64_t total = std::accumulate(uses.begin(), uses.end(), std::int64_t{0});
@@ -101,19 +101,19 @@ TEST_CASE("energy 9: an activity that is cut counts until then, and rounds and d
 
 TEST_CASE("energy meter: a round's end divides an open activity, and nothing is counted twice") {
   EnergyMeter meter(watts(), 1);
-  meter.begin(ClientId(0), Activity::kTraining, 1, at(0), at(100));
-  meter.settle(at(30));
+  meter.begin(ClientId(0), Activity::kTraining, 1, moment(0), moment(100));
+  meter.settle(moment(30));
   const auto first = meter.take_round();
   CHECK(first.by_use[0] == 30'000'000);
   CHECK(first.by_use[3] == 15'000'000);
-  meter.settle(at(30));
-  meter.end(ClientId(0), Activity::kTraining, at(40));  // the device has lost power
-  meter.task_begins(ClientId(0), at(40));
+  meter.settle(moment(30));
+  meter.end(ClientId(0), Activity::kTraining, moment(40));  // the device has lost power
+  meter.task_begins(ClientId(0), moment(40));
   const auto second = meter.take_round();
   CHECK(second.by_use[0] == 10'000'000);
   CHECK(second.by_use[3] == 5'000'000);
-  meter.end(ClientId(0), Activity::kTraining, at(50));
-  meter.settle(at(60));
+  meter.end(ClientId(0), Activity::kTraining, moment(50));
+  meter.settle(moment(60));
   CHECK(meter.take_round().by_use == EnergyLedger::ByUse{});
   CHECK(meter.ledger().device(ClientId(0)) == 60'000'000);
   // After the last round nothing is counted.
@@ -124,11 +124,11 @@ TEST_CASE("energy meter: a round's end divides an open activity, and nothing is 
 TEST_CASE("energy meter: a client knows what it has consumed since it began to train") {
   EnergyMeter meter(watts(), 1);
   meter.message(ClientId(0), EnergyUse::kReceiving, seconds(1));
-  meter.training_begins(ClientId(0), at(0));
-  meter.begin(ClientId(0), Activity::kTraining, 1.5, at(0), at(100));
-  CHECK(meter.training_energy(ClientId(0), at(10)) == doctest::Approx(20));
-  meter.training_begins(ClientId(0), at(10));
-  CHECK(meter.training_energy(ClientId(0), at(15)) == doctest::Approx(10));
+  meter.training_begins(ClientId(0), moment(0));
+  meter.begin(ClientId(0), Activity::kTraining, 1.5, moment(0), moment(100));
+  CHECK(meter.training_energy(ClientId(0), moment(10)) == doctest::Approx(20));
+  meter.training_begins(ClientId(0), moment(10));
+  CHECK(meter.training_energy(ClientId(0), moment(15)) == doctest::Approx(10));
 }
 
 TEST_CASE("device energy: clusters by their shares, and the frequency that a task asks for") {

@@ -200,4 +200,37 @@ TEST_CASE("batteries: a run whose devices are never charged stalls with a reason
   CHECK(outcome.failure->message.find("simulation.energy.battery") != std::string::npos);
 }
 
+TEST_CASE("energy runs: clusters that no device can have, and settings without effect, are refused by name") {
+  const auto error_of = [](const Settings& settings) {
+    auto document = config::parse_toml("[simulation]\n", "test.toml");
+    REQUIRE(document);
+    for (const std::string& setting : settings) REQUIRE(config::set(*document, setting));
+    const auto read = read_simulation(*document);
+    REQUIRE_FALSE(read);
+    return read.error().message;
+  };
+  const auto cluster = [&](const std::string& keys) {
+    return error_of({"simulation.energy={kind = \"clusters\", clusters = [{" + keys + "}]}"});
+  };
+  const std::string good =
+      "name = \"a\", lowest_mhz = 1, highest_mhz = 4, lowest_volts = 0.5, highest_volts = 1.0, ";
+  const auto has = [](const std::string& text, const std::string& part) {
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  has(cluster(good + "capacitance_nf = 1e6, cycles_per_flop = 1"),
+      "cluster \"a\" would consume 4000 W at its highest frequency; at most 1000 W are allowed");
+  has(cluster(good + "capacitance_nf = 1e-9, cycles_per_flop = 1"), "the power at the lowest frequency is");
+  has(cluster("name = \"a\", lowest_mhz = 4, highest_mhz = 1, lowest_volts = 0.5, highest_volts = 1.0, "
+              "capacitance_nf = 1, cycles_per_flop = 1"),
+      "highest_mhz is below lowest_mhz");
+  has(cluster(good + "capacitance_nf = 1, cycles_per_flop = 1, share = 0"), "have no shares above 0");
+  has(cluster(good + "capacitance_nf = 1"), "cycles_per_flop is required but missing");
+  has(error_of({"simulation.energy.kind=clusters", "simulation.device.sigma=1"}),
+      "clusters decide the speed of devices");
+  has(error_of({"simulation.energy.battery.capacity_wh=10"}), "needs devices that consume energy");
+  has(error_of({"simulation.energy.kind=clusters", "simulation.energy.battery.initial=[0.9, 0.1]"}),
+      "must be two fractions in ascending order");
+}
+
 }  // namespace fedge::sim
