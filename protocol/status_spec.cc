@@ -58,6 +58,10 @@ StatusSpec read_status(config::Reader& root) {
   spec.epsilon =
       section.number("epsilon", spec.epsilon, {1e-3, 1e3},
                      "dp_histogram: privacy parameter. The counts have Laplace noise of scale 1 / epsilon.");
+  spec.power = section.boolean(
+      "power", false,
+      "Whether clients describe the energy of their work, if their owners have (fedge-client run --power). "
+      "Planners that need it set this.");
   if (section.has("epsilon") && spec.labels != LabelReport::kDpHistogram)
     section.fail("epsilon", "has no effect without labels = \"dp_histogram\"",
                  {"status.labels", "sampling.labels", "sampling.kind"});

@@ -36,6 +36,8 @@ struct StatusSpec {
   // sample more or less (Dwork, McSherry, Nissim, Smith 2006). The noise is drawn once for a run.
   LabelReport labels = LabelReport::kNone;
   double epsilon = 1;
+  // Whether clients describe the energy of their work with their answer to the run.
+  bool power = false;
 
   // How long a record is valid.
   Duration lifetime() const { return 3 * every; }

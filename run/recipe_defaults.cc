@@ -55,9 +55,11 @@ void imply_training(const aggregation::StrategySpec& strategy, config::Table& ro
     imply(root, "training.nesting", {nesting, kKind});
 }
 
-// The status records that the sampler needs.
-void imply_status(const aggregation::SamplingSpec& sampling, config::Table& root) {
+// What the planner and the sampler need to know of clients.
+void imply_status(const aggregation::StrategySpec& strategy, const aggregation::SamplingSpec& sampling,
+                  config::Table& root) {
   constexpr const char* kSampler = "sampling.kind";
+  if (strategy.planner_traits.reads_power) imply(root, "status.power", {true, "strategy.planner"});
   const protocol::LabelReport labels = sampling.traits.labels;
   if (!sampling.traits.reads_records && labels == protocol::LabelReport::kNone) return;
   imply(root, "status.every_seconds", {std::int64_t{10}, kSampler});
@@ -70,7 +72,7 @@ void imply_status(const aggregation::SamplingSpec& sampling, config::Table& root
 }  // namespace
 
 void imply_settings(const RunConfig& run, config::Table& root) {
-  imply_status(run.sampling, root);
+  imply_status(run.strategy, run.sampling, root);
   imply_training(run.strategy, root);
 }
 

@@ -193,11 +193,19 @@ void check_plans(const RunConfig& run, config::Reader& root) {
                   " needs each client's number of samples, which the guarantee of differential_privacy "
                   "does not cover; use another planner",
               {"strategy.planner", "differential_privacy.kind"});
+  const bool hides = run.secure.on || run.privacy.kind == DifferentialPrivacySpec::Kind::kLocal;
+  if (run.strategy.planner_traits.reads_power && !run.strategy.planner_traits.reads_samples && hides)
+    root.fail(
+        "strategy",
+        planner +
+            " needs what clients say about their energy, which they do not say in this run, because it would "
+            "tell how many samples they have; use another planner",
+        {"strategy.planner", "secure_aggregation.kind", "differential_privacy.kind"});
   if (run.strategy.planner.sets_kept && run.compression.format.codec != protocol::Codec::kSparse)
     root.fail("compression",
               planner +
                   " as configured sends only some values of an update; use kind = \"top_k\" or "
-                  "\"rand_k\", or set strategy.planner.kept = [1]",
+                  "\"rand_k\", or remove strategy.planner.kept",
               {"strategy.planner", "compression"});
 }
 

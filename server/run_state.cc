@@ -248,7 +248,8 @@ Result<void> RunState::close(const RunEngine::CloseRound& turn, const MadeByClie
   if (made != nullptr) contributors_.insert(made->contributors.begin(), made->contributors.end());
   entry.description = turn.description;
   entry.turn = turns_++;
-  metrics_.energy.add(turn.energy);
+  // Energy tells how many samples clients have, without noise.
+  if (!config_->privacy.on()) metrics_.energy.add(turn.energy);
   std::optional<learn::Evaluation> evaluation;
   FEDGE_TRY(measured, measure(turn, entry.model, evaluation));
   count_clients(turn);

@@ -84,7 +84,6 @@ class Simulation {
   // The devices and what they have consumed; null: devices consume no energy, or run() was not called.
   const Devices* devices() const { return devices_.get(); }
   const EnergyMeter* energy() const { return energy_.get(); }
-  PowerSupply* batteries() { return supply_.get(); }  // null: devices have none
   std::uint64_t events() const { return world_.events(); }
   // The events are those of a former process, which are repeated.
   bool repeating() const { return log_.replaying(); }

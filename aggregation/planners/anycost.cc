@@ -34,12 +34,13 @@ AnycostOptions read_options(config::Reader& section) {
                      "frequency.\nf_max: at the highest frequency.\nmean: the mean of both results."));
   options.min_width = section.number("min_width", options.min_width, {0.001, 1.0},
                                      "Smallest fraction of the units of each hidden layer.");
-  options.kept = section.numbers("kept", options.kept, {1e-6, 1.0},
-                                 "Fractions of an update's values among which the planner chooses. Other "
-                                 "fractions than 1 require compression.kind = \"top_k\" or \"rand_k\".");
-  if (options.kept.empty() || options.kept.size() > kMaxKept)
-    section.fail("kept", "lists " + std::to_string(options.kept.size()) + " fractions, expected 1 to " +
-                             std::to_string(kMaxKept));
+  options.kept = section.numbers(
+      "kept", options.kept, {1e-6, 1.0},
+      "Fractions of an update's values among which the planner chooses, with "
+      "compression.kind = \"top_k\" or \"rand_k\". Empty: clients compress as [compression] says.");
+  if (options.kept.size() > kMaxKept)
+    section.fail("kept", "lists " + std::to_string(options.kept.size()) + " fractions, at most " +
+                             std::to_string(kMaxKept) + " are allowed");
   options.width_exponent = section.number("width_exponent", options.width_exponent, {0.0, 10.0},
                                           "Exponent p of the width in the gain that the planner maximises.");
   options.kept_exponent =
@@ -70,6 +71,7 @@ Result<std::unique_ptr<Planner>> AnycostPlanner::make(const AnycostOptions& opti
 AnycostPlanner::AnycostPlanner(const AnycostOptions& options, const PlannerContext& context,
                                std::vector<PlanLayer> layers)
     : options_(options),
+      kept_(options.kept.empty() ? std::vector<double>{0} : options.kept),
       context_(context),
       layers_(std::move(layers)),
       whole_share_(static_cast<double>(context.layout->trainable().count()) /
@@ -108,6 +110,12 @@ bool AnycostPlanner::within(const Cost& cost) const {
          (options_.energy_limit == 0 || cost.joules <= options_.energy_limit);
 }
 
+// By how much a cost exceeds the limits: the larger of its ratios to them.
+double AnycostPlanner::excess(const Cost& cost) const {
+  return std::max(options_.time_limit > 0 ? cost.seconds / options_.time_limit : 0,
+                  options_.energy_limit > 0 ? cost.joules / options_.energy_limit : 0);
+}
+
 AnycostPlanner::Choice AnycostPlanner::widest(const Device& device, SampleCount samples, double kept,
                                               std::size_t step) const {
   const auto at = [&](double width) {
@@ -129,23 +137,22 @@ AnycostPlanner::Choice AnycostPlanner::widest(const Device& device, SampleCount 
 }
 
 double AnycostPlanner::gain(const Choice& choice) const {
-  return std::pow(choice.width, options_.width_exponent) * std::pow(choice.kept, options_.kept_exponent);
+  const double kept = choice.kept > 0 ? choice.kept : 1;
+  return std::pow(choice.width, options_.width_exponent) * std::pow(kept, options_.kept_exponent);
 }
 
 AnycostPlanner::Choice AnycostPlanner::choose(ClientId client, SampleCount samples) const {
   const Device& device = device_of(client);
   const auto better = [&](const Choice& one, const Choice& than) {
     if (one.within != than.within) return one.within;
-    const double gained = gain(one);
-    const double before = gain(than);
-    // Without a choice within the limits, the cheapest one exceeds them least.
-    if (one.within && gained != before) return gained > before;
-    return one.cost.joules < than.cost.joules;
+    const double gained = one.within ? gain(one) : -excess(one.cost);
+    const double before = one.within ? gain(than) : -excess(than.cost);
+    return gained != before ? gained > before : one.cost.joules < than.cost.joules;
   };
   Choice best;
   bool first = true;
   for (std::size_t step = 0; step < device.model.steps(); ++step)
-    for (const double kept : options_.kept) {
+    for (const double kept : kept_) {
       const Choice choice = widest(device, samples, kept, step);
       if (first || better(choice, best)) best = choice;
       first = false;
@@ -168,7 +175,7 @@ Effort AnycostPlanner::effort(const PlanRequest& request) {
 PlannerPart read_anycost(config::Reader& section) {
   const AnycostOptions options = read_options(section);
   return {.make = [options](const PlannerContext& context) { return AnycostPlanner::make(options, context); },
-          .sets_kept = std::ranges::any_of(options.kept, [](double kept) { return kept < 1; }),
+          .sets_kept = !options.kept.empty(),
           .sorts_units = options.sort_units};
 }
 

@@ -26,10 +26,10 @@ struct AnycostOptions {
   PowerLaw law = PowerLaw::kAnalytical;
   PowerAnchor anchor = PowerAnchor::kLowest;
   double min_width = 0.25;
-  std::vector<double> kept = {1.0};  // fractions of the values that may be sent
-  double width_exponent = 2;         // p
-  double kept_exponent = 1;          // q
-  bool sort_units = true;            // by importance, in every round
+  std::vector<double> kept = {};  // fractions of the values that may be sent; empty: as the run file says
+  double width_exponent = 2;      // p
+  double kept_exponent = 1;       // q
+  bool sort_units = true;         // by importance, in every round
 };
 
 class AnycostPlanner final : public Planner {
@@ -50,10 +50,10 @@ class AnycostPlanner final : public Planner {
   };
   struct Choice {
     double width = 1;
-    double kept = 1;
+    double kept = 0;       // fraction of the values that is sent; 0: as the run file says
     std::size_t step = 0;  // number of the frequency
     Cost cost;
-    bool within = true;  // both limits are kept; false: no choice keeps them, and this is the cheapest
+    bool within = true;  // both limits are kept; false: no choice keeps them, and this exceeds them least
   };
   // The client must have described its device.
   Choice choose(ClientId client, SampleCount samples) const;
@@ -68,11 +68,13 @@ class AnycostPlanner final : public Planner {
   const Device& device_of(ClientId client) const;
   Cost cost(const Device& device, SampleCount samples, double width, double kept, std::size_t step) const;
   bool within(const Cost& cost) const;
+  double excess(const Cost& cost) const;
   // The widest network within the limits; the narrowest one if there is none.
   Choice widest(const Device& device, SampleCount samples, double kept, std::size_t step) const;
   double gain(const Choice& choice) const;
 
   AnycostOptions options_;
+  std::vector<double> kept_;  // the candidates for Choice::kept
   PlannerContext context_;
   std::vector<PlanLayer> layers_;
   double whole_share_;

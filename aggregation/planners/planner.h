@@ -39,7 +39,7 @@ struct PlannerContext {
   std::shared_ptr<const AdapterLayout> adapters = {};  // of the model; null: none
   // For planners that plan time and energy: the operations of training on a sample; how many samples a client
   // that has this many trains on in a task, counting repetitions; and the largest size in bytes of an update
-  // with this many values of which this fraction is sent.
+  // with this many values of which this fraction is sent (0: as the run file says).
   TrainingWork work = {};
   std::function<double(SampleCount samples)> trained = {};
   std::function<double(std::size_t values, double kept)> update_bytes = {};

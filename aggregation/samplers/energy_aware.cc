@@ -14,22 +14,26 @@ constexpr double kLeast = 1e-9;
 
 }  // namespace
 
-std::vector<double> EnergyAwareSampler::weights(const CandidateView& candidates) const {
-  double sum = 0;
-  std::size_t known = 0;
+// Of the candidates that report; 0 if none does.
+double EnergyAwareSampler::median_energy(const CandidateView& candidates) const {
+  std::vector<double> known;
   for (const Candidate& candidate : candidates)
-    if (const auto joules = joules_.find(candidate.client); joules != joules_.end()) {
-      sum += joules->second;
-      ++known;
-    }
-  const double mean = known > 0 ? sum / static_cast<double>(known) : 0;
+    if (const auto joules = joules_.find(candidate.client); joules != joules_.end())
+      known.push_back(joules->second);
+  if (known.empty()) return 0;
+  std::ranges::sort(known);
+  return (known[(known.size() - 1) / 2] + known[known.size() / 2]) / 2;
+}
+
+std::vector<double> EnergyAwareSampler::weights(const CandidateView& candidates) const {
+  const double typical = median_energy(candidates);
   std::vector<double> weights;
   weights.reserve(candidates.size());
   for (const Candidate& candidate : candidates) {
     const auto battery = battery_.find(candidate.client);
     const auto joules = joules_.find(candidate.client);
     const double level = battery == battery_.end() ? 1 : battery->second;
-    const double share = mean > 0 ? (joules == joules_.end() ? 1 : joules->second / mean) : 0;
+    const double share = typical > 0 ? (joules == joules_.end() ? 1 : joules->second / typical) : 0;
     const double weight =
         std::pow(level, options_.battery_exponent) / std::pow(1 + share, options_.fairness_exponent);
     weights.push_back(level < options_.min_battery ? kLeast * (level + kLeast) : std::max(weight, kLeast));
@@ -63,7 +67,7 @@ SamplerFactory read_energy_aware(config::Reader& section) {
                      "Exponent of a client's battery level in its weight. 0: levels do not matter.");
   options.fairness_exponent = section.number(
       "fairness_exponent", options.fairness_exponent, {0.0, 10.0},
-      "Exponent c of 1 / (1 + energy of the client / mean energy) in its weight. 0: it does not matter.");
+      "Exponent c of 1 / (1 + energy of the client / median energy) in its weight. 0: it does not matter.");
   options.min_battery =
       section.number("min_battery", options.min_battery, {0.0, 1.0},
                      "Clients with a lower battery level are selected only if too few others are connected.");

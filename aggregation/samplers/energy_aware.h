@@ -1,8 +1,9 @@
 // EnergyAwareSampler: clients with full batteries that have consumed little energy so far are more likely to
-// be selected: weight b^a / (1 + e / mean e)^c, with the battery level b that the client publishes, and the
+// be selected: weight b^a / (1 + e / median e)^c, with the battery level b that the client publishes, and the
 // energy e that it has reported with its updates. A plain relative of energy-aware selection rules, without a
 // paper of its own. A client that publishes no level counts as full, and one that reports no energy as if it
-// had consumed the mean. Inclusion probabilities are exact (systematic.h). Memory: what each client reported.
+// had consumed the median. Inclusion probabilities are exact (systematic.h). Memory: what each client
+// reported.
 #pragma once
 
 #include <map>
@@ -27,6 +28,7 @@ class EnergyAwareSampler final : public Sampler {
   void describe(ClientId client, const NodeRecord& record) override;
 
  private:
+  double median_energy(const CandidateView& candidates) const;
   std::vector<double> weights(const CandidateView& candidates) const;
 
   Options options_;

@@ -135,7 +135,7 @@ void TaskWorker::prepared(const std::shared_ptr<const protocol::RunDescription>&
                                          ready.masking.has_value(),
                                          shown(ready.evaluates),
                                          ready.work.overlaps() && !context_.options.trainer,
-                                         told ? context_.options.power : nullptr};
+                                         told && ready.status.power ? context_.options.power : nullptr};
   if (!ready.masking && !ready.aggregate) return context_.step(answer);
   context_.step(TaskConductor::Prepared{
       .name = ready.name,

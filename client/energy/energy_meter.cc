@@ -39,10 +39,13 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& direc
   return entries;
 }
 
-// A package is "intel-rapl:0"; its parts, such as "intel-rapl:0:0", are contained in it.
-bool is_package(const std::string& name) {
+// A package is "intel-rapl:0". Its parts, such as "intel-rapl:0:0", are contained in it, and the platform
+// ("psys") contains all packages.
+bool is_package(const std::filesystem::path& zone) {
   const std::string prefix = "intel-rapl:";
-  return name.starts_with(prefix) && name.find(':', prefix.size()) == std::string::npos;
+  const std::string directory = zone.filename().string();
+  return directory.starts_with(prefix) && directory.find(':', prefix.size()) == std::string::npos &&
+         line_of(zone / "name").value_or("").starts_with("package");
 }
 
 // Whether this is a battery of the machine, and not that of a mouse or a headset.
@@ -61,24 +64,36 @@ std::optional<double> left_in(const std::filesystem::path& battery) {
   return static_cast<double>(*microampere_hours) * 1e-6 * 3600 * static_cast<double>(*microvolts) * 1e-6;
 }
 
+// What the same batteries have lost; nothing if they are others, or one has gained.
+std::optional<double> drained(const std::map<std::string, double>& before,
+                              const std::map<std::string, double>& after) {
+  if (before.empty() || before.size() != after.size()) return std::nullopt;
+  double joules = 0;
+  for (const auto& [name, left] : before) {
+    const auto found = after.find(name);
+    if (found == after.end() || found->second > left) return std::nullopt;
+    joules += left - found->second;
+  }
+  return joules;
+}
+
 }  // namespace
 
 EnergyMeter::Reading EnergyMeter::read() const {
   Reading reading;
   for (const auto& zone : entries_of(sysfs_ / "class" / "powercap")) {
-    const std::string name = zone.filename().string();
-    if (!is_package(name)) continue;
-    if (const auto microjoules = number_in(zone / "energy_uj")) reading.packages[name] = *microjoules;
+    if (!is_package(zone)) continue;
+    if (const auto microjoules = number_in(zone / "energy_uj"))
+      reading.packages[zone.filename().string()] = *microjoules;
   }
   for (const auto& supply : entries_of(sysfs_ / "class" / "power_supply"))
-    if (const auto joules = left_in(supply)) reading.battery = reading.battery.value_or(0) + *joules;
+    if (const auto joules = left_in(supply)) reading.batteries[supply.filename().string()] = *joules;
   return reading;
 }
 
 std::optional<double> EnergyMeter::between(const Reading& before, const Reading& after) const {
   if (before.packages.empty() && after.packages.empty()) {
-    if (!before.battery || !after.battery || *after.battery > *before.battery) return std::nullopt;
-    return *before.battery - *after.battery;
+    return drained(before.batteries, after.batteries);
   }
   if (before.packages.size() != after.packages.size()) return std::nullopt;
   const double passed = std::chrono::duration<double>(after.when - before.when).count();
@@ -109,7 +124,7 @@ double EnergyMeter::battery_level() const {
 
 std::string EnergyMeter::source() const {
   const Reading now = read();
-  return !now.packages.empty() ? "rapl" : now.battery ? "battery" : "nothing";
+  return !now.packages.empty() ? "rapl" : !now.batteries.empty() ? "battery" : "nothing";
 }
 
 }  // namespace fedge::client

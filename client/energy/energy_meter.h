@@ -22,12 +22,12 @@ class EnergyMeter {
   // The counters at one moment.
   struct Reading {
     std::map<std::string, std::uint64_t> packages;  // microjoules, by name of the counter
-    std::optional<double> battery;                  // joules left, if it is discharging
+    std::map<std::string, double> batteries;        // joules left in those that are discharging, by name
     std::chrono::steady_clock::time_point when = std::chrono::steady_clock::now();
   };
   virtual Reading read() const;
-  // Joules between two readings. Nothing if a counter has come or gone, may have wrapped around more than
-  // once, or if the battery was charged in between.
+  // Joules between two readings. Nothing if a counter has come or gone, or may have wrapped around more than
+  // once, which takes over four minutes at 1000 W; or if a battery has gained or is not discharging.
   std::optional<double> between(const Reading& before, const Reading& after) const;
   // Level of the batteries together, from 0 to 1; 1 without a battery. Whatever they are doing.
   double battery_level() const;

@@ -1,5 +1,5 @@
 // The power file of a device: a TOML file in which its owner describes the energy of its work, for runs that
-// plan it (`fedge-client run --power FILE`). docs/guide/energy.md shows how the values are measured.
+// plan it (`fedge-client run --power FILE`). docs/algorithms/energy.md says how the values are measured.
 #pragma once
 
 #include <filesystem>

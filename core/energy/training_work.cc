@@ -8,13 +8,17 @@
 namespace fedge {
 
 TrainingWork::TrainingWork(const ParameterLayout& layout, std::vector<double> uses) {
-  std::map<std::uint32_t, std::vector<Range>> weights;
+  // By layer; the trained weights of a layer first.
+  std::map<std::pair<std::uint32_t, bool>, std::vector<Range>> weights;
   for (const TensorInfo& tensor : layout.tensors())
     if (tensor.shape.size() >= 2)
-      weights[tensor.layer].push_back({tensor.offset, tensor.offset + tensor.size});
-  for (auto& [index, ranges] : weights) {
+      weights[{tensor.layer, !tensor.trainable}].push_back({tensor.offset, tensor.offset + tensor.size});
+  for (auto& [key, ranges] : weights) {
+    const auto [index, frozen] = key;
     FEDGE_CHECK(index < uses.size(), "each layer of the model has a number of uses");
-    Layer layer{.weights = std::move(ranges), .per_weight = uses[index] * (layers_.empty() ? 4 : 6)};
+    const bool lowest = index == weights.begin()->first.first;
+    const double operations = 2 + (frozen ? 0 : 2) + (lowest ? 0 : 2);
+    Layer layer{.weights = std::move(ranges), .per_weight = uses[index] * operations};
     for (const Range& range : layer.weights) whole_ += layer.per_weight * static_cast<double>(range.size());
     layers_.push_back(std::move(layer));
   }

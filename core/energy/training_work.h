@@ -1,7 +1,7 @@
 // TrainingWork: the floating-point operations of training on one sample. A weight that the forward pass uses
-// u times per sample costs 2u operations there, as many for its gradient and, except in the first layer, as
-// many for the gradient of the layer's inputs. Biases, activations and pooling are not counted. Pure; cost of
-// flops(): the ranges of the part for each layer.
+// u times per sample costs 2u operations there, as many for its gradient if it is trained, and, except in the
+// first layer, as many for the gradient of the layer's inputs. Biases, activations and pooling are not
+// counted. Pure; cost of flops(): the ranges of the part for each layer.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ class TrainingWork {
   double flops(const Coverage& part) const;
   // For the whole model.
   double whole() const { return whole_; }
-  // For this many weights of the layer number `layer`, counting layers with weights from 0.
+  // For this many weights of the layer number `layer`, counting layers with weights from 0, in a model
+  // without frozen weights.
   double layer_flops(std::size_t layer, double weights) const { return layers_[layer].per_weight * weights; }
   // Number of layers with weights.
   std::size_t layers() const { return layers_.size(); }

@@ -133,7 +133,7 @@ void BufferedEngine::assign(const StepContext& context, std::vector<Effect>& eff
     const aggregation::PlanRequest request{.round = number,
                                            .client = client,
                                            .rng = context.rng.fork("plan", number.value(), client.value()),
-                                           .samples = member.samples};
+                                           .samples = member.said};
     Task task{.number = number,
               .model = moves_,
               .coverage = deciders_.planner->plan(request),

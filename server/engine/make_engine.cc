@@ -43,11 +43,13 @@ Result<void> check_participation(const RoundRules& rules, const TrackBook& track
                  " clients each; raise it");
 }
 
-// Largest size in bytes of an update of `values` values of which a fraction is sent, before zstd.
+// Largest size in bytes of an update of `values` values, before zstd. kept: the fraction that is sent; 0: as
+// the run file says.
 double largest_update(const protocol::Compression& format, std::size_t values, double kept) {
   if (format.codec != protocol::Codec::kSparse)
     return static_cast<double>(protocol::raw_size_bounds(format.codec, format.levels, values).max);
-  return static_cast<double>(protocol::sparse_size_max(values, protocol::kept_values(kept, values)));
+  const double fraction = kept > 0 ? kept : format.fraction;
+  return static_cast<double>(protocol::sparse_size_max(values, protocol::kept_values(fraction, values)));
 }
 
 aggregation::PlannerContext planner_context(const RunState& state) {

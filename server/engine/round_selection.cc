@@ -207,7 +207,7 @@ RoundTask& RoundEngine::plan(ClientId client, const StepContext& context) {
   const aggregation::PlanRequest request{.round = round_,
                                          .client = client,
                                          .rng = context.rng.fork("plan", round_.value(), client.value()),
-                                         .samples = task.samples};
+                                         .samples = task.said};
   task.coverage = planner.plan(request);
   task.effort = planner.effort(request);
   // A client that may not be drawn next time would train in vain, and one whose next part is in this one
@@ -217,7 +217,7 @@ RoundTask& RoundEngine::plan(ClientId client, const StepContext& context) {
   Coverage part = planner.plan({.round = following,
                                 .client = client,
                                 .rng = context.rng.fork("plan", following.value(), client.value()),
-                                .samples = task.samples});
+                                .samples = task.said});
   if (part.intersect(task.coverage).empty()) task.next = std::move(part);
   return task;
 }

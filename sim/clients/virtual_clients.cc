@@ -222,14 +222,15 @@ void VirtualClients::prepare(ClientId client, RunId run) {
   const bool is_private = config.privacy.kind == run::DifferentialPrivacySpec::Kind::kLocal;
   const bool hidden = surroundings_.secrets != nullptr || is_private;
   const auto shown = [&](SampleCount count) { return hidden ? std::min(count, SampleCount(1)) : count; };
-  const Engine::RunPrepared outcome{run,
-                                    shown(samples),
-                                    surroundings_.devices.of(client).capability(),
-                                    config.status.every,
-                                    config.secure.on,
-                                    shown(evaluates),
-                                    surroundings_.task.spec().training.overlap != learn::OverlapKind::kNone,
-                                    hidden ? nullptr : surroundings_.devices.power(client)};
+  const Engine::RunPrepared outcome{
+      run,
+      shown(samples),
+      surroundings_.devices.of(client).capability(),
+      config.status.every,
+      config.secure.on,
+      shown(evaluates),
+      surroundings_.task.spec().training.overlap != learn::OverlapKind::kNone,
+      hidden || !config.status.power ? nullptr : surroundings_.devices.power(client)};
   surroundings_.world.at(now, [this, client, outcome] { prepared(client, outcome); });
 }
 

@@ -71,8 +71,8 @@ void VirtualTraining::start(ClientId client, const client::ClientEngine::Train& 
           : device.training(samples, spec, ends ? *ends - now : Duration::max());
   const Time finish = now + training.time;
   at(client).ends = finish;
-  if (surroundings_.energy != nullptr) surroundings_.energy->training_begins(client, now);
-  meter(client, Activity::kTraining, watts, finish);
+  at(client).early = start.trained;
+  if (!start.trained) meter(client, Activity::kTraining, watts, finish);
   const auto* const held = find(at(client), start.task);
   FEDGE_CHECK(held != nullptr, "a task begins with the model that it was assigned with");
   // The offer of a task without samples depends on its result, whether its phase is still open or not.
@@ -115,6 +115,7 @@ void VirtualTraining::start_ahead(ClientId client, const client::ClientEngine::T
   meter(client, Activity::kTrainingAhead, watts, finish);
   surroundings_.world.at(finish, [this, client, finish, run = ahead.run, id = ahead.request.task()] {
     if (at(client).ahead != finish) return;
+    training_ended(client);
     abandon_ahead(client);
     surroundings_.step(client, client::ClientEngine::AheadEnded{run, id, true});
   });
@@ -140,23 +141,29 @@ VirtualTraining::Paced VirtualTraining::paced(ClientId client, const protocol::T
 }
 
 void VirtualTraining::meter(ClientId client, Activity activity, double watts, Time until) {
-  if (surroundings_.energy != nullptr)
-    surroundings_.energy->begin(client, activity, watts, surroundings_.world.now(), until);
+  if (surroundings_.energy == nullptr) return;
+  surroundings_.energy->training_begins(client, surroundings_.world.now());
+  surroundings_.energy->begin(client, activity, watts, surroundings_.world.now(), until);
 }
 
 void VirtualTraining::stop(ClientId client, Activity activity) {
   if (surroundings_.energy != nullptr) surroundings_.energy->end(client, activity, surroundings_.world.now());
 }
 
+void VirtualTraining::training_ended(ClientId client) {
+  if (surroundings_.energy != nullptr) surroundings_.energy->training_ends(client, surroundings_.world.now());
+}
+
 // Energy would reveal how many samples the client has, so it is reported only where that number is.
 std::optional<double> VirtualTraining::reported_energy(ClientId client) {
   if (surroundings_.energy == nullptr || !surroundings_.reports_energy) return std::nullopt;
-  return surroundings_.energy->training_energy(client, surroundings_.world.now());
+  return surroundings_.energy->training_energy(client);
 }
 
 void VirtualTraining::finished(ClientId client, RunId run, TaskId task) {
   // The engine may have dropped or restarted the task while the device was busy.
   if (!surroundings_.pool.has(client, task) || at(client).ends != surroundings_.world.now()) return;
+  if (!at(client).early) training_ended(client);
   stop(client, Activity::kTraining);
   if (surroundings_.on_arrival)
     if (auto expected = surroundings_.pool.expected(client)) {

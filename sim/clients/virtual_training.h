@@ -88,8 +88,9 @@ class VirtualTraining {
  private:
   using Trained = client::ClientEngine::Trained;
   struct OnDevice {
-    Time ends{};   // of the last training started
-    Time ahead{};  // when the training for an expected task ends, if there is one
+    Time ends{};         // of the last training started
+    bool early = false;  // its current task was trained before it was assigned
+    Time ahead{};        // when the training for an expected task ends, if there is one
     double data_share = 1;
     std::optional<double> utility;
     client::Boxed<Trained> unmasked;  // an update waiting for its masks
@@ -112,6 +113,7 @@ class VirtualTraining {
   Paced paced(ClientId client, const protocol::TrainRequest& request, const Coverage& part) const;
   void meter(ClientId client, Activity activity, double watts, Time until);
   void stop(ClientId client, Activity activity);
+  void training_ended(ClientId client);
   std::optional<double> reported_energy(ClientId client);
   void finished(ClientId client, RunId run, TaskId task);
   // Begins the exchanges of split training, after which the task is finished.

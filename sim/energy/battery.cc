@@ -10,7 +10,9 @@ namespace {
 constexpr double kJoulesPerWattHour = 3600;
 constexpr double kHoursPerDay = 24;
 constexpr double kSecondsInAnHour = 3600;
-constexpr Duration kAskAgain = std::chrono::hours(48);
+constexpr Duration kAskAgain = std::chrono::hours(12);
+// A battery with less is empty: consumption comes in whole microjoules.
+constexpr double kRest = 1e-5;  // joules
 
 }  // namespace
 
@@ -95,10 +97,17 @@ Batteries::State& Batteries::advance(ClientId client, Time now) {
 }
 
 void Batteries::consume(ClientId client, double joules, Time now) {
-  State& state = advance(client, now);
-  if (state.empty) return;  // it has switched off already
-  state.joules -= joules;
-  if (state.joules > 0) return;
+  State& state = states_[client.value()];
+  // As an even power since the last time, so that a battery that is being charged does not lose what it would
+  // not have stored.
+  if (state.at < now && !state.empty) {
+    const double watts = joules / to_seconds(now - state.at);
+    while (state.at < now && !state.empty) pass(state, now, watts);
+  } else if (!state.empty) {
+    state.joules -= joules;
+  }
+  advance(client, now);
+  if (state.empty || state.joules > kRest) return;
   state.joules = 0;
   state.empty = true;
 }

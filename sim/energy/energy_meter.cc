@@ -43,8 +43,13 @@ void EnergyMeter::tell_draw(ClientId client) const {
 }
 
 void EnergyMeter::begin(ClientId client, Activity activity, double watts, Time from, Time until) {
-  end(client, activity, from);
   Device& device = open_[client];
+  // One of the same kind ends now, whatever else is open.
+  auto& former = device.activities[static_cast<std::size_t>(activity)];
+  if (former && std::min(from, former->until) > former->from)
+    add(client, use_of(static_cast<std::size_t>(activity)), former->watts,
+        std::min(from, former->until) - former->from);
+  former.reset();
   const bool asleep =
       std::ranges::none_of(device.activities, [](const auto& open) { return open.has_value(); });
   if (asleep) device.awake = from;
@@ -55,17 +60,20 @@ void EnergyMeter::begin(ClientId client, Activity activity, double watts, Time f
 
 // Charges every open activity up to this time.
 void EnergyMeter::charge(ClientId client, Device& device, Time now) {
+  Time last{};  // the end of the last activity
   for (std::size_t a = 0; a < device.activities.size(); ++a) {
     auto& open = device.activities[a];
     if (!open) continue;
+    last = std::max(last, open->until);
     const Time until = std::min(now, open->until);
     if (until <= open->from) continue;
     add(client, use_of(a), open->watts, until - open->from);
     open->from = until;
   }
-  if (now <= device.awake) return;
-  add(client, EnergyUse::kAwake, spec_.awake_watts, now - device.awake);
-  device.awake = now;
+  const Time until = std::min(now, last);
+  if (until <= device.awake) return;
+  add(client, EnergyUse::kAwake, spec_.awake_watts, until - device.awake);
+  device.awake = until;
 }
 
 void EnergyMeter::end(ClientId client, Activity activity, Time at) {
@@ -95,7 +103,10 @@ void EnergyMeter::settle(Time now) {
 
 std::int64_t EnergyMeter::reading(ClientId client, Time now) {
   settle(client, now);
-  return ledger_.device(client);
+  std::int64_t sum = ledger_.device(client);
+  if (const auto waiting = waiting_.find(client); waiting != waiting_.end())
+    for (const auto& [use, microjoules] : waiting->second) sum += microjoules;
+  return sum;
 }
 
 void EnergyMeter::task_begins(ClientId client, Time now) {
@@ -114,8 +125,8 @@ void EnergyMeter::training_begins(ClientId client, Time now) {
   trained_[client.value()] = reading(client, now);
 }
 
-double EnergyMeter::training_energy(ClientId client, Time now) {
-  return joules_of(reading(client, now) - trained_[client.value()]);
+void EnergyMeter::training_ends(ClientId client, Time now) {
+  training_[client.value()] = reading(client, now) - trained_[client.value()];
 }
 
 EnergyMeter::Round EnergyMeter::take_round() {

@@ -31,7 +31,7 @@ class EnergyMeter {
   };
 
   EnergyMeter(const EnergySpec& spec, std::size_t clients)
-      : spec_(spec), ledger_(clients), trained_(clients), begun_(clients) {}
+      : spec_(spec), ledger_(clients), trained_(clients), training_(clients), begun_(clients) {}
 
   // Call it before anything begins; `listener` must outlive the object.
   void tell(Listener& listener) { listener_ = &listener; }
@@ -51,9 +51,10 @@ class EnergyMeter {
   void task_begins(ClientId client, Time now);
   void task_ends(ClientId client, Time now);
 
-  // The client starts to train; and what its own meter has shown since then, in joules.
+  // The client starts to train, and ends; and what its own meter has shown in between, in joules.
   void training_begins(ClientId client, Time now);
-  double training_energy(ClientId client, Time now);
+  void training_ends(ClientId client, Time now);
+  double training_energy(ClientId client) const { return joules_of(training_[client.value()]); }
 
   const EnergyLedger& ledger() const { return ledger_; }
   struct Round {
@@ -93,8 +94,9 @@ class EnergyMeter {
   std::map<ClientId, std::map<EnergyUse, std::int64_t>> waiting_;  // microjoules, while between rounds
   std::int64_t reading(ClientId client, Time now);  // of the ledger, after charging what is open
 
-  std::vector<std::int64_t> trained_;  // by client: the ledger when it began to train
-  std::vector<std::int64_t> begun_;    // by client: the ledger when its task began
+  std::vector<std::int64_t> trained_;   // by client: the ledger when it began to train
+  std::vector<std::int64_t> training_;  // by client: what its last training consumed
+  std::vector<std::int64_t> begun_;     // by client: the ledger when its task began
   Round round_;
 };
 

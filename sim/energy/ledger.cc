@@ -10,8 +10,13 @@ std::int64_t EnergyLedger::microjoules(double watts, Duration time) {
 }
 
 void EnergyLedger::add(ClientId client, EnergyUse use, std::int64_t microjoules) {
-  devices_[client.value()] += microjoules;
-  total_[static_cast<std::size_t>(use)] += microjoules;
+  std::int64_t& device = devices_[client.value()];
+  std::int64_t& total = total_[static_cast<std::size_t>(use)];
+  std::int64_t more = 0;
+  // 9 * 10^12 J are more than any fleet of devices has.
+  if (__builtin_add_overflow(total, microjoules, &more)) return;
+  total = more;
+  device += microjoules;
 }
 
 EnergyLedger::ByUse EnergyLedger::take() {

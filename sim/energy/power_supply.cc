@@ -1,9 +1,16 @@
 #include "sim/energy/power_supply.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace fedge::sim {
+namespace {
+
+// Between two looks at a device whose battery is almost empty.
+constexpr Duration kLeastWait = std::chrono::milliseconds(1);
+
+}  // namespace
 
 PowerSupply::PowerSupply(World& world, const BatterySpec& spec, EnergyMeter& meter, std::size_t clients,
                          std::function<void(ClientId, bool)> on_change)
@@ -20,6 +27,7 @@ void PowerSupply::start() {
 
 void PowerSupply::consumed(ClientId client, double joules) {
   batteries_.consume(client, joules, world_.now());
+  if (started_ && batteries_.powered(client, world_.now()) != devices_[client.value()].powered) watch(client);
 }
 
 void PowerSupply::draws(ClientId client, double watts) {
@@ -27,11 +35,19 @@ void PowerSupply::draws(ClientId client, double watts) {
   if (started_) watch(client);
 }
 
+// Keeps the event that waits, unless the next change comes earlier.
 void PowerSupply::watch(ClientId client) {
   Device& device = devices_[client.value()];
-  const Time when = std::max(world_.now(), batteries_.changes(client, world_.now(), device.watts));
-  world_.at(when, [this, client, number = ++device.watches] {
-    if (devices_[client.value()].watches == number) check(client);
+  const Time now = world_.now();
+  const bool changed = batteries_.powered(client, now) != device.powered;
+  const Time when = changed ? now : std::max(now + kLeastWait, batteries_.changes(client, now, device.watts));
+  if (device.due && *device.due <= when) return;
+  device.due = when;
+  world_.at(when, [this, client, when] {
+    Device& watched = devices_[client.value()];
+    if (watched.due != when) return;
+    watched.due.reset();
+    check(client);
   });
 }
 

@@ -1,9 +1,11 @@
 // PowerSupply: connects what devices consume with their batteries and switches off devices whose battery is
-// empty, until they are charged. One thread. One event waits for each device's next change.
+// empty, until they are charged. One thread. For each device one event waits for its next change, and at most
+// a few that an earlier change has replaced.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "core/ids.h"
@@ -43,7 +45,7 @@ class PowerSupply final : public EnergyMeter::Listener {
   std::function<void(ClientId, bool)> on_change_;
   struct Device {
     double watts = 0;
-    std::uint32_t watches = 0;  // counts the events that wait; only the last one matters
+    std::optional<Time> due;  // of the event that waits
     bool powered = true;
   };
   std::vector<Device> devices_;

@@ -10,7 +10,6 @@ namespace {
 
 constexpr double kVoltageExponent = 1.2;
 constexpr std::size_t kMostClusters = 64;
-// So that the energy of a million devices fits into a ledger for months.
 constexpr double kMostWatts = 1000;
 
 std::vector<ClusterSpec> default_clusters() {
@@ -51,6 +50,9 @@ EnergySpec read_energy(config::Reader& section) {
                            "Whether devices have a processor and a radio that consume energy.\nnone: no; a "
                            "device trains as simulation.device.samples_per_second says.\nclusters: each "
                            "device trains on one of the clusters, which also decide its speed.") == 1;
+  for (const char* key :
+       {"clusters", "frequencies", "governor", "awake_watts", "send_watts", "receive_watts"})
+    if (!spec.on && section.has(key)) section.refuse(key, "has no effect without kind = \"clusters\"");
   std::vector<config::Reader> tables =
       section.tables("clusters",
                      "The processor clusters of the devices. Not set: three synthetic ones, little (30 % of "

@@ -15,8 +15,8 @@ caught_by unit_core 'power'
 
 mutant work-first-layer 'the first layer costs as much as the others'
 file core/energy/training_work.cc
-old '(layers_.empty() ? 4 : 6)'
-new '(layers_.empty() ? 6 : 6)'
+old '    const double operations = 2 + (frozen ? 0 : 2) + (lowest ? 0 : 2);'
+new '    const double operations = 2 + (frozen ? 0 : 2) + (lowest ? 2 : 2);'
 caught_by unit_core 'training work'
 
 mutant anycost-ignores-energy 'energy 6: the limit of energy does not count'
@@ -58,7 +58,7 @@ caught_by unit_sim 'energy'
 
 mutant meter-awake-twice 'energy 9: a device is awake once for each activity'
 file sim/energy/energy_meter.cc
-old '  device.awake = now;
+old '  device.awake = until;
 }'
 new '}'
 caught_by unit_sim 'energy'
@@ -68,7 +68,7 @@ file sim/clients/virtual_training.cc
 old '  surroundings_.pool.drop(client);
   stop(client, Activity::kTraining);'
 new '  surroundings_.pool.drop(client);'
-caught_by unit_sim 'energy runs'
+caught_by unit_sim 'energy runs: a task that is cancelled'
 
 mutant battery-resumes-at-once 'a device works again as soon as it is charged a little'
 file sim/energy/battery.cc
@@ -96,8 +96,8 @@ caught_by unit_client 'daemon'
 
 mutant noised-power 'a client that adds noise describes its processor'
 file client/device/task_worker.cc
-old 'told ? context_.options.power : nullptr};'
-new 'context_.options.power};'
+old 'told && ready.status.power ?'
+new 'ready.status.power ?'
 caught_by unit_client 'daemon'
 
 mutant undescribed-client-admitted 'a planner of energy gets a client that does not describe its processor'

@@ -44,8 +44,8 @@ PlannerContext context(const std::shared_ptr<const ParameterLayout>& layout) {
           .trained = [](SampleCount samples) { return 2.0 * static_cast<double>(samples.value()); },
           .update_bytes =
               [](std::size_t values, double kept) {
-                return kept == 1 ? 4.0 * static_cast<double>(values)
-                                 : 5.0 * kept * static_cast<double>(values) + 8;
+                return kept == 0 || kept == 1 ? 4.0 * static_cast<double>(values)
+                                              : 5.0 * kept * static_cast<double>(values) + 8;
               }};
 }
 
@@ -72,7 +72,7 @@ AnycostPlanner::Cost slow_cost(const DevicePower& power, const PowerModel& law, 
   const double cycles = flops * 200 * 0.1;
   const double computes = cycles / power.hertz[step];
   const double receives = 4 * all / 1e5;
-  const double sends = (kept == 1 ? 4 * values : 5 * kept * values + 8) / 2e4;
+  const double sends = (kept == 0 || kept == 1 ? 4 * values : 5 * kept * values + 8) / 2e4;
   return {.seconds = receives + computes + sends,
           .joules = law.watts(step) * computes + 0.1 * (receives + computes + sends) + 0.5 * receives +
                     0.8 * sends};
@@ -189,8 +189,10 @@ TEST_CASE(
 }
 
 TEST_CASE("anycost: options are checked") {
-  CHECK(planning::error_of({"anycost", "kept = []", model()}) ==
-        "run.toml:1: planner.kept: lists 0 fractions, expected 1 to 16");
+  std::string many = "0.5";
+  for (int i = 0; i < 16; ++i) many += ", 0.5";
+  CHECK(planning::error_of({"anycost", "kept = [" + many + "]", model()}) ==
+        "run.toml:1: planner.kept: lists 17 fractions, at most 16 are allowed");
   CHECK(planning::error_of({"anycost", "power = \"cubic\"", model()}).find("approximate") !=
         std::string::npos);
 }

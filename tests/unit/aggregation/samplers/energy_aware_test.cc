@@ -49,7 +49,7 @@ TEST_CASE(
   sampler.remember({.client = ClientId(2), .round = RoundNumber(1), .delivered = true, .joules = 5});
   sampler.remember({.client = ClientId(2), .round = RoundNumber(2), .delivered = true, .joules = 5});
   sampler.remember({.client = ClientId(3), .round = RoundNumber(2)});
-  // Mean energy 20: shares 1.5 and 0.5; clients without a report count as the mean.
+  // Median energy 20: shares 1.5 and 0.5; clients without a report count as the median.
   const double w[] = {0.5 / 2, 1 / 2.5, 1 / 1.5, 1 / 2.0};
   const double sum = w[0] + w[1] + w[2] + w[3];
   const auto often = frequencies(sampler, 4, 1, 8000);
@@ -68,14 +68,27 @@ TEST_CASE("energy_aware: a client below the minimum is selected only if too few 
   CHECK(frequencies(sampler, 6, 6, 5).at(1) == doctest::Approx(1));
 }
 
-TEST_CASE("energy_aware: a client that lies about its energy cannot make itself certain or impossible") {
-  EnergyAwareSampler sampler({});
-  sampler.remember({.client = ClientId(0), .round = RoundNumber(1), .delivered = true, .joules = 1e12});
-  sampler.remember({.client = ClientId(1), .round = RoundNumber(1), .delivered = true, .joules = 0});
-  sampler.remember({.client = ClientId(2), .round = RoundNumber(1), .delivered = true, .joules = NAN});
-  const auto often = frequencies(sampler, 4, 2, 4000);
-  CHECK(often.at(0) > 0.1);
-  CHECK(often.at(1) < 0.95);
+TEST_CASE("energy_aware: one lie about energy does not move the others") {
+  const auto often = [](double lie) {
+    EnergyAwareSampler sampler({});
+    for (std::uint32_t i = 0; i < 6; ++i)
+      sampler.remember({.client = ClientId(i),
+                        .round = RoundNumber(1),
+                        .delivered = true,
+                        .joules = i == 0 ? lie : 10.0 + i});
+    sampler.remember({.client = ClientId(6), .round = RoundNumber(1), .delivered = true, .joules = NAN});
+    return frequencies(sampler, 7, 2, 4000);
+  };
+  const auto honest = often(12);
+  for (const double lie : {0.0, 1e12}) {
+    const auto liar = often(lie);
+    const double rest = lie > 1 ? 2.0 / 6 : 2.0 / 7;
+    for (std::uint32_t i = 1; i < 7; ++i) {
+      CHECK(liar.at(i) > 0.6 * rest);
+      CHECK(liar.at(i) < 1.4 * rest);
+    }
+  }
+  CHECK(honest.at(0) > 0.2);
 }
 
 }  // namespace fedge::aggregation

@@ -15,7 +15,9 @@ using site::Site;
 // Stands for the kernel's counters: each reading shows 2.5 joules less in the battery.
 class DrainingBattery final : public EnergyMeter {
  public:
-  Reading read() const override { return {.packages = {}, .battery = 1000 - 2.5 * readings_++}; }
+  Reading read() const override {
+    return {.packages = {}, .batteries = {{"BAT0", 1000 - 2.5 * readings_++}}};
+  }
 
  private:
   mutable std::atomic<int> readings_ = 0;
@@ -44,9 +46,15 @@ TEST_CASE("daemon: an update says what its training consumed, and an answer desc
   site.going = {kFirst};
   site.power = std::make_shared<const DevicePower>(kPower);
   site.meter = std::make_shared<const DrainingBattery>();
+  bool wanted = false;
+  SUBCASE("a run that asks for it") {
+    wanted = true;
+    site.work.text += "[status]\npower = true\n";
+  }
+  SUBCASE("a run that does not ask for a description") {}
   site.begin();
   REQUIRE(site.hears<protocol::RunAnswer>(kFirst));
-  CHECK(heard<protocol::RunAnswer>(site).power == kPower);
+  CHECK(heard<protocol::RunAnswer>(site).power == (wanted ? std::optional(kPower) : std::nullopt));
   site.tell(site.work.request(kFirst, 1));
   REQUIRE(site.hears<protocol::UpdateOffer>(kFirst));
   CHECK(heard<protocol::UpdateOffer>(site).joules == 2.5);
@@ -73,7 +81,8 @@ TEST_CASE("daemon: with noise on its updates a client says nothing about its ene
   site.power = std::make_shared<const DevicePower>(kPower);
   site.meter = std::make_shared<const DrainingBattery>();
   site.work.text +=
-      "[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 10.0\nfraction_bits = 14\n"
+      "[status]\npower = true\n[local_privacy]\nclipping_norm = 1.0\nnoise_multiplier = 10.0\nfraction_bits "
+      "= 14\n"
       "max_participations = 100\ndelta = 1e-5\n";
   site.begin();
   REQUIRE(site.hears<protocol::RunAnswer>(kFirst));

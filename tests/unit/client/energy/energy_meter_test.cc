@@ -22,6 +22,7 @@ class FakeKernel {
   }
   void package(int number, std::uint64_t microjoules, std::uint64_t range = 262'143'328'850) const {
     const std::string zone = "powercap/intel-rapl:" + std::to_string(number) + "/";
+    write(zone + "name", "package-" + std::to_string(number));
     write(zone + "energy_uj", std::to_string(microjoules));
     write(zone + "max_energy_range_uj", std::to_string(range));
   }
@@ -59,12 +60,15 @@ TEST_CASE("energy meter of a machine: packages add up, and their parts are not c
   kernel.write("powercap/intel-rapl:0:0/energy_uj", "900000");
   kernel.write("powercap/intel-rapl:0:0/max_energy_range_uj", "262143328850");
   kernel.write("powercap/intel-rapl/enabled", "1");
+  kernel.package(2, 77);
+  kernel.write("powercap/intel-rapl:2/name", "psys");  // the platform, with all packages
   const EnergyMeter meter(kernel.path());
   CHECK(meter.source() == "rapl");
   const auto before = meter.read();
   kernel.package(0, 3'500'000);
   kernel.package(1, 5'250'000);
   kernel.write("powercap/intel-rapl:0:0/energy_uj", "3000000");
+  kernel.write("powercap/intel-rapl:2/energy_uj", "9000000");
   CHECK(meter.between(before, later(meter.read(), 10)).value() == doctest::Approx(2.75));
 }
 
@@ -109,6 +113,19 @@ TEST_CASE("energy meter of a machine: a battery counts only while it is discharg
   kernel.battery("Charging", 19'998'000);
   CHECK_FALSE(meter.between(before, meter.read()));
   CHECK(meter.source() == "nothing");
+}
+
+TEST_CASE("energy meter of a machine: two batteries that take turns give nothing") {
+  const FakeKernel kernel;
+  kernel.battery("Discharging", 20'000'000);
+  kernel.write("power_supply/BAT1/type", "Battery");
+  kernel.write("power_supply/BAT1/status", "Not charging");
+  kernel.write("power_supply/BAT1/energy_now", "11000000");
+  const EnergyMeter meter(kernel.path());
+  const auto before = meter.read();
+  kernel.battery("Not charging", 5'000'000);
+  kernel.write("power_supply/BAT1/status", "Discharging");
+  CHECK_FALSE(meter.between(before, meter.read()));
 }
 
 TEST_CASE("energy meter of a machine: a battery that states its charge is converted by its voltage") {

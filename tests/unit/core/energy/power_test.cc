@@ -98,7 +98,8 @@ TEST_CASE("power 4: dividing the work into pieces does not change its energy") {
 }
 
 TEST_CASE(
-    "power 5: dynamic energy does not fall with the frequency; with power while awake it has one minimum") {
+    "power 5: dynamic energy does not fall with the frequency, and with power while awake it has one "
+    "minimum") {
   const DevicePower power = cluster();
   const PowerModel model(power, PowerLaw::kAnalytical, PowerAnchor::kLowest);
   for (std::size_t step = 1; step < 8; ++step) CHECK(model.joules(1e9, step) >= model.joules(1e9, step - 1));
@@ -186,6 +187,15 @@ TEST_CASE("training work: operations of a small network, worked out by hand") {
   CHECK(work.flops(Coverage::of({{26, 30}, {38, 41}})) == 6 * 4);
   CHECK(work.layer_flops(1, 4) == 6 * 4);
   CHECK(work.flops({}) == 0);
+}
+
+TEST_CASE("training work: frozen weights need no gradient of their own") {
+  ParameterLayout layout;
+  layout.add("a.weight", {4, 5}, {.layer = 0, .trainable = false});
+  layout.add("b.weight", {3, 4}, {.layer = 1, .trainable = false});
+  layout.add("b.adapter", {2, 7}, {.layer = 1});
+  const TrainingWork work(layout, {1, 10});
+  CHECK(work.whole() == 2 * 20 + 10 * 4 * 12 + 10 * 6 * 14);
 }
 
 }  // namespace fedge

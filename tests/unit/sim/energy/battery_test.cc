@@ -63,8 +63,21 @@ TEST_CASE("battery: a device at rest runs empty by its idle power alone") {
   CHECK(to_seconds(batteries.changes(ClientId(0), at_hour(0), 0)) == doctest::Approx(5 * 3600));
   CHECK_FALSE(batteries.powered(ClientId(0), at_hour(5.01)));
   // It never changes again: the question is to be asked again later.
-  CHECK(batteries.changes(ClientId(0), at_hour(6), 0) > at_hour(40));
+  CHECK(batteries.changes(ClientId(0), at_hour(6), 0) > at_hour(17));
   CHECK_FALSE(batteries.powered(ClientId(0), at_hour(1000)));
+}
+
+TEST_CASE("battery: what is consumed while it is charged does not empty a full battery") {
+  BatterySpec full = spec();
+  full.initial_lowest = full.initial_highest = 1;
+  full.charge_from = 0;
+  full.charge_to = 24;
+  Batteries batteries(full, 1, Rng(1));
+  // 1.9 W for an hour beside 1 W at rest, while 3 W are charged.
+  batteries.consume(ClientId(0), 1.9 * 3600, at_hour(1));
+  CHECK(batteries.level(ClientId(0), at_hour(1)) == doctest::Approx(1));
+  batteries.consume(ClientId(0), 3 * 3600, at_hour(2));
+  CHECK(batteries.level(ClientId(0), at_hour(2)) == doctest::Approx(0.9));
 }
 
 TEST_CASE("battery: first levels are drawn for each device, and each draw is its own") {

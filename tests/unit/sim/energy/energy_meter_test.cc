@@ -126,9 +126,11 @@ TEST_CASE("energy meter: a client knows what it has consumed since it began to t
   meter.message(ClientId(0), EnergyUse::kReceiving, seconds(1));
   meter.training_begins(ClientId(0), moment(0));
   meter.begin(ClientId(0), Activity::kTraining, 1.5, moment(0), moment(100));
-  CHECK(meter.training_energy(ClientId(0), moment(10)) == doctest::Approx(20));
+  meter.training_ends(ClientId(0), moment(10));
+  CHECK(meter.training_energy(ClientId(0)) == doctest::Approx(20));
   meter.training_begins(ClientId(0), moment(10));
-  CHECK(meter.training_energy(ClientId(0), moment(15)) == doctest::Approx(10));
+  meter.training_ends(ClientId(0), moment(15));
+  CHECK(meter.training_energy(ClientId(0)) == doctest::Approx(10));
 }
 
 TEST_CASE("device energy: clusters by their shares, and the frequency that a task asks for") {

@@ -163,6 +163,22 @@ TEST_CASE("energy runs: the same for any number of threads") {
     CHECK(without_wall(one.rounds[i]) == without_wall(three.rounds[i]));
 }
 
+TEST_CASE("energy runs: a task that is cancelled at the deadline counts until then, worked out by hand") {
+  // One of four devices trains in each round, for much longer than the round.
+  const Outcome outcome = simulate(
+      devices() +
+      Settings{"data.partition.clients=4", "sampling.clients_per_round=1", "run.rounds=6",
+               "run.round_deadline=2", "simulation.network.latency=0", "simulation.network.down_mbps=1000",
+               "training.local_epochs=100",
+               "simulation.energy.clusters=[{name = \"a\", lowest_mhz = 4, highest_mhz = 4, "
+               "lowest_volts = 1.0, highest_volts = 1.0, capacitance_nf = 100, cycles_per_flop = 5}]"});
+  for (const auto& round : outcome.rounds) {
+    CHECK(round.clients_completed == 0);
+    // 0.4 W for 2 seconds, less the half millisecond of the download.
+    CHECK(round.energy.computing_joules == doctest::Approx(0.8).epsilon(0.002));
+  }
+}
+
 TEST_CASE("batteries: a device that is empty is cut off, and takes part again once it is charged") {
   const Settings batteries = devices() + Settings{
                                              "simulation.energy.battery={capacity_wh = 0.0001, initial = "
@@ -188,6 +204,19 @@ TEST_CASE("batteries: a device that is empty is cut off, and takes part again on
   CHECK(lost > 0);
   CHECK(back > 0);
   CHECK(outcome.count("the device went down") > 0);
+}
+
+TEST_CASE("batteries: without idle power an empty device is noticed as well, and events stay few") {
+  for (const char* initial : {"[0.0, 0.0]", "[0.05, 0.6]"}) {
+    const Outcome outcome = simulate(
+        devices() + Settings{std::string("simulation.energy.battery={capacity_wh = 0.0001, idle_watts = 0, "
+                                         "charge_watts = 0.01, charge_from = 0, charge_to = 24, initial = ") +
+                                 initial + "}",
+                             "run.rounds=12", "run.round_deadline=2", "sampling.clients_per_round=10",
+                             "sampling.min_available=2", "run.wait_for_clients=2"});
+    CHECK(outcome.count("the device went down") + outcome.count("connection lost") > 0);
+    CHECK(outcome.calls < 20'000);
+  }
 }
 
 TEST_CASE("batteries: a run whose devices are never charged stalls with a reason") {
@@ -223,11 +252,12 @@ TEST_CASE("energy runs: clusters that no device can have, and settings without e
   has(cluster(good + "capacitance_nf = 1e-9, cycles_per_flop = 1"), "the power at the lowest frequency is");
   has(cluster("name = \"a\", lowest_mhz = 4, highest_mhz = 1, lowest_volts = 0.5, highest_volts = 1.0, "
               "capacitance_nf = 1, cycles_per_flop = 1"),
-      "highest_mhz is below lowest_mhz");
+      "highest_mhz: is below lowest_mhz");
   has(cluster(good + "capacitance_nf = 1, cycles_per_flop = 1, share = 0"), "have no shares above 0");
   has(cluster(good + "capacitance_nf = 1"), "cycles_per_flop is required but missing");
   has(error_of({"simulation.energy.kind=clusters", "simulation.device.sigma=1"}),
       "clusters decide the speed of devices");
+  has(error_of({"simulation.energy.governor=lowest"}), "has no effect without kind = \"clusters\"");
   has(error_of({"simulation.energy.battery.capacity_wh=10"}), "needs devices that consume energy");
   has(error_of({"simulation.energy.kind=clusters", "simulation.energy.battery.initial=[0.9, 0.1]"}),
       "must be two fractions in ascending order");
