@@ -28,14 +28,39 @@ constexpr std::string_view kEnd = ".unpublished";
 
 using Opened = std::pair<time_t, long>;
 
-// Returns when a file was last opened, in seconds and nanoseconds; nothing if a process has it open, because
-// each such process holds a shared lock on it.
-std::optional<Opened> opened_unless_open(const std::filesystem::path& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+// A file that no process has open: each such process holds a shared lock on it.
+struct Unused {
+  Descriptor lock;  // exclusive: no process begins to use the file
+  Opened opened;    // when it was last opened, in seconds and nanoseconds
+};
+
+// Returns nothing if a process has the file open.
+std::optional<Unused> lock_unused(const std::filesystem::path& path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
-  return Opened(status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+  return Unused{std::move(file), Opened(status.st_mtim.tv_sec, status.st_mtim.tv_nsec)};
+}
+
+// Attempts to create a file that no other process takes for a leftover.
+constexpr int kAttempts = 100;
+
+// Creates a file and locks it. A process that removes leftovers may have found the file before it was locked:
+// then there is another attempt.
+Result<std::pair<std::string, int>> create_locked(const std::filesystem::path& directory) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::string name = (directory / (kBegin + std::string("XXXXXX") + std::string(kEnd))).string();
+    const int fd = ::mkostemps(name.data(), static_cast<int>(kEnd.size()), O_CLOEXEC);
+    if (fd < 0) return system_error("cannot create a file in", directory, errno);
+    const bool contended = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    struct stat status {};
+    if (!contended && ::fstat(fd, &status) == 0 && status.st_nlink > 0) return std::pair(name, fd);
+    ::unlink(name.c_str());
+    ::close(fd);
+  }
+  return Error{ErrorCode::kUnavailable,
+               "other processes remove the files that this one creates in " + directory.string()};
 }
 
 }  // namespace
@@ -57,12 +82,10 @@ Result<SharedFile> SharedFile::open(const std::filesystem::path& path, std::size
 }
 
 Result<SharedFile> SharedFile::create(const std::filesystem::path& directory, std::size_t bytes) {
-  std::string name = (directory / (kBegin + std::string("XXXXXX") + std::string(kEnd))).string();
-  const int fd = ::mkostemps(name.data(), static_cast<int>(kEnd.size()), O_CLOEXEC);
-  if (fd < 0) return system_error("cannot create a file in", directory, errno);
+  FEDGE_TRY(created, create_locked(directory));
+  const auto [name, fd] = created;
   SharedFile file(name, fd);
   file.writable_ = true;  // so that an error removes it
-  ::flock(fd, LOCK_SH | LOCK_NB);
   // Writing to mapped memory for which the disk has no room would end the process.
   if (const int error = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes)); error != 0)
     return system_error("cannot reserve " + std::to_string(bytes) + " bytes in", directory, error);
@@ -97,9 +120,9 @@ void SharedFile::remove_unused(const std::filesystem::path& directory, const std
     const std::filesystem::path& path = entry->path();
     const bool left = path.extension() == kEnd && path.filename().string().starts_with(kBegin);
     if (!left && path.extension() != extension) continue;
-    const auto opened = opened_unless_open(path);
-    if (opened && left) ::unlink(path.c_str());
-    if (opened && !left) published.emplace_back(*opened, path);
+    const auto unused = lock_unused(path);
+    if (unused && left) ::unlink(path.c_str());
+    if (unused && !left) published.emplace_back(unused->opened, path);
   }
   std::ranges::sort(published, std::greater());
   for (std::size_t i = kept; i < published.size(); ++i) ::unlink(published[i].second.c_str());

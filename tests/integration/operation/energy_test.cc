@@ -19,7 +19,7 @@ namespace {
 std::string run_file(const TemporaryDirectory& data) {
   return "[run]\nrounds = 3\n[data]\ndirectory = \"" + data.path().string() +
          "\"\npartition = { clients = 4 }\n[model]\nkind = \"mlp\"\nhidden = [20, 10]\n[sampling]\n"
-         "clients_per_round = 3\n[strategy]\nkind = \"anycostfl\"\nplanner = { energy_limit = 0.06, kept = "
+         "clients_per_round = 3\n[strategy]\nkind = \"anycostfl\"\nplanner = { energy_limit = 0.02, kept = "
          "[1, "
          "0.3], min_width = 0.1 }\n[compression]\nkind = \"top_k\"\nerror_feedback = false\n"
          "[simulation.energy]\nkind = \"clusters\"\nawake_watts = 0\n";

@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/platform/files.h"
@@ -164,4 +166,20 @@ TEST_CASE(
       full.error().message.starts_with("cannot reserve 12293 bytes in " + directory.path().string()),
       full.error().message);
   CHECK(count_files(directory.path()) == 3);
+}
+
+TEST_CASE("shared file: a file that is being created is not taken for one that was left") {
+  const SharedDirectory directory;
+  std::atomic<bool> over = false;
+  std::thread cleaner([&] {
+    while (!over) SharedFile::remove_unused(directory.path(), ".kept", 0);
+  });
+  std::size_t published = 0;
+  for (int i = 0; i < 1000; ++i) {
+    auto file = SharedFile::create(directory.path(), 4096);
+    if (file && file->publish(directory.path() / "one.other")) ++published;
+  }
+  over = true;
+  cleaner.join();
+  CHECK(published == 1000);
 }
