@@ -43,7 +43,7 @@ class AnycostPlanner final : public Planner {
   // The whole model: the share depends on the client's samples.
   double share(ClientId) const override { return whole_share_; }
 
-  // What a task costs as the planner predicts it.
+  // The predicted cost of a task.
   struct Cost {
     double seconds = 0;
     double joules = 0;

@@ -14,7 +14,7 @@ constexpr double kLeast = 1e-9;
 
 }  // namespace
 
-// Of the candidates that report; 0 if none does.
+// Returns the median over the candidates that report; 0 if none does.
 double EnergyAwareSampler::median_energy(const CandidateView& candidates) const {
   std::vector<double> known;
   for (const Candidate& candidate : candidates)

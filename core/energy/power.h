@@ -61,7 +61,7 @@ class PowerModel {
 // (f_b / f_a)^2 (V_a / V_b)^2.
 double approximation_ratio(double hertz_a, double volts_a, double hertz_b, double volts_b);
 
-// What a task asks of a device besides its part of the model.
+// Effort: a task's demands on a device besides its part of the model.
 struct Effort {
   double hertz = 0;  // frequency of the processor; 0: the device's own choice
   double kept = 0;   // fraction of the update's values that is sent, at most 1; 0: as the run file says

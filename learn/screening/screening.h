@@ -86,7 +86,7 @@ class Screening {
   const Mixture& mixture() const { return mixture_; }
   // The background learns nothing from now on.
   void freeze() { mixture_.freeze(); }
-  // Of this object and what it holds.
+  // Counts this object and its buffers.
   std::size_t memory_bytes() const;
 
  private:

@@ -36,7 +36,7 @@ struct EnergyFigures {
     reported_joules = before + reported.joules;
     reporting_clients = clients + static_cast<double>(reported.clients);
   }
-  // Of all devices if it is known, else as clients report it.
+  // Returns the energy of all devices if it is known, else what clients report.
   double shown() const { return std::isnan(joules) ? reported_joules : joules; }
   bool measured() const { return !std::isnan(joules) || !std::isnan(reported_joules); }
 };

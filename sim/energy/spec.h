@@ -42,7 +42,7 @@ struct EnergySpec {
 
 EnergySpec read_energy(config::Reader& section);
 
-// What a device with this cluster says about itself, without the rates of its link.
+// Returns the description that a device with this cluster gives, without the rates of its link.
 DevicePower describe_cluster(const ClusterSpec& cluster, const EnergySpec& spec);
 
 }  // namespace fedge::sim

@@ -61,7 +61,7 @@ std::unique_ptr<AnycostPlanner> make(const AnycostOptions& options) {
   return planner;
 }
 
-// What a task costs, from the widths alone.
+// Computes the cost of a task slowly, from the widths alone.
 AnycostPlanner::Cost slow_cost(const DevicePower& power, const PowerModel& law, double width, double kept,
                                std::size_t step) {
   const double one = std::clamp(std::floor(width * 40 + 0.5), 1.0, 40.0);
@@ -161,7 +161,7 @@ TEST_CASE("anycost: without limits every client trains the whole model and sends
   const auto planner = make({.kept = {0.1, 1.0}});
   const PlanRequest request{RoundNumber(1), ClientId(0), Rng(1), kSamples};
   CHECK(planner->plan(request) == model()->trainable());
-  // Of equal gains the least energy: with power while awake that is not the lowest frequency.
+  // The least energy wins among equal gains: with power while awake that is not the lowest frequency.
   const auto choice = planner->choose(ClientId(0), kSamples);
   CHECK(planner->effort(request) == Effort{device().hertz[choice.step], 1.0});
   for (std::size_t step = 0; step < 8; ++step) {
