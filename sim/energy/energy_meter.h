@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "core/ids.h"
 #include "core/time.h"
@@ -85,6 +86,8 @@ class EnergyMeter {
   void begin_round();
   void charge(ClientId client, Device& device, Time now);
   void tell_draw(ClientId client) const;
+  // The client's entry of the ledger, after charging what is open.
+  std::int64_t reading(ClientId client, Time now);
 
   EnergySpec spec_;
   EnergyLedger ledger_;
@@ -92,8 +95,6 @@ class EnergyMeter {
   std::map<ClientId, Device> open_;
   bool between_rounds_ = false;
   std::map<ClientId, std::map<EnergyUse, std::int64_t>> waiting_;  // microjoules, while between rounds
-  std::int64_t reading(ClientId client, Time now);  // of the ledger, after charging what is open
-
   std::vector<std::int64_t> trained_;   // by client: the ledger when it began to train
   std::vector<std::int64_t> training_;  // by client: what its last training consumed
   std::vector<std::int64_t> begun_;     // by client: the ledger when its task began

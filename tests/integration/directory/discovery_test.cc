@@ -195,14 +195,14 @@ TEST_CASE(
 TEST_CASE(
     "discovery: what a device withholds is not in its records, and a run's own words say who leads it") {
   const Site site;
-  CoordinatorProcess coordinator(
-      site.leading(2, {"run.rounds=100000", "sampling.kind=\"aw_psp\"", "sampling.clients_per_round=2",
-                       "status.every_seconds=1", "status.via=\"directory\"", "sampling.labels=\"sets\"",
-                       "status.publish=[\"latency\",\"freshness\",\"utility\",\"availability\"]"}));
+  CoordinatorProcess coordinator(site.leading(
+      2, {"run.rounds=100000", "sampling.kind=\"aw_psp\"", "sampling.clients_per_round=2",
+          "status.every_seconds=1", "status.via=\"directory\"", "sampling.labels=\"sets\"",
+          "status.publish=[\"latency\",\"freshness\",\"utility\",\"availability\",\"battery\"]"}));
   for (int i = 0; i < 2; ++i) site.enrol(i);
   const auto open = site.start(0, {"--run", site.name});
-  const auto silent =
-      site.start(1, {"--run", site.name, "--withhold", "latency,freshness,utility,availability,labels"});
+  const auto silent = site.start(
+      1, {"--run", site.name, "--withhold", "latency,freshness,utility,availability,labels,battery"});
   REQUIRE(coordinator.wait_for("round.closed round=2"));
   const auto get = [&](const std::string& what) {
     const auto parsed =
@@ -229,7 +229,8 @@ TEST_CASE(
     return records[0];
   };
   const auto told = record_of(0, "utility"), withheld = record_of(1, "sequence");
-  for (const char* name : {"latency_ms", "freshness_seconds", "utility", "availability", "labels"}) {
+  for (const char* name :
+       {"latency_ms", "freshness_seconds", "utility", "availability", "labels", "battery"}) {
     CHECK_MESSAGE(told.contains(name), name << " in " << told.dump());
     CHECK_MESSAGE(!withheld.contains(name), name << " in " << withheld.dump());
   }

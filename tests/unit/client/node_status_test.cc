@@ -85,15 +85,19 @@ TEST_CASE(
   using Field = protocol::StatusField;
   const ClientEngine::Publish publish{
       .run = RunId(1), .round = RoundNumber(7), .freshness = seconds(3), .availability = 0.5};
-  const Figures figures{.latency_ms = 12, .utility = 4, .labels = {1, 0}};
+  const Figures figures{.latency_ms = 12, .utility = 4, .labels = {1, 0}, .battery = 0.25};
   protocol::StatusSpec spec;
-  spec.publish = {Field::kLatency, Field::kFreshness, Field::kUtility, Field::kAvailability};
+  spec.publish = {Field::kLatency, Field::kFreshness, Field::kUtility, Field::kAvailability, Field::kBattery};
   spec.via = protocol::StatusSpec::Via::kDirectory;
   const NodeRecord all = describe_node(publish, figures, spec, {});
-  CHECK(all ==
-        NodeRecord{.latency_ms = 12, .freshness = 3, .utility = 4, .availability = 0.5, .labels = {1, 0}});
-  const std::set<Field> every{Field::kLatency, Field::kFreshness, Field::kUtility, Field::kAvailability,
-                              Field::kLabels};
+  CHECK(all == NodeRecord{.latency_ms = 12,
+                          .freshness = 3,
+                          .utility = 4,
+                          .availability = 0.5,
+                          .battery = 0.25,
+                          .labels = {1, 0}});
+  const std::set<Field> every{Field::kLatency,      Field::kFreshness, Field::kUtility,
+                              Field::kAvailability, Field::kLabels,    Field::kBattery};
   CHECK(describe_node(publish, figures, spec, every) == NodeRecord{});
   for (const Field withheld : every) {
     const NodeRecord record = describe_node(publish, figures, spec, {withheld});
@@ -101,6 +105,7 @@ TEST_CASE(
     CHECK(record.freshness.has_value() == (withheld != Field::kFreshness));
     CHECK(record.utility.has_value() == (withheld != Field::kUtility));
     CHECK(record.availability.has_value() == (withheld != Field::kAvailability));
+    CHECK(record.battery.has_value() == (withheld != Field::kBattery));
     CHECK(record.labels.empty() == (withheld == Field::kLabels));
   }
   spec.publish = {Field::kLatency};
