@@ -107,6 +107,36 @@ void add_privacy_options(CLI::App& run, ClientOptions& options) {
       ->group(group);
 }
 
+// Sensors whose events become own data.
+void add_stream_options(CLI::App& run, ClientOptions& options) {
+  const char* group = "Streams of sensors";
+  auto* stream =
+      run.add_option("--stream", options.streams,
+                     "Screen the stream of a sensor for events, and keep the segments around them as this "
+                     "device's data for runs that name it NAME; PATH is a FIFO, a device, a file, or - for "
+                     "standard input")
+          ->type_name("NAME=PATH")
+          ->group(group);
+  run.add_option("--screening", options.screening,
+                 "TOML file with the rules of the screening; with NAME=, of this stream alone")
+      ->type_name("[NAME=]FILE")
+      ->needs(stream)
+      ->group(group);
+  run.add_option("--stream-mb", options.stream_mb,
+                 "Disk space for each stream's segments, in MiB; the oldest are removed")
+      ->type_name("MIB")
+      ->capture_default_str()
+      ->check(between(1, 1 << 24))
+      ->group(group);
+  run.add_option("--stream-test", options.stream_test,
+                 "Fraction of a stream's events that are for testing, if the run splits by file")
+      ->type_name("FRACTION")
+      ->capture_default_str()
+      ->check(between(0, 1))
+      ->group(group);
+  stream->excludes("--trainer");
+}
+
 void add_cache_option(CLI::App& command, ClientOptions& options) {
   command
       .add_option("--cache-mb", options.cache_mb,
@@ -194,6 +224,7 @@ ClientCommands add_client_commands(CLI::App& app, ClientOptions& options) {
   share_base->type_name("DIR");
   add_trainer_options(*run_command, options.trainer);
   share_base->excludes("--trainer");
+  add_stream_options(*run_command, options);
   add_privacy_options(*run_command, options);
   add_swarm_options(*run_command, options);
   for (auto* command : {join_command, run_command}) add_directory_options(*command, options);

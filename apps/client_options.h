@@ -24,6 +24,10 @@ struct ClientOptions {
   std::string power_file;  // empty: not given
   bool measure_energy = false;
   std::vector<std::string> data_directories;  // DIR, or NAME=DIR
+  std::vector<std::string> streams;           // NAME=PATH
+  std::vector<std::string> screening;         // FILE, or NAME=FILE
+  std::size_t stream_mb = 64;
+  double stream_test = 0.2;
   bool once = false;
   bool no_evaluation = false;
   bool no_statistics = false;

@@ -5,6 +5,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <iterator>
+#include <set>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -15,7 +16,7 @@
 #include "apps/common.h"
 #include "client/daemon.h"
 #include "client/energy/energy_meter.h"
-#include "client/energy/power_file.h"
+#include "core/energy/power_file.h"
 #include "core/platform/files.h"
 #include "protocol/join_token.h"
 
@@ -182,7 +183,7 @@ std::optional<double> positive(double value) { return value > 0 ? std::optional(
 fedge::Result<std::shared_ptr<const fedge::DevicePower>> power_of(const Options& options) {
   std::shared_ptr<const fedge::DevicePower> none;
   if (options.power_file.empty()) return none;
-  FEDGE_TRY(power, fedge::client::read_power_file(options.power_file));
+  FEDGE_TRY(power, fedge::read_power_file(options.power_file));
   return std::make_shared<const fedge::DevicePower>(std::move(power));
 }
 
@@ -195,6 +196,48 @@ std::shared_ptr<const fedge::client::EnergyMeter> meter_of(const Options& option
       fedge::Event{source == "nothing" ? Severity::kWarning : Severity::kInfo, "energy.source", {}}.with(
           "source", source));
   return meter;
+}
+
+// The rules of the stream of this name; the default ones if no file is given for it.
+fedge::Result<fedge::learn::StreamSpec> rules_of(const std::string& name, const Options& options) {
+  std::string file;
+  for (const std::string& given : options.screening) {
+    const auto equals = given.find('=');
+    if (equals == std::string::npos && file.empty()) file = given;
+    if (equals != std::string::npos && given.substr(0, equals) == name) file = given.substr(equals + 1);
+  }
+  if (file.empty()) return fedge::learn::StreamSpec();
+  return fedge::learn::read_stream_file(file);
+}
+
+fedge::Result<std::vector<fedge::client::SensorOptions>> streams_of(
+    const Options& options, const fedge::learn::DataDirectories& directories) {
+  std::vector<fedge::client::SensorOptions> streams;
+  std::set<std::string> names;
+  std::set<std::filesystem::path> sources;
+  for (const std::string& text : options.streams) {
+    FEDGE_TRY(stream, fedge::client::read_sensor_option(text));
+    if (!names.insert(stream.name).second)
+      return fedge::invalid("--stream: " + stream.name + " is given twice");
+    if (!sources.insert(stream.source).second)
+      return fedge::invalid("--stream: two streams read " + stream.source.string());
+    if (directories.contains(stream.name))
+      return fedge::invalid("--stream: --data also gives the data " + stream.name + "; omit one of them");
+    if (stream.source != "-" && !std::filesystem::exists(stream.source))
+      return fedge::Error{fedge::ErrorCode::kNotFound,
+                          "--stream: " + stream.source.string() + " does not exist"};
+    FEDGE_TRY(rules, rules_of(stream.name, options));
+    stream.spec = rules;
+    stream.directory = std::filesystem::path(options.state_directory) / "streams" / stream.name;
+    stream.most_bytes = std::uint64_t{options.stream_mb} << 20;
+    stream.test_share = options.stream_test;
+    streams.push_back(std::move(stream));
+  }
+  for (const std::string& given : options.screening)
+    if (const auto equals = given.find('=');
+        equals != std::string::npos && !names.contains(given.substr(0, equals)))
+      return fedge::invalid("--screening: there is no stream " + given.substr(0, equals));
+  return streams;
 }
 
 int run(const Options& options) {
@@ -212,6 +255,8 @@ int run(const Options& options) {
   const auto withheld = fedge::protocol::read_status_fields(options.withheld);
   if (!withheld)
     return fedge::apps::report_failure(options.program, withheld.error().with_prefix("--withhold: "));
+  auto streams = streams_of(options, *directories);
+  if (!streams) return fedge::apps::report_failure(options.program, streams.error());
   const auto power = power_of(options);
   if (!power) return fedge::apps::report_failure(options.program, power.error().with_prefix("--power: "));
   if (const auto ready = be_member(options); !ready)
@@ -225,6 +270,7 @@ int run(const Options& options) {
                                                    .power = *power,
                                                    .meter = meter_of(options),
                                                    .data_directories = *directories,
+                                                   .streams = std::move(*streams),
                                                    .withheld = *withheld,
                                                    .directory = std::move(*node),
                                                    .swarm = *swarm,

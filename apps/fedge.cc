@@ -14,6 +14,8 @@
 #include "apps/commands/reference/key_reference.h"
 #include "apps/commands/run_commands.h"
 #include "apps/commands/strategies.h"
+#include "apps/commands/streams/event_commands.h"
+#include "apps/commands/streams/stream_commands.h"
 #include "apps/commands/tracks.h"
 #include "apps/common.h"
 #include "apps/directory/dht_commands.h"
@@ -177,8 +179,8 @@ LookUpCommands add_look_up(CLI::App& app, Options& options) {
   auto* reference = app.add_subcommand("reference");
   reference
       ->add_option("NAME", options.page,
-                   "run-file or coordinator: all keys of that configuration file; or a section or key of "
-                   "either, for example training or run.rounds")
+                   "run-file, coordinator, screening or power: all keys of that configuration file; or a "
+                   "section or key of one, for example training or run.rounds")
       ->capture_default_str()
       ->check(CLI::Validator([](std::string& name) { return fedge::apps::unknown_reference(name); }, ""));
   auto* strategies = app.add_subcommand("strategies");
@@ -213,12 +215,16 @@ int main(int argc, char** argv) {
   auto* merge = add_aggregate(app, options.aggregate);
   const TracksCommands tracks = add_tracks(app, options);
   const DataCommands data = add_data(app, options.data);
+  const fedge::apps::StreamCommands streams(app);
+  const fedge::apps::EventCommands events(app);
   if (const auto code = fedge::apps::parse_command_line(app, fedge::apps::fedge_doc(), argc, argv))
     return *code;
   return fedge::apps::run_safely(kProgram, [&] {
     if (const auto done = access.run()) return say(*done);
     if (const auto done = runs.run()) return say(*done);
     if (const auto done = models.run()) return say(*done);
+    if (const auto done = streams.run()) return say(*done);
+    if (const auto done = events.run()) return say(*done);
     if (const auto done = privacy.run()) return say(*done);
     if (const auto code = dht.run(kProgram)) return *code;
     if (*look_up.strategies)

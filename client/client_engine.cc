@@ -195,10 +195,10 @@ void ClientEngine::go_on_from(Run& run, const protocol::TrainRequest& request, s
   abandon(run, effects);
 }
 
-void ClientEngine::answer_run(Run& run, Time now, std::vector<Effect>& effects) {
+void ClientEngine::answer_run(Run& run, Time now, std::vector<Effect>& effects, bool again) {
   if (link_ != LinkState::kOnline) return;
   // Publish first: the coordinator may choose this client for work as soon as it has the answer.
-  if (run.status_every > Duration::zero()) publish(run, now, effects);
+  if (run.status_every > Duration::zero() && !again) publish(run, now, effects);
   protocol::RunAnswer answer{run.id, true, run.samples, {}, {}, run.capability, run.evaluates};
   if (run.power) answer.power = *run.power;
   effects.push_back(Send{std::move(answer)});
@@ -241,16 +241,16 @@ void ClientEngine::drop_ahead(Run& run, std::vector<Effect>& effects) {
 
 void ClientEngine::on(const RunPrepared& prepared, const StepContext& context, std::vector<Effect>& effects) {
   Run* run = runs_.find(prepared.run);
-  if (run == nullptr || run->stage != Stage::kPreparing) return;
-  run->stage = Stage::kPrepared;
-  run->samples = prepared.samples;
+  if (run == nullptr || run->stage == Stage::kRejected) return;
+  const bool again = std::exchange(run->stage, Stage::kPrepared) == Stage::kPrepared;
+  run->samples = again ? std::max(run->samples, prepared.samples) : prepared.samples;
   run->capability = prepared.capability;
   run->power = prepared.power;
   run->status_every = prepared.status_every;
   run->masked = prepared.masked;
-  run->evaluates = prepared.evaluates;
+  run->evaluates = again ? std::max(run->evaluates, prepared.evaluates) : prepared.evaluates;
   run->overlaps = prepared.overlaps;
-  answer_run(*run, context.now, effects);
+  answer_run(*run, context.now, effects, again);
   if (run->work != WorkState::kPreparing) return;
   if (const auto fits = run->check(*run->task); !fits) return fail_task(*run, fits.error(), effects);
   run->work = WorkState::kWaiting;

@@ -45,6 +45,8 @@ class ClientEngine {
   struct Received {
     protocol::Message message;
   };
+  // Comes again when the run's data has grown: the coordinator gets another answer, with at least as many
+  // samples as before, because a task may still be trained on the data before.
   struct RunPrepared {
     RunId run;
     SampleCount samples{1};   // of this client's training data; 0: it only evaluates
@@ -219,7 +221,8 @@ class ClientEngine {
   void unexpected(const protocol::Message&, std::vector<Effect>&);
 
   void connect(std::vector<Effect>& effects);
-  void answer_run(Run& run, Time now, std::vector<Effect>& effects);
+  // `again`: on the same connection, because the data has grown.
+  void answer_run(Run& run, Time now, std::vector<Effect>& effects, bool again = false);
   void refuse_run(const protocol::RunDescription& description, std::vector<Effect>& effects);
   void publish(Run& run, Time now, std::vector<Effect>& effects);
   void go_on_from(Run& run, const protocol::TrainRequest& request, std::vector<Effect>& effects);

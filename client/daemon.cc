@@ -60,6 +60,7 @@ class Daemon::Impl final : public std::enable_shared_from_this<Daemon::Impl>, pu
  private:
   // Why an update of an earlier process must not leave; null if it may.
   const char* forbids_saved(const protocol::UpdateOffer& offer) const;
+  void start_sensors();
   void arm_timer();
   void show_status();
 
@@ -98,6 +99,11 @@ Result<void> Daemon::Impl::prepare() {
   link_.begin([this](const protocol::Message& message) {
     return work_.received(message) || context_.swarm->received(message);
   });
+  for (const SensorOptions& stream : context_.options.streams) {
+    FEDGE_TRY(sensor, Sensor::open(stream));
+    context_.options.data_directories[stream.name] = stream.directory;
+    context_.sensors.push_back(std::move(sensor));
+  }
   if (!context_.options.directory) return {};
   FEDGE_TRY(node, dht::DirectoryNode::open(context_.io, *context_.options.directory));
   context_.directory = std::move(node);
@@ -105,7 +111,8 @@ Result<void> Daemon::Impl::prepare() {
 }
 
 // An earlier process without these options may have left an update without masks or noise. Forgetting one
-// that has noise is harmless: the noise is derived from a key, so training it again gives the same update.
+// that has noise is harmless: the noise is derived from a key and from the update, so training it again gives
+// the same update, or after the data has grown another one, which is counted.
 const char* Daemon::Impl::forbids_saved(const protocol::UpdateOffer& offer) const {
   if (protocol::is_masked(offer.update.codec)) return nullptr;
   return context_.options.secure.required
@@ -128,7 +135,25 @@ void Daemon::Impl::start() {
     context_.runs[kept.pending.request.run].update = std::move(kept.payload);
     step(ClientEngine::Resumed{std::move(kept.pending.request), std::move(kept.pending.offer)});
   }
+  start_sensors();
   step(ClientEngine::Start{});
+}
+
+void Daemon::Impl::start_sensors() {
+  // The handlers run on the sensors' threads.
+  for (const auto& sensor : context_.sensors)
+    sensor->start({.on_kept =
+                       [&io = context_.io, weak = weak_from_this()] {
+                         protocol::post(io, [weak] {
+                           if (const auto self = weak.lock()) self->work_.grown();
+                         });
+                       },
+                   .on_event =
+                       [&io = context_.io, weak = weak_from_this()](const Event& event) {
+                         protocol::post(io, [weak, event] {
+                           if (const auto self = weak.lock()) self->report(event);
+                         });
+                       }});
 }
 
 void Daemon::Impl::step(TaskConductor::Input input) {
@@ -189,6 +214,7 @@ void Daemon::Impl::revoked(const std::string& reason) {
 }
 
 void Daemon::Impl::finished() {
+  context_.sensors.clear();
   work_.stop();
   timer_.cancel();
   status_timer_.cancel();
@@ -204,6 +230,7 @@ void Daemon::Impl::finished() {
 }
 
 void Daemon::Impl::shut_down() {
+  context_.sensors.clear();
   timer_.cancel();
   status_timer_.cancel();
   link_.stop_searching();

@@ -7,10 +7,12 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "client/client_engine.h"
 #include "client/energy/energy_meter.h"
 #include "client/membership.h"
+#include "client/streams/sensor.h"
 #include "client/swarm/swarm.h"
 #include "client/trainers/conversation.h"
 #include "core/energy/power.h"
@@ -39,6 +41,8 @@ struct DaemonOptions {
   std::shared_ptr<const EnergyMeter> meter =
       {};  // measures the energy of training, for offers; null: nothing does
   learn::DataDirectories data_directories;
+  // Sensors whose events are own data of this device; none of them has a name in data_directories.
+  std::vector<SensorOptions> streams = {};
   std::set<protocol::StatusField> withheld;  // status fields that this device never publishes
   // The directory in which it looks up a coordinator that has moved and publishes records where runs want
   // that. Known nodes are kept in a file in the state directory.

@@ -111,6 +111,12 @@ bool shares_base(const learn::Task& task, const WorkSpec& spec) {
   return task.model().reads_apart() && spec.task.training.local_model != LocalModel::kSplit;
 }
 
+// The segments of the stream that is this run's data; null: it is not.
+std::shared_ptr<learn::SegmentStore> stream_of(const learn::DataSpec& data, const ClientSide& side) {
+  const auto found = side.streams.find(learn::data_name(data));
+  return found == side.streams.end() || !learn::is_own(data) ? nullptr : found->second;
+}
+
 Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription& description,
                                                   const ClientSide& side, WorkSpec spec) {
   const bool publishes = spec.status.every > Duration::zero();
@@ -126,6 +132,9 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
         "client with --trainer"};
   const auto chosen = learn::choose_directory(side.data_directories, spec.task.data);
   if (!chosen && !side.trainer) return chosen.error();  // a trainer program has its own data
+  const auto stream = side.trainer ? nullptr : stream_of(spec.task.data, side);
+  const std::uint64_t generation = stream ? stream->generation() : 0;
+  const auto held = stream ? stream->hold() : std::unique_lock<std::mutex>();
   FEDGE_TRY(task, side.trainer ? learn::Task::build_without_data(spec.task, description.seed, side.client)
                                : learn::Task::build_for(spec.task, description.seed, side.client,
                                                         spec.evaluates && side.evaluates));
@@ -148,7 +157,9 @@ Result<std::shared_ptr<PreparedRun>> prepare_work(const protocol::RunDescription
                   .samples = task->sample_count(side.client),
                   .evaluates = task->evaluation_samples(side.client),
                   .base = {.dtype = spec.task.model.base_dtype,
-                           .shared = shares_base(*task, spec) ? side.shared_bases : ""}});
+                           .shared = shares_base(*task, spec) ? side.shared_bases : ""},
+                  .stream = stream,
+                  .stream_generation = generation});
 }
 
 // The noise on this client's updates in a run; counts the noise of the guaranteed honest clients only.
@@ -274,8 +285,16 @@ Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription&
   if (masking) prepared->work.hide_failures();
   prepared->terms = sha256(description.task);
   prepared->seed = description.seed;
+  if (prepared->stream) prepared->renew = [description, side] { return prepare_run(description, side); };
   if (described.whole) prepared->aggregate = std::make_shared<OwnAggregate>(described.whole, prepared->task);
   return prepared;
+}
+
+bool waits_for_stream(const protocol::RunDescription& description, const ClientSide& side) {
+  if (side.streams.empty() || side.trainer) return false;
+  const auto described = read_description(description, side.state_directory);
+  const auto stream = described ? stream_of(described->work.task.data, side) : nullptr;
+  return stream && stream->may_train() && stream->for_training() == 0;
 }
 
 bool may_quote_data(const protocol::RunDescription& description, const ClientSide& side, const Error& error) {

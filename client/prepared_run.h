@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -20,6 +22,7 @@
 #include "core/parameters.h"
 #include "core/result.h"
 #include "learn/data/data_directories.h"
+#include "learn/screening/segment_store.h"
 #include "learn/task.h"
 #include "protocol/messages.h"
 #include "protocol/status_spec.h"
@@ -47,6 +50,11 @@ struct PreparedRun {
   // With a trainer program, which gets the whole model, they are float32 in memory.
   BaseKeeping base = {};
   bool counts = true;  // it sends statistics of its data if the run asks for them
+  // Own data that a sensor's stream adds to: the segments, and how many there were of them when they were
+  // read. `renew` prepares the run again, with those that there are now.
+  std::shared_ptr<learn::SegmentStore> stream = {};
+  std::uint64_t stream_generation = 0;
+  std::function<Result<std::shared_ptr<PreparedRun>>()> renew = {};
 
   // The run's limit on updates per client if this client adds noise, masked or not; otherwise nothing.
   std::optional<std::uint32_t> most_updates() const;
@@ -57,7 +65,8 @@ struct ClientSide {
   std::filesystem::path state_directory;
   std::shared_ptr<ExternalTrainer> trainer;  // the user's program; null: the built-in trainer
   learn::DataDirectories data_directories;
-  bool in_directory = false;                // it is a node of the directory
+  std::map<std::string, std::shared_ptr<learn::SegmentStore>> streams = {};  // by the name of the data
+  bool in_directory = false;                                                 // it is a node of the directory
   bool evaluates = true;                    // the owner lets it evaluate models
   bool counts = true;                       // the owner lets it send statistics of its data
   bool only_secure = false;                 // refuses runs without secure aggregation
@@ -76,6 +85,9 @@ struct ClientSide {
 // program no data of the run is read: the program has its own.
 Result<std::shared_ptr<PreparedRun>> prepare_run(const protocol::RunDescription& description,
                                                  const ClientSide& side);
+
+// Whether the run's data is a stream of this client that has kept no segment for training yet, but will.
+bool waits_for_stream(const protocol::RunDescription& description, const ClientSide& side);
 
 // Whether prepare_run()'s error may quote a value or a name from the device's files, so that only the owner
 // may see it. True of every error if the owner has named a path or the run is on own data, except for

@@ -10,7 +10,8 @@ namespace fedge::server {
 
 Result<void> SumResults::prepare(const run::RunConfig& config) {
   const learn::DataSpec& data = config.task.data;
-  if (!data.federated_normalisation && shape_.kind != learn::TargetKind::kValues) return {};
+  const bool in_units = shape_.kind == learn::TargetKind::kValues || shape_.steps;
+  if (!data.federated_normalisation && !in_units) return {};
   FEDGE_TRY(info, learn::describe(data));
   columns_ = info.columns;
   scale_ = info.target_scale;

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <optional>
 
-#include "client/energy/power_file.h"
+#include "core/energy/power_file.h"
 #include "core/platform/files.h"
 #include "core/platform/processes.h"
 #include "core/text.h"
@@ -94,7 +94,7 @@ Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, Chi
                                        (options.scratch / "bases").string()};
     if (!options.powers.empty()) {
       const auto power_file = options.scratch / ("client-" + number + ".power.toml");
-      FEDGE_TRY_VOID(write_file_atomic(power_file, client::power_file_text(*options.powers[i]), 0600));
+      FEDGE_TRY_VOID(write_file_atomic(power_file, power_file_text(*options.powers[i]), 0600));
       arguments.insert(arguments.end(), {"--power", power_file.string()});
     }
     if (!options.data.empty()) arguments.insert(arguments.end(), {"--data", options.data[i]});

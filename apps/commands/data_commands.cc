@@ -9,6 +9,7 @@
 
 #include "apps/common.h"
 #include "core/platform/files.h"
+#include "learn/arrays/safetensors_writer.h"
 #include "learn/data/validation.h"
 #include "learn/models/external.h"
 #include "learn/task.h"
@@ -48,22 +49,6 @@ Result<Shared> share_out(const DataOptions& options) {
   return Shared{config.seed, *task};
 }
 
-// The safetensors header with its length in front (8 bytes), padded so that the data is aligned for floats.
-std::string header_of(std::size_t samples, const learn::InputShape& shape, bool wide_labels) {
-  const std::size_t images = samples * shape.size() * sizeof(float);
-  std::string text = "{\"images\":{\"dtype\":\"F32\",\"shape\":[" + std::to_string(samples) + "," +
-                     std::to_string(shape.height) + "," + std::to_string(shape.width) + "," +
-                     std::to_string(shape.channels) + "],\"data_offsets\":[0," + std::to_string(images) +
-                     "]},\"labels\":{\"dtype\":\"" + (wide_labels ? "U16" : "U8") + "\",\"shape\":[" +
-                     std::to_string(samples) + "],\"data_offsets\":[" + std::to_string(images) + "," +
-                     std::to_string(images + samples * (wide_labels ? 2 : 1)) + "]}}";
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  std::string length(8, '\0');
-  for (std::size_t i = 0; i < length.size(); ++i)
-    length[i] = static_cast<char>(text.size() >> (8 * i) & 0xFF);
-  return length + text;
-}
-
 Result<void> write_part(const learn::Dataset& data, std::span<const std::uint32_t> samples,
                         const std::filesystem::path& path) {
   AlignedBuffer<float> images(samples.size() * data.shape.size());
@@ -75,10 +60,16 @@ Result<void> write_part(const learn::Dataset& data, std::span<const std::uint32_
     labels.push_back(static_cast<std::uint8_t>(label & 0xFF));
     if (wide) labels.push_back(static_cast<std::uint8_t>(label >> 8));
   }
-  const std::string header = header_of(samples.size(), data.shape, wide);
-  const std::array<std::span<const std::byte>, 3> pieces = {
-      std::as_bytes(std::span(header)), std::as_bytes(images.span()), std::as_bytes(std::span(labels))};
-  return write_file_atomic(path, pieces);
+  const std::array<learn::ArrayOut, 2> arrays = {
+      {{"images",
+        learn::ElementType::kFloat32,
+        {samples.size(), data.shape.height, data.shape.width, data.shape.channels},
+        std::as_bytes(images.span())},
+       {"labels",
+        wide ? learn::ElementType::kUint16 : learn::ElementType::kUint8,
+        {samples.size()},
+        std::as_bytes(std::span(labels))}}};
+  return learn::write_safetensors(arrays, path);
 }
 
 // Writes each window's text. Adjacent windows are joined; others begin on a new line.

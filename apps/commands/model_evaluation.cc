@@ -118,6 +118,10 @@ void print_json(const Figures& figures, std::FILE* out) {
   add("mae", metrics.mae);
   add("rmse", metrics.rmse);
   add("r2", metrics.r2);
+  add("event_precision", metrics.event_precision);
+  add("event_recall", metrics.event_recall);
+  add("event_f1", metrics.event_f1);
+  add("boundary_error", metrics.boundary_error);
   if (figures.held_out.bits_per_byte > 0) {
     row["perplexity"] = std::exp(figures.held_out.loss);
     row["bits_per_byte"] = figures.held_out.bits_per_byte;

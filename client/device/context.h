@@ -24,6 +24,7 @@ struct DeviceRun {
   std::shared_ptr<const protocol::RunDescription> described;  // `prepared` is built from this
   std::shared_ptr<ExternalTrainer> trainer;           // if the user's program trains; used by the worker
   std::shared_ptr<PreparedRun> prepared;              // used by the worker and the trainer
+  std::optional<ClientSide> waiting;                  // for the first segment of a stream
   std::shared_ptr<const LoadedModel> loaded;          // of the last task, for training ahead
   std::shared_ptr<protocol::StoredObject> update;     // trained, kept until the verdict
   std::optional<protocol::ObjectId> exchanging;       // the model that is exchanged with other clients
@@ -41,6 +42,7 @@ struct DaemonContext {
   std::shared_ptr<protocol::TlsIdentity> identity = nullptr;
   std::shared_ptr<Swarm> swarm = nullptr;
   std::unique_ptr<dht::DirectoryNode> directory = nullptr;
+  std::vector<std::unique_ptr<Sensor>> sensors = {};
   std::map<RunId, DeviceRun> runs = {};
   // The daemon sets both: step() gives its conductor an input, report() reports an event.
   std::function<void(TaskConductor::Input)> step = {};

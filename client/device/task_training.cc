@@ -34,6 +34,7 @@ void TaskWorker::train(const ClientEngine::Train& train) {
     self->context_.trainer.post([weak, order, run, goes_on, model = std::move(*loaded)]() mutable {
       const auto trainer = weak.lock();
       if (!trainer || order.stop.stop_requested()) return;
+      if (order.request.kind != TaskKind::kStatistics) run = trainer->renewed(order.request.run, run);
       auto result = std::make_shared<Result<WorkResult>>(trainer->maker_.train(*run, *model, order));
       if (!goes_on) model.reset();  // before memory is needed for the update
       trainer->context_.worker.post([weak, order, run, result, model = std::move(model)] {
@@ -42,6 +43,24 @@ void TaskWorker::train(const ClientEngine::Train& train) {
       });
     });
   });
+}
+
+std::shared_ptr<PreparedRun> TaskWorker::renewed(RunId id, const std::shared_ptr<PreparedRun>& run) {
+  if (!run->stream || run->stream->generation() == run->stream_generation) return run;
+  const auto fresh = run->renew();
+  protocol::post(context_.io, [self = context_.alive(this), id, run, fresh] {
+    const auto found = self->context_.runs.find(id);
+    if (found == self->context_.runs.end() || found->second.prepared != run) return;
+    if (!fresh)
+      return self->context_.report(Event{Severity::kWarning, "data.not_renewed", {}}
+                                       .with("run", run->name)
+                                       .with("reason", fresh.error().message));
+    found->second.prepared = *fresh;
+    // The coordinator must know the larger number of samples before the offer of an update. Where it must not
+    // know the number, it must not learn that the data has grown either.
+    if (!run->masking && !run->local_privacy) self->context_.step(self->answer_for(id, **fresh));
+  });
+  return fresh ? *fresh : run;
 }
 
 // On the worker thread.
@@ -88,8 +107,9 @@ void TaskWorker::train_ahead(const ClientEngine::TrainAhead& ahead) {
   context_.trainer.post([weak = context_.weak(this), work, loaded, prepared = run.prepared] {
     const auto self = weak.lock();
     if (!self || work->stop.stop_requested()) return;
+    const auto run_of_task = self->renewed(work->request.run, prepared);
     auto result = std::make_shared<Result<WorkResult>>(
-        self->maker_.train(*prepared, *loaded, {work->request, work->stop.get_token(), {}}, true));
+        self->maker_.train(*run_of_task, *loaded, {work->request, work->stop.get_token(), {}}, true));
     protocol::post(self->context_.io, [self, work, result] {
       if (work->stop.stop_requested()) return;
       const bool trained = result->has_value();

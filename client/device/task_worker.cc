@@ -25,6 +25,12 @@ std::shared_ptr<const MaskedRun> masked_run(const PreparedRun& run, const privac
                                                      .noise_in_sums = run.noise.in_sums});
 }
 
+std::map<std::string, std::shared_ptr<learn::SegmentStore>> streams_of(const DaemonContext& context) {
+  std::map<std::string, std::shared_ptr<learn::SegmentStore>> stores;
+  for (const auto& sensor : context.sensors) stores.emplace(sensor->name(), sensor->store());
+  return stores;
+}
+
 }  // namespace
 
 TaskWorker::TaskWorker(DaemonContext& context, CoordinatorLink& link, RoundExchange& exchange)
@@ -51,6 +57,7 @@ void TaskWorker::prepare(const protocol::RunDescription& description) {
                         .state_directory = options.state_directory,
                         .trainer = run.trainer,
                         .data_directories = options.data_directories,
+                        .streams = streams_of(context_),
                         .in_directory = context_.directory != nullptr,
                         .evaluates = options.evaluates,
                         .counts = options.counts,
@@ -96,11 +103,35 @@ void TaskWorker::fetch_tokenizer(const std::shared_ptr<const protocol::RunDescri
 
 void TaskWorker::build(const std::shared_ptr<const protocol::RunDescription>& described,
                        const ClientSide& side) {
+  if (waits_for_stream(*described, side))
+    return protocol::post(context_.io, [self = context_.alive(this), described, side] {
+      const auto found = self->context_.runs.find(described->run);
+      if (found != self->context_.runs.end() && found->second.described == described)
+        self->await_data(found->second, side);
+    });
   auto built = prepare_run(*described, side);
   const bool quoted = !built && may_quote_data(*described, side, built.error());
   protocol::post(context_.io, [self = context_.alive(this), described, built = std::move(built), quoted] {
     self->prepared(described, built, quoted);
   });
+}
+
+// The coordinator gets no answer until there is data.
+void TaskWorker::await_data(DeviceRun& run, const ClientSide& side) {
+  run.waiting = side;
+  context_.report(Event{Severity::kInfo, "data.waiting", {}}.with("run", run.name));
+  // A segment may have come before the run was known to wait.
+  if (!waits_for_stream(*run.described, side)) grown();
+}
+
+void TaskWorker::grown() {
+  for (auto& [id, run] : context_.runs) {
+    if (!run.waiting) continue;
+    context_.worker.post([weak = context_.weak(this), described = run.described, side = *run.waiting] {
+      if (const auto self = weak.lock()) self->build(described, side);
+    });
+    run.waiting.reset();
+  }
 }
 
 // Events of the trainer program occur on the trainer thread; post them to the thread of all other events.
@@ -124,24 +155,28 @@ void TaskWorker::prepared(const std::shared_ptr<const protocol::RunDescription>&
   if (!built) return context_.step(ClientEngine::RunRejected{run, built.error(), quoted});
   found->second.prepared = *built;
   const PreparedRun& ready = **built;
-  const double capability = ready.capability.value_or(context_.options.capability);
-  // Hide the number of samples where only sums or noised updates may be known.
-  const bool told = !ready.masking && !ready.local_privacy;
-  const auto shown = [&](SampleCount count) { return told ? count : std::min(count, SampleCount(1)); };
-  const ClientEngine::RunPrepared answer{run,
-                                         shown(ready.samples),
-                                         capability,
-                                         ready.status.every,
-                                         ready.masking.has_value(),
-                                         shown(ready.evaluates),
-                                         ready.work.overlaps() && !context_.options.trainer,
-                                         told && ready.status.power ? context_.options.power : nullptr};
+  const auto answer = answer_for(run, ready);
   if (!ready.masking && !ready.aggregate) return context_.step(answer);
   context_.step(TaskConductor::Prepared{
       .name = ready.name,
       .masked = ready.masking ? masked_run(ready, context_.options.secure.rules) : nullptr,
       .serverless = ready.aggregate != nullptr,
       .run = answer});
+}
+
+ClientEngine::RunPrepared TaskWorker::answer_for(RunId run, const PreparedRun& ready) const {
+  const double capability = ready.capability.value_or(context_.options.capability);
+  // Hide the number of samples where only sums or noised updates may be known.
+  const bool told = !ready.masking && !ready.local_privacy;
+  const auto shown = [&](SampleCount count) { return told ? count : std::min(count, SampleCount(1)); };
+  return {run,
+          shown(ready.samples),
+          capability,
+          ready.status.every,
+          ready.masking.has_value(),
+          shown(ready.evaluates),
+          ready.work.overlaps() && !context_.options.trainer,
+          told && ready.status.power ? context_.options.power : nullptr};
 }
 
 void TaskWorker::forget(RunId id) {

@@ -31,6 +31,8 @@ class TaskWorker final : public Work {
   void forget(RunId run) override;
   void publish(const ClientEngine::Publish& record) override;
 
+  // A stream has kept another segment: runs that wait for one are prepared.
+  void grown();
   // Takes a message of split training, or a part of a tokenizer; false: it is another.
   bool received(const protocol::Message& message) {
     return tokenizers_.received(message) || split_->received(message);
@@ -67,6 +69,11 @@ class TaskWorker final : public Work {
   void fetch_tokenizer(const std::shared_ptr<const protocol::RunDescription>& described,
                        const ClientSide& side, const std::string& hash);
   void build(const std::shared_ptr<const protocol::RunDescription>& described, const ClientSide& side);
+  // The run with the segments that its stream has kept until now. On the trainer thread.
+  std::shared_ptr<PreparedRun> renewed(RunId id, const std::shared_ptr<PreparedRun>& run);
+  void await_data(DeviceRun& run, const ClientSide& side);
+  // What the engine is told of a prepared run.
+  ClientEngine::RunPrepared answer_for(RunId run, const PreparedRun& ready) const;
   // `quoted`: an error may quote the owner's data.
   void prepared(const std::shared_ptr<const protocol::RunDescription>& described,
                 const Result<std::shared_ptr<PreparedRun>>& built, bool quoted);

@@ -23,12 +23,19 @@ std::uint64_t today() {
 
 }  // namespace
 
+// With other data, the same task is other work.
+Digest UpdateMaker::work_of(const PreparedRun& run, const protocol::TrainRequest& request) {
+  if (!run.stream) return DailyUpdates::work_of(run.terms, request);
+  const std::string data = to_hex(run.terms) + " " + std::to_string(run.stream_generation);
+  return DailyUpdates::work_of(sha256(data), request);
+}
+
 // Checks the owner's limits before work that they would make useless.
 Result<void> UpdateMaker::admit(const PreparedRun& run, const protocol::TrainRequest& request) const {
   const auto& directory = context_.options.state_directory;
   if (const auto most = context_.options.max_updates_per_day) {
     FEDGE_TRY(daily, DailyUpdates::read(directory, today()));
-    FEDGE_TRY_VOID(daily.admit(DailyUpdates::work_of(run.terms, request), *most));
+    FEDGE_TRY_VOID(daily.admit(work_of(run, request), *most));
   }
   if (const auto most = run.most_updates(); most && request.kind == TaskKind::kTraining) {
     FEDGE_TRY(releases, PrivateReleases::read(directory));
@@ -102,7 +109,7 @@ Result<void> UpdateMaker::count_release(const PreparedRun& run, const protocol::
   const DaemonOptions& options = context_.options;
   if (const auto most = options.max_updates_per_day) {
     FEDGE_TRY(daily, DailyUpdates::read(options.state_directory, today()));
-    FEDGE_TRY_VOID(daily.count(DailyUpdates::work_of(run.terms, request), *most));
+    FEDGE_TRY_VOID(daily.count(work_of(run, request), *most));
   }
   if (!update.release()) return {};
   FEDGE_TRY(releases, PrivateReleases::read(options.state_directory));

@@ -38,6 +38,7 @@ class UpdateMaker {
   Result<OutgoingUpdate> mask(const PreparedRun& run, const protocol::TrainRequest& request,
                               const privacy::Masking& masking, WorkResult result) const;
   bool measures(const PreparedRun& run) const;
+  static Digest work_of(const PreparedRun& run, const protocol::TrainRequest& request);
   std::optional<double> measured_since(const EnergyMeter::Reading& begun) const;
   Result<Secret> noise_root(RunId run) const;
   Result<WorkResult> train_split(PreparedRun& run, TaskInHand task) const;

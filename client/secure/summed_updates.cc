@@ -133,7 +133,10 @@ Result<void> SummedUpdates::admit_origin(const Sum& sum) const {
   const auto before = origins_.find(tag_of(sum.origin));
   if (before == origins_.end()) return {};
   const auto& [run, task] = before->second;
-  if (run == sum.run && task.track == sum.task.track && task.round < sum.task.round) return {};
+  // A later evaluation of the same model has other sums if the data has grown.
+  const bool evaluates =
+      (sum.task.track.value() & kTracks.at(static_cast<std::size_t>(TaskKind::kEvaluation))) != 0;
+  if (run == sum.run && task.track == sum.task.track && task.round < sum.task.round && !evaluates) return {};
   return Error{ErrorCode::kRefused,
                "an update from the same model and the same run description was already summed in " +
                    name_of(run, task) +

@@ -102,6 +102,12 @@ void add(const Predictions& all, EvaluationSums& sums) {
       (void)sums.add(scores, static_cast<std::size_t>(all.targets[row]));
     }
   }
+  if (!shape.steps) return;
+  for (std::size_t row = 0; row < all.targets.size(); row += shape.tokens) {
+    const auto targets = std::span(all.targets).subspan(row, shape.tokens);
+    sums.add_events(std::span(all.scores).subspan(row * width, shape.tokens * width),
+                    std::vector<std::uint32_t>(targets.begin(), targets.end()));
+  }
 }
 
 }  // namespace

@@ -65,6 +65,11 @@ void read_targets_of(config::Reader& section, ArraySchema& schema) {
   schema.points = static_cast<std::size_t>(section.integer(
       "points", 1, {1, static_cast<std::int64_t>(kMaxPoints)},
       "segmentation: number of points of a sample, each with a class in the array of targets."));
+  require_task(section, "point_seconds", schema.task, schema.task == TargetKind::kPoints, "segmentation");
+  schema.point_seconds = section.number(
+      "point_seconds", 0.0, {0.0, 1e6},
+      "segmentation: time from a point to the next, in which errors of the boundaries of events "
+      "are reported, in seconds. 0: they are reported in points.");
   for (const char* key : {"value_count", "target_mean", "target_deviation"})
     require_task(section, key, schema.task, values, "regression");
   schema.values = static_cast<std::size_t>(
@@ -113,6 +118,13 @@ ArraySchema read_array_schema(config::Reader& section) {
       read_each(section, "deviation", schema.shape.channels, "channels", "data.shape", {1e-30, 1e30},
                 "By what the difference is divided: a number for each channel, or one "
                 "for all. Empty: no division.");
+  schema.standardise = section.boolean(
+      "standardise", false,
+      "Whether each number of the steps of a sample [steps, numbers] gets mean 0 and deviation 1 over the "
+      "sample. Every step then has one more number, the logarithm (base 10) of the mean of these deviations, "
+      "so that a sample's strength stays known.");
+  if (schema.standardise && (schema.shape.height == 1 || schema.shape.channels != 1))
+    section.fail("standardise", "needs samples of the shape [steps, numbers]", {"data.shape"});
   read_targets_of(section, schema);
   return schema;
 }
@@ -122,6 +134,7 @@ TargetShape ArraySchema::target() const {
 }
 
 std::vector<float> ArraySchema::target_scale() const {
+  if (task == TargetKind::kPoints && point_seconds > 0) return {static_cast<float>(point_seconds)};
   if (target_deviation.size() != 1) return {target_deviation.begin(), target_deviation.end()};
   return std::vector<float>(values, static_cast<float>(target_deviation.front()));
 }

@@ -24,16 +24,23 @@ struct ArraySchema {
   std::size_t classes = 0;               // or labels
   std::vector<std::string> class_names;  // may be empty
   std::size_t points = 1;                // kPoints: of a sample
+  double point_seconds = 0;              // kPoints: from a point to the next; 0: unknown
   std::size_t values = 1;                // kValues: of a sample
   // A value becomes (value - mean) / deviation, as a feature does.
   std::vector<double> target_mean;
   std::vector<double> target_deviation;
   bool raw = false;  // the values are normalised when they are used
+  // Each number of the steps gets mean 0 and deviation 1 over its sample, and every step gets another number:
+  // log10(1e-6 + the mean of these deviations).
+  bool standardise = false;
+
+  // Of a sample of the data set.
+  InputShape input() const { return {shape.height, shape.width + (standardise ? 1 : 0), shape.channels}; }
 
   // Empty unless raw: the channels, or with a single axis the features.
   FeatureColumns columns() const;
   TargetShape target() const;
-  // The deviation of each value; empty: 1.
+  // The deviation of each value, or the distance of two points; empty: 1.
   std::vector<float> target_scale() const;
 };
 

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kPiece = 16'384;  // elements that are converted at once
 constexpr double kShownMost = 9e18;     // of a label, in messages
+constexpr double kLeastDeviation = 1e-6;
 
 // "(60000, 28, 28)"
 std::string shown_shape(std::span<const std::size_t> shape) {
@@ -58,15 +59,18 @@ class ArrayLoader {
     if (shape[0] != count)
       return invalid(values.name() + " has " + std::to_string(count) + " samples, but " + labels.name() +
                      " has " + std::to_string(shape[0]) + (target.has_values() ? " targets" : " labels"));
-    if (count > (kMaxValues - features_.size()) / schema_.shape.size())
+    if (count > (kMaxValues - features_.size()) / schema_.input().size())
       return invalid(values.name() + ": the samples have more than " + std::to_string(kMaxValues) +
                      " features together, which is not supported");
     FEDGE_TRY_VOID(target.has_values() ? read_values(labels) : read_labels(labels));
-    return read_inputs(values);
+    const std::size_t first = features_.size();
+    FEDGE_TRY_VOID(read_inputs(values));
+    if (schema_.standardise) standardise(first);
+    return {};
   }
 
   Dataset take() && {
-    Dataset data{.shape = schema_.shape,
+    Dataset data{.shape = schema_.input(),
                  .classes = schema_.target().groups(),
                  .floats = AlignedBuffer<float>(features_.size()),
                  .labels = std::move(labels_)};
@@ -193,6 +197,43 @@ class ArrayLoader {
     });
   }
 
+  // Of the samples whose features begin at `first`.
+  void standardise(std::size_t first) {
+    const std::vector<float> read(features_.begin() + static_cast<std::ptrdiff_t>(first), features_.end());
+    const std::size_t steps = schema_.shape.height;
+    const std::size_t numbers = schema_.shape.width;
+    const std::size_t samples = read.size() / schema_.shape.size();
+    features_.resize(first + samples * schema_.input().size());
+    float* to = features_.data() + first;
+    for (std::size_t s = 0; s < samples; ++s) {
+      const float* from = read.data() + s * schema_.shape.size();
+      double deviations = 0;
+      for (std::size_t c = 0; c < numbers; ++c)
+        deviations += standardise_number(from + c, steps, numbers, to + c);
+      const auto strength =
+          static_cast<float>(std::log10(kLeastDeviation + deviations / static_cast<double>(numbers)));
+      for (std::size_t i = 0; i < steps; ++i) to[i * (numbers + 1) + numbers] = strength;
+      to += schema_.input().size();
+    }
+  }
+
+  // One number of all steps; returns its deviation.
+  static double standardise_number(const float* from, std::size_t steps, std::size_t numbers, float* to) {
+    double sum = 0;
+    double squares = 0;
+    for (std::size_t i = 0; i < steps; ++i) sum += static_cast<double>(from[i * numbers]);
+    const double mean = sum / static_cast<double>(steps);
+    for (std::size_t i = 0; i < steps; ++i) {
+      const double off = static_cast<double>(from[i * numbers]) - mean;
+      squares += off * off;
+    }
+    const double deviation = std::sqrt(squares / static_cast<double>(steps));
+    for (std::size_t i = 0; i < steps; ++i)
+      to[i * (numbers + 1)] = static_cast<float>((static_cast<double>(from[i * numbers]) - mean) /
+                                                 std::max(deviation, kLeastDeviation));
+    return deviation;
+  }
+
   const ArraySchema& schema_;
   std::vector<float> features_;
   std::vector<Label> labels_;
@@ -240,9 +281,8 @@ class ArraySource final : public DataSource {
 
   Result<DatasetInfo> describe(const DataSpec& spec) const override {
     const TargetShape target = schema_.target();
-    return DatasetInfo{schema_.shape,       target.groups(),           target.outputs,
-                       schema_.class_names, schema_of(spec).columns(), target.kind,
-                       target.points,       schema_.target_scale()};
+    return DatasetInfo{schema_.input(),           target.groups(), target.outputs, schema_.class_names,
+                       schema_of(spec).columns(), target.kind,     target.points,  schema_.target_scale()};
   }
   Result<Dataset> load(const DataSpec& spec, Split split) const override {
     static constexpr std::array<std::string_view, 7> kEndings = {

@@ -81,6 +81,10 @@ std::string names_in(const nlohmann::ordered_json& header) {
 
 }  // namespace
 
+const char* safetensors_name(ElementType type) {
+  return std::ranges::find(kSafetensorsTypes, type, [](const auto& one) { return one.second; })->first.data();
+}
+
 Result<SafetensorsArray> find_safetensors_array(const ReadOnlyFile& file, const std::string& array) {
   constexpr std::size_t kMostAxes = 32;
   std::uint64_t data = 0;

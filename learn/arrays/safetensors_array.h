@@ -20,4 +20,7 @@ struct SafetensorsArray {
 // type that NumPy does not have, such as BF16.
 Result<SafetensorsArray> find_safetensors_array(const ReadOnlyFile& file, const std::string& array);
 
+// The format's name of an element type: "F32".
+const char* safetensors_name(ElementType type);
+
 }  // namespace fedge::learn

@@ -93,7 +93,8 @@ struct DatasetInfo {
   FeatureColumns columns{};              // of a Dataset
   TargetKind kind = TargetKind::kClass;
   std::size_t points = 1;  // of a sample, each with a class
-  // The deviation by which the data set has divided each value; empty: none, or that of the columns.
+  // The deviation by which the data set has divided each value; empty: none, or that of the columns. Of
+  // points, as in Targets.
   std::vector<float> target_scale{};
 
   TargetShape target() const { return {kind, outputs, points}; }

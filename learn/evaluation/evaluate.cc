@@ -139,6 +139,11 @@ ClassSums add_classes(const Batch& batch, std::span<const float> scores, std::si
     sample.right += prediction.right;
     sample.bytes += bytes;
   }
+  if (sums.shape().steps) {
+    const auto labels = batch.labels.subspan(i * outputs, outputs);
+    sums.add_events(scores.subspan(i * outputs * width, outputs * width),
+                    std::vector<std::uint32_t>(labels.begin(), labels.end()));
+  }
   return sample;
 }
 
@@ -268,10 +273,13 @@ Evaluation summarise(const Blocks& blocks, const Dataset& data) {
 }  // namespace
 
 EvaluationSums::Shape sums_shape(const Model& model) {
-  return {.text = model.input().tokens,
+  const bool points = model.target().kind == TargetKind::kPoints;
+  const InputShape& input = model.input();
+  return {.text = input.tokens,
           .outputs = model.classes(),
           .tokens = model.outputs_per_sample(),
-          .kind = model.target().kind};
+          .kind = model.target().kind,
+          .steps = points && input.channels == 1 && model.target().points == input.height};
 }
 
 Evaluation evaluation_of(EvaluationSums sums, std::span<const float> scale) {

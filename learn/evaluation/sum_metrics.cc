@@ -61,7 +61,21 @@ EvaluationMetrics EvaluationSums::metrics(std::span<const float> scale) const {
   }
   if (shape_.kind == TargetKind::kValues) add_value_metrics(scale, metrics);
   if (has_classes()) add_class_metrics(metrics);
+  if (has_classes() && shape_.steps) add_event_metrics(scale, metrics);
   return metrics;
+}
+
+void EvaluationSums::add_event_metrics(std::span<const float> scale, EvaluationMetrics& metrics) const {
+  const std::int64_t* sums = values_.data() + events();
+  const auto truths = static_cast<double>(sums[kTrueEvents]);
+  const auto predicted = static_cast<double>(sums[kPredictedEvents]);
+  const auto found = static_cast<double>(sums[kFoundEvents]);
+  if (predicted > 0) metrics.event_precision = found / predicted;
+  if (truths > 0) metrics.event_recall = found / truths;
+  if (truths + predicted > 0) metrics.event_f1 = 2 * found / (truths + predicted);
+  if (found > 0)
+    metrics.boundary_error = static_cast<double>(sums[kBoundarySteps]) / (2 * found) *
+                             (scale.empty() ? 1 : static_cast<double>(scale.front()));
 }
 
 void EvaluationSums::add_class_metrics(EvaluationMetrics& metrics) const {
@@ -89,7 +103,8 @@ void EvaluationSums::add_class_metrics(EvaluationMetrics& metrics) const {
   if (ranked > 0) metrics.auroc = areas / static_cast<double>(ranked);
   if (ranked > 0) metrics.auroc_error = errors / static_cast<double>(ranked);
   double gap = 0;
-  for (std::size_t i = calibration(); i < values_.size(); i += kPerCalibrationBin)
+  for (std::size_t i = calibration(); i < calibration() + kPerCalibrationBin * kCalibrationBins;
+       i += kPerCalibrationBin)
     gap += std::abs(static_cast<double>(values_[i + 1]) - static_cast<double>(values_[i + 2]) / kUnit);
   metrics.calibration_error = gap / static_cast<double>(values_[kPredictions]);
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/check.h"
+#include "learn/evaluation/events.h"
 
 namespace fedge::learn {
 namespace {
@@ -56,14 +57,16 @@ std::size_t EvaluationSums::Shape::size() const {
   if (text || outputs > kMostCounted) return kTotals;
   const std::size_t calibration = kPerBin * kCalibrationBins;
   const std::size_t classes = outputs > kMostClasses || has_labels() ? 3 * outputs : outputs * outputs;
-  return kTotals + classes + 2 * (outputs - first_scored()) * bins() + calibration;
+  return kTotals + classes + 2 * (outputs - first_scored()) * bins() + calibration + (steps ? std::size_t{kOfEvents} : 0);
 }
 
 std::size_t EvaluationSums::scores() const {
   return confusion() + (has_confusion() ? shape_.outputs * shape_.outputs : 3 * shape_.outputs);
 }
 
-std::size_t EvaluationSums::calibration() const { return values_.size() - kPerBin * kCalibrationBins; }
+std::size_t EvaluationSums::calibration() const {
+  return values_.size() - (shape_.steps ? std::size_t{kOfEvents} : 0) - kPerBin * kCalibrationBins;
+}
 
 std::int64_t EvaluationSums::of_class(std::size_t k) const {
   if (!has_confusion()) return values_[confusion() + k];
@@ -188,6 +191,23 @@ void EvaluationSums::add_scores(std::span<const float> scores, std::size_t targe
   }
 }
 
+void EvaluationSums::add_events(std::span<const float> scores, std::span<const std::uint32_t> targets) {
+  if (!shape_.steps || !has_classes()) return;
+  std::vector<std::uint32_t> predicted;
+  for (std::size_t i = 0; i < scores.size(); i += shape_.outputs) {
+    const auto one = scores.subspan(i, shape_.outputs);
+    // Scores that are not finite predict the background.
+    const bool finite = std::ranges::all_of(one, [](float score) { return std::isfinite(score); });
+    predicted.push_back(finite ? static_cast<std::uint32_t>(std::ranges::max_element(one) - one.begin()) : 0);
+  }
+  const EventMatch match = match_events(targets, predicted);
+  std::int64_t* sums = values_.data() + events();
+  sums[kTrueEvents] += static_cast<std::int64_t>(match.truths);
+  sums[kPredictedEvents] += static_cast<std::int64_t>(match.predicted);
+  sums[kFoundEvents] += static_cast<std::int64_t>(match.found);
+  sums[kBoundarySteps] += static_cast<std::int64_t>(match.boundary_steps);
+}
+
 void EvaluationSums::add_shared(const EvaluationSums& shared) {
   values_[kSharedRight] += shared.values_[kRight];
   values_[kSharedLoss] += shared.values_[kLoss];
@@ -269,7 +289,8 @@ Result<void> EvaluationSums::check_classes() const {
   if (!one_each || hits != values_[kRight])
     return wrong_sums("the classes have other samples than the total");
   std::int64_t calibrated = 0, confident = 0;
-  for (std::size_t i = calibration(); i < values_.size(); i += kPerBin) {
+  const std::size_t end = calibration() + kPerBin * kCalibrationBins;
+  for (std::size_t i = calibration(); i < end; i += kPerBin) {
     if (values_[i] > predictions || values_[i + 1] > values_[i] ||
         static_cast<double>(values_[i + 2]) > (static_cast<double>(values_[i]) + 1) * kUnit)
       return wrong_sums("the calibration of a bin contradicts its number of samples");
@@ -278,6 +299,21 @@ Result<void> EvaluationSums::check_classes() const {
   }
   if (calibrated != predictions || confident != values_[kRight])
     return wrong_sums("the calibration has other samples than the total");
+  return shape_.steps ? check_events() : Result<void>();
+}
+
+Result<void> EvaluationSums::check_events() const {
+  const std::int64_t* sums = values_.data() + events();
+  const std::int64_t points = values_[kPredictions];
+  // An event has at least one step.
+  if (sums[kTrueEvents] > points || sums[kPredictedEvents] > points)
+    return wrong_sums("more events than points");
+  if (sums[kFoundEvents] > std::min(sums[kTrueEvents], sums[kPredictedEvents]))
+    return wrong_sums("more events are found than there are");
+  // With half of the union in common, both boundaries together are at most as far off as the intersection is
+  // long, and the events of a sample have no steps in common.
+  if (sums[kBoundarySteps] > points || (sums[kFoundEvents] == 0 && sums[kBoundarySteps] > 0))
+    return wrong_sums("the boundaries of events are further off than any");
   return {};
 }
 

@@ -33,6 +33,13 @@ struct EvaluationMetrics {
   // Points: mean over the same classes of |both| / |either|, where both are the points of the class that are
   // predicted as such (intersection over union).
   std::optional<double> mean_iou;
+  // Points of a sequence: of events (learn/evaluation/events.h), the fraction of the predicted ones that are
+  // right, the fraction of the true ones that are found, their harmonic mean, and the mean distance of a
+  // boundary of a found event from the true one, in points or in the unit of the points' distance.
+  std::optional<double> event_precision;
+  std::optional<double> event_recall;
+  std::optional<double> event_f1;
+  std::optional<double> boundary_error;
   // Values: mean over the outputs of the mean absolute error, of the root of the mean squared error, and of
   // the coefficient of determination, 1 - sum of squared errors / sum of squared distances from the mean. The
   // last leaves out outputs whose target is always the same.
@@ -76,6 +83,7 @@ class EvaluationSums {
     std::size_t outputs = 0;  // classes, labels, values, or tokens in the vocabulary
     std::size_t tokens = 1;   // texts: most predictions of a sample; points: their number
     TargetKind kind = TargetKind::kClass;
+    bool steps = false;  // the points are the steps of a sequence, in which events are counted
 
     // Predictions of a sample; of a text, at most.
     std::size_t predictions() const;
@@ -107,6 +115,9 @@ class EvaluationSums {
   Prediction add_labels(std::span<const float> scores, std::span<const float> labels);
   // The same for the values of a sample. Both are normalised, as the model is trained on them.
   Prediction add_values(std::span<const float> predicted, std::span<const float> values);
+  // Counts the events of a sample whose points are steps, after its points were added; nothing for others.
+  // `scores` are points x outputs.
+  void add_events(std::span<const float> scores, std::span<const std::uint32_t> targets);
   // Where clients keep parameters for themselves: adds what the shared model, without them, predicts of the
   // same samples.
   void add_shared(const EvaluationSums& shared);
@@ -123,7 +134,8 @@ class EvaluationSums {
   std::span<const std::int64_t> values() const { return values_; }
   std::uint64_t clients() const { return static_cast<std::uint64_t>(values_[kClients]); }
   std::uint64_t samples() const { return static_cast<std::uint64_t>(values_[kSamples]); }
-  // `scale`: the deviation of each value, by which its errors are multiplied; empty: 1.
+  // `scale`: the deviation of each value, by which its errors are multiplied, or the distance of two points
+  // of a sequence; empty: 1.
   EvaluationMetrics metrics(std::span<const float> scale = {}) const;
 
  private:
@@ -142,6 +154,9 @@ class EvaluationSums {
   std::size_t confusion() const { return kTotals; }
   std::size_t scores() const;
   std::size_t calibration() const;
+  // The sums of events, at the end.
+  enum OfEvents : std::size_t { kTrueEvents, kPredictedEvents, kFoundEvents, kBoundarySteps, kOfEvents };
+  std::size_t events() const { return values_.size() - kOfEvents; }
   // The sums of each value.
   enum OfValue : std::size_t { kErrors, kSquaredErrors, kValues, kSquaredValues, kPerValue };
 
@@ -162,9 +177,11 @@ class EvaluationSums {
   Result<void> check(std::uint64_t most) const;
   Result<void> check_classes() const;
   Result<void> check_values() const;
+  Result<void> check_events() const;
   void add_scores(std::span<const float> scores, std::size_t target, double total, float largest);
   void add_confidence(double confidence, bool right);
   void add_class_metrics(EvaluationMetrics& metrics) const;
+  void add_event_metrics(std::span<const float> scale, EvaluationMetrics& metrics) const;
   void add_value_metrics(std::span<const float> scale, EvaluationMetrics& metrics) const;
 
   Shape shape_;

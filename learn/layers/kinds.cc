@@ -67,6 +67,10 @@ void read_pool(config::Reader& section, LayerSpec& spec) {
 void read_upsample(config::Reader& section, LayerSpec& spec) {
   spec.window =
       positive(section, "factor", 2, 64, "how often each step or pixel is repeated, along each axis.");
+  spec.linear =
+      section.choice("method", {"nearest", "linear"}, 0,
+                     "nearest: repeats each step or pixel. linear: interpolates between the centres "
+                     "of neighbours, as PyTorch does with align_corners = False.") == 1;
 }
 
 void read_group_norm(config::Reader& section, LayerSpec& spec) {
@@ -124,7 +128,8 @@ const std::vector<LayerKind>& layer_table() {
        make_global_max_pool},
       {"global_average_pool", "global_average_pool", "mean over all steps or pixels", nullptr,
        make_global_average_pool},
-      {"upsample", "upsample", "repeats each step or pixel", read_upsample, make_upsample},
+      {"upsample", "upsample", "repeats each step or pixel, or interpolates between them", read_upsample,
+       make_upsample},
       {"group_norm", "group_norm", "normalises groups of channels (Wu and He 2018)", read_group_norm,
        make_group_norm},
       {"layer_norm", "layer_norm", "normalises the channels of each step or pixel (Ba et al. 2016)", nullptr,

@@ -31,6 +31,7 @@ struct LayerSpec {
   double rate = 0;        // dropout: fraction of zeros
   double slope = 0.01;    // leaky ReLU
   bool last = false;      // recurrent: the output is that of the last step alone
+  bool linear = false;    // upsample: interpolates instead of repeating
   std::size_t first = 0;  // take: first channel
   std::size_t count = 0;  // take: number of channels
 };

@@ -172,6 +172,77 @@ class Upsample final : public Operation {
   std::size_t across_;
 };
 
+// Two neighbouring points of an axis, and the weight of the second.
+struct Between {
+  std::size_t first = 0;
+  std::size_t second = 0;
+  float weight = 0;
+};
+
+// Where the points of an axis lie that is made `factor` times as long.
+std::vector<Between> places_between(std::size_t length, std::size_t factor) {
+  std::vector<Between> places;
+  for (std::size_t i = 0; i < length * factor; ++i) {
+    const double place = std::max((static_cast<double>(i) + 0.5) / static_cast<double>(factor) - 0.5, 0.0);
+    const auto first = static_cast<std::size_t>(place);
+    places.push_back(
+        {first, std::min(first + 1, length - 1), static_cast<float>(place) - static_cast<float>(first)});
+  }
+  return places;
+}
+
+// Interpolates between the points along each axis.
+class LinearUpsample final : public Operation {
+ public:
+  LinearUpsample(const LayerShape& from, std::size_t factor)
+      : from_(from),
+        down_(places_between(from.height, from.rank == LayerShape::Rank::kImage ? factor : 1)),
+        across_(places_between(from.width, factor)) {
+    shape_ = from;
+    shape_.height = down_.size();
+    shape_.width = across_.size();
+  }
+
+  void forward(const ForwardPass& pass, OperationSpace*) const override {
+    std::fill_n(pass.y, pass.rows * shape_.size(), 0.0F);
+    for_each_term(pass.rows, [&](std::size_t from, std::size_t to, float weight) {
+      for (std::size_t c = 0; c < shape_.channels; ++c) pass.y[to + c] += weight * pass.x[0][from + c];
+    });
+  }
+
+  Products backward(const BackwardPass& pass, OperationSpace*) const override {
+    if (pass.dx[0] == nullptr) return {};
+    std::fill_n(pass.dx[0], pass.rows * from_.size(), 0.0F);
+    for_each_term(pass.rows, [&](std::size_t from, std::size_t to, float weight) {
+      for (std::size_t c = 0; c < shape_.channels; ++c) pass.dx[0][from + c] += weight * pass.dy[to + c];
+    });
+    return {};
+  }
+
+ private:
+  template <class Use>
+  void for_each_term(std::size_t rows, Use use) const {
+    std::size_t to = 0;
+    for (std::size_t r = 0; r < rows; ++r)
+      for (const Between& y : down_)
+        for (const Between& x : across_) {
+          const auto add = [&](std::size_t line, std::size_t place, float weight) {
+            if (weight > 0)
+              use(r * from_.size() + (line * from_.width + place) * shape_.channels, to, weight);
+          };
+          add(y.first, x.first, (1 - y.weight) * (1 - x.weight));
+          add(y.first, x.second, (1 - y.weight) * x.weight);
+          add(y.second, x.first, y.weight * (1 - x.weight));
+          add(y.second, x.second, y.weight * x.weight);
+          to += shape_.channels;
+        }
+  }
+
+  LayerShape from_;
+  std::vector<Between> down_;
+  std::vector<Between> across_;
+};
+
 Result<LayerShape> points_of(const LayerContext& context) {
   const LayerShape from =
       context.from[0].rank == LayerShape::Rank::kImage ? context.from[0] : as_sequence(context.from[0]);
@@ -228,6 +299,7 @@ MadeOperation make_global_average_pool(const LayerContext& context) {
 
 MadeOperation make_upsample(const LayerContext& context) {
   FEDGE_TRY(from, points_of(context));
+  if (context.spec.linear) return make_operation<LinearUpsample>(from, context.spec.window);
   return make_operation<Upsample>(from, context.spec.window);
 }
 

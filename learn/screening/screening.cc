@@ -42,6 +42,9 @@ Result<void> check_screening(const ScreeningSpec& spec) {
     if (channel >= spec.channels)
       return invalid("channel " + std::to_string(channel) + " is screened, but there are only " +
                      std::to_string(spec.channels));
+  if (spec.gain && *spec.gain >= spec.channels)
+    return invalid("channel " + std::to_string(*spec.gain) + " is the gain, but there are only " +
+                   std::to_string(spec.channels));
   FEDGE_TRY_VOID(check_within("the high pass", spec.high_pass_hz, 0, spec.rate_hz / 2));
   if (spec.window == 0 || spec.window > kMaxScreeningWindow)
     return invalid("the window has " + std::to_string(spec.window) + " samples, expected 1 to " +
@@ -56,6 +59,7 @@ Result<void> check_screening(const ScreeningSpec& spec) {
   FEDGE_TRY_VOID(check_within("the least deviation", mixture.least_deviation, 1e-6, 1e6));
   FEDGE_TRY_VOID(check_within("the weight of the background", mixture.background, 0, 1));
   FEDGE_TRY_VOID(check_within("the factor of the foreground", mixture.foreground_rate, 0, 1));
+  FEDGE_TRY_VOID(check_within("the threshold", spec.threshold, 0, 1e9));
   FEDGE_TRY_VOID(check_within("the score at which an event opens", spec.open, 0, 1e6));
   FEDGE_TRY_VOID(check_within("the score at which an event closes", spec.close, 0, spec.open));
   FEDGE_TRY_VOID(check_within("warmup_seconds", spec.warmup_seconds, 0, 3600));
@@ -113,17 +117,21 @@ void Screening::take(std::span<const float> sample, const OnSegment& on_segment)
   double square = 0;
   for (const std::size_t channel : spec_.signal)
     square += static_cast<double>(sample[channel]) * static_cast<double>(sample[channel]);
-  const double signal =
+  const double norm =
       spec_.signal.size() == 1 ? static_cast<double>(sample[spec_.signal.front()]) : std::sqrt(square);
-  const double passed = pass(signal);
+  const double passed = pass(spec_.gain ? norm * static_cast<double>(sample[*spec_.gain]) : norm);
   squares_[position_ % spec_.window] = passed * passed;
   ++position_;
   score_ = 0;
   // The window must be full.
   if (position_ - start_ >= spec_.window) {
-    const double x = log_energy();
-    score_ = mixture_.score(x);
-    learn(x);
+    if (spec_.threshold > 0) {
+      score_ = spec_.open * std::abs(passed) / spec_.threshold;
+    } else {
+      const double x = log_energy();
+      score_ = mixture_.score(x);
+      learn(x);
+    }
   }
   if (position_ <= spec_.samples(spec_.warmup_seconds)) score_ = 0;
   high_ = (high_ << 1 | (score_ >= spec_.open && score_ > 0 ? 1U : 0U)) & 7U;

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,9 +31,14 @@ struct ScreeningSpec {
   double rate_hz = 100;                   // samples a second
   std::size_t channels = 1;               // numbers of a sample
   std::vector<std::size_t> signal = {0};  // the channels whose Euclidean norm is screened
-  double high_pass_hz = 0.5;              // first order; 0: none
-  std::size_t window = 10;                // w, in samples
+  // The channel by which the norm is multiplied, for example to remove the influence of a vehicle's speed.
+  std::optional<std::size_t> gain = {};
+  double high_pass_hz = 0.5;  // first order; 0: none
+  std::size_t window = 10;    // w, in samples
   MixtureSpec mixture;
+  // Not 0: no mixture. The score is `open` where the signal after the high pass has this magnitude, and
+  // proportional to it; for comparisons.
+  double threshold = 0;
   double open = 3.0;
   double close = 1.5;
   double warmup_seconds = 10;  // no events before

@@ -45,7 +45,7 @@ void BufferedEngine::on(const ClientArrived& arrived, const StepContext& context
     return;
   }
   Member& member = members_[arrived.client];
-  catch_up(member);
+  if (!member.present) catch_up(member);
   present_ += member.present ? 0 : 1;
   member.present = true;
   member.samples = std::min({arrived.samples, arrived.most, rules_.max_samples});

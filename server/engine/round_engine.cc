@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "learn/task.h"
 #include "server/engine/offer_check.h"
 #include "server/engine/round_events.h"
 
@@ -50,15 +51,24 @@ void RoundEngine::on(const Expired&, const StepContext& context, std::vector<Eff
 void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, std::vector<Effect>& effects) {
   if (phase_ == Phase::kFinished)
     return effects.push_back(Send{arrived.client, protocol::RunEnded{rules_.run, "the run has finished"}});
-  present_.set(arrived.client, {.samples = std::min({arrived.samples, arrived.most, rules_.max_samples}),
+  const SampleCount counted = std::min({arrived.samples, arrived.most, rules_.max_samples});
+  present_.set(arrived.client, {.samples = counted,
                                 .capability = arrived.capability,
                                 .said = arrived.samples,
                                 .evaluates = arrived.evaluates});
   if (arrived.power) powers_[arrived.client] = arrived.power;
   returning_.erase(arrived.client);
   if (returning_.empty()) return_by_.reset();
-  if (phase_ == Phase::kSumming) return sums_->arrived(arrived.client, context.now, effects);
+  const bool counts = kind_ == TaskKind::kStatistics;
+  if (phase_ == Phase::kSumming)
+    return sums_->arrived(arrived.client, counts ? arrived.samples : arrived.evaluates, context.now, effects);
   RoundTask* task = tasks_.find(arrived.client);
+  // Its data may have grown since the task was planned. A weight that the sampler has set stays.
+  if (task != nullptr && (task->state == TaskState::kAssigned || task->state == TaskState::kLost)) {
+    const double share = tracks_.data_share(arrived.client);
+    task->said = std::max(task->said, learn::trained_samples(arrived.samples, share));
+    if (!task->weighed) task->samples = std::max(task->samples, learn::trained_samples(counted, share));
+  }
   const bool open = phase_ == Phase::kCollecting && tracks_.is_member(turn_, arrived.client);
   if (open && task != nullptr && task->state == TaskState::kLost) {
     // The client returned before the deadline: its training still counts.

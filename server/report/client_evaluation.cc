@@ -29,7 +29,7 @@ ClientEvaluation::Spread spread_of(std::vector<double> values, bool lowest) {
 }  // namespace
 
 bool TaskMetrics::measured() const {
-  for (const double value : {macro_f1, auroc, mean_iou, mae, rmse, r2})
+  for (const double value : {macro_f1, auroc, mean_iou, mae, rmse, r2, event_f1})
     if (!std::isnan(value)) return true;
   return false;
 }
@@ -42,7 +42,11 @@ TaskMetrics task_metrics(const learn::EvaluationMetrics& metrics) {
           .mean_iou = metrics.mean_iou.value_or(kNone),
           .mae = metrics.mae.value_or(kNone),
           .rmse = metrics.rmse.value_or(kNone),
-          .r2 = metrics.r2.value_or(kNone)};
+          .r2 = metrics.r2.value_or(kNone),
+          .event_precision = metrics.event_precision.value_or(kNone),
+          .event_recall = metrics.event_recall.value_or(kNone),
+          .event_f1 = metrics.event_f1.value_or(kNone),
+          .boundary_error = metrics.boundary_error.value_or(kNone)};
 }
 
 ClientEvaluation client_evaluation(std::uint64_t selected, std::uint64_t completed,

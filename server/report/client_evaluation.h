@@ -22,6 +22,10 @@ struct TaskMetrics {
   double mae = kNone;
   double rmse = kNone;
   double r2 = kNone;
+  double event_precision = kNone;
+  double event_recall = kNone;
+  double event_f1 = kNone;
+  double boundary_error = kNone;
 
   bool measured() const;  // any of them
 };
@@ -91,6 +95,10 @@ void for_each_metric(Evaluation&& evaluation, const Visit& visit) {
   visit("rmse_worst_tenth", evaluation.rmse_by_client.worst_tenth);
   visit("shared_loss", evaluation.shared_loss);
   visit("shared_accuracy", evaluation.shared_accuracy);
+  visit("event_precision", evaluation.event_precision);
+  visit("event_recall", evaluation.event_recall);
+  visit("event_f1", evaluation.event_f1);
+  visit("boundary_error", evaluation.boundary_error);
 }
 
 // `parts`: the sums of each client, or one total. `scale`: of each predicted value (EvaluationSums::metrics).

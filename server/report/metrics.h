@@ -43,6 +43,10 @@ void for_each_task_metric(Metrics&& metrics, const Visit& visit) {
   visit("test_mae", metrics.mae);
   visit("test_rmse", metrics.rmse);
   visit("test_r2", metrics.r2);
+  visit("test_event_precision", metrics.event_precision);
+  visit("test_event_recall", metrics.event_recall);
+  visit("test_event_f1", metrics.event_f1);
+  visit("test_boundary_error", metrics.boundary_error);
 }
 
 // A track's results in a round.

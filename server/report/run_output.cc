@@ -74,6 +74,21 @@ std::string value_line(double mae, double r2) {
   return line;
 }
 
+std::string event_line(const TaskMetrics& metrics) {
+  if (std::isnan(metrics.event_f1)) return "";
+  std::string text = "          events: ";
+  const auto add = [&](const char* name, double value) {
+    char number[32] = "-";
+    if (!std::isnan(value)) std::snprintf(number, sizeof number, "%.4f", value);
+    text += std::string(name) + number;
+  };
+  add("F1 ", metrics.event_f1);
+  add(", precision ", metrics.event_precision);
+  add(", recall ", metrics.event_recall);
+  add(", boundary error ", metrics.boundary_error);
+  return text + "\n";
+}
+
 std::string task_lines(const TaskMetrics& metrics) {
   std::string text;
   char line[128];
@@ -83,7 +98,7 @@ std::string task_lines(const TaskMetrics& metrics) {
                   metrics.macro_f1);
     text += line;
   }
-  return text;
+  return text + event_line(metrics);
 }
 
 Result<void> write_reports(const std::filesystem::path& directory, const run::RunConfig& config,
@@ -245,6 +260,7 @@ std::string RunOutput::summary_of(const RoundMetrics& round) const {
     std::snprintf(line, sizeof line, "          mean IoU %.4f\n", evaluation.mean_iou);
     text += line;
   }
+  text += event_line(evaluation);
   if (const auto& spread = evaluation.rmse_by_client; !std::isnan(spread.p50)) {
     std::snprintf(
         line, sizeof line,

@@ -571,6 +571,8 @@ TEST_CASE("reference: each page that a program can print is what it prints") {
   const std::pair<std::string, std::string> pages[] = {
       {"run-file.md", "fedge reference --markdown"},
       {"coordinator.md", "fedge reference coordinator --markdown"},
+      {"screening.md", "fedge reference screening --markdown"},
+      {"power.md", "fedge reference power --markdown"},
       {"strategies.md", "fedge strategies --markdown"}};
   for (const auto& [page, command] : pages) {
     const auto text = read_file(FEDGE_SOURCE_DIR "/docs/reference/" + page, 1 << 20);

@@ -6,6 +6,8 @@
 
 #include "apps/cli/help.h"
 #include "core/config/suggestion.h"
+#include "core/energy/power_file.h"
+#include "learn/screening/stream_spec.h"
 #include "run/run_config.h"
 #include "server/coordinator_config.h"
 #include "sim/spec.h"
@@ -29,23 +31,46 @@ constexpr const char* kCoordinatorPage =
     "(../operate/run.md) shows a\ncomplete file. `fedge reference coordinator --markdown` prints this "
     "page.\n\n";
 
+constexpr const char* kScreeningPage =
+    "# Screening file\n\n"
+    "`fedge-client run --screening FILE` and `fedge data screen --screening FILE` read the rules from a TOML "
+    "file, by which\nthey find events in [the stream of a sensor](../guide/streams.md). All keys may be "
+    "omitted. `fedge reference screening\n--markdown` prints this page.\n\n";
+constexpr const char* kPowerPage =
+    "# Power file\n\n"
+    "`fedge-client run --power FILE` reads from a TOML file how much energy the work of a device needs, for "
+    "runs that\n[plan it](../algorithms/energy.md). `fedge reference power --markdown` prints this page.\n\n";
+
 constexpr const char* kRunFile = "run-file";
 constexpr const char* kCoordinator = "coordinator";
+constexpr const char* kScreening = "screening";
+constexpr const char* kPower = "power";
+constexpr const char* kPages[] = {kRunFile, kCoordinator, kScreening, kPower};
 
 std::vector<KeyDoc> keys_of_page(const std::string& page) {
   if (page == kCoordinator) return server::describe_coordinator_config();
+  if (page == kScreening) return learn::describe_stream_file();
+  if (page == kPower) return describe_power_file();
   auto keys = run::describe_run_config();
   for (auto& key : sim::describe_simulation()) keys.push_back(std::move(key));
   return keys;
 }
 
-bool is_page(const std::string& name) { return name == kRunFile || name == kCoordinator; }
+bool is_page(const std::string& name) { return std::ranges::find(kPages, name) != std::end(kPages); }
 
-// The keys of a page, or a key alone, or those of a section. No name is in both pages.
+const char* beginning_of(const std::string& page) {
+  return page == kRunFile       ? kRunFilePage
+         : page == kCoordinator ? kCoordinatorPage
+         : page == kScreening   ? kScreeningPage
+         : page == kPower       ? kPowerPage
+                                : "";
+}
+
+// The keys of a page, or a key alone, or those of a section.
 std::vector<KeyDoc> keys_of(const std::string& name) {
   if (is_page(name)) return keys_of_page(name);
   std::vector<KeyDoc> found;
-  for (const char* page : {kRunFile, kCoordinator})
+  for (const char* page : kPages)
     for (KeyDoc& key : keys_of_page(page))
       if (key.path == name || key.path.starts_with(name + ".")) found.push_back(std::move(key));
   return found;
@@ -53,8 +78,8 @@ std::vector<KeyDoc> keys_of(const std::string& name) {
 
 // The pages, and all keys and sections.
 std::vector<std::string> all_names() {
-  std::vector<std::string> names{kRunFile, kCoordinator};
-  for (const char* page : {kRunFile, kCoordinator})
+  std::vector<std::string> names(std::begin(kPages), std::end(kPages));
+  for (const char* page : kPages)
     for (const KeyDoc& key : keys_of_page(page))
       for (std::size_t end = 0; end != std::string::npos;) {
         end = key.path.find('.', end + 1);
@@ -132,11 +157,7 @@ std::string unknown_reference(const std::string& name) {
 
 std::string key_reference(const std::string& name, bool markdown) {
   const std::vector<KeyDoc> keys = keys_of(name);
-  if (markdown)
-    return (name == kRunFile       ? kRunFilePage
-            : name == kCoordinator ? kCoordinatorPage
-                                   : "") +
-           key_table(keys, "key", path_of);
+  if (markdown) return beginning_of(name) + key_table(keys, "key", path_of);
   const std::size_t width = terminal_width(100);
   const auto indented = [&](const std::string& line) { return "    " + wrapped(line, 4, 4, width); };
   std::string text;

@@ -9,8 +9,8 @@
 
 namespace fedge::apps {
 
-// `fedge reference NAME`: keys with their defaults, types and meanings. `name`: "run-file" or "coordinator"
-// for all keys of that file, or a section or key of either.
+// `fedge reference NAME`: keys with their defaults, types and meanings. `name`: "run-file", "coordinator",
+// "screening" or "power" for all keys of that file, or a section or key of one of them.
 std::string key_reference(const std::string& name, bool markdown);
 
 // Why key_reference() knows nothing of this name, with the nearest name; empty if it does.

@@ -42,7 +42,9 @@ struct Targets {
   TargetShape shape{};
   std::vector<Label> points{};  // kPoints: samples x shape.points, each < shape.outputs
   std::vector<float> values{};  // kValues, kLabels: samples x shape.outputs; labels are 0 or 1
-  std::vector<float> scale{};   // kValues: the deviation by which each value was divided; empty: none
+  // kValues: the deviation by which each value was divided; kPoints: the seconds from a point of a sequence to
+  // the next. Empty: none.
+  std::vector<float> scale{};
 
   // The same without samples.
   Targets none() const { return {.shape = shape, .scale = scale}; }

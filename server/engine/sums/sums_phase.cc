@@ -48,7 +48,9 @@ void SumsPhase::ask(ClientId client, Time now, Effects& effects) const {
                                       .secure_attempt = setup_.attempt});
 }
 
-void SumsPhase::arrived(ClientId client, Time now, Effects& effects) {
+void SumsPhase::arrived(ClientId client, SampleCount samples, Time now, Effects& effects) {
+  if (const auto known = tasks_.find(client); known != tasks_.end())
+    known->second.samples = std::max(known->second.samples, samples);
   Task* task = find(client, {State::kLost});
   if (task == nullptr) return;
   set(*task, State::kAsked);

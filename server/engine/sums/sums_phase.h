@@ -38,7 +38,8 @@ class SumsPhase {
   SumsPhase(Setup setup, std::span<const Member> members, Time now, Effects& effects);
 
   // Inputs about clients. An update that is not of this phase is refused by RoundEngine.
-  void arrived(ClientId client, Time now, Effects& effects);
+  // `samples`: the largest number that it may claim from this answer on; at least that of its task.
+  void arrived(ClientId client, SampleCount samples, Time now, Effects& effects);
   void left(ClientId client, bool for_good, Effects& effects);
   void offered(ClientId client, const protocol::UpdateOffer& offer, Effects& effects);
   void stored(ClientId client, Effects& effects);

@@ -80,7 +80,8 @@ std::string evaluation_section(std::span<const RoundMetrics> rounds) {
                   spread_of(rounds, &Of::rmse_by_client)) +
          chart_of(rounds, "Further metrics", "value", Unit::kNone,
                   {series_of(rounds, "AUROC", &Of::auroc, 1), series_of(rounds, "macro F1", &Of::macro_f1, 2),
-                   series_of(rounds, "mean IoU", &Of::mean_iou, 3)}) +
+                   series_of(rounds, "mean IoU", &Of::mean_iou, 3),
+                   series_of(rounds, "event F1", &Of::event_f1, 4)}) +
          chart_of(rounds, "Coefficient of determination", "R2", Unit::kNone,
                   {series_of(rounds, "R2", &Of::r2, 1)}) +
          "</div>\n";

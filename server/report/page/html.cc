@@ -91,10 +91,11 @@ double mean_error(const RoundMetrics& round) {
 
 // The figures that only some tasks have, of the coordinator's evaluation.
 std::string task_figures(Rounds rounds, const Columns& columns) {
-  Chart quality = over_rounds(columns, "AUROC, macro F1 and mean IoU", "value", Unit::kNone);
+  Chart quality = over_rounds(columns, "AUROC, F1 and mean IoU", "value", Unit::kNone);
   quality.series = {{"AUROC", column(rounds, [](const auto& r) { return r.test.auroc; }), 1},
                     {"macro F1", column(rounds, [](const auto& r) { return r.test.macro_f1; }), 2},
-                    {"mean IoU", column(rounds, [](const auto& r) { return r.test.mean_iou; }), 3}};
+                    {"mean IoU", column(rounds, [](const auto& r) { return r.test.mean_iou; }), 3},
+                    {"event F1", column(rounds, [](const auto& r) { return r.test.event_f1; }), 4}};
   Chart explained = over_rounds(columns, "Coefficient of determination", "R2", Unit::kNone);
   explained.series = {{"R2", column(rounds, [](const auto& r) { return r.test.r2; }), 1}};
   return figure(quality) + figure(explained);

@@ -361,6 +361,32 @@ TEST_CASE("runs: each publishes its records in its own period") {
   CHECK(std::get<ClientEngine::Publish>(h.effects[1]).run == kOther);
 }
 
+TEST_CASE("client: a run whose data grew is answered again, before and while it has a task") {
+  EngineHarness h;
+  h.go_online();
+  h.describe();
+  h.feed(EngineHarness::Engine::RunPrepared{.run = kRun, .samples = SampleCount(3)});
+  REQUIRE(h.sent<protocol::RunAnswer>() != nullptr);
+  CHECK(h.sent<protocol::RunAnswer>()->samples == SampleCount(3));
+  h.train(1);
+  h.feed(EngineHarness::Engine::RunPrepared{
+      .run = kRun, .samples = SampleCount(5), .evaluates = SampleCount(2)});
+  REQUIRE(h.sent<protocol::RunAnswer>() != nullptr);
+  CHECK(h.sent<protocol::RunAnswer>()->samples == SampleCount(5));
+  CHECK(h.sent<protocol::RunAnswer>()->evaluation_samples == SampleCount(2));
+  CHECK(h.work() == "training");
+  h.finish_training(1);
+  CHECK(h.sent<protocol::UpdateOffer>() != nullptr);
+  // Offline, the next connection's answer has the new number.
+  h.lose_link();
+  h.feed(EngineHarness::Engine::RunPrepared{.run = kRun, .samples = SampleCount(9)});
+  CHECK(h.sent<protocol::RunAnswer>() == nullptr);
+  h.connected();
+  h.describe();
+  REQUIRE(h.sent<protocol::RunAnswer>() != nullptr);
+  CHECK(h.sent<protocol::RunAnswer>()->samples == SampleCount(9));
+}
+
 TEST_CASE("runs: a client that stops keeps every finished update and gives up what is not finished") {
   TwoRuns h;
   h.offer(1, kRun);

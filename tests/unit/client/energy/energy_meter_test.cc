@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "client/energy/power_file.h"
+#include "core/energy/power_file.h"
 #include "tests/unit/learn/idx_fixture.h"
 
 namespace fedge::client {

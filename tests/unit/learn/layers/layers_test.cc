@@ -65,6 +65,12 @@ const std::vector<LayerCase>& layer_cases() {
       {R"({kind = "conv1d", units = 5}, {kind = "conv1d_transpose", units = 3, kernel = 3, stride = 2},
           {kind = "upsample", factor = 3}, {kind = "dense", units = 4}, {kind = "flatten"}, {kind = "dense"})",
        kArray},
+      {R"({kind = "conv1d", units = 5}, {kind = "upsample", factor = 3, method = "linear"}, {kind = "flatten"},
+          {kind = "dense"})",
+       kArray},
+      {R"({kind = "conv2d", units = 3}, {kind = "upsample", method = "linear"}, {kind = "flatten"},
+          {kind = "dense"})",
+       kImage},
       {R"({kind = "conv2d", units = 5}, )" + kPointHead, kImage},
       {R"({kind = "conv2d", units = 33, kernel = 5, stride = 2, bias = false}, {kind = "group_norm", groups = 3},
           {kind = "conv2d", units = 6, kernel = 2, padding = "valid", stride = 2},)" +

@@ -89,9 +89,31 @@ inline Activation pool(const LayerSpec& layer, const Activation& x) {
   return y;
 }
 
+// The value of a line between whole places, which ends at its ends.
+template <class At>
+double between(double place, std::size_t length, At at) {
+  const double inside = std::clamp(place, 0.0, static_cast<double>(length - 1));
+  const auto before = static_cast<std::size_t>(std::floor(inside));
+  const double share = inside - static_cast<double>(before);
+  return share == 0 ? at(before) : (1 - share) * at(before) + share * at(before + 1);
+}
+
 inline Activation upsample(const LayerSpec& layer, const Activation& x) {
   const std::size_t f = layer.window, down = x.image ? f : 1;
   Activation y{x.height * down, x.width * f, x.channels, {}, x.image};
+  const auto source = [](std::size_t i, std::size_t factor) {
+    return (static_cast<double>(i) + 0.5) / static_cast<double>(factor) - 0.5;
+  };
+  if (layer.linear) {
+    for (std::size_t row = 0; row < y.height; ++row)
+      for (std::size_t column = 0; column < y.width; ++column)
+        for (std::size_t c = 0; c < x.channels; ++c)
+          y.values.push_back(between(source(row, down), x.height, [&](std::size_t line) {
+            return between(source(column, f), x.width,
+                           [&](std::size_t place) { return x.at(line, place, c); });
+          }));
+    return y;
+  }
   for (std::size_t row = 0; row < y.height; ++row)
     for (std::size_t column = 0; column < y.width; ++column)
       for (std::size_t c = 0; c < x.channels; ++c) y.values.push_back(x.at(row / down, column / f, c));

@@ -194,6 +194,23 @@ TEST_CASE(
   CHECK(rounds.sent_to<protocol::UpdateVerdict>(1)->code == ErrorCode::kStale);
 }
 
+TEST_CASE("evaluation: a client whose data grew answers again, and evaluates the samples that it then has") {
+  Rounds rounds;
+  rounds.come(0, 10, 5);
+  rounds.train();
+  REQUIRE(rounds.asked() == std::vector<std::uint32_t>{0});
+  rounds.come(0, 12, 8);
+  CHECK(rounds.asked().empty());  // it is at work already
+  rounds.evaluated(0, sums(9, 3));
+  CHECK_FALSE(rounds.sent_to<protocol::UpdateVerdict>(0)->accepted);
+  Rounds honest;
+  honest.come(0, 10, 5);
+  honest.train();
+  honest.come(0, 12, 8);
+  honest.evaluated(0, sums(8, 3));
+  CHECK(honest.sent_to<protocol::UpdateVerdict>(0)->accepted);
+}
+
 TEST_CASE("evaluation: only every k-th round and the last one, by a limited number of clients") {
   Rounds rounds;
   rounds.rules.rounds = 5;

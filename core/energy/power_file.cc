@@ -1,10 +1,10 @@
-#include "client/energy/power_file.h"
+#include "core/energy/power_file.h"
 
 #include "core/config/document.h"
 #include "core/platform/files.h"
 #include "core/text.h"
 
-namespace fedge::client {
+namespace fedge {
 namespace {
 
 DevicePower read_keys(config::Reader& root) {
@@ -77,4 +77,4 @@ std::vector<config::KeyDoc> describe_power_file() {
   return docs;
 }
 
-}  // namespace fedge::client
+}  // namespace fedge

@@ -10,7 +10,7 @@
 #include "core/energy/power.h"
 #include "core/result.h"
 
-namespace fedge::client {
+namespace fedge {
 
 // kInvalid names file, line and key.
 Result<DevicePower> read_power_file(const std::filesystem::path& path);
@@ -19,4 +19,4 @@ std::string power_file_text(const DevicePower& power);
 // Its keys, for the generated reference.
 std::vector<config::KeyDoc> describe_power_file();
 
-}  // namespace fedge::client
+}  // namespace fedge
