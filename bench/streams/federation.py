@@ -35,8 +35,8 @@ class Player(threading.Thread):
         start = time.monotonic()
         at = 0
         while at < len(self.lines):
-            with open(self.fifo, "w", encoding="utf-8") as out:
-                try:
+            try:
+                with open(self.fifo, "w", encoding="utf-8") as out:
                     out.write(self.names)
                     while at < len(self.lines):
                         due = int((time.monotonic() - start) * 100)
@@ -44,8 +44,8 @@ class Player(threading.Thread):
                         out.flush()
                         at = max(at, due)
                         time.sleep(0.1)
-                except BrokenPipeError:
-                    time.sleep(0.1)
+            except BrokenPipeError:
+                time.sleep(0.1)
 
 
 def usage(process: subprocess.Popen) -> tuple[float, float]:

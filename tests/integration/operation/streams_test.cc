@@ -165,15 +165,18 @@ struct Fleet {
         }
     return contents;
   }
+  // The last one's stream is its standard input.
   std::unique_ptr<LoggedProcess> start(int client) const {
     const std::string number = std::to_string(client);
-    return std::make_unique<LoggedProcess>(
-        std::vector<std::string>{FEDGE_BINARY_DIR "/fedge-client", "--log-level", "debug", "--state-dir",
-                                 path("client" + number).string(), "run", "--once", "--token",
-                                 tokens[static_cast<std::size_t>(client)], "--stream",
-                                 "road=" + path("sensor" + number).string(), "--screening",
-                                 path("screening.toml").string()},
-        path("client" + number + ".log"));
+    const std::string fifo = path("sensor" + number).string();
+    std::vector<std::string> command;
+    if (client == 4) command = {"/bin/sh", "-c", "exec \"$@\" < " + fifo, "sh"};
+    const std::string source = client == 4 ? "-" : fifo;
+    command.insert(command.end(), {FEDGE_BINARY_DIR "/fedge-client", "--log-level", "debug", "--state-dir",
+                                   path("client" + number).string(), "run", "--once", "--token",
+                                   tokens[static_cast<std::size_t>(client)], "--stream", "road=" + source,
+                                   "--screening", path("screening.toml").string()});
+    return std::make_unique<LoggedProcess>(command, path("client" + number + ".log"));
   }
 
   TemporaryDirectory directory;
