@@ -72,7 +72,7 @@ class TaskWorker final : public Work {
   // The run with the segments that its stream has kept until now. On the trainer thread.
   std::shared_ptr<PreparedRun> renewed(RunId id, const std::shared_ptr<PreparedRun>& run);
   void await_data(DeviceRun& run, const ClientSide& side);
-  // What the engine is told of a prepared run.
+  // Returns the answer with which the engine reports a prepared run.
   ClientEngine::RunPrepared answer_for(RunId run, const PreparedRun& ready) const;
   // `quoted`: an error may quote the owner's data.
   void prepared(const std::shared_ptr<const protocol::RunDescription>& described,

@@ -34,7 +34,7 @@ struct ArraySchema {
   // log10(1e-6 + the mean of these deviations).
   bool standardise = false;
 
-  // Of a sample of the data set.
+  // The shape of a sample in the data set.
   InputShape input() const { return {shape.height, shape.width + (standardise ? 1 : 0), shape.channels}; }
 
   // Empty unless raw: the channels, or with a single axis the features.

@@ -197,7 +197,7 @@ class ArrayLoader {
     });
   }
 
-  // Of the samples whose features begin at `first`.
+  // Standardises the samples whose features begin at `first`.
   void standardise(std::size_t first) {
     const std::vector<float> read(features_.begin() + static_cast<std::ptrdiff_t>(first), features_.end());
     const std::size_t steps = schema_.shape.height;
@@ -217,7 +217,7 @@ class ArrayLoader {
     }
   }
 
-  // One number of all steps; returns its deviation.
+  // Standardises one number of all steps, and returns its deviation.
   static double standardise_number(const float* from, std::size_t steps, std::size_t numbers, float* to) {
     double sum = 0;
     double squares = 0;

@@ -179,7 +179,7 @@ struct Between {
   float weight = 0;
 };
 
-// Where the points of an axis lie that is made `factor` times as long.
+// Returns the places between old points at which the points of an axis lie once it is `factor` times as long.
 std::vector<Between> places_between(std::size_t length, std::size_t factor) {
   std::vector<Between> places;
   for (std::size_t i = 0; i < length * factor; ++i) {

@@ -143,7 +143,7 @@ Result<void> SegmentStore::take_up_from(const std::filesystem::path& directory) 
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     std::error_code ignored;
-    // What a process that was killed has not finished writing.
+    // A process that was killed has not finished writing this file.
     if (name.starts_with(".train-") || name.starts_with(".test-") || name.starts_with(".segment-")) {
       std::filesystem::remove(entry->path(), ignored);
       continue;

@@ -105,7 +105,7 @@ class Road {
       roughness_ = kRoughness[classes_.below(kRoughness.size())];
       class_ends_ += between(classes_, 500, 1500);
     }
-    // Of white noise with the one-sided density (2 pi n0)^2 G, the sum over the step.
+    // Adds the sum over the step of white noise with the one-sided density (2 pi n0)^2 G.
     walk_ *= 1 - 2 * pi * kLeak * metres;
     walk_ += 2 * pi * kReference * std::sqrt(roughness_ * metres / 2) * surface_.normal();
     if (at_ > end_of_event() + kLongestRing) draw_event();

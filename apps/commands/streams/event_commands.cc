@@ -33,7 +33,7 @@ struct Found {
   std::uint32_t label = 0;
 };
 
-// What is known of the windows of a directory beside their samples.
+// The descriptions of the windows in a directory.
 struct Windows {
   std::vector<double> description;
   std::vector<double> metres;  // empty: unknown

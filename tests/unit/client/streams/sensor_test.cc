@@ -33,7 +33,7 @@ std::string recording(double start, bool names = true) {
   return text;
 }
 
-// What a sensor has reported, for a thread that waits for it.
+// Collects the reports of a sensor, for a thread that waits for them.
 class Reports {
  public:
   Sensor::Handlers handlers() {

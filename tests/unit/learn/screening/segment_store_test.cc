@@ -77,7 +77,7 @@ TEST_CASE("segment store: the data set reads what was kept, by side, and a resta
   // The windows are padded around the 50 samples.
   CHECK(data->floats.span()[7 * 2] == 1);
   CHECK(data->floats.span()[8 * 2] == 2);
-  // What a killed process has not finished is removed, and files of others stay.
+  // Files that a killed process has not finished are removed, and files of others stay.
   test::write_text(directory.path() / "road" / ".train-0000000009.safetensors.AbCdEf", "half");
   test::write_text(directory.path() / "road" / "notes.txt", "mine");
   const auto again = SegmentStore::open(directory.path() / "road", rules);
