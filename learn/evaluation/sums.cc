@@ -57,7 +57,8 @@ std::size_t EvaluationSums::Shape::size() const {
   if (text || outputs > kMostCounted) return kTotals;
   const std::size_t calibration = kPerBin * kCalibrationBins;
   const std::size_t classes = outputs > kMostClasses || has_labels() ? 3 * outputs : outputs * outputs;
-  return kTotals + classes + 2 * (outputs - first_scored()) * bins() + calibration + (steps ? std::size_t{kOfEvents} : 0);
+  return kTotals + classes + 2 * (outputs - first_scored()) * bins() + calibration +
+         (steps ? std::size_t{kOfEvents} : 0);
 }
 
 std::size_t EvaluationSums::scores() const {

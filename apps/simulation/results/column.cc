@@ -45,7 +45,8 @@ bool contains(const std::string& text, const char* part) { return text.find(part
 
 bool is_better_higher(const std::string& metric) {
   if (ends_with(metric, "auroc_error")) return false;
-  for (const char* part : {"accuracy", "auroc", "macro_f1", "mean_iou", "event_", "_r2", "covered_labels", "jain"})
+  for (const char* part :
+       {"accuracy", "auroc", "macro_f1", "mean_iou", "event_", "_r2", "covered_labels", "jain"})
     if (contains(metric, part)) return true;
   return metric == "clients_completed";
 }

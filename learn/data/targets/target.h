@@ -42,8 +42,8 @@ struct Targets {
   TargetShape shape{};
   std::vector<Label> points{};  // kPoints: samples x shape.points, each < shape.outputs
   std::vector<float> values{};  // kValues, kLabels: samples x shape.outputs; labels are 0 or 1
-  // kValues: the deviation by which each value was divided; kPoints: the seconds from a point of a sequence to
-  // the next. Empty: none.
+  // kValues: the deviation by which each value was divided; kPoints: the seconds from a point of a sequence
+  // to the next. Empty: none.
   std::vector<float> scale{};
 
   // The same without samples.

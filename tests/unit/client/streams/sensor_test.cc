@@ -96,7 +96,7 @@ void put_file(const std::filesystem::path& path, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("sensor: a FIFO's writer may come and go; what was kept is on disk") {
+TEST_CASE("sensor: a FIFO's writer may come and go, and what was kept is on disk") {
   const test::TemporaryDirectory directory;
   const auto fifo = directory.path() / "sensor";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
@@ -116,7 +116,7 @@ TEST_CASE("sensor: a FIFO's writer may come and go; what was kept is on disk") {
   CHECK(std::filesystem::exists(directory.path() / "kept" / "train-0000000003.safetensors"));
 }
 
-TEST_CASE("sensor: a file is read once, also by the next process; another file at its path is read anew") {
+TEST_CASE("sensor: a file is read once, also by the next process, and another file at its path anew") {
   const test::TemporaryDirectory directory;
   const auto file = directory.path() / "drive.csv";
   put_file(file, recording(0));

@@ -248,7 +248,7 @@ TEST_CASE("stream: nothing is kept while the rate is wrong, and everything once 
   CHECK(flooded.faults.front().find("far more samples a second") != std::string::npos);
 }
 
-TEST_CASE("stream: a known speed scales the signal; channels and signal are chosen by name") {
+TEST_CASE("stream: a known speed scales the signal, and channels and signal are chosen by name") {
   std::string text = "seconds,x,speed,y\n";
   for (int i = 0; i < 3000; ++i) {
     const bool shock = i >= 2000 && i < 2050;
