@@ -30,7 +30,7 @@ std::vector<StepEvent> events_of(std::span<const std::uint32_t> classes) {
 
 EventMatch match_events(std::span<const std::uint32_t> truth, std::span<const std::uint32_t> predicted) {
   const auto truths = events_of(truth);
-  auto guesses = events_of(predicted);
+  const auto guesses = events_of(predicted);
   EventMatch match{.truths = truths.size(), .predicted = guesses.size()};
   for (const StepEvent& event : truths) {
     const auto guess =
@@ -38,7 +38,6 @@ EventMatch match_events(std::span<const std::uint32_t> truth, std::span<const st
     if (guess == guesses.end()) continue;
     ++match.found;
     match.boundary_steps += distance(event.begin, guess->begin) + distance(event.end, guess->end);
-    guesses.erase(guess);
   }
   return match;
 }

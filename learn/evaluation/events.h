@@ -18,7 +18,8 @@ struct StepEvent {
 std::vector<StepEvent> events_of(std::span<const std::uint32_t> classes);
 
 // How the predicted events of a sequence fit the true ones. A true event is found if a predicted one of its
-// class covers it: their intersection has at least half of the steps of their union. Each finds at most one.
+// class covers it: their intersection has at least half of the steps of their union. No predicted event can
+// find two, because there is a step between two true events of a class.
 struct EventMatch {
   std::uint64_t truths = 0;
   std::uint64_t predicted = 0;
