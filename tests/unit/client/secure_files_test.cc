@@ -216,6 +216,24 @@ TEST_CASE(
   CHECK_FALSE(count(101, RunId(7), 4));
 }
 
+TEST_CASE("summed updates: an evaluation of a model is summed once, whatever the data") {
+  SummedUpdates summed = SummedUpdates::in_memory();
+  const auto evaluation = [](std::uint32_t round, std::uint8_t update) {
+    return SummedUpdates::Sum{RunId(7),
+                              SummedUpdates::recorded({RoundNumber(round), TrackId(), TaskKind::kEvaluation}),
+                              {9},
+                              {update}};
+  };
+  REQUIRE(summed.add(evaluation(1, 1)));
+  // The coordinator asks again for the same model, once the device's data has grown: the sums are others.
+  CHECK(summed.admit_update({2}));
+  CHECK_FALSE(summed.admit_origin(evaluation(2, 2)));
+  // Training from the same model in a later round is another matter: the sum of the first may have failed.
+  const SummedUpdates::Sum training{RunId(7), {RoundNumber(1), TrackId()}, {5}, {3}};
+  REQUIRE(summed.add(training));
+  CHECK(summed.admit_origin({RunId(7), {RoundNumber(2), TrackId()}, {5}, {4}}));
+}
+
 TEST_CASE("daily updates: whatever is different in what an update is made of makes it another one") {
   protocol::TrainRequest request;
   request.run = RunId(7);
