@@ -84,6 +84,14 @@ std::string last_update(const client::DaemonStatus& daemon) {
   return daemon.verdict_reason.empty() ? text : text + ": " + daemon.verdict_reason;
 }
 
+std::string reading(const client::StreamActivity& stream) {
+  std::string text = stream.name + ": " + stream.state + " " + stream.source + "; " +
+                     std::to_string(stream.kept) + " segments since the daemon started";
+  if (stream.kept > 0) text += ", the last one " + ago(stream.kept_at);
+  text += "; " + size_of(static_cast<std::uint64_t>(std::max<std::int64_t>(stream.bytes, 0))) + " on disk";
+  return stream.fault.empty() ? text : text + "; " + ago(stream.fault_at) + ": " + stream.fault;
+}
+
 Rows table(const Found& found) {
   Rows rows = {{"client", std::to_string(found.membership.client.value())}, {"key", to_hex(found.key)}};
   for (const auto& address : found.membership.coordinators)
@@ -94,6 +102,7 @@ Rows table(const Found& found) {
     const client::DaemonStatus& daemon = *found.daemon;
     for (const auto& run : daemon.activity.runs) rows.emplace_back("run", doing(run));
     if (daemon.activity.runs.empty()) rows.emplace_back("run", "none");
+    for (const auto& stream : daemon.streams) rows.emplace_back("stream", reading(stream));
     rows.emplace_back("last update", last_update(daemon));
     rows.emplace_back("accepted", std::to_string(daemon.accepted) + " since the daemon started");
   }
@@ -129,6 +138,16 @@ ordered_json document(const Found& found) {
     if (!run.reason.empty()) part["reason"] = run.reason;
     said["runs"].push_back(part);
   }
+  said["streams"] = ordered_json::array();
+  for (const auto& stream : daemon.streams)
+    said["streams"].push_back({{"name", stream.name},
+                               {"state", stream.state},
+                               {"source", stream.source},
+                               {"segments_kept", stream.kept},
+                               {"kept_at", stream.kept_at},
+                               {"segment_bytes", stream.bytes},
+                               {"fault", stream.fault},
+                               {"fault_at", stream.fault_at}});
   said["last_update"] = {{"verdict", daemon.verdict},
                          {"round", daemon.verdict_round},
                          {"at", daemon.verdict_at},

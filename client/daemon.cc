@@ -62,7 +62,8 @@ class Daemon::Impl final : public std::enable_shared_from_this<Daemon::Impl>, pu
   const char* forbids_saved(const protocol::UpdateOffer& offer) const;
   void start_sensors();
   void arm_timer();
-  void show_status();
+  Activity activity();
+  void show_status_soon();
 
   DirectoryLock lock_;  // two daemons with one key would disconnect each other
   DaemonContext context_;
@@ -164,27 +165,38 @@ void Daemon::Impl::step(TaskConductor::Input input) {
 
 void Daemon::Impl::report(const Event& event) {
   status_.note(event);
+  show_status_soon();
   if (context_.options.on_event) context_.options.on_event(event);
 }
 
 void Daemon::Impl::settled() {
   arm_timer();
-  show_status();
+  if (!conductor_.engine().stopped()) return show_status_soon();
+  status_.set(activity());
+  status_.write();
+}
+
+Activity Daemon::Impl::activity() {
+  const ClientEngine& engine = conductor_.engine();
+  Activity activity{.link = engine.link_name(), .runs = {}};
+  for (const auto& part : engine.parts()) {
+    const DeviceRun& run = context_.runs[part.run];
+    activity.runs.push_back({run.name,
+                             run.waiting ? "waiting for the first segment of its stream" : part.work,
+                             part.task, clean_text(part.reason, kMaxShownReason)});
+  }
+  return activity;
 }
 
 // Writes the status at most once a second: only people read it.
-void Daemon::Impl::show_status() {
-  const ClientEngine& engine = conductor_.engine();
-  Activity activity{.link = engine.link_name(), .runs = {}};
-  for (const auto& part : engine.parts())
-    activity.runs.push_back(
-        {context_.runs[part.run].name, part.work, part.task, clean_text(part.reason, kMaxShownReason)});
-  status_.set(std::move(activity));
-  if (engine.stopped()) return status_.write();
-  if (!status_.changed() || status_due_) return;
+void Daemon::Impl::show_status_soon() {
+  if (status_due_ || conductor_.engine().stopped()) return;
   status_due_ = true;
-  status_timer_.after(std::chrono::seconds(1), [self = shared_from_this()] {
+  status_timer_.after(std::chrono::seconds(1), [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
     self->status_due_ = false;
+    self->status_.set(self->activity());
     self->status_.write();
   });
 }

@@ -113,6 +113,7 @@ void print_json(const Figures& figures, std::FILE* out) {
   };
   const learn::EvaluationMetrics& metrics = figures.held_out.metrics;
   add("macro_f1", metrics.macro_f1);
+  if (!metrics.confusion.empty()) row["confusion"] = metrics.confusion;
   add("auroc", metrics.auroc);
   add("mean_iou", metrics.mean_iou);
   add("mae", metrics.mae);

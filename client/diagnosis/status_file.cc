@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -13,11 +14,13 @@
 #include "client/client_engine.h"
 #include "core/detail/json.h"
 #include "core/platform/files.h"
+#include "core/text.h"
 
 namespace fedge::client {
 namespace {
 
-constexpr std::size_t kMaxStatusFile = 64 << 10;
+constexpr std::size_t kMaxStatusFile = 512 << 10;
+constexpr std::size_t kMaxShownFault = 300;  // bytes
 
 std::int64_t calendar_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -64,6 +67,18 @@ void for_each_field(Status& status, const Visit& visit) {
   visit("written", status.written);
 }
 
+template <class Stream, class Visit>
+void for_each_stream_field(Stream& stream, const Visit& visit) {
+  visit("name", stream.name);
+  visit("state", stream.state);
+  visit("source", stream.source);
+  visit("kept", stream.kept);
+  visit("kept_at", stream.kept_at);
+  visit("bytes", stream.bytes);
+  visit("fault", stream.fault);
+  visit("fault_at", stream.fault_at);
+}
+
 bool take(const nlohmann::json& json, const char* name, std::string& out) {
   if (!json.contains(name) || !json[name].is_string()) return false;
   out = json[name].get<std::string>();
@@ -91,6 +106,20 @@ bool take(const nlohmann::json& json, std::vector<RunActivity>& out) {
   return true;
 }
 
+// A daemon of an earlier version writes no streams.
+bool take(const nlohmann::json& json, std::vector<StreamActivity>& out) {
+  if (!json.contains("streams")) return true;
+  if (!json["streams"].is_array() || json["streams"].size() > kMaxStreams) return false;
+  bool whole = true;
+  for (const auto& stream : json["streams"]) {
+    if (!stream.is_object()) return false;
+    StreamActivity& one = out.emplace_back();
+    for_each_stream_field(one,
+                          [&](const char* name, auto& field) { whole = whole && take(stream, name, field); });
+  }
+  return whole;
+}
+
 nlohmann::ordered_json json_of(const RunActivity& run) {
   nlohmann::ordered_json json{{"name", run.name}, {"work", run.work}};
   if (run.task) {
@@ -114,7 +143,7 @@ Result<DaemonStatus> read_status(const std::filesystem::path& state_directory) {
   DaemonStatus status;
   bool whole = json.is_object();
   for_each_field(status, [&](const char* name, auto& field) { whole = whole && take(json, name, field); });
-  if (!whole || !take(json, status.activity.runs))
+  if (!whole || !take(json, status.activity.runs) || !take(json, status.streams))
     return Error{ErrorCode::kCorrupt,
                  file.string() + " is damaged; the next start of fedge-client run writes it again"};
   return status;
@@ -138,6 +167,7 @@ void StatusFile::note(const Event& event) {
   if (event.name == "client.disconnected") status_.link_reason = text_of(event, "reason");
   if (event.name == "client.revoked")
     status_.link_reason = text_of(event, "reason") + "; " + text_of(event, "remedy");
+  if (event.name.starts_with("stream.")) note_stream(event);
   const std::string_view verdict = verdict_of(event);
   if (verdict.empty()) return;
   status_.verdict = verdict;
@@ -146,6 +176,31 @@ void StatusFile::note(const Event& event) {
   status_.verdict_at = calendar_now();
   if (verdict == "accepted") ++status_.accepted;
   changed_ = true;
+}
+
+void StatusFile::note_stream(const Event& event) {
+  const std::string name = text_of(event, "stream");
+  auto& streams = status_.streams;
+  auto stream = std::ranges::find(streams, name, &StreamActivity::name);
+  if (stream == streams.end()) {
+    if (streams.size() == kMaxStreams) return;
+    stream = streams.insert(stream, {.name = name, .state = "reading", .source = {}});
+  }
+  changed_ = true;
+  if (event.name == "stream.started") {
+    stream->state = "reading";
+    stream->source = text_of(event, "source");
+    stream->bytes = number_of(event, "segment_bytes");
+  } else if (event.name == "stream.kept") {
+    ++stream->kept;
+    stream->kept_at = calendar_now();
+    stream->bytes = number_of(event, "segment_bytes");
+  } else if (event.name == "stream.ended") {
+    stream->state = "ended";
+  } else {
+    stream->fault = clean_text(text_of(event, "reason"), kMaxShownFault);
+    stream->fault_at = calendar_now();
+  }
 }
 
 void StatusFile::set(Activity activity) {
@@ -162,6 +217,11 @@ void StatusFile::write() {
   for_each_field(std::as_const(status_), [&](const char* name, const auto& field) { json[name] = field; });
   json["runs"] = nlohmann::ordered_json::array();
   for (const RunActivity& run : status_.activity.runs) json["runs"].push_back(json_of(run));
+  json["streams"] = nlohmann::ordered_json::array();
+  for (const StreamActivity& stream : status_.streams) {
+    auto& one = json["streams"].emplace_back();
+    for_each_stream_field(stream, [&](const char* name, const auto& field) { one[name] = field; });
+  }
   const auto file = status_file(directory_);
   const std::filesystem::path fresh = file.string() + ".new";
   // json_text escapes invalid UTF-8: a reason may contain bytes of a peer.

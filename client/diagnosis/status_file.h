@@ -29,8 +29,25 @@ struct Activity {
   bool operator==(const Activity&) const = default;
 };
 
+// The number of streams that are shown.
+inline constexpr std::size_t kMaxStreams = 64;
+
+// The stream of a sensor (`run --stream`). Times are seconds since 1970.
+struct StreamActivity {
+  std::string name;
+  std::string state;         // "reading" or "ended"
+  std::string source;        // its path
+  std::int64_t kept = 0;     // segments since the daemon started
+  std::int64_t kept_at = 0;  // of the last one; 0: none
+  std::int64_t bytes = 0;    // of all its segments, on disk
+  std::string fault = {};    // why samples or a segment were lost last; empty: nothing was
+  std::int64_t fault_at = 0;
+  bool operator==(const StreamActivity&) const = default;
+};
+
 struct DaemonStatus {
   Activity activity;
+  std::vector<StreamActivity> streams;  // at most kMaxStreams
   std::int64_t pid = 0;
   std::int64_t link_since = 0;  // seconds since 1970, like all times here
   std::int64_t written = 0;
@@ -61,6 +78,8 @@ class StatusFile {
   void write();
 
  private:
+  void note_stream(const Event& event);
+
   std::filesystem::path directory_;
   DaemonStatus status_;
   bool changed_ = true;

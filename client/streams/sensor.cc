@@ -128,10 +128,7 @@ class Sensor::Reader {
   }
 
   void run() {
-    event(Event{Severity::kInfo, "stream.started", {}}
-              .with("source", options_.source.string())
-              .with("directory", options_.directory.string())
-              .with("segment_bytes", static_cast<std::int64_t>(store_->bytes())));
+    started();
     const learn::StreamScreening::Handlers handlers{
         .on_segment = [this](const learn::KeptSegment& segment) { keep(segment); },
         .on_fault = [this](const char* kind, const std::string& what) { fault(kind, what); }};
@@ -143,13 +140,20 @@ class Sensor::Reader {
               .with("segments", static_cast<std::int64_t>(figures.segments)));
   }
 
+  void started() const {
+    event(Event{Severity::kInfo, "stream.started", {}}
+              .with("source", options_.source.string())
+              .with("directory", options_.directory.string())
+              .with("segment_bytes", static_cast<std::int64_t>(store_->bytes())));
+  }
+
   void read_all(const learn::StreamScreening::Handlers& handlers) {
     while (read_to_end(handlers) && reopens_) {
       screening_.end(handlers);
       do {
         if (wait(false, kSilentMilliseconds) == Wait::kStop) return;
       } while (!reopen());
-      event(Event{Severity::kInfo, "stream.started", {}}.with("source", options_.source.string()));
+      started();
     }
   }
 

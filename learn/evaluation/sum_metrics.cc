@@ -79,6 +79,9 @@ void EvaluationSums::add_event_metrics(std::span<const float> scale, EvaluationM
 }
 
 void EvaluationSums::add_class_metrics(EvaluationMetrics& metrics) const {
+  if (has_confusion())
+    for (const std::int64_t count : std::span(values_).subspan(confusion(), shape_.outputs * shape_.outputs))
+      metrics.confusion.push_back(static_cast<std::uint64_t>(count));
   double f1 = 0, iou = 0, areas = 0, errors = 0;
   std::size_t present = 0, ranked = 0;
   for (std::size_t k = 0; k < shape_.outputs; ++k) {

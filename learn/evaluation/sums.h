@@ -29,7 +29,10 @@ struct EvaluationMetrics {
   double loss = 0;                         // mean over the predictions (learn/models/loss.h)
   double accuracy = 0;                     // fraction of predictions that are right; NaN for values
   std::vector<double> per_class_accuracy;  // recall of each class; NaN for a class without samples
-  std::optional<double> macro_f1;          // mean over the classes with samples or predictions
+  // classes x classes, row by row: how often each class was predicted for a true class; empty with more than
+  // Shape::kMostClasses classes, and for labels.
+  std::vector<std::uint64_t> confusion;
+  std::optional<double> macro_f1;  // mean over the classes with samples or predictions
   // Points: mean over the same classes of |both| / |either|, where both are the points of the class that are
   // predicted as such (intersection over union).
   std::optional<double> mean_iou;

@@ -148,6 +148,7 @@ const std::vector<LayerKind>& layer_table() {
       {"take", "take", "some channels of its input", read_take, make_take},
       {"flatten", "flatten", "all numbers as one vector, channel by channel, as in PyTorch", nullptr,
        make_flatten},
+      {"reverse", "reverse", "the steps of a sequence, the last one first", nullptr, make_reverse},
       {"relu", "relu", "max(x, 0)", read_curve<Curve::kRelu>, make_curve},
       {"leaky_relu", "leaky_relu", "x, times `slope` below zero", read_leaky, make_curve},
       {"gelu", "gelu", "x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))", read_curve<Curve::kGelu>, make_curve},

@@ -135,6 +135,29 @@ class Flatten final : public Operation {
   bool channels_first_;
 };
 
+class Reverse final : public Operation {
+ public:
+  explicit Reverse(const LayerShape& shape) { shape_ = shape; }
+
+  void forward(const ForwardPass& pass, OperationSpace*) const override {
+    reverse(pass.x[0], pass.rows, pass.y);
+  }
+
+  Products backward(const BackwardPass& pass, OperationSpace*) const override {
+    if (pass.dx[0] != nullptr) reverse(pass.dy, pass.rows, pass.dx[0]);
+    return {};
+  }
+
+ private:
+  void reverse(const float* from, std::size_t rows, float* to) const {
+    const std::size_t steps = shape_.points();
+    for (std::size_t r = 0; r < rows; ++r)
+      for (std::size_t t = 0; t < steps; ++t)
+        std::copy_n(from + (r * steps + t) * shape_.channels, shape_.channels,
+                    to + (r * steps + steps - 1 - t) * shape_.channels);
+  }
+};
+
 class Embedding final : public Operation {
  public:
   Embedding(const LayerShape& from, std::size_t offset, std::size_t vocabulary, std::size_t units)
@@ -240,6 +263,15 @@ MadeOperation make_flatten(const LayerContext& context) {
   if (context.text)
     return layer_error(context, "a flatten of a text would read tokens that it has to predict");
   return make_operation<Flatten>(from, from.points() > 1 && from.channels > 1);
+}
+
+MadeOperation make_reverse(const LayerContext& context) {
+  const LayerShape from = as_sequence(context.from[0]);
+  if (context.text)
+    return layer_error(context, "a reverse of a text would read tokens that it has to predict");
+  if (from.rank != LayerShape::Rank::kSequence)
+    return layer_error(context, "a reverse needs a sequence as input, not " + from.text());
+  return make_operation<Reverse>(from);
 }
 
 MadeOperation make_embedding(const LayerContext& context) {

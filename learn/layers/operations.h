@@ -26,6 +26,7 @@ MadeOperation make_multiply(const LayerContext& context);
 MadeOperation make_concat(const LayerContext& context);
 MadeOperation make_take(const LayerContext& context);
 MadeOperation make_flatten(const LayerContext& context);
+MadeOperation make_reverse(const LayerContext& context);
 MadeOperation make_embedding(const LayerContext& context);
 MadeOperation make_lstm(const LayerContext& context);  // recurrent_layers.cc
 MadeOperation make_gru(const LayerContext& context);

@@ -46,7 +46,8 @@ TaskMetrics task_metrics(const learn::EvaluationMetrics& metrics) {
           .event_precision = metrics.event_precision.value_or(kNone),
           .event_recall = metrics.event_recall.value_or(kNone),
           .event_f1 = metrics.event_f1.value_or(kNone),
-          .boundary_error = metrics.boundary_error.value_or(kNone)};
+          .boundary_error = metrics.boundary_error.value_or(kNone),
+          .confusion = metrics.confusion};
 }
 
 ClientEvaluation client_evaluation(std::uint64_t selected, std::uint64_t completed,

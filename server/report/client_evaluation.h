@@ -26,6 +26,8 @@ struct TaskMetrics {
   double event_recall = kNone;
   double event_f1 = kNone;
   double boundary_error = kNone;
+  // classes x classes, row by row: how often each class was predicted for a true class. Empty: not measured.
+  std::vector<std::uint64_t> confusion = {};
 
   bool measured() const;  // any of them
 };

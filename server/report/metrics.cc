@@ -28,6 +28,7 @@ ordered_json to_object(const ClientEvaluation& evaluation) {
   object["per_class_accuracy"] = ordered_json::array();
   for (const double accuracy : evaluation.per_class_accuracy)
     object["per_class_accuracy"].push_back(json_number(accuracy));
+  if (!evaluation.confusion.empty()) object["confusion"] = evaluation.confusion;
   return object;
 }
 
@@ -60,6 +61,7 @@ Result<void> read_evaluation(const ordered_json& object, std::optional<ClientEva
     }
   });
   evaluation->per_class_accuracy = fields.reals("per_class_accuracy");
+  if (fields.has("confusion")) evaluation->confusion = fields.square("confusion");
   if (!fields.problem().empty()) return invalid("evaluation: " + fields.problem());
   return {};
 }
@@ -135,6 +137,7 @@ Result<void> read_newer(const ordered_json& object, Fields& fields, RoundMetrics
   for_each_task_metric(metrics.test, [&](const char* key, double& value) {
     if (fields.has(key)) value = fields.real(key);
   });
+  if (fields.has("test_confusion")) metrics.test.confusion = fields.square("test_confusion");
   if (fields.has("parameters_left_out")) metrics.parameters_left_out = fields.real("parameters_left_out");
   FEDGE_TRY_VOID(read_evaluation(object, metrics.evaluation));
   if (fields.has("statistics")) {
@@ -191,6 +194,7 @@ std::string to_json(const RoundMetrics& metrics) {
   if (metrics.test.measured())
     for_each_task_metric(metrics.test,
                          [&](const char* key, double value) { line[key] = json_number(value); });
+  if (!metrics.test.confusion.empty()) line["test_confusion"] = metrics.test.confusion;
   line["train_loss"] = json_number(metrics.train_loss);
   line["clients_selected"] = metrics.clients_selected;
   line["clients_completed"] = metrics.clients_completed;

@@ -123,6 +123,18 @@ class Gru(nn.Module):
         return self.dense(self.gru2(self.gru1(x.permute(0, 2, 1))[0])[0][:, -1])
 
 
+class Bigru(nn.Module):
+    """Sequences of 12 steps x 5, read in both directions, and a class of each step."""
+
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(5, 9, batch_first=True, bidirectional=True)
+        self.dense = nn.Linear(18, 3)
+
+    def forward(self, x):
+        return self.dense(self.gru(x.permute(0, 2, 1))[0])
+
+
 class Case:
     def __init__(self, name, network, shape, classes=3, points=1, tokens=False, rows=4, stride=3):
         self.name, self.network, self.shape, self.classes = "layers_" + name, network, shape, classes
@@ -136,6 +148,7 @@ CASES = [
     Case("unet", Unet, (12, 5), points=12),
     Case("lstm", Lstm, (7,), classes=11, points=7, tokens=True),
     Case("gru", Gru, (12, 5)),
+    Case("bigru", Bigru, (12, 5), points=12),
 ]
 
 

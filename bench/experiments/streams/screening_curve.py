@@ -3,7 +3,8 @@
 
     screening_curve.py FEDGE BASE.toml STREAM...
 FEDGE is the program `fedge`; BASE.toml has the keys that all rules share (fedge data screen --screening).
-Prints a Markdown table: events found / events, and the share of the streams' bytes that need not be sent.
+Prints a Markdown table: events found / events, the share of the streams' bytes that need not be sent, and segments
+an hour; where all streams have positions (a column "metres"), also a kilometre.
 """
 
 import json
@@ -20,7 +21,16 @@ OPEN = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.8, 1.6)
 
 
-def screen(program: str, rules: str, streams: list[str]) -> tuple[float, float, float]:
+def kilometres(stream: str) -> float | None:
+    lines = pathlib.Path(stream).read_text(encoding="utf-8").splitlines()
+    names = lines[0].split(",")
+    if "metres" not in names:
+        return None
+    first, last = (float(line.split(",")[names.index("metres")]) for line in (lines[1], lines[-1]))
+    return (last - first) / 1000
+
+
+def screen(program: str, rules: str, streams: list[str]) -> tuple[float, float, float, int]:
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(rules)
         file.flush()
@@ -31,19 +41,23 @@ def screen(program: str, rules: str, streams: list[str]) -> tuple[float, float, 
     saved = sum(row["bytes_saved"] * row["samples"] for row in rows) / samples
     hours = sum(row["seconds"] for row in rows) / 3600
     found = sum(row["events_found"] for row in rows) / max(sum(row["events"] for row in rows), 1)
-    return found, saved, sum(row["segments"] for row in rows) / hours
+    segments = sum(row["segments"] for row in rows)
+    return found, saved, segments / hours, segments
 
 
 def main() -> None:
     if len(sys.argv) < 4:
         sys.exit(__doc__)
     program, base, streams = sys.argv[1], pathlib.Path(sys.argv[2]).read_text(encoding="utf-8"), sys.argv[3:]
-    print("| rule | value | recall | bytes saved, % | segments an hour |")
-    print("| --- | ---: | ---: | ---: | ---: |")
+    lengths = [kilometres(stream) for stream in streams]
+    placed = None not in lengths
+    print("| rule | value | recall | bytes saved, % | segments an hour |" + placed * " segments a km |")
+    print("| --- | ---: | ---: | ---: | ---: |" + placed * " ---: |")
 
     def row(name: str, value: float, rules: str) -> None:
-        found, saved, rate = screen(program, base + rules, streams)
-        print(f"| {name} | {value:g} | {found:.3f} | {100 * saved:.1f} | {rate:.0f} |", flush=True)
+        found, saved, rate, segments = screen(program, base + rules, streams)
+        per_km = f" {segments / sum(lengths):.2f} |" if placed else ""
+        print(f"| {name} | {value:g} | {found:.3f} | {100 * saved:.1f} | {rate:.0f} |{per_km}", flush=True)
 
     for name, rules in RULES.items():
         for value in OPEN:

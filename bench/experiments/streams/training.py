@@ -4,7 +4,8 @@
     training.py BIN RUN.toml SEGMENTS OUT [--rounds N] [--seeds N] [--only NAME,...] [--set KEY=VALUE]...
 BIN has fedge-sim; RUN.toml is a run file such as examples/models/event_unet.toml; SEGMENTS has a directory for
 each client, as fedge data screen writes them. A client without files train-* only evaluates. Prints a table:
-mean and standard deviation over the seeds, of the evaluation by the clients after the last round.
+mean and standard deviation over the seeds, of the evaluation by the clients after the last round. Then the confusion
+matrices of the points over all seeds: of each true class, the percentages that were predicted as each class.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import shutil
 import statistics
 import subprocess
 import tempfile
+import tomllib
 
 METRICS = ("macro_f1", "mean_iou", "event_precision", "event_recall", "event_f1", "boundary_error")
 FEDERATED = {
@@ -107,12 +109,14 @@ class Study:
         for key in METRICS:
             known = [(part[key], w) for part, w in zip(parts, weights) if part.get(key) is not None]
             mean[key] = sum(v * w for v, w in known) / sum(w for _, w in known) if known else None
+        mean["confusion"] = [sum(counts) for counts in zip(*(part["confusion"] for part in parts))]
         return mean
 
     def table(self) -> None:
         print("| training | " + " | ".join(METRICS) + " |")
         print("| --- |" + " ---: |" * len(METRICS))
         names = ["local", *FEDERATED, "centralised", "centralised, no gates"]
+        confusions = {}
         for name in names:
             if self.options.only and name not in self.options.only.split(";"):
                 continue
@@ -123,6 +127,13 @@ class Study:
                 spread = f" ± {statistics.stdev(values):.3f}" if len(values) > 1 else ""
                 cells.append(f"{statistics.fmean(values):.3f}{spread}" if values else "-")
             print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+            confusions[name] = [sum(counts) for counts in zip(*(row["confusion"] for row in rows))]
+        classes = tomllib.loads(self.options.run_file.read_text(encoding="utf-8"))["data"]["classes"]
+        for name, counts in confusions.items():
+            print(f"\n| {name}: true | " + " | ".join(classes) + " |\n| --- |" + " ---: |" * len(classes))
+            for k, label in enumerate(classes):
+                row = counts[k * len(classes):(k + 1) * len(classes)]
+                print(f"| {label} | " + " | ".join(f"{100 * count / max(sum(row), 1):.1f}" for count in row) + " |")
 
 
 def main() -> None:

@@ -48,6 +48,20 @@ class Fields {
     for (const auto& item : *value) out.push_back(as_real(key, item));
     return out;
   }
+  // The counts of a square matrix, row by row.
+  std::vector<std::uint64_t> square(const char* key) {
+    const auto* value = find(key);
+    std::vector<std::uint64_t> out;
+    if (value == nullptr) return out;
+    bool fits = value->is_array() && value->size() <= kMostListed;
+    for (const auto& item : fits ? *value : nlohmann::ordered_json::array()) {
+      fits = fits && item.is_number_unsigned();
+      if (fits) out.push_back(item.get<std::uint64_t>());
+    }
+    const auto side = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(out.size()))));
+    if (fits && side * side == out.size()) return out;
+    return fail(key, "a list of the counts of a square matrix"), std::vector<std::uint64_t>();
+  }
   std::vector<std::string> texts(const char* key) {
     const auto* value = find(key);
     std::vector<std::string> out;

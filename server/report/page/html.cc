@@ -6,6 +6,7 @@
 
 #include "server/report/charts/chart.h"
 #include "server/report/console.h"
+#include "server/report/page/confusion_section.h"
 #include "server/report/page/data_section.h"
 #include "server/report/page/evaluation_section.h"
 #include "server/report/page/page_frame.h"
@@ -360,10 +361,10 @@ std::string report_html(const ReportInfo& info, std::span<const RoundMetrics> ro
     const Columns columns(rounds);
     page += rounds_of_plan(info, rounds);
     page += tiles(info, rounds) + learning_section(info, rounds, columns) + evaluation_section(rounds) +
-            class_section(info, rounds, columns) + rank_section(rounds) + track_section(rounds) +
-            data_section(rounds) + participation_section(rounds, columns) + privacy_section(rounds, columns) +
-            traffic_section(columns) + energy_section(rounds, columns) + time_section(columns) +
-            table(info, rounds);
+            class_section(info, rounds, columns) + confusion_section(info, rounds) + rank_section(rounds) +
+            track_section(rounds) + data_section(rounds) + participation_section(rounds, columns) +
+            privacy_section(rounds, columns) + traffic_section(columns) + energy_section(rounds, columns) +
+            time_section(columns) + table(info, rounds);
   }
   if (!info.run_file.empty()) {
     page += "<h2>Run file</h2><div class=\"card\"><pre>" + escape_html(info.run_file) + "</pre></div>\n";

@@ -58,6 +58,10 @@ td:last-child, th:last-child { text-align: left; }
 .comparison-table td:first-child, .comparison-table th:first-child { text-align: left; }
 .tracks td:nth-child(-n+2), .tracks th:nth-child(-n+2) { text-align: left; }
 .numbers td:last-child, .numbers th:last-child { text-align: right; }
+.confusion { width: auto; } .confusion th:first-child { text-align: left; position: static; } .confusion td { border-bottom: none; }
+.c1 { background: rgb(0 114 178 / 8%); } .c2 { background: rgb(0 114 178 / 16%); } .c3 { background: rgb(0 114 178 / 24%); }
+.c4 { background: rgb(0 114 178 / 31%); } .c5 { background: rgb(0 114 178 / 38%); } .c6 { background: rgb(0 114 178 / 44%); }
+.c7 { background: rgb(0 114 178 / 50%); } .c8 { background: rgb(0 114 178 / 55%); } .c9 { background: rgb(0 114 178 / 60%); }
 .charts + .card, .card + .card { margin-top: 14px; }
 footer { margin-top: 28px; color: var(--soft); font-size: .82rem; }
 @media (max-width: 520px) { main { padding: 16px 12px 32px; } h1 { font-size: 1.35rem; } .tiles { grid-template-columns: 1fr 1fr; gap: 8px; }

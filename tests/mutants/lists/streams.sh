@@ -144,3 +144,41 @@ file learn/screening/segment_store.cc
 old '    if (!removed) {'
 new '    if (!removed && bytes_ == 0) {'
 caught_by unit_learn 'segment store'
+
+mutant stream-masked-growth 'a masked run is told that the data has grown'
+file client/device/task_training.cc
+old '    if (!run->masking && !run->local_privacy) self->context_'
+new '    if (!run->local_privacy) self->context_'
+caught_by unit_client 'daemon: where the coordinator must not know'
+
+mutant stream-noised-growth 'a run with local noise is told that the data has grown'
+file client/device/task_training.cc
+old '    if (!run->masking && !run->local_privacy) self->context_'
+new '    if (!run->masking) self->context_'
+caught_by unit_client 'daemon: where the coordinator must not know'
+
+mutant stream-answer-early 'a run without a segment is answered at once'
+file client/device/task_worker.cc
+old '  if (waits_for_stream(*described, side))
+    return'
+new '  if (false && waits_for_stream(*described, side))
+    return'
+caught_by unit_client 'daemon: a run on a stream'
+
+mutant stream-status-forgotten 'the status does not count kept segments'
+file client/diagnosis/status_file.cc
+old '    ++stream->kept;'
+new ''
+caught_by unit_client 'status file'
+
+mutant reverse-forward 'the gradient of a reversed sequence is not reversed'
+file learn/layers/merging_layers.cc
+old '    if (pass.dx[0] != nullptr) reverse(pass.dy, pass.rows, pass.dx[0]);'
+new '    if (pass.dx[0] != nullptr) std::copy_n(pass.dy, pass.rows * shape_.size(), pass.dx[0]);'
+caught_by unit_learn 'layers'
+
+mutant confusion-transposed 'rows of the confusion matrix are predictions'
+file learn/evaluation/sums.cc
+old '    ++values_[confusion() + target * shape_.outputs + chosen];'
+new '    ++values_[confusion() + chosen * shape_.outputs + target];'
+caught_by unit_learn 'evaluation sums'

@@ -130,6 +130,7 @@ struct Site {
                             .backoff = backoff,
                             .power = power,
                             .meter = meter,
+                            .streams = streams,
                             .secure = secure,
                             .max_epsilon = max_epsilon,
                             .require_noise = require_noise,
@@ -186,6 +187,7 @@ struct Site {
   std::vector<RunId> going = {kFirst, kSecond};
   std::shared_ptr<const DevicePower> power;
   std::shared_ptr<const EnergyMeter> meter;
+  std::vector<SensorOptions> streams;
   std::optional<TrainerOptions> trainer;
   DaemonOptions::SecureTerms secure;
   std::optional<std::uint32_t> max_updates_per_day;

@@ -94,6 +94,26 @@ TEST_CASE("metrics: a malformed line is refused, and the message says what is wr
   CHECK(parse_metrics(replaced(kLine, "{", "{\"another\":1.5,"), "m").has_value());
 }
 
+TEST_CASE("metrics: confusion matrices read back unchanged, and those that are not square are refused") {
+  RoundMetrics metrics = one_round(3);
+  metrics.test.confusion = {8, 2, 1, 9};
+  metrics.evaluation.emplace().confusion = {5, 0, 0, 0, 6, 1, 0, 0, 7};
+  const std::string line = to_json(metrics);
+  CHECK(contains(line, R"("test_confusion":[8,2,1,9])"));
+  CHECK(contains(line, R"("confusion":[5,0,0,0,6,1,0,0,7])"));
+  const auto back = parse_metrics(line, "m");
+  REQUIRE_MESSAGE(back, back.error().message);
+  CHECK(back->test.confusion == metrics.test.confusion);
+  CHECK(back->evaluation->confusion == metrics.evaluation->confusion);
+  CHECK(to_json(*back) == line);
+  for (const char* wrong : {"[8,2,1]", "[8,2,1,-9]", "[8,2,1,0.5]", "[[8,2],[1,9]]", "7"}) {
+    const auto refused = parse_metrics(replaced(line, "[8,2,1,9]", wrong), "m");
+    REQUIRE_FALSE(refused);
+    CHECK(contains(refused.error().message, "test_confusion is not a list of the counts of a square matrix"));
+  }
+  CHECK_FALSE(parse_metrics(replaced(line, "[5,0,0,0,6,1,0,0,7]", "[5,0]"), "m"));
+}
+
 TEST_CASE("metrics: tracks are part of a round's line and have a table of their own") {
   RoundMetrics metrics = one_round(2);
   metrics.tracks.push_back({.track = {{"b", "c, d"}, {"a"}, 1, 3},

@@ -88,11 +88,20 @@ TEST_CASE("evaluation sums: a case computed by hand") {
   CHECK(metrics.accuracy == 0.5);
   CHECK(metrics.loss == doctest::Approx((2 * std::log(4.0 / 3) + 2 * std::log(4.0)) / 4).epsilon(1e-6));
   CHECK(metrics.per_class_accuracy == std::vector<double>{0.5, 0.5});
+  CHECK(metrics.confusion == std::vector<std::uint64_t>{1, 1, 1, 1});
   CHECK(*metrics.macro_f1 == doctest::Approx(0.5));
   // Pairs of a positive and a negative: 3/4 beats 1/4, 1/4 loses against 3/4, and two ties.
   CHECK(*metrics.auroc == doctest::Approx(0.5));
   CHECK(metrics.auroc_error == doctest::Approx(0.25));         // the two ties are within a bin
   CHECK(*metrics.calibration_error == doctest::Approx(0.25));  // half are right at a confidence of 3/4
+}
+
+TEST_CASE("evaluation sums: a row of the confusion matrix is a true class, a column a predicted one") {
+  const std::vector<float> first = {1, 0, 0}, second = {0, 1, 0}, third = {0, 0, 1};
+  const Predictions all{3, {first, second, second, third, first}, {0, 0, 0, 1, 2}};
+  CHECK(sums_of(all).metrics().confusion == std::vector<std::uint64_t>{1, 2, 0, 0, 0, 1, 1, 0, 0});
+  std::vector<float> many(EvaluationSums::Shape::kMostClasses + 1);
+  CHECK(sums_of({many.size(), {many}, {0}}).metrics().confusion.empty());
 }
 
 TEST_CASE("evaluation sums: the sums of parts add up to those of all samples, whoever has which") {

@@ -118,6 +118,10 @@ const std::vector<LayerCase>& layer_cases() {
        kArray},
       {R"({kind = "gru", units = 5}, {kind = "gru", units = 17, returns = "last"}, {kind = "dense"})",
        kArray},
+      {R"({kind = "gru", units = 5, name = "forward"}, {kind = "reverse", from = ["input"]}, {kind = "gru", units = 4},
+          {kind = "reverse", name = "backward"}, {kind = "concat", from = ["forward", "backward"]},
+          {kind = "gru", units = 3, returns = "last"}, {kind = "dense"})",
+       kArray},
       {R"({kind = "lstm", units = 2, returns = "last"}, {kind = "dense"})", {1, 5, 1}},
       {R"({kind = "embedding", units = 4}, {kind = "lstm", units = 6}, {kind = "dropout", rate = 0},
           {kind = "gru", units = 5}, {kind = "layer_norm"}, {kind = "dense"})",
@@ -398,6 +402,8 @@ TEST_CASE("layers: a layer reads earlier ones only, each name once, and no layer
   check_refused(R"({kind = "conv2d", units = 4}, {kind = "flatten", from = ["input"]}, {kind = "dense"})",
                 {"no layer reads conv1"});
   check_refused(R"({kind = "conv2d", from = ["input", "input"]})", {"reads one layer", "names 2"});
+  check_refused(R"({kind = "reverse"}, {kind = "flatten"}, {kind = "dense"})",
+                {"reverse1", "sequence", "6x8x3"});
   check_refused(R"({kind = "attention_gate", units = 2})", {"attention_gate1", "two layers"});
 }
 
@@ -407,7 +413,8 @@ TEST_CASE("layers: no layer of a text's model can read later tokens") {
   const TargetShape target{.outputs = 9};
   for (const char* layer :
        {R"({kind = "conv1d", units = 2})", R"({kind = "max_pool"})", R"({kind = "flatten"})",
-        R"({kind = "group_norm"})", R"({kind = "global_average_pool"})", R"({kind = "upsample"})"})
+        R"({kind = "group_norm"})", R"({kind = "global_average_pool"})", R"({kind = "upsample"})",
+        R"({kind = "reverse"})"})
     check_refused(before + layer + R"(, {kind = "dense"})", {"tokens that it has to predict"}, text, target);
   check_refused(before + R"({kind = "lstm", units = 3, returns = "last"}, {kind = "dense"})",
                 {"each token needs one"}, text, target);

@@ -65,6 +65,11 @@ const std::vector<TorchLayers>& torch_layers() {
       {"gru",
        R"({kind = "gru", units = 17}, {kind = "gru", units = 6, returns = "last"}, {kind = "dense"})",
        {12, 5, 1}},
+      {"bigru",
+       R"({kind = "gru", units = 9, name = "forward"}, {kind = "reverse", from = ["input"]}, {kind = "gru", units = 9},
+          {kind = "reverse", name = "backward"}, {kind = "concat", from = ["forward", "backward"]}, {kind = "dense"})",
+       {12, 5, 1},
+       {TargetKind::kPoints, 3, 12}},
   };
   return all;
 }

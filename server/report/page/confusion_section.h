@@ -1,0 +1,15 @@
+// The report's confusion matrix: of each true class, how often each class was predicted.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "server/report/page/html.h"
+
+namespace fedge::server {
+
+// After the last evaluation that counted classes; "" if none did. Of the clients' evaluation if there is one,
+// like all other figures of classes.
+std::string confusion_section(const ReportInfo& info, std::span<const RoundMetrics> rounds);
+
+}  // namespace fedge::server
