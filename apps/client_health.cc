@@ -70,6 +70,8 @@ std::string connection(const Found& found) {
 
 std::string doing(const client::RunActivity& run) {
   const std::string name = run.name.empty() ? "(no description yet)" : run.name;
+  if (run.work == client::kAwaitsStream)
+    return name + ": waiting until its stream has a labelled segment for training";
   if (!run.task) return name + ": " + run.work + (run.reason.empty() ? "" : ": " + run.reason);
   std::string text = name + ": round " + std::to_string(run.task->round.value());
   if (run.task->track != TrackId()) text += ", track " + std::to_string(run.task->track.value());
@@ -139,7 +141,7 @@ ordered_json document(const Found& found) {
     said["runs"].push_back(part);
   }
   said["streams"] = ordered_json::array();
-  for (const auto& stream : daemon.streams)
+  for (const auto& stream : found.running ? daemon.streams : std::vector<client::StreamActivity>())
     said["streams"].push_back({{"name", stream.name},
                                {"state", stream.state},
                                {"source", stream.source},

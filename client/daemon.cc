@@ -171,8 +171,8 @@ void Daemon::Impl::report(const Event& event) {
 
 void Daemon::Impl::settled() {
   arm_timer();
-  if (!conductor_.engine().stopped()) return show_status_soon();
   status_.set(activity());
+  if (!conductor_.engine().stopped()) return show_status_soon();
   status_.write();
 }
 
@@ -181,9 +181,8 @@ Activity Daemon::Impl::activity() {
   Activity activity{.link = engine.link_name(), .runs = {}};
   for (const auto& part : engine.parts()) {
     const DeviceRun& run = context_.runs[part.run];
-    activity.runs.push_back({run.name,
-                             run.waiting ? "waiting for the first segment of its stream" : part.work,
-                             part.task, clean_text(part.reason, kMaxShownReason)});
+    activity.runs.push_back({run.name, run.waiting && !part.task ? kAwaitsStream : part.work, part.task,
+                             clean_text(part.reason, kMaxShownReason)});
   }
   return activity;
 }

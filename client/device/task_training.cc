@@ -56,6 +56,9 @@ std::shared_ptr<PreparedRun> TaskWorker::renewed(RunId id, const std::shared_ptr
                                        .with("run", run->name)
                                        .with("reason", fresh.error().message));
     found->second.prepared = *fresh;
+    self->context_.report(Event{Severity::kDebug, "data.renewed", {}}
+                              .with("run", run->name)
+                              .with("samples", static_cast<std::int64_t>((*fresh)->samples.value())));
     // The coordinator must know the larger number of samples before the offer of an update. Where it must not
     // know the number, it must not learn that the data has grown either.
     if (!run->masking && !run->local_privacy) self->context_.step(self->answer_for(id, **fresh));

@@ -15,9 +15,12 @@
 
 namespace fedge::client {
 
+// The work of a run whose data is a stream that has no segment for training yet.
+inline constexpr const char* kAwaitsStream = "waiting_for_stream";
+
 struct RunActivity {
   std::string name;            // empty: not described since the daemon started
-  std::string work;            // ClientEngine::Part's
+  std::string work;            // ClientEngine::Part's, or kAwaitsStream
   std::optional<TaskId> task;  // the current task
   std::string reason = {};     // why the run is rejected; empty if it is not
   bool operator==(const RunActivity&) const = default;

@@ -134,22 +134,29 @@ class Sensor::Reader {
         .on_fault = [this](const char* kind, const std::string& what) { fault(kind, what); }};
     read_all(handlers);
     screening_.end(handlers);
-    const learn::StreamFigures& figures = screening_.figures();
-    event(Event{Severity::kInfo, "stream.ended", {}}
-              .with("samples", static_cast<std::int64_t>(figures.samples))
-              .with("segments", static_cast<std::int64_t>(figures.segments)));
+    ended();
   }
 
-  void started() const {
+  void started() {
+    reading_ = true;
     event(Event{Severity::kInfo, "stream.started", {}}
               .with("source", options_.source.string())
               .with("directory", options_.directory.string())
               .with("segment_bytes", static_cast<std::int64_t>(store_->bytes())));
   }
 
+  void ended() {
+    if (!std::exchange(reading_, false)) return;
+    const learn::StreamFigures& figures = screening_.figures();
+    event(Event{Severity::kInfo, "stream.ended", {}}
+              .with("samples", static_cast<std::int64_t>(figures.samples))
+              .with("segments", static_cast<std::int64_t>(figures.segments)));
+  }
+
   void read_all(const learn::StreamScreening::Handlers& handlers) {
     while (read_to_end(handlers) && reopens_) {
       screening_.end(handlers);
+      ended();
       do {
         if (wait(false, kSilentMilliseconds) == Wait::kStop) return;
       } while (!reopen());
@@ -240,6 +247,7 @@ class Sensor::Reader {
   learn::StreamScreening screening_;
   ReadLimit limit_;
   bool reopens_ = false;  // a device, which may come back
+  bool reading_ = false;
   std::map<std::string_view, Fault> faults_;
   std::thread thread_;
 };

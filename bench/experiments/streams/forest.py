@@ -91,9 +91,16 @@ def metrics_of(truth: np.ndarray, predicted: np.ndarray, classes: int, seconds: 
     return {"macro_f1": float(np.mean(2 * both[present] / either[present])),
             "mean_iou": float(np.mean(both[present] / (either - both)[present])),
             "event_precision": found / guesses if guesses else float("nan"),
-            "event_recall": found / truths, "event_f1": 2 * found / (truths + guesses),
+            "event_recall": found / truths if truths else float("nan"),
+            "event_f1": 2 * found / (truths + guesses) if truths + guesses else float("nan"),
             "boundary_error": distance / (2 * found) * seconds if found else float("nan"),
             "confusion": confusion}
+
+
+def weighted(parts: list[tuple[float, int]]) -> float:
+    """The mean of the known values."""
+    known = [(value, w) for value, w in parts if np.isfinite(value)]
+    return sum(value * w for value, w in known) / sum(w for _, w in known) if known else float("nan")
 
 
 def train(x: np.ndarray, y: np.ndarray, seed: int) -> RandomForestClassifier:
@@ -123,6 +130,8 @@ def main() -> None:
     training = [side_of(client, "train") for client in clients]
     tests = [side_of(client, "test") for client in clients]
     tested = [pair for pair in tests if len(pair[0])]
+    # Of clients that only evaluate: the tests of a client without tests of its own, as in training.py.
+    foreign = [test for own, test in zip(training, tests) if not len(own[0]) and len(test[0])]
 
     def evaluate(forest: RandomForestClassifier, pairs: list) -> dict[str, float]:
         truth = np.concatenate([y for _, y in pairs])
@@ -138,17 +147,16 @@ def main() -> None:
         parts = []
         for own, test in zip(training, tests):
             if len(own[0]):
-                mine = [test] if len(test[0]) else tested
+                mine = [test] if len(test[0]) else foreign
                 parts.append((evaluate(train(*own, seed), mine), sum(len(x) for x, _ in mine)))
-        rows.append({key: sum(part[key] * w for part, w in parts if np.all(np.isfinite(part[key]))) /
-                     sum(w for part, w in parts if np.all(np.isfinite(part[key]))) for key in parts[0][0]})
+        rows.append({key: weighted([(part[key], w) for part, w in parts]) for key in parts[0][0] if key != "confusion"})
     keys = [key for key in rows[0] if key != "confusion"]
     print("| training | " + " | ".join(keys) + " |")
     cells = []
     for key in keys:
-        values = [row[key] for row in rows]
+        values = [row[key] for row in rows if np.isfinite(row[key])]
         spread = f" ± {statistics.stdev(values):.4f}" if len(values) > 1 else ""
-        cells.append(f"{statistics.fmean(values):.4f}{spread}")
+        cells.append(f"{statistics.fmean(values):.4f}{spread}" if values else "-")
     print("| random forest, " + ("local" if options.local else "centralised") + " | " + " | ".join(cells) + " |")
     if not options.local:
         print("confusion, seed 1, rows true, columns " + ", ".join(names))

@@ -115,7 +115,11 @@ class Study:
     def table(self) -> None:
         print("| training | " + " | ".join(METRICS) + " |")
         print("| --- |" + " ---: |" * len(METRICS))
+        text = self.options.run_file.read_text(encoding="utf-8")
+        classes = tomllib.loads(text)["data"]["classes"]
         names = ["local", *FEDERATED, "centralised", "centralised, no gates"]
+        if 'name = "down1"' not in text:  # another model than the U-Net
+            names = [name for name in names if name not in ("FedAvg, own first block", "centralised, no gates")]
         confusions = {}
         for name in names:
             if self.options.only and name not in self.options.only.split(";"):
@@ -128,7 +132,6 @@ class Study:
                 cells.append(f"{statistics.fmean(values):.3f}{spread}" if values else "-")
             print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
             confusions[name] = [sum(counts) for counts in zip(*(row["confusion"] for row in rows))]
-        classes = tomllib.loads(self.options.run_file.read_text(encoding="utf-8"))["data"]["classes"]
         for name, counts in confusions.items():
             print(f"\n| {name}: true | " + " | ".join(classes) + " |\n| --- |" + " ---: |" * len(classes))
             for k, label in enumerate(classes):

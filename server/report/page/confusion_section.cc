@@ -10,12 +10,13 @@
 namespace fedge::server {
 namespace {
 
+bool by_clients(const RoundMetrics& round) { return round.test.confusion.empty() && round.evaluation; }
+
 std::span<const std::uint64_t> confusion_of(const RoundMetrics& round) {
-  const bool by_clients = round.evaluation && !round.evaluation->confusion.empty();
-  return by_clients ? round.evaluation->confusion : round.test.confusion;
+  return by_clients(round) ? round.evaluation->confusion : round.test.confusion;
 }
 
-// "92.3 %" on a ground that is darker the larger the share of the row is.
+// "92.30 %" on a ground that is darker the larger the share of the row is.
 std::string cell(std::uint64_t count, std::uint64_t all) {
   const double share = all > 0 ? static_cast<double>(count) / static_cast<double>(all) : 0;
   const std::string shade = "c" + std::to_string(std::lround(9 * share));
@@ -35,7 +36,10 @@ std::string confusion_section(const ReportInfo& info, std::span<const RoundMetri
   const auto name = [&](std::size_t k) {
     return k < info.class_names.size() ? escape_html(info.class_names[k]) : "class " + std::to_string(k);
   };
-  std::string out = "<h2>Confusion matrix <small>(after round " + std::to_string(last->round) +
+  const std::string samples =
+      by_clients(*last) ? "on the clients' samples" : "on the " + info.evaluated_on + " samples";
+  std::string out = "<h2>Confusion matrix <small>(after round " + std::to_string(last->round) + ", " +
+                    samples +
                     ": of each true class, the share predicted as each class)</small></h2>"
                     "<div class=\"card scroll\"><table class=\"numbers confusion\"><thead><tr>"
                     "<th>true \\ predicted</th>";

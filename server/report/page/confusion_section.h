@@ -8,8 +8,8 @@
 
 namespace fedge::server {
 
-// After the last evaluation that counted classes; "" if none did. Of the clients' evaluation if there is one,
-// like all other figures of classes.
+// After the last evaluation that counted classes; "" if none did. The coordinator's, or that of the clients
+// if the coordinator evaluates nothing, like the accuracy of each class.
 std::string confusion_section(const ReportInfo& info, std::span<const RoundMetrics> rounds);
 
 }  // namespace fedge::server

@@ -34,7 +34,7 @@ caught_by unit_aggregation 'energy 6'
 mutant anycost-first-choice 'energy 6: the first frequency is taken, not the best'
 file aggregation/planners/anycost.cc
 old 'if (first || better(choice, best)) best = choice;'
-new 'if (first) best = choice;'
+new 'if (first || (step == 0 && better(choice, best))) best = choice;'
 caught_by unit_aggregation 'energy 6'
 
 mutant unit-order-without-inputs 'energy 10: units move, but the inputs of the next layer do not'
@@ -53,7 +53,8 @@ mutant meter-forgets-cut 'energy 9: an activity that is cut counts for nothing'
 file sim/energy/energy_meter.cc
 old '  charge(client, found->second, std::min(at, open->until));
   open.reset();'
-new '  open.reset();'
+new '  charge(client, found->second, std::min(at, open->from));
+  open.reset();'
 caught_by unit_sim 'energy'
 
 mutant meter-awake-twice 'energy 9: a device is awake once for each activity'

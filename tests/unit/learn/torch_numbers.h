@@ -30,7 +30,7 @@ inline void fill_hashed(std::span<float> values, std::uint32_t stream, float sca
 using Blocks = std::map<std::string, std::vector<double>>;
 
 inline Blocks read_blocks(const std::string& name) {
-  const std::string path = std::string(FEDGE_SOURCE_DIR) + "/tests/reference/torch_" + name + ".txt";
+  const std::string path = std::string(FEDGE_SOURCE_DIR) + "/tests/reference/torch/torch_" + name + ".txt";
   std::ifstream in(path);
   REQUIRE_MESSAGE(in.good(), path);
   Blocks blocks;

@@ -118,7 +118,7 @@ TEST_CASE("daemon: a run on a stream is answered when a segment is kept, and aga
   REQUIRE(site.has_said("data.waiting run=\"run 7\""));
   const auto waiting = at.status([](const DaemonStatus& status) {
     return status.activity.runs.size() == 1 && !status.streams.empty() &&
-           status.activity.runs[0].work == "waiting for the first segment of its stream";
+           status.activity.runs[0].work == kAwaitsStream;
   });
   CHECK(waiting.streams[0].name == "road");
   CHECK(waiting.streams[0].kept == 0);
@@ -163,6 +163,8 @@ TEST_CASE(
   CHECK(at.answers()[0].ready);
   CHECK(at.answers()[0].samples == SampleCount(1));
   at.play();
+  at.status([](const DaemonStatus& status) { return status.streams[0].kept == 2; });
+  CHECK(at.answers().size() == 1);
   if (masked) {
     SecureTurn turn(site, 1, 1);
     turn.begin();
@@ -174,6 +176,7 @@ TEST_CASE(
     CHECK(at.answers().size() == 1);
   }
   CHECK(site::why_not(site).empty());
+  CHECK(site.has_said("data.renewed run=\"run 7\" samples=2"));  // to its owner
   const auto& offer = std::get<protocol::UpdateOffer>(site.heard.back());
   CHECK(offer.samples == SampleCount(1));
 }

@@ -58,6 +58,10 @@ class Reports {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return has(part); });
   }
+  std::ptrdiff_t count(const std::string& part) {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::count_if(events_, [&](const std::string& one) { return one.starts_with(part); });
+  }
   bool saw(const std::string& part) {
     const std::lock_guard lock(mutex_);
     return has(part);
@@ -95,6 +99,18 @@ void put_file(const std::filesystem::path& path, const std::string& text) {
 }
 
 }  // namespace
+
+TEST_CASE("sensor: a device that ends is reported as ended, and not as read until it comes back") {
+  const test::TemporaryDirectory state;
+  auto sensor = Sensor::open({.name = "road", .source = "/dev/null", .directory = state.path() / "road"});
+  REQUIRE_MESSAGE(sensor, sensor.error().message);
+  Reports reports;
+  (*sensor)->start(reports.handlers());
+  reports.await_event("stream.ended ");
+  sensor->reset();
+  CHECK(reports.count("stream.ended ") == 1);
+  CHECK(reports.count("stream.started ") == 1);
+}
 
 TEST_CASE("sensor: a FIFO's writer may come and go, and what was kept is on disk") {
   const test::TemporaryDirectory directory;

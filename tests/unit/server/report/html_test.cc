@@ -118,21 +118,22 @@ TEST_CASE("html: a text's page shows its bits and its adapters' ranks, and no gr
     CHECK_FALSE_MESSAGE(contains(other, part), part);
 }
 
-TEST_CASE("html: a confusion matrix shows the share of each true class, of the clients' evaluation first") {
+TEST_CASE(
+    "html: a confusion matrix shows shares of the true classes, of the coordinator's evaluation first") {
   const ReportInfo info{"run", "", {"cat", "<dog>"}, {}};
   RoundMetrics round = one_round(4);
   CHECK_FALSE(contains(report_html(info, {{round}}), "Confusion matrix"));
+  round.evaluation.emplace().confusion = {5, 5, 0, 1};
+  CHECK(contains(report_html(info, {{round}}), "(after round 4, on the clients' samples:"));
+  CHECK(contains(report_html(info, {{round}}), "title=\"5 of 10\""));
   round.test.confusion = {3, 1, 0, 0};
   std::string page = report_html(info, {{round}});
-  CHECK(contains(page, "Confusion matrix <small>(after round 4"));
+  CHECK(contains(page, "Confusion matrix <small>(after round 4, on the test samples:"));
   CHECK(contains(page, R"(<tr><th scope="row">cat</th><td class="c7" title="3 of 4">75.00 %</td>)"
                        R"(<td class="c2" title="1 of 4">25.00 %</td><td>4</td></tr>)"));
   // A class without samples divides nothing by zero.
   CHECK(contains(page, R"(<tr><th scope="row">&lt;dog&gt;</th><td class="c0" title="0 of 0">0</td>)"));
-  round.evaluation.emplace().confusion = {5, 5, 0, 1};
-  page = report_html(info, {{round}});
-  CHECK(contains(page, "title=\"5 of 10\""));
-  CHECK_FALSE(contains(page, "title=\"3 of 4\""));
+  CHECK_FALSE(contains(page, "title=\"5 of 10\""));
 }
 
 TEST_CASE("html: text from outside cannot become markup") {
