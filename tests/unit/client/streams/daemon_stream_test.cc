@@ -35,6 +35,13 @@ kind = "layers"
 layer = [{kind = "conv1d", units = 2, kernel = 3, activation = "relu"}, {kind = "conv1d", kernel = 1}]
 )";
 
+// Whether the status shows a stream with so many segments.
+auto has_kept(std::int64_t segments) {
+  return [segments](const DaemonStatus& status) {
+    return !status.streams.empty() && status.streams[0].kept == segments;
+  };
+}
+
 // A site whose client listens to a FIFO and takes part in one run on what it keeps of it.
 struct StreamSite {
   StreamSite() {
@@ -131,8 +138,7 @@ TEST_CASE("daemon: a run on a stream is answered when a segment is kept, and aga
   // More data changes nothing until a task uses it.
   at.play();
   at.play();
-  CHECK(at.status([](const DaemonStatus& status) { return status.streams[0].kept == 3; }).streams[0].bytes >
-        0);
+  CHECK(at.status(has_kept(3)).streams[0].bytes > 0);
   CHECK(at.answers().size() == 1);
 
   site.tell(site.work.request(kFirst, 1));
@@ -163,7 +169,7 @@ TEST_CASE(
   CHECK(at.answers()[0].ready);
   CHECK(at.answers()[0].samples == SampleCount(1));
   at.play();
-  at.status([](const DaemonStatus& status) { return status.streams[0].kept == 2; });
+  at.status(has_kept(2));
   CHECK(at.answers().size() == 1);
   if (masked) {
     SecureTurn turn(site, 1, 1);
