@@ -91,6 +91,7 @@ TEST_CASE("validation: every program evaluates on the validation samples, and no
       nlohmann::json::parse(test::run("fedge model evaluate " + model + " --format json").output);
   CHECK(evaluated["samples"] == 10);
   CHECK(evaluated["accuracy"] == accuracies[0]);
+  CHECK(evaluated["confusion"].size() == 100);
   CHECK(test::run("fedge model evaluate " + model)
             .output.starts_with("10 validation samples of fashion-mnist"));
   // A data set that is named is evaluated on its test samples.

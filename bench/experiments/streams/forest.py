@@ -130,7 +130,7 @@ def main() -> None:
     training = [side_of(client, "train") for client in clients]
     tests = [side_of(client, "test") for client in clients]
     tested = [pair for pair in tests if len(pair[0])]
-    # Of clients that only evaluate: the tests of a client without tests of its own, as in training.py.
+    # A client without tests of its own is tested on those of clients that only evaluate, as in training.py.
     foreign = [test for own, test in zip(training, tests) if not len(own[0]) and len(test[0])]
 
     def evaluate(forest: RandomForestClassifier, pairs: list) -> dict[str, float]:

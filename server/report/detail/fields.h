@@ -50,34 +50,34 @@ class Fields {
   }
   // The counts of a square matrix, row by row.
   std::vector<std::uint64_t> square(const char* key) {
-    const auto* value = find(key);
-    std::vector<std::uint64_t> out;
-    if (value == nullptr) return out;
-    bool fits = value->is_array() && value->size() <= kMostListed;
-    for (const auto& item : fits ? *value : nlohmann::ordered_json::array()) {
-      fits = fits && item.is_number_unsigned();
-      if (fits) out.push_back(item.get<std::uint64_t>());
-    }
-    const auto side = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(out.size()))));
-    if (fits && side * side == out.size()) return out;
-    return fail(key, "a list of the counts of a square matrix"), std::vector<std::uint64_t>();
+    constexpr const char* kExpected = "a list of the counts of a square matrix";
+    auto counts = list<std::uint64_t>(key, kExpected, &nlohmann::ordered_json::is_number_unsigned);
+    const auto side = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(counts.size()))));
+    if (side * side == counts.size()) return counts;
+    return fail(key, kExpected), std::vector<std::uint64_t>();
   }
   std::vector<std::string> texts(const char* key) {
-    const auto* value = find(key);
-    std::vector<std::string> out;
-    if (value == nullptr) return out;
-    bool fits = value->is_array() && value->size() <= kMostListed;
-    for (const auto& item : fits ? *value : nlohmann::ordered_json::array()) {
-      fits = fits && item.is_string();
-      if (fits) out.push_back(item.get<std::string>());
-    }
-    if (!fits) fail(key, "a list of strings");
-    return out;
+    return list<std::string>(key, "a list of strings", &nlohmann::ordered_json::is_string);
   }
   bool has(const char* key) const { return object_.contains(key); }
   const std::string& problem() const { return problem_; }
 
  private:
+  // The items of a list, all of which are of this kind; otherwise none.
+  template <class T>
+  std::vector<T> list(const char* key, const char* expected, bool (nlohmann::ordered_json::*is)() const) {
+    const auto* value = find(key);
+    if (value == nullptr) return {};
+    std::vector<T> items;
+    bool fits = value->is_array() && value->size() <= kMostListed;
+    for (const auto& item : fits ? *value : nlohmann::ordered_json::array()) {
+      fits = (item.*is)();
+      if (!fits) break;
+      items.push_back(item.template get<T>());
+    }
+    if (fits) return items;
+    return fail(key, expected), std::vector<T>();
+  }
   const nlohmann::ordered_json* find(const char* key) {
     const auto it = object_.find(key);
     if (it != object_.end()) return &*it;

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <thread>
@@ -21,6 +22,7 @@
 #include "server/report/metrics.h"
 #include "tests/integration/coordinator_process.h"
 #include "tests/integration/run_program.h"
+#include "tests/support/text.h"
 #include "tests/support/tiny_dataset.h"
 
 using namespace fedge;
@@ -206,6 +208,16 @@ TEST_CASE("streams: five daemons screen live streams, train as their data grows,
   CHECK_FALSE(kept.empty());
   // The run now waits for the client that was cut; the others go on listening to their sensors.
   REQUIRE(fleet.daemons[0]->wait_until([&] { return segments_in(fleet.kept(0)).size() >= 200; }));
+  const std::string program = "fedge-client --state-dir " + fleet.path("client0").string() + " status";
+  CHECK(fleet.daemons[0]->wait_until([&] {
+    const std::string text = test::run(program).output;
+    return test::contains(text, "road: reading " + fleet.path("sensor0").string() + "; ") &&
+           !test::contains(text, "; 0 segments since");
+  }));
+  const auto shown = nlohmann::json::parse(test::run(program + " --format json").output)["daemon"]["streams"];
+  REQUIRE(shown.size() == 1);
+  CHECK(shown[0]["segments_kept"] > 0);
+  CHECK(shown[0]["segment_bytes"] > 0);
   fleet.daemons[2] = fleet.start(2);
   CHECK_MESSAGE(fleet.coordinator->wait() == 0, fleet.coordinator->log());
   for (const auto& daemon : fleet.daemons) CHECK_MESSAGE(daemon->wait() == 0, daemon->log());

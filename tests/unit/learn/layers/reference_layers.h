@@ -74,14 +74,6 @@ class ReferenceNetwork {
     return x;  // curves, and dropout outside training
   }
 
-  static Activation reversed(const Activation& x) {
-    Activation y = x;
-    for (std::size_t p = 0; p < x.points(); ++p)
-      for (std::size_t c = 0; c < x.channels; ++c)
-        y.values[p * x.channels + c] = x.values[(x.points() - 1 - p) * x.channels + c];
-    return y;
-  }
-
   Activation dense(const LayerSpec& layer, const Activation& x) {
     const std::size_t out = units(layer);
     const auto weight = take(out * x.channels);

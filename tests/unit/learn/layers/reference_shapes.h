@@ -168,6 +168,14 @@ inline Activation flatten(const Activation& x) {
 }
 
 // bias + matrix x.
+inline Activation reversed(const Activation& x) {
+  Activation y = x;
+  for (std::size_t p = 0; p < x.points(); ++p)
+    for (std::size_t c = 0; c < x.channels; ++c)
+      y.values[p * x.channels + c] = x.values[(x.points() - 1 - p) * x.channels + c];
+  return y;
+}
+
 inline Doubles product(std::span<const double> matrix, std::span<const double> bias, const Doubles& x) {
   Doubles y(bias.begin(), bias.end());
   for (std::size_t o = 0; o < y.size(); ++o)
