@@ -8,6 +8,7 @@ namespace fedge::apps {
 
 CoordinatorAdmin::CoordinatorAdmin(const std::filesystem::path& data_directory)
     : address_file_(data_directory / "admin-address"),
+      api_address_file_(data_directory / "api-address"),
       metrics_(
           {.data_directory = data_directory,
            .version = version(),
@@ -36,14 +37,32 @@ Result<void> CoordinatorAdmin::listen(boost::asio::io_context& io,
   std::filesystem::remove(address_file_, ignored);
   if (!address) return {};
   coordinator_ = &coordinator;
-  FEDGE_TRY(server,
-            server::AdminServer::listen(io, {.listen = *address}, server::coordinator_pages(metrics_)));
-  server_ = std::move(server);
-  const std::string real = protocol::to_string(server_->address());
+  FEDGE_TRY(pages, server::HttpServer::listen(
+                       io, {.listen = *address},
+                       std::make_shared<server::PageService>(server::coordinator_pages(metrics_))));
+  pages_ = std::move(pages);
+  const std::string real = protocol::to_string(pages_->address());
   log(Event{Severity::kInfo, "admin.listening", {}}.with("address", real));
   return write_file_atomic(address_file_, real + "\n");
 }
 
-void CoordinatorAdmin::stop() { server_.reset(); }
+Result<void> CoordinatorAdmin::serve_api(const server::ApiServerOptions& options) {
+  std::error_code ignored;
+  std::filesystem::remove(api_address_file_, ignored);
+  FEDGE_TRY(api, server::ApiServer::start(options));
+  api_ = std::move(api);
+  const auto address = api_->address();
+  if (!address) return {};
+  const std::string real = protocol::to_string(*address);
+  log(Event{Severity::kInfo, "api.listening", {}}
+          .with("address", real)
+          .with("fingerprint", api_->fingerprint()));
+  return write_file_atomic(api_address_file_, real + "\n");
+}
+
+void CoordinatorAdmin::stop() {
+  api_.reset();
+  pages_.reset();
+}
 
 }  // namespace fedge::apps

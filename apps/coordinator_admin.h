@@ -1,5 +1,5 @@
-// CoordinatorAdmin: the admin pages of fedge-coordinator. Records the coordinator's events and, if the user
-// asked for it, serves /metrics, /healthz and /readyz.
+// CoordinatorAdmin: the admin API and the admin pages of fedge-coordinator. Records the coordinator's events,
+// serves the API and, if the user asked for it, /metrics, /healthz and /readyz.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -11,9 +11,10 @@
 
 #include "core/event.h"
 #include "core/result.h"
-#include "server/admin/admin_server.h"
 #include "server/admin/coordinator_metrics.h"
+#include "server/api/api_server.h"
 #include "server/coordinator/coordinator.h"
+#include "server/http/http_server.h"
 
 namespace fedge::apps {
 
@@ -32,13 +33,18 @@ class CoordinatorAdmin {
   // without an address removes that file. The coordinator must already listen.
   Result<void> listen(boost::asio::io_context& io, const std::optional<protocol::Address>& address,
                       const server::Coordinator& coordinator);
+  // Serves the admin API: on the Unix socket, and over HTTPS if an address is given. Writes that address to
+  // the file api-address in the data directory.
+  Result<void> serve_api(const server::ApiServerOptions& options);
   void stop();
 
  private:
   std::filesystem::path address_file_;
+  std::filesystem::path api_address_file_;
   const server::Coordinator* coordinator_ = nullptr;
   server::CoordinatorMetrics metrics_;
-  std::unique_ptr<server::AdminServer> server_;
+  std::unique_ptr<server::HttpServer> pages_;
+  std::unique_ptr<server::ApiServer> api_;
 };
 
 }  // namespace fedge::apps

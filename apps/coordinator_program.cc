@@ -33,6 +33,7 @@ struct Options {
   std::optional<std::string> data_directory;
   std::optional<std::string> listen;
   std::optional<std::string> admin_listen;
+  std::optional<std::string> api_listen;
   std::optional<std::size_t> threads;
   std::optional<std::string> log_level;
   std::string run_file;
@@ -67,6 +68,11 @@ fedge::Result<fedge::server::CoordinatorConfig> settings(const Options& options)
     const auto listen = fedge::protocol::parse_address(*options.admin_listen);
     if (!listen) return listen.error().with_prefix("--admin-listen: ");
     config.admin = *listen;
+  }
+  if (options.api_listen) {
+    const auto listen = fedge::protocol::parse_address(*options.api_listen);
+    if (!listen) return listen.error().with_prefix("--api-listen: ");
+    config.api.listen = *listen;
   }
   if (options.data_directory) config.data_directory = *options.data_directory;
   if (const char* exported = std::getenv("FEDGE_DATA_DIR");
@@ -152,6 +158,11 @@ class Daemon {
       results_.show(submitted.number, results);
     }
     FEDGE_TRY_VOID(record("coordinator.started"));  // before any client is served
+    FEDGE_TRY_VOID(admin_.serve_api({.parts = {settled_.data_directory, fedge::apps::software(kSoftware)},
+                                     .listen = settled_.api.listen,
+                                     .certificate = settled_.api.certificate,
+                                     .key = settled_.api.key,
+                                     .hosts = settled_.api.hosts}));
     return admin_.listen(io_, settled_.admin, *coordinator_);
   }
 
@@ -259,6 +270,11 @@ void add_options(CLI::App& app, Options& options) {
       ->check(fedge::apps::network_address());
   app.add_option("--admin-listen", options.admin_listen,
                  "Address for /metrics, /healthz and /readyz, without access control; default: none")
+      ->type_name("HOST:PORT")
+      ->check(fedge::apps::network_address());
+  app.add_option("--api-listen", options.api_listen,
+                 "Address for the admin API over HTTPS; default: only on this machine, through the Unix "
+                 "socket admin.sock in the data directory")
       ->type_name("HOST:PORT")
       ->check(fedge::apps::network_address());
   auto* run_file =

@@ -2,17 +2,18 @@
 // strategies.
 #include <CLI/CLI.hpp>
 
+#include "apps/admin/access_commands.h"
+#include "apps/admin/policy_commands.h"
+#include "apps/admin/run_commands.h"
+#include "apps/admin/user_commands.h"
 #include "apps/cli/command_line.h"
 #include "apps/cli/help.h"
 #include "apps/cli/validators.h"
-#include "apps/commands/access_commands.h"
 #include "apps/commands/aggregate.h"
 #include "apps/commands/data_commands.h"
 #include "apps/commands/model_commands.h"
-#include "apps/commands/policy_commands.h"
 #include "apps/commands/privacy/privacy_commands.h"
 #include "apps/commands/reference/key_reference.h"
-#include "apps/commands/run_commands.h"
 #include "apps/commands/strategies.h"
 #include "apps/commands/streams/event_commands.h"
 #include "apps/commands/streams/stream_commands.h"
@@ -20,10 +21,13 @@
 #include "apps/common.h"
 #include "apps/directory/dht_commands.h"
 #include "core/platform/thread_pool.h"
+#include "server/api/api.h"
 
 namespace {
 
 constexpr const char* kProgram = "fedge";
+constexpr const char* kApiPage = "api";
+constexpr const char* kOpenApiPage = "openapi";
 
 struct Options {
   bool markdown = false;
@@ -31,12 +35,17 @@ struct Options {
   std::string part;
   fedge::apps::AggregateOptions aggregate;
   fedge::apps::TracksOptions tracks;
-  fedge::apps::PolicyOptions policy;
   fedge::apps::DataOptions data;
   std::string format = "text";
 };
 
 int print_reference(const Options& options) {
+  if (options.page == kApiPage || options.page == kOpenApiPage) {
+    std::printf("%s", (options.page == kApiPage ? fedge::server::api_reference()
+                                                : fedge::server::openapi_document() + "\n")
+                          .c_str());
+    return fedge::apps::kOk;
+  }
   std::printf("%s", fedge::apps::key_reference(options.page, options.markdown).c_str());
   return fedge::apps::kOk;
 }
@@ -80,36 +89,8 @@ CLI::App* add_aggregate(CLI::App& app, fedge::apps::AggregateOptions& options) {
   return merge;
 }
 
-struct TracksCommands {
-  CLI::App* resolve;
-  CLI::App* add;
-  CLI::App* lift;
-  CLI::App* list;
-};
-
-void add_policy_options(CLI::App& add, fedge::apps::PolicyOptions& policy) {
-  add.add_option("--kind", policy.kind, "Kind of the disagreement; see below")
-      ->type_name("KIND")
-      ->required()
-      ->check(fedge::apps::one_of({"full", "partial_data", "inbound", "outbound", "bidirectional"}));
-  add.add_option("--clients", policy.clients, "Clients that disagree")
-      ->type_name("CLIENT,...")
-      ->required()
-      ->delimiter(',');
-  add.add_option("--against", policy.against, "Clients that those of --clients disagree with")
-      ->type_name("CLIENT,...")
-      ->delimiter(',');
-  add.add_option("--from", policy.from_round, "First round; default: the next round")->type_name("ROUND");
-  add.add_option("--until", policy.until_round, "Last round; default: no end")->type_name("ROUND");
-  add.add_option("--withheld", policy.withheld,
-                 "partial_data: fraction of its samples that a client does not train on; default: 0.5")
-      ->type_name("FRACTION");
-  add.add_flag("--deep", policy.deep, "Also remove the influence of earlier updates");
-}
-
-TracksCommands add_tracks(CLI::App& app, Options& options) {
-  auto* tracks = app.add_subcommand("tracks")->require_subcommand(1);
-  auto* resolve = tracks->add_subcommand("resolve");
+CLI::App* add_resolve(CLI::App& tracks, Options& options) {
+  auto* resolve = tracks.add_subcommand("resolve");
   resolve->add_option("FILE", options.tracks.policy, "Policy file, or a run file with a section [tracks]")
       ->required();
   resolve->add_option("--round", options.tracks.round, "Round, counted from 1")
@@ -122,19 +103,7 @@ TracksCommands add_tracks(CLI::App& app, Options& options) {
       ->check(fedge::apps::one_of({"text", "json"}));
   resolve->add_flag("--strict", options.tracks.strict,
                     "A client that excludes other clients trains only tracks that exclude those clients too");
-  auto* add = tracks->add_subcommand("add");
-  add_policy_options(*add, options.policy);
-  auto* lift = tracks->add_subcommand("lift");
-  lift->add_option("NUMBER", options.policy.place,
-                   "The disagreement's number, as listed by 'fedge tracks ls'")
-      ->required();
-  auto* list = tracks->add_subcommand("ls");
-  for (auto* command : {add, lift, list}) {
-    fedge::apps::add_data_directory(*command, options.policy.data_directory);
-    command->add_option("--run", options.policy.run, "Number of the run; default: the only run in progress")
-        ->check(fedge::apps::at_least(1));
-  }
-  return {resolve, add, lift, list};
+  return resolve;
 }
 
 struct DataCommands {
@@ -179,10 +148,15 @@ LookUpCommands add_look_up(CLI::App& app, Options& options) {
   auto* reference = app.add_subcommand("reference");
   reference
       ->add_option("NAME", options.page,
-                   "run-file, coordinator, screening or power: all keys of that configuration file; or a "
-                   "section or key of one, for example training or run.rounds")
+                   "run-file, coordinator, screening or power: all keys of that configuration file; a "
+                   "section or key of one, for example training or run.rounds; api: the requests of the "
+                   "admin API; openapi: the same as an OpenAPI document")
       ->capture_default_str()
-      ->check(CLI::Validator([](std::string& name) { return fedge::apps::unknown_reference(name); }, ""));
+      ->check(CLI::Validator(
+          [](std::string& name) {
+            return name == kApiPage || name == kOpenApiPage ? "" : fedge::apps::unknown_reference(name);
+          },
+          ""));
   auto* strategies = app.add_subcommand("strategies");
   strategies->add_option("NAME", options.part, "Show only the strategy or part of this name");
   for (auto* command : {reference, strategies})
@@ -208,20 +182,25 @@ int main(int argc, char** argv) {
 
   const fedge::apps::AccessCommands access(app);
   const fedge::apps::RunCommands runs(app);
+  const fedge::apps::UserCommands users(app);
   const fedge::apps::ModelCommands models(app);
   const fedge::apps::PrivacyCommands privacy(app);
   const fedge::apps::DhtCommands dht(app);
   const LookUpCommands look_up = add_look_up(app, options);
   auto* merge = add_aggregate(app, options.aggregate);
-  const TracksCommands tracks = add_tracks(app, options);
+  auto* tracks = app.add_subcommand("tracks")->require_subcommand(1);
+  const CLI::App* resolve = add_resolve(*tracks, options);
+  const fedge::apps::PolicyCommands policy(*tracks);
   const DataCommands data = add_data(app, options.data);
   const fedge::apps::StreamCommands streams(app);
   const fedge::apps::EventCommands events(app);
   if (const auto code = fedge::apps::parse_command_line(app, fedge::apps::fedge_doc(), argc, argv))
     return *code;
   return fedge::apps::run_safely(kProgram, [&] {
-    if (const auto done = access.run()) return say(*done);
-    if (const auto done = runs.run()) return say(*done);
+    if (const auto code = access.run(kProgram)) return *code;
+    if (const auto code = runs.run(kProgram)) return *code;
+    if (const auto code = users.run(kProgram)) return *code;
+    if (const auto code = policy.run(kProgram)) return *code;
     if (const auto done = models.run()) return say(*done);
     if (const auto done = streams.run()) return say(*done);
     if (const auto done = events.run()) return say(*done);
@@ -230,10 +209,7 @@ int main(int argc, char** argv) {
     if (*look_up.strategies)
       return say(options.markdown ? fedge::apps::strategies_page() : fedge::apps::strategies(options.part));
     if (*merge) return aggregate(options);
-    if (*tracks.resolve) return resolve_tracks(options);
-    if (*tracks.add) return say(fedge::apps::add_disagreement(options.policy));
-    if (*tracks.lift) return say(fedge::apps::lift_disagreement(options.policy));
-    if (*tracks.list) return say(fedge::apps::list_disagreements(options.policy));
+    if (*resolve) return resolve_tracks(options);
     if (*data.partition) return say(fedge::apps::partition_data(options.data));
     if (*data.tokenizer) return say(fedge::apps::learn_tokenizer(options.data));
     if (*data.list) return say(fedge::apps::list_data(options.data));

@@ -216,11 +216,15 @@ class Chain {
 
 std::string operator_name() { return "uid " + std::to_string(::getuid()); }
 
-AuditEvent change_failed(std::uint64_t entry, const std::string& action, const std::string& reason) {
-  return {operator_name(),
-          kChangeFailed,
-          "entry " + std::to_string(entry),
-          {{"action", action}, {"reason", reason}}};
+AuditEvent event_by(const Actor& actor, std::string action, std::string subject, AuditDetails details) {
+  if (!actor.address.empty()) details.emplace_back("from", actor.address);
+  return {actor.name, std::move(action), std::move(subject), std::move(details)};
+}
+
+AuditEvent change_failed(const Actor& actor, std::uint64_t entry, const std::string& action,
+                         const std::string& reason) {
+  return event_by(actor, kChangeFailed, "entry " + std::to_string(entry),
+                  {{"action", action}, {"reason", reason}});
 }
 
 AuditLog::AuditLog(const std::filesystem::path& data_directory, std::function<UnixSeconds()> calendar)

@@ -27,9 +27,19 @@ namespace fedge::server {
 // actions.
 std::string operator_name();
 
+// Who causes a change: "uid 1000", "user alice", and the address that the request came from, if any.
+struct Actor {
+  std::string name = operator_name();
+  std::string address = {};
+};
+using AuditDetails = std::vector<std::pair<std::string, std::string>>;
+// Returns the event with the actor's name, and its address as the detail "from".
+AuditEvent event_by(const Actor& actor, std::string action, std::string subject, AuditDetails details = {});
+
 // Action of an entry saying that the change of an earlier entry, its subject, did not happen.
 inline constexpr const char* kChangeFailed = "change.failed";
-AuditEvent change_failed(std::uint64_t entry, const std::string& action, const std::string& reason);
+AuditEvent change_failed(const Actor& actor, std::uint64_t entry, const std::string& action,
+                         const std::string& reason);
 
 class AuditLog {
  public:

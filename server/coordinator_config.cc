@@ -103,6 +103,31 @@ std::optional<DirectoryOptions> read_directory(config::Reader& reader) {
   return options;
 }
 
+ApiConfig read_api(config::Reader& reader) {
+  ApiConfig api;
+  api.listen =
+      read_address(reader, "listen", "",
+                   "Address HOST:PORT of the admin API over HTTPS (TLS 1.3). Empty = the API is only "
+                   "on this machine, through the Unix socket admin.sock in the data directory.");
+  api.certificate =
+      reader.text("certificate", "",
+                  "File of the server's certificate and its chain (PEM). Empty = the coordinator "
+                  "creates a self-signed certificate, api-cert.pem in the data directory.");
+  api.key =
+      reader.text("key", "", "File of the certificate's private key (PEM). Only its owner may read it.");
+  api.hosts =
+      reader.texts("hosts", std::vector<std::string>(),
+                   "Further host names and IP addresses in the self-signed certificate. It is created "
+                   "once, so a later change has no effect.");
+  if (!api.listen)
+    for (const char* key : {"certificate", "key", "hosts"})
+      if (reader.has(key)) reader.fail(key, "has no effect without api.listen", {"api.listen"});
+  if (api.certificate.empty() != api.key.empty())
+    reader.fail(api.key.empty() ? "certificate" : "key", "needs both api.certificate and api.key",
+                {"api.certificate", "api.key"});
+  return api;
+}
+
 CoordinatorConfig read_all(config::Reader& root) {
   CoordinatorConfig config;
   if (const auto listen = read_address(root, "listen", "127.0.0.1:7433",
@@ -129,6 +154,9 @@ CoordinatorConfig read_all(config::Reader& root) {
                               "Address HOST:PORT of the admin endpoint (metrics, health). Empty = no "
                               "endpoint. It must not be reachable from untrusted networks.");
   root.adopt(admin);
+  config::Reader api = root.section("api");
+  config.api = read_api(api);
+  root.adopt(api);
   config::Reader directory = root.section("directory");
   config.directory = read_directory(directory);
   root.adopt(directory);

@@ -18,6 +18,14 @@
 
 namespace fedge::server {
 
+// Section [api]: the admin API over HTTPS.
+struct ApiConfig {
+  std::optional<protocol::Address> listen;  // empty: only the Unix socket
+  std::filesystem::path certificate;        // empty: a self-signed certificate is created
+  std::filesystem::path key;
+  std::vector<std::string> hosts;  // further names and addresses in that certificate
+};
+
 struct CoordinatorConfig {
   protocol::Address listen;
   std::filesystem::path data_directory;  // empty: not given
@@ -28,6 +36,7 @@ struct CoordinatorConfig {
   JoinRates joining;
   double swarm_upload_mbit = 0;            // 0: no limit
   std::optional<protocol::Address> admin;  // of the metrics endpoint; empty: no endpoint
+  ApiConfig api;
   std::optional<DirectoryOptions> directory;
 };
 

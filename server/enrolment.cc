@@ -7,8 +7,9 @@
 #include "core/crypto/random.h"
 #include "core/crypto/sha256.h"
 #include "core/platform/files.h"
-#include "server/store/detail/book_history.h"
-#include "server/store/detail/enrolment_store.h"
+#include "core/text.h"
+#include "server/store/detail/access_rows.h"
+#include "server/store/detail/logged_book.h"
 #include "server/store/enrolment_file.h"
 
 namespace fedge::server {
@@ -31,15 +32,33 @@ Error unavailable(const Error& error) { return {ErrorCode::kUnavailable, error.m
 
 Error being_written() { return {ErrorCode::kUnavailable, kBookBusy}; }
 
-AuditEvent created(const std::vector<NewToken>& tokens, const TokenOrder& order) {
+// What the audit log says about a description, so that a restored older book can be repaired.
+void add_description(const ClientDescription& description, AuditDetails& details) {
+  if (!description.name.empty()) details.emplace_back("name", description.name);
+  if (!description.labels.empty()) details.emplace_back("labels", joined_labels(description.labels));
+  if (description.project != kDefaultProject) details.emplace_back("project", description.project);
+}
+
+Result<void> check_description(const BookRows& rows, const ClientDescription& description) {
+  FEDGE_TRY_VOID(check_client_name(description.name));
+  FEDGE_TRY(labels, checked_labels(description.labels));
+  if (labels != description.labels) return invalid("the labels of a client must be ascending and distinct");
+  FEDGE_TRY(exists, AccessRows(rows).has_project(description.project));
+  if (exists) return {};
+  return Error{ErrorCode::kNotFound,
+               "there is no project '" + clean_text(description.project, 80) + "'; see: fedge project ls"};
+}
+
+AuditEvent created(const Actor& actor, const std::vector<NewToken>& tokens, const TokenOrder& order) {
   const std::string first = std::to_string(tokens.front().id);
-  return {
-      operator_name(),
-      "token.created",
+  AuditDetails details = {{"uses", std::to_string(order.uses)},
+                          {"approve", order.approve ? "yes" : "no"},
+                          {"expires", calendar_text(order.now + order.lifetime.count())}};
+  add_description(order.description, details);
+  return event_by(
+      actor, "token.created",
       tokens.size() == 1 ? "token " + first : "tokens " + first + " to " + std::to_string(tokens.back().id),
-      {{"uses", std::to_string(order.uses)},
-       {"approve", order.approve ? "yes" : "no"},
-       {"expires", calendar_text(order.now + order.lifetime.count())}}};
+      std::move(details));
 }
 
 AuditEvent enrolled(const ClientRecord& client, const Redemption& redemption) {
@@ -48,6 +67,7 @@ AuditEvent enrolled(const ClientRecord& client, const Redemption& redemption) {
                    client_name(client.client),
                    {{"token", std::to_string(client.token)}}};
   if (!redemption.address.empty()) event.details.emplace_back("address", redemption.address);
+  add_description(client.description, event.details);
   return event;
 }
 
@@ -62,99 +82,30 @@ const char* objection(const TokenRecord& token, UnixSeconds now) {
 }  // namespace
 
 Enrolment::Enrolment(std::filesystem::path data_directory)
-    : directory_(std::move(data_directory)), audit_(directory_) {}
+    : book_(std::make_unique<LoggedBook>(std::move(data_directory))) {}
 
 Enrolment::~Enrolment() = default;
 Enrolment::Enrolment(Enrolment&&) noexcept = default;
 Enrolment& Enrolment::operator=(Enrolment&&) noexcept = default;
 
-Result<EnrolmentStore*> Enrolment::store() {
-  // After the first read the book must exist: a missing file is an error and must not be replaced by a new
-  // book.
-  if (store_) {
-    const auto in_place = store_->check_in_place();
-    if (in_place) return store_.get();
-    if (!identity_of(enrolment_path(directory_))) return in_place.error();
-    store_.reset();
-  } else if (!identity_.empty()) {
-    FEDGE_TRY(there, identity_of(enrolment_path(directory_)));
-    (void)there;
-  }
-  FEDGE_TRY(opened, EnrolmentStore::open(directory_));
-  FEDGE_TRY(rows, opened->rows());
-  if (!identity_.empty() && rows.marks.identity != identity_)
-    return Error{ErrorCode::kUnavailable,
-                 enrolment_path(directory_).string() +
-                     " is not the enrolment book that the running coordinator opened; put that book back, or "
-                     "restart the coordinator to use the new one"};
-  identity_ = rows.marks.identity;
-  store_ = std::move(opened);
-  opened_anew_ = true;
-  return store_.get();
-}
-
-Result<void> Enrolment::update(const std::function<Result<std::optional<AuditEvent>>(BookRows&)>& change) {
-  FEDGE_TRY(book, store());
-  FEDGE_TRY(made_good, catch_up(*book));
-  (void)made_good;
-  std::optional<std::uint64_t> entry;
-  std::string action;
-  const auto done = book->update([&](BookRows& rows) -> Result<bool> {
-    FEDGE_TRY(event, change(rows));
-    if (!event) return false;
-    FEDGE_TRY(sequence, audit_.record(*event));
-    action = event->action;
-    entry = rows.marks.recorded = sequence;
-    return true;
-  });
-  // If this write fails too, catch_up() finds an entry that the book lacks.
-  if (!done && entry) (void)audit_.append(change_failed(*entry, action, done.error().message));
-  return done;
-}
-
-Result<std::vector<AuditEntry>> Enrolment::catch_up(EnrolmentStore& book) {
-  FEDGE_TRY(now, book.rows());
-  FEDGE_TRY(last, audit_.last());
-  std::vector<AuditEntry> made_good;
-  if (last <= now.marks.recorded) return made_good;
-  FEDGE_TRY_VOID(book.update([&](BookRows& rows) -> Result<bool> {
-    // Other changes are recorded within their transactions: entries that the book lacks now are final.
-    FEDGE_TRY(entries, audit_.entries_after(rows.marks.recorded));
-    FEDGE_TRY(good, make_good(rows, entries));
-    made_good = std::move(good);
-    if (!entries.empty()) rows.marks.recorded = entries.back().sequence;
-    if (made_good.empty()) return !entries.empty();
-    FEDGE_TRY(sequence, audit_.record({operator_name(),
-                                       "enrolment.repaired",
-                                       "entries " + std::to_string(made_good.front().sequence) + " to " +
-                                           std::to_string(made_good.back().sequence),
-                                       {{"reason", "the enrolment book lacked these changes"}}}));
-    rows.marks.recorded = sequence;
-    return true;
-  }));
-  return made_good;
-}
-
 Result<std::vector<AuditEntry>> Enrolment::take_up(const PublicKey& coordinator) {
-  FEDGE_TRY(book, store());
-  FEDGE_TRY(now, book->rows());
+  FEDGE_TRY(now, book_->rows());
   const std::string key = to_hex(coordinator);
   if (now.marks.coordinator.empty())
-    FEDGE_TRY_VOID(book->update([&](BookRows& rows) -> Result<bool> {
+    FEDGE_TRY_VOID(book_->update_unrecorded([&](BookRows& rows) -> Result<bool> {
       if (rows.marks.coordinator.empty()) rows.marks.coordinator = key;
       return true;
     }));
   else if (now.marks.coordinator != key)
-    return Error{ErrorCode::kRefused, enrolment_path(directory_).string() +
+    return Error{ErrorCode::kRefused, enrolment_path(book_->directory()).string() +
                                           " belongs to the coordinator with key " + now.marks.coordinator +
                                           ", but the key in node.key is " + key +
                                           "; restore the data directory from a backup"};
-  return catch_up(*book);
+  return book_->catch_up();
 }
 
 Result<bool> Enrolment::has_coordinator() {
-  FEDGE_TRY(book, store());
-  FEDGE_TRY(rows, book->rows());
+  FEDGE_TRY(rows, book_->rows());
   return !rows.marks.coordinator.empty() || rows.marks.next_token > 1;
 }
 
@@ -166,7 +117,8 @@ Result<NewToken> Enrolment::create_token(UnixSeconds now, std::chrono::seconds l
 Result<std::vector<NewToken>> Enrolment::create_tokens(const TokenOrder& order) {
   if (order.count == 0 || order.uses == 0) return invalid("a token must have at least one use");
   std::vector<NewToken> tokens;
-  FEDGE_TRY_VOID(update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+  FEDGE_TRY_VOID(book_->update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+    FEDGE_TRY_VOID(check_description(rows, order.description));
     for (std::size_t i = 0; i < order.count; ++i) {
       const auto promised = order.uses == 1 ? std::optional(rows.take_client()) : std::nullopt;
       tokens.push_back({rows.take_token(), promised, random_hex(kSecretBytes)});
@@ -176,9 +128,10 @@ Result<std::vector<NewToken>> Enrolment::create_tokens(const TokenOrder& order) 
                                           .created = order.now,
                                           .expires = order.now + order.lifetime.count(),
                                           .uses = order.uses,
-                                          .approve = order.approve}));
+                                          .approve = order.approve,
+                                          .description = order.description}));
     }
-    return std::optional(created(tokens, order));
+    return std::optional(created(actor_, tokens, order));
   }));
   return tokens;
 }
@@ -187,7 +140,7 @@ Result<Standing> Enrolment::redeem(const Redemption& redemption) {
   Standing standing;
   std::optional<Error> refusal;
   const auto refuse = [&](const char* reason) { return *(refusal = refused(reason)); };
-  const auto done = update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+  const auto done = book_->update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
     FEDGE_TRY(token, rows.find_secret(secret_hash(redemption.secret)));
     if (!token) return refuse("this coordinator does not know the join token");
     if (token->revoked) return refuse(kTokenRevoked);
@@ -205,7 +158,8 @@ Result<Standing> Enrolment::redeem(const Redemption& redemption) {
                               .enrolled = redemption.now,
                               .token = token->id,
                               .state = token->approve ? ClientState::kPending : ClientState::kEnrolled,
-                              .household = redemption.household};
+                              .household = redemption.household,
+                              .description = token->description};
     FEDGE_TRY_VOID(rows.put(*token));
     FEDGE_TRY_VOID(rows.put(client));
     standing = {client.client, token->approve, true};
@@ -216,19 +170,42 @@ Result<Standing> Enrolment::redeem(const Redemption& redemption) {
   return standing;
 }
 
-Result<ClientId> Enrolment::add(const PublicKey& key, UnixSeconds now) {
+Result<ClientId> Enrolment::add(const PublicKey& key, UnixSeconds now, const ClientDescription& description) {
   ClientId client;
-  FEDGE_TRY_VOID(update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+  FEDGE_TRY_VOID(book_->update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
     FEDGE_TRY(known, rows.find_key(key));
     if (known)
       return Error{ErrorCode::kRefused, "this key belongs to " + client_name(known->client) + ", which is " +
                                             to_string(known->state)};
+    FEDGE_TRY_VOID(check_description(rows, description));
     client = rows.take_client();
-    FEDGE_TRY_VOID(rows.put(ClientRecord{.client = client, .key = key, .enrolled = now}));
-    return std::optional(
-        AuditEvent{operator_name(), "client.added", client_name(client), {{"key", to_hex(key)}}});
+    FEDGE_TRY_VOID(
+        rows.put(ClientRecord{.client = client, .key = key, .enrolled = now, .description = description}));
+    AuditDetails details = {{"key", to_hex(key)}};
+    add_description(description, details);
+    return std::optional(event_by(actor_, "client.added", client_name(client), std::move(details)));
   }));
   return client;
+}
+
+Result<void> Enrolment::describe(ClientId client, const DescriptionChange& change) {
+  return book_->update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+    FEDGE_TRY(record, rows.find_client(client));
+    if (!record)
+      return Error{ErrorCode::kNotFound, "there is no " + client_name(client) + " in " +
+                                             enrolment_path(book_->directory()).string()};
+    ClientDescription& now = record->description;
+    const ClientDescription before = now;
+    if (change.name) now.name = *change.name;
+    if (change.labels) now.labels = *change.labels;
+    if (change.project) now.project = *change.project;
+    if (now == before) return std::optional<AuditEvent>();
+    FEDGE_TRY_VOID(check_description(rows, now));
+    FEDGE_TRY_VOID(rows.put(*record));
+    return std::optional(
+        event_by(actor_, "client.described", client_name(client),
+                 {{"name", now.name}, {"labels", joined_labels(now.labels)}, {"project", now.project}}));
+  });
 }
 
 Result<Enrolment::Changes> Enrolment::refresh() {
@@ -237,15 +214,21 @@ Result<Enrolment::Changes> Enrolment::refresh() {
   return std::exchange(news_, {});
 }
 
+void Enrolment::note_reopened() {
+  if (!book_->opened_anew()) return;
+  opened_anew_ = true;
+  snapshot_.reset();
+}
+
 Result<bool> Enrolment::look() {
-  FEDGE_TRY(book, store());
   // Does not wait for other writers: this thread serves all clients.
-  const auto rows = book->rows(std::chrono::milliseconds(0));
-  if (!rows && book->is_busy()) return false;
+  const auto rows = book_->rows(std::chrono::milliseconds(0));
+  note_reopened();
+  if (!rows && book_->is_busy()) return false;
   if (!rows) return rows.error();
   if (!opened_anew_ && rows->marks.change == seen_) return true;
   auto fresh = rows->changed_after(opened_anew_ ? 0 : seen_);
-  if (!fresh && book->is_busy()) return false;
+  if (!fresh && book_->is_busy()) return false;
   if (!fresh) return fresh.error();
   if (opened_anew_) {
     index_.clear();
@@ -317,19 +300,18 @@ Result<std::size_t> Enrolment::count() {
 }
 
 Result<std::vector<RecentEnrolment>> Enrolment::enrolled_since(UnixSeconds since) {
-  FEDGE_TRY(book, store());
-  FEDGE_TRY(rows, book->rows());
+  FEDGE_TRY(rows, book_->rows());
   return rows.enrolled_since(since);
 }
 
 Result<std::optional<std::uint32_t>> Enrolment::revoke(ClientId client, bool keep_token) {
   std::optional<std::uint32_t> closed;
-  FEDGE_TRY_VOID(update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+  FEDGE_TRY_VOID(book_->update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
     FEDGE_TRY(promise, rows.find_promise(client));
     FEDGE_TRY(record, rows.find_client(client));
     if (!promise && !record)
-      return Error{ErrorCode::kNotFound,
-                   "there is no " + client_name(client) + " in " + enrolment_path(directory_).string()};
+      return Error{ErrorCode::kNotFound, "there is no " + client_name(client) + " in " +
+                                             enrolment_path(book_->directory()).string()};
     if (record && !promise && !keep_token) {
       FEDGE_TRY(came_by, rows.find_token(record->token));
       promise = came_by;
@@ -341,7 +323,7 @@ Result<std::optional<std::uint32_t>> Enrolment::revoke(ClientId client, bool kee
       record->state = ClientState::kRevoked;
       FEDGE_TRY_VOID(rows.put(*record));
     }
-    AuditEvent event{operator_name(), "client.revoked", client_name(client), {}};
+    AuditEvent event = event_by(actor_, "client.revoked", client_name(client));
     if (promise && !promise->revoked) {
       promise->revoked = true;
       if (promise->used < promise->uses) closed = promise->id;
@@ -354,37 +336,48 @@ Result<std::optional<std::uint32_t>> Enrolment::revoke(ClientId client, bool kee
 }
 
 Result<void> Enrolment::revoke_token(std::uint32_t id) {
-  return update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+  return book_->update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
     FEDGE_TRY(token, rows.find_token(id));
     if (!token)
       return Error{ErrorCode::kNotFound, "there is no token " + std::to_string(id) + " in " +
-                                             enrolment_path(directory_).string() + "; see: fedge token ls"};
+                                             enrolment_path(book_->directory()).string() +
+                                             "; see: fedge token ls"};
     token->revoked = true;
     FEDGE_TRY_VOID(rows.put(*token));
-    return std::optional(AuditEvent{operator_name(), "token.revoked", client_name(*token), {}});
+    return std::optional(event_by(actor_, "token.revoked", client_name(*token)));
   });
 }
 
 Result<void> Enrolment::approve(ClientId client) {
-  return update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+  return book_->update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
     FEDGE_TRY(record, rows.find_client(client));
     if (!record)
-      return Error{ErrorCode::kNotFound,
-                   "there is no " + client_name(client) + " in " + enrolment_path(directory_).string()};
+      return Error{ErrorCode::kNotFound, "there is no " + client_name(client) + " in " +
+                                             enrolment_path(book_->directory()).string()};
     if (record->state != ClientState::kPending)
       return invalid(client_name(client) + " does not wait for approval; its state is " +
                      to_string(record->state));
     record->state = ClientState::kEnrolled;
     FEDGE_TRY_VOID(rows.put(*record));
-    return std::optional(
-        AuditEvent{operator_name(), "client.approved", client_name(client), {{"key", to_hex(record->key)}}});
+    AuditDetails details = {{"key", to_hex(record->key)}};
+    add_description(record->description, details);
+    return std::optional(event_by(actor_, "client.approved", client_name(client), std::move(details)));
   });
 }
 
 Result<EnrolmentBook> Enrolment::read() {
-  FEDGE_TRY(book, store());
-  FEDGE_TRY(rows, book->rows());
+  FEDGE_TRY(rows, book_->rows());
   return rows.changed_after(0);
+}
+
+Result<std::shared_ptr<const EnrolmentBook>> Enrolment::snapshot() {
+  FEDGE_TRY(rows, book_->rows());
+  note_reopened();
+  if (snapshot_ && snapshot_change_ == rows.marks.change) return snapshot_;
+  FEDGE_TRY(all, rows.changed_after(0));
+  snapshot_ = std::make_shared<const EnrolmentBook>(std::move(all));
+  snapshot_change_ = rows.marks.change;
+  return snapshot_;
 }
 
 }  // namespace fedge::server

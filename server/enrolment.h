@@ -32,8 +32,7 @@ namespace fedge::server {
 inline constexpr const char* kBookBusy =
     "the list of enrolled clients is being written; the client connects again by itself";
 
-class BookRows;
-class EnrolmentStore;
+class LoggedBook;
 
 // The state of an enrolled key.
 struct Standing {
@@ -55,6 +54,14 @@ struct TokenOrder {
   bool approve = false;
   UnixSeconds now = 0;
   std::chrono::seconds lifetime{0};
+  ClientDescription description = {};  // of the clients that join
+};
+
+// What changes of a client's description; absent values stay.
+struct DescriptionChange {
+  std::optional<std::string> name = {};
+  std::optional<std::vector<std::string>> labels = {};  // as checked_labels() returns them
+  std::optional<std::string> project = {};
 };
 
 // A join secret from a peer, and the key that the peer has proved to hold.
@@ -73,6 +80,9 @@ class Enrolment {
   ~Enrolment();
   Enrolment(Enrolment&&) noexcept;
   Enrolment& operator=(Enrolment&&) noexcept;
+
+  // Records later changes in this name; by default in that of this process's user.
+  void act_as(Actor actor) { actor_ = std::move(actor); }
 
   // Call before the coordinator admits clients. Binds the book to this key; kRefused if it is bound to
   // another. Applies audit log entries that the book lacks, as after an older copy was restored: numbers
@@ -93,7 +103,9 @@ class Enrolment {
   Result<Standing> redeem(const Redemption& redemption);
   // Enrols a key that its owner gave to the operator, without a token. kRefused: it is already enrolled or
   // revoked.
-  Result<ClientId> add(const PublicKey& key, UnixSeconds now);
+  Result<ClientId> add(const PublicKey& key, UnixSeconds now, const ClientDescription& description = {});
+  // Changes what operators say about a client. kNotFound: there is no such client or project.
+  Result<void> describe(ClientId client, const DescriptionChange& change);
   // Returns the client with this key. kNotFound: unknown; kRefused: revoked; kUnavailable: unknown, and the
   // book cannot be read.
   Result<Standing> authenticate(const PublicKey& key);
@@ -131,24 +143,19 @@ class Enrolment {
   Result<void> approve(ClientId client);
 
   Result<EnrolmentBook> read();
+  // The same, from memory if the book has not changed since the last call.
+  Result<std::shared_ptr<const EnrolmentBook>> snapshot();
 
  private:
-  // Opens the book when first needed, and again when another file is at its path.
-  Result<EnrolmentStore*> store();
   // Reads new rows. Returns false if another change is being written, and nothing was read.
   Result<bool> look();
-  // Executes one change. The event that `change` returns is recorded before the change takes effect. An
-  // error, or no event, leaves the book unchanged. If the change fails after the recording, the log records
-  // the failure.
-  Result<void> update(const std::function<Result<std::optional<AuditEvent>>(BookRows&)>& change);
-  // Applies log entries that the book lacks, and returns them.
-  Result<std::vector<AuditEntry>> catch_up(EnrolmentStore& book);
+  void note_reopened();
 
-  std::filesystem::path directory_;
-  AuditLog audit_;
-  std::unique_ptr<EnrolmentStore> store_;
+  std::unique_ptr<LoggedBook> book_;
+  Actor actor_;
+  std::shared_ptr<const EnrolmentBook> snapshot_;
+  std::int64_t snapshot_change_ = 0;
   bool opened_anew_ = false;  // since look() last read it
-  std::string identity_;      // of the first book opened
   std::int64_t seen_ = 0;     // last change that was read
   std::map<PublicKey, ClientRecord> index_;
   std::size_t enrolled_ = 0;                             // of these, clients that may connect

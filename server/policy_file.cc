@@ -101,10 +101,8 @@ Result<std::size_t> PolicyFile::add(const config::Table& disagreement) {
   entries->push_back({disagreement, "the new one"});
   FEDGE_TRY(policy, aggregation::read_policy(document));
   const std::size_t place = policy.disagreements.size();
-  FEDGE_TRY_VOID(replace(policy, AuditEvent{operator_name(),
-                                            "policy.added",
-                                            "disagreement " + std::to_string(place),
-                                            {{"entry", on_one_line(config::canonical_toml(disagreement))}}}));
+  FEDGE_TRY_VOID(replace(policy, event_by(actor_, "policy.added", "disagreement " + std::to_string(place),
+                                          {{"entry", on_one_line(config::canonical_toml(disagreement))}})));
   return place;
 }
 
@@ -120,8 +118,7 @@ Result<void> PolicyFile::lift(std::size_t place) {
                                            file_.string() + ", which lists only " +
                                            std::to_string(all.size())};
   all.erase(all.begin() + static_cast<std::ptrdiff_t>(place - 1));
-  return replace(policy,
-                 AuditEvent{operator_name(), "policy.lifted", "disagreement " + std::to_string(place), {}});
+  return replace(policy, event_by(actor_, "policy.lifted", "disagreement " + std::to_string(place)));
 }
 
 }  // namespace fedge::server

@@ -19,6 +19,8 @@ class PolicyFile {
  public:
   PolicyFile(std::filesystem::path data_directory, RunNumber run);
   RunNumber run() const { return run_; }
+  // Records later changes in this name; by default in that of this process's user.
+  void act_as(Actor actor) { actor_ = std::move(actor); }
 
   // ---- for the coordinator ----
   // Returns the file's policy; writes `own` to the file first if there is none.
@@ -43,6 +45,7 @@ class PolicyFile {
 
   std::filesystem::path data_directory_;
   RunNumber run_;
+  Actor actor_;
   std::filesystem::path file_;
   std::string seen_;           // last content read, or last error
   aggregation::Policy known_;  // last valid policy

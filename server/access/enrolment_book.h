@@ -11,8 +11,17 @@
 #include "core/ids.h"
 #include "core/result.h"
 #include "server/access/calendar.h"
+#include "server/access/roles.h"
 
 namespace fedge::server {
+
+// What operators say about a client.
+struct ClientDescription {
+  std::string name = {};                 // for people; may be empty
+  std::vector<std::string> labels = {};  // ascending, without duplicates
+  std::string project = kDefaultProject;
+  bool operator==(const ClientDescription&) const = default;
+};
 
 struct TokenRecord {
   std::uint32_t id = 0;            // from 1; operators use it: fedge token revoke 3
@@ -24,6 +33,8 @@ struct TokenRecord {
   std::uint32_t used = 0;
   bool approve = false;  // clients that join with it need an operator's approval
   bool revoked = false;
+  // Given to the clients that join with it.
+  ClientDescription description = {};
 };
 
 // "open", "used up", "expired", "revoked".
@@ -39,6 +50,7 @@ struct ClientRecord {
   std::uint32_t token = 0;  // id of its join token; 0: an operator added the client
   ClientState state = ClientState::kEnrolled;
   std::string household = {};  // IPv4 address or IPv6 /64 that it joined from; empty: unknown
+  ClientDescription description = {};
 };
 
 // A client that joined with a token, counted for the enrolment rates.

@@ -1,6 +1,8 @@
 #include "server/coordinator/coordinator.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "core/platform/calendar.h"
@@ -18,7 +20,18 @@ namespace {
 
 constexpr std::size_t kDeparturesToTrim = 64;
 constexpr std::chrono::seconds kAnnounce{5};  // interval of announce()
+// The command-line tool holds the lock for a moment to see whether a coordinator runs.
+constexpr std::chrono::milliseconds kLockPatience{1'000};
+constexpr std::chrono::milliseconds kLockAgain{20};
 static_assert(kMaxOpenRuns <= protocol::kMaxRunsInProgress, "a Welcome names them all");
+
+Result<DirectoryLock> lock_directory(const std::filesystem::path& directory) {
+  for (std::chrono::milliseconds waited{0};; waited += kLockAgain) {
+    auto lock = DirectoryLock::acquire(directory);
+    if (lock || lock.error().code != ErrorCode::kUnavailable || waited >= kLockPatience) return lock;
+    std::this_thread::sleep_for(kLockAgain);
+  }
+}
 
 }  // namespace
 
@@ -110,7 +123,7 @@ Result<RunRecord> Coordinator::Impl::submit(const run::RunConfig& run) {
     return {};
   });
   if (!submitted && entry)
-    (void)audit.append(change_failed(*entry, "run.submitted", submitted.error().message));
+    (void)audit.append(change_failed(Actor{}, *entry, "run.submitted", submitted.error().message));
   return submitted;
 }
 
@@ -310,7 +323,7 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
                                                          const CoordinatorOptions& options,
                                                          const RunCallbacks& callbacks) {
   FEDGE_TRY_VOID(make_directory(options.data_directory, 0700));
-  FEDGE_TRY(lock, DirectoryLock::acquire(options.data_directory));
+  FEDGE_TRY(lock, lock_directory(options.data_directory));
   FEDGE_TRY(key, open_coordinator_key(options.data_directory));
   FEDGE_TRY(identity, protocol::make_tls_identity(key));
   FEDGE_TRY(made_good, Enrolment(options.data_directory).take_up(key.public_key()));

@@ -9,6 +9,7 @@
 #include "core/crypto/ed25519.h"
 #include "server/access/calendar.h"
 #include "server/audit_log.h"
+#include "server/store/detail/access_rows.h"
 
 namespace fedge::server {
 namespace {
@@ -52,11 +53,21 @@ Result<void> revoke_client_again(BookRows& rows, const AuditEvent& event, Client
   return promise ? revoke_token_again(rows, promise->id) : Result<void>();
 }
 
+ClientDescription described_in(const AuditEvent& event) {
+  ClientDescription description{detail(event, "name"), split_labels(detail(event, "labels"))};
+  if (const std::string project = detail(event, "project"); !project.empty()) description.project = project;
+  return description;
+}
+
 // Enrols or approves a client again, and counts its use of the token, so that no other client gets the
 // number with that token.
 Result<void> enrol_again(BookRows& rows, const AuditEntry& entry, ClientId number) {
   const AuditEvent& event = entry.event;
   FEDGE_TRY(known, rows.find_client(number));
+  if (known && event.action == "client.described") {
+    known->description = described_in(event);
+    return rows.put(*known);
+  }
   if (known) {
     if (event.action != "client.approved" || known->state != ClientState::kPending) return {};
     known->state = ClientState::kEnrolled;
@@ -71,20 +82,57 @@ Result<void> enrol_again(BookRows& rows, const AuditEntry& entry, ClientId numbe
   if (other) return {};
   const auto tokens = numbers_in(detail(event, "token"));
   const std::uint32_t token_id = tokens.empty() ? 0 : static_cast<std::uint32_t>(tokens.front());
-  FEDGE_TRY_VOID(rows.put(ClientRecord{
-      .client = number,
-      .key = *key,
-      .enrolled = parse_calendar_text(entry.time).value_or(calendar_now()),
-      .token = token_id,
-      .state = event.action == "client.pending" ? ClientState::kPending : ClientState::kEnrolled}));
+  FEDGE_TRY_VOID(rows.put(
+      ClientRecord{.client = number,
+                   .key = *key,
+                   .enrolled = parse_calendar_text(entry.time).value_or(calendar_now()),
+                   .token = token_id,
+                   .state = event.action == "client.pending" ? ClientState::kPending : ClientState::kEnrolled,
+                   .description = described_in(event)}));
   FEDGE_TRY(token, rows.find_token(token_id));
   if (!token || token->used >= token->uses) return {};
   ++token->used;
   return rows.put(*token);
 }
 
+// Returns "alice" for "user alice".
+std::string name_in(const std::string& subject) {
+  return subject.substr(std::min(subject.find(' ') + 1, subject.size()));
+}
+
+// Restores users, their grants and removals, and projects. A lost access token cannot be restored, because
+// the log has no hash of it; its number stays taken.
+Result<void> restore_access(BookRows& book, const AuditEntry& entry) {
+  const AuditEvent& event = entry.event;
+  const AccessRows rows(book);
+  const auto time = parse_calendar_text(entry.time).value_or(calendar_now());
+  const std::string name = name_in(event.subject);
+  if (event.action == "project.added") return rows.put(ProjectRecord{name, time});
+  if (event.action.starts_with("user.")) {
+    FEDGE_TRY(user, rows.find_user(name));
+    if (!user) user = UserRecord{.name = name, .created = time};
+    user->removed = user->removed || event.action == "user.removed";
+    if (auto grants = parse_grants(detail(event, "grants")); grants && event.action != "user.removed")
+      user->grants = std::move(*grants);
+    return rows.put(*user);
+  }
+  const auto numbers = numbers_in(event.subject);
+  if (numbers.empty()) return {};
+  book.marks.next_access = std::max(book.marks.next_access, numbers[0] + 1);
+  if (event.action != "access.revoked") return {};
+  FEDGE_TRY(token, rows.find_token(static_cast<std::uint32_t>(numbers[0])));
+  if (!token) return {};
+  token->revoked = true;
+  return rows.put(*token);
+}
+
+bool changes_access(const std::string& action) {
+  return action.starts_with("user.") || action.starts_with("access.") || action.starts_with("project.");
+}
+
 Result<void> make_entry_good(BookRows& rows, const AuditEntry& entry) {
   const AuditEvent& event = entry.event;
+  if (changes_access(event.action)) return restore_access(rows, entry);
   const auto numbers = numbers_in(event.subject);
   if (numbers.empty()) return {};
   BookMarks& marks = rows.marks;
@@ -102,7 +150,7 @@ Result<void> make_entry_good(BookRows& rows, const AuditEntry& entry) {
 }  // namespace
 
 bool changes_book(const std::string& action) {
-  return action.starts_with("token.") || action.starts_with("client.");
+  return action.starts_with("token.") || action.starts_with("client.") || changes_access(action);
 }
 
 Result<std::vector<AuditEntry>> make_good(BookRows& rows, const std::vector<AuditEntry>& entries) {

@@ -24,10 +24,40 @@ constexpr const char* kCreateBook =
        CREATE INDEX clients_by_time ON clients (enrolled);
        INSERT INTO book VALUES (1, '', 0, 1, 0, 0, '');)";
 
+// A released upgrade must not change.
+constexpr const char* kUpgrade =
+    R"(ALTER TABLE book ADD COLUMN next_access INTEGER NOT NULL DEFAULT 1;
+       ALTER TABLE tokens ADD COLUMN name TEXT NOT NULL DEFAULT '';
+       ALTER TABLE tokens ADD COLUMN labels TEXT NOT NULL DEFAULT '';
+       ALTER TABLE tokens ADD COLUMN project TEXT NOT NULL DEFAULT 'default';
+       ALTER TABLE clients ADD COLUMN name TEXT NOT NULL DEFAULT '';
+       ALTER TABLE clients ADD COLUMN labels TEXT NOT NULL DEFAULT '';
+       ALTER TABLE clients ADD COLUMN project TEXT NOT NULL DEFAULT 'default';
+       CREATE TABLE projects (name TEXT PRIMARY KEY, created INTEGER NOT NULL, change INTEGER NOT NULL);
+       CREATE TABLE users (
+         name TEXT PRIMARY KEY, grants TEXT NOT NULL, created INTEGER NOT NULL, removed INTEGER NOT NULL,
+         change INTEGER NOT NULL);
+       CREATE TABLE access_tokens (
+         id INTEGER PRIMARY KEY, user TEXT NOT NULL, secret_hash TEXT NOT NULL UNIQUE,
+         created INTEGER NOT NULL, expires INTEGER NOT NULL, role TEXT NOT NULL, project TEXT NOT NULL,
+         note TEXT NOT NULL, revoked INTEGER NOT NULL, change INTEGER NOT NULL);
+       INSERT INTO projects VALUES ('default', 0, 0);)";
+
 constexpr const char* kTokens =
-    "SELECT id, client, secret_hash, created, expires, uses, used, approve, revoked, client IS NULL FROM "
-    "tokens ";
-constexpr const char* kClients = "SELECT client, key, enrolled, token, state, household FROM clients ";
+    "SELECT id, client, secret_hash, created, expires, uses, used, approve, revoked, client IS NULL, name, "
+    "labels, project FROM tokens ";
+constexpr const char* kClients =
+    "SELECT client, key, enrolled, token, state, household, name, labels, project FROM clients ";
+
+ClientDescription description_in(const Statement& row, int first) {
+  return {row.text(first), split_labels(row.text(first + 1)), row.text(first + 2)};
+}
+
+void bind_description(Statement& statement, int first, const ClientDescription& description) {
+  statement.bind(first, description.name)
+      .bind(first + 1, joined_labels(description.labels))
+      .bind(first + 2, description.project);
+}
 
 std::string_view bytes_of(const PublicKey& key) {
   return {reinterpret_cast<const char*>(key.bytes.data()), key.bytes.size()};
@@ -47,7 +77,8 @@ TokenRecord token_row(const Statement& row) {
                     .uses = static_cast<std::uint32_t>(row.integer(5)),
                     .used = static_cast<std::uint32_t>(row.integer(6)),
                     .approve = row.integer(7) != 0,
-                    .revoked = row.integer(8) != 0};
+                    .revoked = row.integer(8) != 0,
+                    .description = description_in(row, 10)};
   if (row.integer(9) == 0) token.client = ClientId(static_cast<std::uint32_t>(row.integer(1)));
   return token;
 }
@@ -58,7 +89,8 @@ Result<ClientRecord> client_row(const Statement& row) {
   ClientRecord client{.client = ClientId(static_cast<std::uint32_t>(row.integer(0))),
                       .enrolled = row.integer(2),
                       .token = static_cast<std::uint32_t>(row.integer(3)),
-                      .household = row.text(5)};
+                      .household = row.text(5),
+                      .description = description_in(row, 6)};
   if (key.size() != client.key.bytes.size() || state < 0 ||
       state > static_cast<std::int64_t>(ClientState::kRevoked))
     return damaged_row("clients");
@@ -71,19 +103,24 @@ Result<ClientRecord> client_row(const Statement& row) {
 
 Result<void> BookRows::create(const Database& database, const std::string& identity) {
   FEDGE_TRY_VOID(database.execute(kCreateBook));
+  FEDGE_TRY_VOID(upgrade(database));
   FEDGE_TRY(update, database.prepare("UPDATE book SET identity = ?"));
   return update.bind(1, identity).run();
 }
 
+Result<void> BookRows::upgrade(const Database& database) { return database.execute(kUpgrade); }
+
 Result<BookRows> BookRows::open(const Database& database) {
   BookRows rows(database);
-  FEDGE_TRY(select, database.prepare(
-                        "SELECT identity, next_client, next_token, change, recorded, coordinator FROM book"));
+  FEDGE_TRY(select,
+            database.prepare("SELECT identity, next_client, next_token, change, recorded, coordinator, "
+                             "next_access FROM book"));
   FEDGE_TRY(found, select.step());
   if (!found) return damaged_row("book");
   rows.marks = {.identity = select.text(0),
                 .next_client = select.integer(1),
                 .next_token = select.integer(2),
+                .next_access = select.integer(6),
                 .change = select.integer(3),
                 .recorded = static_cast<std::uint64_t>(select.integer(4)),
                 .coordinator = select.text(5)};
@@ -167,13 +204,14 @@ Result<std::vector<RecentEnrolment>> BookRows::enrolled_since(std::int64_t since
 }
 
 Result<void> BookRows::put(const TokenRecord& token) const {
-  FEDGE_TRY(replace, database_->prepare(
-                         token.client ? "INSERT OR REPLACE INTO tokens (id, secret_hash, created, expires, "
-                                        "uses, used, approve, revoked, change, client) VALUES "
-                                        "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-                                      : "INSERT OR REPLACE INTO tokens (id, secret_hash, created, expires, "
-                                        "uses, used, approve, revoked, change) VALUES "
-                                        "(?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  FEDGE_TRY(replace,
+            database_->prepare(token.client
+                                   ? "INSERT OR REPLACE INTO tokens (id, secret_hash, created, expires, "
+                                     "uses, used, approve, revoked, change, name, labels, project, client) "
+                                     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                                   : "INSERT OR REPLACE INTO tokens (id, secret_hash, created, expires, "
+                                     "uses, used, approve, revoked, change, name, labels, project) VALUES "
+                                     "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   replace.bind(1, std::int64_t{token.id})
       .bind(2, token.secret_hash)
       .bind(3, token.created)
@@ -183,12 +221,17 @@ Result<void> BookRows::put(const TokenRecord& token) const {
       .bind(7, std::int64_t{token.approve ? 1 : 0})
       .bind(8, std::int64_t{token.revoked ? 1 : 0})
       .bind(9, marks.change);
-  if (token.client) replace.bind(10, number(*token.client));
+  bind_description(replace, 10, token.description);
+  if (token.client) replace.bind(13, number(*token.client));
   return replace.run();
 }
 
 Result<void> BookRows::put(const ClientRecord& client) const {
-  FEDGE_TRY(replace, database_->prepare("INSERT OR REPLACE INTO clients VALUES (?, ?, ?, ?, ?, ?, ?)"));
+  FEDGE_TRY(replace,
+            database_->prepare("INSERT OR REPLACE INTO clients (client, key, enrolled, token, state, "
+                               "household, change, name, labels, project) VALUES "
+                               "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  bind_description(replace, 8, client.description);
   return replace.bind(1, number(client.client))
       .bind_bytes(2, bytes_of(client.key))
       .bind(3, client.enrolled)
@@ -201,12 +244,13 @@ Result<void> BookRows::put(const ClientRecord& client) const {
 
 Result<void> BookRows::put_marks() const {
   FEDGE_TRY(update, database_->prepare("UPDATE book SET next_client = ?, next_token = ?, change = ?, "
-                                       "recorded = ?, coordinator = ?"));
+                                       "recorded = ?, coordinator = ?, next_access = ?"));
   return update.bind(1, marks.next_client)
       .bind(2, marks.next_token)
       .bind(3, marks.change)
       .bind(4, static_cast<std::int64_t>(marks.recorded))
       .bind(5, marks.coordinator)
+      .bind(6, marks.next_access)
       .run();
 }
 

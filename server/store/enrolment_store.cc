@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMaxFormerBook = 64 << 20;
 constexpr std::size_t kIdentityBytes = 16;
 // "FDGB"
-constexpr DatabaseKind kBookFile{"an enrolment book", 1178879810, 1};
+constexpr DatabaseKind kBookFile{"an enrolment book", 1178879810, 2};
 
 std::filesystem::path former_book(const std::filesystem::path& data_directory) {
   return data_directory / "enrolment.json";
@@ -139,13 +139,24 @@ Result<std::unique_ptr<EnrolmentStore>> EnrolmentStore::open(const std::filesyst
 
 Result<void> EnrolmentStore::prepare() const {
   FEDGE_TRY_VOID(database_->check_kind(kBookFile));  // must not modify another program's file
+  FEDGE_TRY(version, database_->number("PRAGMA user_version"));
   FEDGE_TRY_VOID(database_->execute("PRAGMA journal_mode = TRUNCATE"));
   FEDGE_TRY_VOID(database_->execute("PRAGMA synchronous = FULL"));
   FEDGE_TRY(damage, database_->damage());
   if (!damage.empty())
     return Error{ErrorCode::kCorrupt,
                  path_.string() + " is damaged (" + damage + "); restore the data directory from a backup"};
-  return {};
+  return version == kBookFile.version ? Result<void>() : upgrade();
+}
+
+// One transaction: a process that opens the book meanwhile waits and finds it upgraded.
+Result<void> EnrolmentStore::upgrade() const {
+  FEDGE_TRY(transaction, Transaction::begin(*database_));
+  FEDGE_TRY(version, database_->number("PRAGMA user_version"));
+  if (version == kBookFile.version) return {};
+  FEDGE_TRY_VOID(BookRows::upgrade(*database_));
+  FEDGE_TRY_VOID(database_->set_kind(kBookFile));
+  return transaction.commit();
 }
 
 Result<BookRows> EnrolmentStore::rows(std::chrono::milliseconds wait) const {

@@ -35,9 +35,10 @@ class Checksum {
 
 }  // namespace
 
+// A row without a project and a submitter of its own has the checksum that older versions gave it.
 std::string checksum_of(const RunRecord& run) {
-  return Checksum()
-      .add(run.number.value())
+  Checksum checksum;
+  checksum.add(run.number.value())
       .add(static_cast<std::int64_t>(run.id.value()))
       .add(run.name)
       .add(run.document)
@@ -45,8 +46,9 @@ std::string checksum_of(const RunRecord& run) {
       .add(run.reason)
       .add(run.submitted)
       .add(run.started)
-      .add(run.ended)
-      .finish();
+      .add(run.ended);
+  if (run.project != kDefaultProject || !run.submitter.empty()) checksum.add(run.project).add(run.submitter);
+  return checksum.finish();
 }
 
 std::string checksum_of(RunNumber run, std::int64_t rounds, std::string_view bytes) {

@@ -16,6 +16,7 @@
 #include "core/result.h"
 #include "core/time.h"
 #include "server/access/calendar.h"
+#include "server/access/roles.h"
 
 namespace fedge::server {
 
@@ -35,6 +36,8 @@ struct RunRecord {
   RunId id;  // random, so that clients never confuse two runs
   std::string name;
   std::string document;  // the run file, canonical TOML
+  std::string project = kDefaultProject;
+  std::string submitter = {};  // "user alice"; empty in a run of an older version
   RunStatus status = RunStatus::kPending;
   std::string reason;  // why it is paused, has ended, or makes no progress
   UnixSeconds submitted = 0;
@@ -80,13 +83,15 @@ class RunStore {
  public:
   virtual ~RunStore() = default;
 
-  // Stores a new pending run. The caller draws `id`. kResource: there are already kMaxOpenRuns.
+  // Stores a new pending run. The caller draws `id`. kResource: there are already kMaxOpenRuns; kStale: a run
+  // has this id already.
   virtual Result<RunNumber> submit(const RunRecord& run) = 0;
   virtual Result<std::vector<RunRecord>> runs() = 0;       // ascending
   virtual Result<std::vector<RunRecord>> open_runs() = 0;  // runs that are not over
   virtual Result<RunNumber> highest() = 0;                 // number of the last run, 0 if there is none
   // kNotFound if there is no such run.
   virtual Result<RunRecord> run(RunNumber number) = 0;
+  virtual Result<std::optional<RunRecord>> find(RunId id) = 0;
   // Applies an operator's request as in transition(), atomically.
   virtual Result<void> ask(RunNumber number, RunStatus wanted, const std::string& reason,
                            UnixSeconds now) = 0;
@@ -111,6 +116,11 @@ class RunStore {
   virtual Result<std::optional<Checkpoint>> checkpoint(RunNumber run) = 0;
   // Returns a line of metrics.jsonl for every closed round, ascending.
   virtual Result<std::vector<std::string>> metrics(RunNumber run) = 0;
+  // Returns the lines of at most `most` rounds after round `after`.
+  virtual Result<std::vector<std::string>> metrics(RunNumber run, std::uint64_t after,
+                                                   std::uint64_t most) = 0;
+  // Returns how many rounds are closed.
+  virtual Result<std::uint64_t> rounds(RunNumber run) = 0;
   // Returns a value that changes whenever another process changes the store.
   virtual Result<std::uint64_t> foreign_changes() = 0;
 };

@@ -1,33 +1,16 @@
 #include "server/store/sqlite_store.h"
 
-#include <array>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <utility>
 
 #include "server/store/detail/database.h"
 #include "server/store/detail/row_checksums.h"
+#include "server/store/detail/run_schema.h"
 
 namespace fedge::server {
 namespace {
-
-// Migration i brings a database from version i to i + 1. A released migration must not change.
-constexpr std::array kMigrations = {
-    R"(CREATE TABLE runs (
-         number INTEGER PRIMARY KEY AUTOINCREMENT, id INTEGER NOT NULL, name TEXT NOT NULL,
-         document TEXT NOT NULL, status INTEGER NOT NULL, reason TEXT NOT NULL, submitted INTEGER NOT NULL,
-         started INTEGER NOT NULL, ended INTEGER NOT NULL, checksum BLOB NOT NULL);
-       CREATE TABLE journal (
-         run INTEGER NOT NULL, sequence INTEGER NOT NULL, time INTEGER NOT NULL, input BLOB NOT NULL,
-         chain BLOB NOT NULL, PRIMARY KEY (run, sequence)) WITHOUT ROWID;
-       CREATE TABLE checkpoints (
-         run INTEGER PRIMARY KEY, rounds INTEGER NOT NULL, state BLOB NOT NULL, checksum BLOB NOT NULL);
-       CREATE TABLE rounds (
-         run INTEGER NOT NULL, round INTEGER NOT NULL, metrics TEXT NOT NULL, checksum BLOB NOT NULL,
-         PRIMARY KEY (run, round)) WITHOUT ROWID;)",
-};
-// "FDGE"
-constexpr DatabaseKind kRunsFile{"a database", 1178879813, kMigrations.size()};
 
 std::string of_run(RunNumber run) { return " of run " + std::to_string(run.value()); }
 
@@ -46,6 +29,7 @@ class SqliteStore final : public RunStore {
     return RunNumber(last);
   }
   Result<RunRecord> run(RunNumber number) override;
+  Result<std::optional<RunRecord>> find(RunId id) override;
   Result<void> ask(RunNumber number, RunStatus wanted, const std::string& reason, UnixSeconds now) override;
   Result<bool> claim(RunNumber number, UnixSeconds now) override;
   Result<void> explain(RunNumber number, const std::string& reason) override;
@@ -55,7 +39,9 @@ class SqliteStore final : public RunStore {
   Result<void> read_journal(RunNumber run,
                             const std::function<Result<void>(const JournalEntry&)>& visit) override;
   Result<std::optional<Checkpoint>> checkpoint(RunNumber run) override;
-  Result<std::vector<std::string>> metrics(RunNumber run) override;
+  Result<std::vector<std::string>> metrics(RunNumber run) override { return metrics(run, 0, INT64_MAX); }
+  Result<std::vector<std::string>> metrics(RunNumber run, std::uint64_t after, std::uint64_t most) override;
+  Result<std::uint64_t> rounds(RunNumber run) override;
   Result<std::uint64_t> foreign_changes() override;
 
  private:
@@ -118,6 +104,8 @@ Result<RunRecord> SqliteStore::read(const Statement& row) const {
                 .submitted = row.integer(6),
                 .started = row.integer(7),
                 .ended = row.integer(8)};
+  run.project = row.text(10);
+  run.submitter = row.text(11);
   const std::int64_t status = row.integer(4);
   if (row.text(9) != checksum_of(run) || status < 0 ||
       status > static_cast<std::int64_t>(RunStatus::kStopped))
@@ -147,13 +135,18 @@ Result<RunNumber> SqliteStore::submit(const RunRecord& given) {
     return Error{ErrorCode::kResource,
                  "there are " + std::to_string(open) +
                      " runs that have not ended, which is the maximum; stop one of them first"};
+  FEDGE_TRY(same, find(run.id));
+  if (same) return Error{ErrorCode::kStale, "run " + std::to_string(same->number.value()) + " has this id"};
   FEDGE_TRY(insert, database_->prepare("INSERT INTO runs (id, name, document, status, reason, submitted, "
-                                       "started, ended, checksum) VALUES (?, ?, ?, ?, '', ?, 0, 0, x'')"));
+                                       "started, ended, checksum, project, submitter) VALUES "
+                                       "(?, ?, ?, ?, '', ?, 0, 0, x'', ?, ?)"));
   FEDGE_TRY_VOID(insert.bind(1, static_cast<std::int64_t>(run.id.value()))
                      .bind(2, run.name)
                      .bind(3, run.document)
                      .bind(4, static_cast<std::int64_t>(run.status))
                      .bind(5, run.submitted)
+                     .bind(6, run.project)
+                     .bind(7, run.submitter)
                      .run());
   run.number = RunNumber(database_->last_row());
   run.reason.clear();
@@ -164,7 +157,8 @@ Result<RunNumber> SqliteStore::submit(const RunRecord& given) {
 }
 
 constexpr const char* kSelectRuns =
-    "SELECT number, id, name, document, status, reason, submitted, started, ended, checksum FROM runs ";
+    "SELECT number, id, name, document, status, reason, submitted, started, ended, checksum, project, "
+    "submitter FROM runs ";
 
 Result<std::vector<RunRecord>> SqliteStore::list(const char* which) const {
   FEDGE_TRY(select, database_->prepare((std::string(kSelectRuns) + which + "ORDER BY number").c_str()));
@@ -178,6 +172,15 @@ Result<std::vector<RunRecord>> SqliteStore::list(const char* which) const {
 }
 
 Result<RunRecord> SqliteStore::run(RunNumber number) { return find(number); }
+
+Result<std::optional<RunRecord>> SqliteStore::find(RunId id) {
+  FEDGE_TRY(select, database_->prepare((std::string(kSelectRuns) + "WHERE id = ?").c_str()));
+  select.bind(1, static_cast<std::int64_t>(id.value()));
+  FEDGE_TRY(found, select.step());
+  if (!found) return std::optional<RunRecord>();
+  FEDGE_TRY(record, read(select));
+  return std::optional(std::move(record));
+}
 
 Result<RunRecord> SqliteStore::find(RunNumber number) const {
   FEDGE_TRY(select, database_->prepare((std::string(kSelectRuns) + "WHERE number = ?").c_str()));
@@ -345,15 +348,23 @@ Result<std::optional<Checkpoint>> SqliteStore::checkpoint(RunNumber run) {
   return std::optional(std::move(result));
 }
 
-Result<std::vector<std::string>> SqliteStore::metrics(RunNumber run) {
-  FEDGE_TRY(select,
-            database_->prepare("SELECT round, metrics, checksum FROM rounds WHERE run = ? ORDER BY round"));
-  select.bind(1, run.value());
+Result<std::uint64_t> SqliteStore::rounds(RunNumber run) {
+  FEDGE_TRY(select, database_->prepare("SELECT coalesce(max(round), 0) FROM rounds WHERE run = ?"));
+  FEDGE_TRY(found, select.bind(1, run.value()).step());
+  return found ? static_cast<std::uint64_t>(select.integer(0)) : 0;
+}
+
+Result<std::vector<std::string>> SqliteStore::metrics(RunNumber run, std::uint64_t after,
+                                                      std::uint64_t most) {
+  FEDGE_TRY(select, database_->prepare("SELECT round, metrics, checksum FROM rounds WHERE run = ?1 AND "
+                                       "round > ?2 ORDER BY round LIMIT ?3"));
+  const auto first = static_cast<std::int64_t>(after);
+  select.bind(1, run.value()).bind(2, first).bind(3, static_cast<std::int64_t>(most));
   std::vector<std::string> lines;
   for (;;) {
     FEDGE_TRY(more, select.step());
     if (!more) return lines;
-    const auto round = static_cast<std::int64_t>(lines.size()) + 1;
+    const auto round = first + static_cast<std::int64_t>(lines.size()) + 1;
     std::string line = select.text(1);
     if (select.integer(0) != round || select.text(2) != checksum_of(run, round, line))
       return damaged("round " + std::to_string(round) + of_run(run));

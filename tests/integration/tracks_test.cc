@@ -164,10 +164,6 @@ TEST_CASE("tracks: an operator adds, lists and lifts disagreements of a coordina
   CHECK(nowhere.output.starts_with("fedge: " + data.path().string() + " has no coordinator's data; "));
   REQUIRE(write_file_atomic(data.path() / "address", "127.0.0.1:7433\n"));
   const std::string where = " --run 3 --data-dir " + data.path().string();
-  const Outcome none = run("fedge tracks ls" + where);
-  CHECK(none.code == 1);
-  CHECK(none.output.find("a coordinator creates this file when it starts a run with synchronous rounds") !=
-        std::string::npos);
   {
     const auto store = server::open_sqlite_store(server::run_store_path(data.path()));
     REQUIRE(store);
@@ -176,6 +172,10 @@ TEST_CASE("tracks: an operator adds, lists and lifts disagreements of a coordina
         "clients = [\"b\"]\nagainst = [\"c\"]\n";
     for (int number = 1; number <= 3; ++number) REQUIRE((*store)->submit(server::new_run("r", document)));
   }
+  const Outcome none = run("fedge tracks ls" + where);
+  CHECK(none.code == 1);
+  CHECK(none.output.find("a coordinator creates this file when it starts a run with synchronous rounds") !=
+        std::string::npos);
   // The file that a coordinator writes.
   const auto file = data.path() / "runs" / "3" / "policy.toml";
   REQUIRE(make_directory(file.parent_path()));

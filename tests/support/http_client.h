@@ -7,12 +7,17 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <utility>
+
+#include "server/http/unix_path.h"
 
 namespace fedge::test {
 
@@ -26,6 +31,19 @@ class HttpClient {
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  }
+  // Connects to a Unix socket.
+  explicit HttpClient(const std::filesystem::path& path)
+      : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    REQUIRE(socket_ >= 0);
+    const timeval patience{60, 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const auto short_path = server::UnixPath::of(path);
+    REQUIRE(short_path);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    short_path->text().copy(address.sun_path, sizeof address.sun_path - 1);
     REQUIRE(::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   }
   ~HttpClient() { ::close(socket_); }
@@ -48,6 +66,11 @@ class HttpClient {
   bool hears_within(std::chrono::milliseconds wait) const {
     pollfd waiting{socket_, POLLIN, 0};
     return ::poll(&waiting, 1, static_cast<int>(wait.count())) > 0;
+  }
+  // Returns the bytes that arrive next; empty at the end.
+  std::string read_some() {
+    if (received_.empty()) more();
+    return std::exchange(received_, {});
   }
   // Reads until the server closes the connection.
   std::string read_to_end() {

@@ -18,14 +18,17 @@ struct BookMarks {
   std::string identity;          // random, drawn when the book was created
   std::int64_t next_client = 0;  // above all numbers ever assigned or promised
   std::int64_t next_token = 1;
-  std::int64_t change = 0;     // number of changes so far
-  std::uint64_t recorded = 0;  // last audit log entry that the book contains
-  std::string coordinator;     // public key in hexadecimal; empty: not bound yet
+  std::int64_t next_access = 1;  // of access tokens
+  std::int64_t change = 0;       // number of changes so far
+  std::uint64_t recorded = 0;    // last audit log entry that the book contains
+  std::string coordinator;       // public key in hexadecimal; empty: not bound yet
 };
 
 class BookRows {
  public:
   static Result<void> create(const Database& database, const std::string& identity);
+  // Brings a book of the first version to the second.
+  static Result<void> upgrade(const Database& database);
   // Opens the book and reads `marks`.
   static Result<BookRows> open(const Database& database);
 
@@ -46,7 +49,9 @@ class BookRows {
   Result<void> put(const TokenRecord& token) const;
   Result<void> put(const ClientRecord& client) const;
   Result<void> put_marks() const;
+  const Database& database() const { return *database_; }
   ClientId take_client() { return ClientId(static_cast<std::uint32_t>(marks.next_client++)); }
+  std::uint32_t take_access() { return static_cast<std::uint32_t>(marks.next_access++); }
   std::uint32_t take_token() { return static_cast<std::uint32_t>(marks.next_token++); }
 
  private:

@@ -38,6 +38,7 @@ class EnrolmentStore {
   EnrolmentStore(std::filesystem::path path, std::unique_ptr<Database> database)
       : path_(std::move(path)), database_(std::move(database)) {}
   Result<void> prepare() const;
+  Result<void> upgrade() const;
 
   std::filesystem::path path_;
   std::unique_ptr<Database> database_;

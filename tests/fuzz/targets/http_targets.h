@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/check.h"
-#include "server/admin/request_reader.h"
+#include "server/http/request_reader.h"
 
 namespace fedge::fuzz {
 
@@ -38,7 +38,13 @@ inline TakenRequests take_requests(std::string_view bytes, std::size_t at_once) 
       taken.lines.push_back(request.method + " " + request.target + (request.keep_alive ? " +" : " -"));
       FEDGE_CHECK(taken.lines.back().find_first_of("\r\n") == std::string::npos, "a target has a line end");
       FEDGE_CHECK(!request.method.empty() && !request.path().empty(), "a request without method or path");
+      for (const auto& [name, value] : request.fields)
+        FEDGE_CHECK((name + value).find_first_of("\r\n") == std::string::npos, "a field has a line end");
       begin += *size;
+      // The body, as far as it has arrived.
+      const std::size_t body = std::min<std::uint64_t>(request.announced_body, bytes.size() - begin);
+      begin += body;
+      end = std::max(begin, end);
     } else {
       if (end == bytes.size()) return taken;
       FEDGE_CHECK(end - begin <= server::kMaxRequestHead, "a head without an end is kept");

@@ -153,7 +153,9 @@ TEST_CASE("command line: a wrong command, option or value is answered with the n
 
 TEST_CASE("command line: an error names the option and what would be right") {
   for (const auto& [arguments, answer] : std::vector<std::pair<std::string, std::string>>{
-           {"", "fedge token create: --data-dir DIR is missing"},
+           {"",
+            "fedge token create: give --data-dir DIR on the coordinator's machine, or log in at a remote "
+            "coordinator with 'fedge login'"},
            {"--data-dir", "fedge token create: --data-dir needs a value: DIR"},
            {"--data-dir x --count 0", "fedge token create: --count: must be 1 to 100000, not 0"},
            {"--data-dir x --count many", "fedge token create: --count: 'many' is not a number"},

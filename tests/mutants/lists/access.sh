@@ -67,7 +67,7 @@ new '  news_.clients = std::move(fresh->clients);
 caught_by unit_server 'what has changed in an enrolment book'
 
 mutant foreign-book-joins 'A1: clients join by a book that took the place of the one in force'
-file server/enrolment.cc
+file server/store/logged_book.cc
 old '  identity_ = rows.marks.identity;
 '
 new ''
@@ -120,7 +120,7 @@ caught_by unit_server 'an unknown key is not found'
 caught_by integration_federation 'whose key the coordinator does not know'
 
 mutant foreign-book-in-force 'A1: another coordinator'\''s book takes the place of the one in force'
-file server/enrolment.cc
+file server/store/logged_book.cc
 old '  if (!identity_.empty() && rows.marks.identity != identity_)'
 new '  if (rows.marks.identity.empty() && rows.marks.identity != identity_)'
 caught_by unit_server 'stays in force'

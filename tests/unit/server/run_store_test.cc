@@ -45,6 +45,14 @@ RunRecord some_run(const std::string& name) {
           .submitted = 1000};
 }
 
+// A run with an id of its own.
+RunRecord another_run(const std::string& name) {
+  static std::uint64_t runs = 0;
+  RunRecord run = some_run(name);
+  run.id = RunId(++runs);
+  return run;
+}
+
 JournalEntry entry(std::uint64_t sequence, const std::string& input) {
   return {sequence, Time(Duration(10 * sequence)), input};
 }
@@ -180,8 +188,8 @@ TEST_CASE(
 TEST_CASE("run store: a run that is stopped is over once somebody has written what it has come to") {
   with_each_store([](const Reopen& reopen) {
     const auto store = reopen();
-    const RunNumber begun = *store->submit(some_run("one"));
-    const RunNumber fresh = *store->submit(some_run("two"));
+    const RunNumber begun = *store->submit(another_run("one"));
+    const RunNumber fresh = *store->submit(another_run("two"));
     CHECK(*store->claim(begun, 10));
     for (const RunNumber run : {begun, fresh}) REQUIRE(store->ask(run, RunStatus::kStopped, "", 20));
     CHECK_FALSE(*store->claim(begun, 30));
@@ -198,13 +206,13 @@ TEST_CASE("run store: a run that is stopped is over once somebody has written wh
 TEST_CASE("A6, run store: no more runs wait than there may, and one that has ended makes room") {
   with_each_store([](const Reopen& reopen) {
     const auto store = reopen();
-    for (std::size_t i = 0; i < kMaxOpenRuns; ++i) REQUIRE(store->submit(some_run("one")));
-    const auto refused = store->submit(some_run("one"));
+    for (std::size_t i = 0; i < kMaxOpenRuns; ++i) REQUIRE(store->submit(another_run("one")));
+    const auto refused = store->submit(another_run("one"));
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == ErrorCode::kResource);
     CHECK(refused.error().message.find("there are 256 runs that have not ended") != std::string::npos);
     REQUIRE(store->ask(RunNumber(17), RunStatus::kStopped, "", 20));
-    CHECK(store->submit(some_run("one")));
+    CHECK(store->submit(another_run("one")));
   });
 }
 
@@ -238,8 +246,8 @@ TEST_CASE("N1, sqlite store: connections of one process do not drop each other's
 TEST_CASE("run store: each run has a journal of its own, in order, with every byte and time") {
   with_each_store([](const Reopen& reopen) {
     auto store = reopen();
-    const RunNumber one = *store->submit(some_run("one"));
-    const RunNumber two = *store->submit(some_run("two"));
+    const RunNumber one = *store->submit(another_run("one"));
+    const RunNumber two = *store->submit(another_run("two"));
     const std::string bytes("\0\xff'; DROP TABLE runs; --\n", 25);
     const std::vector<Batch> batches = {
         {.run = one, .entries = {entry(1, bytes), entry(2, "")}, .checkpoint = {}},
@@ -264,8 +272,8 @@ TEST_CASE("run store: while a journal is read this process and others may write,
   with_each_store([](const Reopen& reopen) {
     const auto store = reopen();
     const auto other = reopen();
-    const auto mine = store->submit(some_run("one"));
-    const auto theirs = store->submit(some_run("two"));
+    const auto mine = store->submit(another_run("one"));
+    const auto theirs = store->submit(another_run("two"));
     REQUIRE(mine);
     REQUIRE(theirs);
     const Batch two{.run = *mine, .entries = {entry(1, "a"), entry(2, "b")}, .checkpoint = {}};

@@ -58,6 +58,11 @@ enrolments_per_hour_per_token = 18
 swarm_upload_mbit = 19.5
 [admin]
 listen = "127.0.0.1:9000"
+[api]
+listen = "0.0.0.0:7434"
+certificate = "/etc/fedge/cert.pem"
+key = "/etc/fedge/key.pem"
+hosts = ["fedge.example.org"]
 [directory]
 listen = "0.0.0.0:4222"
 bootstrap = ["dht.example.org:4223"]
@@ -86,7 +91,11 @@ announce = ["fedge.example.org:7433", "192.0.2.7:1"]
   CHECK(config->joining.enrolments_per_hour_per_token == 18);
   CHECK(config->swarm_upload_mbit == 19.5);
   CHECK(config->admin->port == 9000);
-  CHECK(server::describe_coordinator_config().size() == 18);
+  CHECK(config->api.listen == protocol::Address{"0.0.0.0", 7434});
+  CHECK(config->api.certificate == "/etc/fedge/cert.pem");
+  CHECK(config->api.key == "/etc/fedge/key.pem");
+  CHECK(config->api.hosts == std::vector<std::string>{"fedge.example.org"});
+  CHECK(server::describe_coordinator_config().size() == 22);
 }
 
 TEST_CASE("coordinator config: a bad key or value is named with file and line, and what would be right") {

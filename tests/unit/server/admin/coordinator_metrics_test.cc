@@ -45,8 +45,12 @@ struct Watched {
     for (const std::string& problem : scrape.problems) FAIL_CHECK(problem);
     return scrape;
   }
-  HttpResponse get(const std::string& path) {
-    return answer(coordinator_pages(metrics), {.method = "GET", .target = path});
+  HttpResponse get(const std::string& path, const std::string& method = "GET") {
+    HttpResponse response;
+    PageService(coordinator_pages(metrics))
+        .serve({.method = method, .target = path},
+               [&](HttpResponse answer) { response = std::move(answer); });
+    return response;
   }
 };
 
@@ -290,6 +294,18 @@ TEST_CASE("readyz: a coordinator is ready while it can store, and says why it is
   CHECK(watched.get("/healthz").status == 200);
   std::filesystem::rename(away, watched.directory.path());
   CHECK(watched.get("/readyz").status == 200);
+}
+
+TEST_CASE("admin pages: only GET and HEAD of known paths are answered") {
+  Watched fixture;
+  CHECK(fixture.get("/healthz").body == "alive\n");
+  CHECK(fixture.get("/healthz?x=1", "HEAD").status == 200);
+  CHECK(fixture.get("/other").status == 404);
+  for (const std::string method : {"POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "BREW"}) {
+    const HttpResponse response = fixture.get("/healthz", method);
+    CHECK(response.status == 405);
+    CHECK(response.fields == HttpResponse::Fields{{"Allow", "GET, HEAD"}});
+  }
 }
 
 }  // namespace fedge::server

@@ -1,0 +1,270 @@
+#include "apps/admin/run_commands.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "apps/admin/cells.h"
+#include "apps/admin/command_table.h"
+#include "core/detail/json.h"
+#include "core/platform/files.h"
+#include "core/text.h"
+#include "server/report/console.h"
+#include "server/report/metrics.h"
+
+namespace fedge::apps {
+namespace {
+
+struct RunOptions {
+  AdminTarget target;
+  std::string format = "table";
+  std::string file;
+  std::vector<std::string> assignments;
+  std::int64_t number = 0;
+  std::string reason;
+  std::optional<std::string> project;
+  std::string key;
+
+  std::string path(const char* what = "") const { return "/runs/" + std::to_string(number) + what; }
+};
+
+const std::vector<std::string>& run_columns() {
+  static const std::vector<std::string> columns = {"run",       "name",    "state", "rounds",
+                                                   "submitted", "started", "ended", "reason"};
+  return columns;
+}
+
+// Cuts a long reason so that the table stays readable; `fedge run show` has all of it.
+void shorten(Json& run) {
+  constexpr std::size_t kShown = 80;
+  Json& reason = run["reason"];
+  if (!reason.is_string() || reason.get<std::string>().size() <= kShown) return;
+  reason = clean_text(reason.get<std::string>(), kShown) + "...";
+}
+
+Result<std::string> list_runs(const RunOptions& options, const AdminClient& client) {
+  const std::string query = options.project ? "?project=" + url_escaped(*options.project) : "";
+  FEDGE_TRY(runs, client.all("/runs" + query));
+  if (options.format != "json")
+    for (Json& run : runs) shorten(run);
+  return printed(runs, run_columns(), options.format);
+}
+
+std::string where(const RunOptions& options) { return "run " + std::to_string(options.number) + ": "; }
+
+Result<server::RoundMetrics> round_of(const RunOptions& options, const Json& json) {
+  return server::parse_metrics(json_text(json), where(options));
+}
+
+// The metrics of the last round whose model was evaluated, as cells for its score.
+Result<std::pair<std::string, Listing::Cell>> evaluated(const RunOptions& options, const Json& json) {
+  if (json.is_null()) return std::pair<std::string, Listing::Cell>("accuracy", {});
+  FEDGE_TRY(round, round_of(options, json));
+  const server::ShownResults shown = server::shown_results(round);
+  const std::string when = " after round " + std::to_string(round.round);
+  if (shown.has_error()) return std::pair<std::string, Listing::Cell>("rmse", shown.score() + when);
+  return std::pair<std::string, Listing::Cell>("accuracy", Listing::Fraction{shown.accuracy, when});
+}
+
+// As a Listing prints it: a fraction with six decimals.
+Json json_of(const Listing::Cell& cell) {
+  if (const auto* fraction = std::get_if<Listing::Fraction>(&cell))
+    return std::round(fraction->value * 1e6) / 1e6;
+  const auto* text = std::get_if<std::string>(&cell);
+  return text == nullptr ? Json() : Json(*text);
+}
+
+Result<std::string> show_run(const RunOptions& options, const AdminClient& client) {
+  FEDGE_TRY(shown, client.call({"GET", options.path()}));
+  FEDGE_TRY(score, evaluated(options, shown["evaluated"]));
+  if (options.format == "json") {
+    Json run = shown["run"];
+    run[score.first] = json_of(score.second);
+    return json_text(run) + "\n";
+  }
+  std::vector<std::string> columns = run_columns();
+  columns.insert(columns.end(), {"project", "submitter"});
+  std::vector<Listing::Cell> cells = cells_of(shown["run"], columns);
+  columns.insert(columns.end(), {score.first, "results"});
+  cells.push_back(score.second);
+  cells.push_back(cell_of(shown["run"]["results"]));
+  Listing list(columns);
+  list.add(std::move(cells));
+  return list.lines() + "\n" + shown["document"].get<std::string>();
+}
+
+std::string figure(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4f", value);
+  return std::isnan(value) ? "" : text;
+}
+
+// JSON output is the lines of metrics.jsonl.
+Result<std::string> log_run(const RunOptions& options, const AdminClient& client) {
+  FEDGE_TRY(lines, client.all(options.path("/rounds")));
+  if (options.format == "json") {
+    std::string all;
+    for (const Json& line : lines) all += json_text(line) + "\n";
+    return all;
+  }
+  std::vector<server::RoundMetrics> rounds;
+  for (const Json& line : lines) {
+    FEDGE_TRY(round, round_of(options, line));
+    rounds.push_back(std::move(round));
+  }
+  const bool error =
+      std::ranges::any_of(rounds, [](const auto& round) { return server::shown_results(round).has_error(); });
+  Listing list({"round", error ? "RMSE" : "accuracy", "loss", "clients", "since start", "model"});
+  for (const server::RoundMetrics& round : rounds) {
+    list.add({static_cast<std::int64_t>(round.round),
+              server::shown_results(round).measured() ? server::shown_results(round).score() : "",
+              figure(server::shown_results(round).loss),
+              std::to_string(round.clients_completed) + "/" + std::to_string(round.clients_selected),
+              server::format_seconds(round.wall_seconds), round.model_hash.substr(0, 12)});
+  }
+  return list.table();
+}
+
+// Five significant digits.
+std::string rounded(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", value);
+  return text;
+}
+
+std::string rounded(const std::optional<learn::Estimate>& estimate) {
+  return estimate ? rounded(estimate->value) : "";
+}
+
+std::string table_of(const learn::DataStatistics& statistics) {
+  Listing columns({"column", "values", "missing", "mean", "deviation", "minimum", "25 %", "median", "75 %",
+                   "maximum", "within"});
+  for (const learn::ColumnStatistics& one : statistics.columns) {
+    const bool known = one.count > 0 && one.agreed.empty();
+    double error = 0;
+    for (const auto& estimate :
+         {one.minimum, one.lower_quartile, one.median, one.upper_quartile, one.maximum})
+      if (estimate) error = std::max(error, estimate->error);
+    columns.add({one.name, static_cast<std::int64_t>(one.count), static_cast<std::int64_t>(one.missing),
+                 known ? rounded(one.mean) : "", known ? rounded(one.deviation) : "", rounded(one.minimum),
+                 rounded(one.lower_quartile), rounded(one.median), rounded(one.upper_quartile),
+                 rounded(one.maximum), known ? rounded(error) : ""});
+  }
+  std::string text = server::count_text(statistics) + "\n\n" + columns.table();
+  for (const learn::ColumnStatistics& one : statistics.columns)
+    if (!one.agreed.empty()) text += "\n" + one.name + ": " + server::agreed_text(one) + "\n";
+  if (statistics.labels.empty()) return text;
+  Listing labels({"class", statistics.samples > 0 ? "samples" : "clients"});
+  for (const auto& label : statistics.labels)
+    labels.add({label.name, static_cast<std::int64_t>(label.count)});
+  return text + "\n" + labels.table();
+}
+
+// JSON output is the object in the first line of metrics.jsonl.
+Result<std::string> show_statistics(const RunOptions& options, const AdminClient& client) {
+  FEDGE_TRY(statistics, client.call({"GET", options.path("/statistics")}));
+  if (options.format == "json") return json_text(statistics) + "\n";
+  std::string text;
+  FEDGE_TRY_VOID(client.each(options.path("/rounds"), [&](const Json& line) -> Result<bool> {
+    FEDGE_TRY(round, round_of(options, line));
+    if (round.statistics) text = table_of(*round.statistics);
+    return !round.statistics;
+  }));
+  return text;
+}
+
+std::string say(const RunOptions& options, const Json& run) {
+  if (options.format == "json") return printed_object(run, run_columns(), options.format);
+  return "run " + std::to_string(run["run"].get<std::int64_t>()) + " is " + run["state"].get<std::string>() +
+         "\n";
+}
+
+// Requests a change of state; a running coordinator checks for requests every second.
+Result<std::string> ask(const RunOptions& options, const AdminClient& client, const char* action) {
+  Json body = Json::object();
+  if (!options.reason.empty()) body["reason"] = options.reason;
+  FEDGE_TRY(run, client.call({"POST", options.path(action), std::move(body)}));
+  return say(options, run);
+}
+
+Result<std::string> pause_run(const RunOptions& options, const AdminClient& client) {
+  return ask(options, client, "/pause");
+}
+
+Result<std::string> resume_run(const RunOptions& options, const AdminClient& client) {
+  return ask(options, client, "/resume");
+}
+
+Result<std::string> stop_run(const RunOptions& options, const AdminClient& client) {
+  return ask(options, client, "/stop");
+}
+
+// A coordinator on this machine has another working directory, so relative paths are made absolute.
+void make_absolute(const config::Document& document, std::vector<std::string>& assignments) {
+  for (const char* key : {"data.directory", "data.tokenizer.file", "model.base"}) {
+    const config::Value* value = config::find(document.root, key);
+    const auto* path = value == nullptr ? nullptr : std::get_if<std::string>(&value->data);
+    if (path == nullptr || path->empty() || path->front() == '/') continue;
+    assignments.push_back(std::string(key) + "=" +
+                          fedge::json_text(std::filesystem::absolute(*path).string()));
+  }
+}
+
+// The coordinator checks the run file: it has the data, and perhaps strategies of its own.
+Result<std::string> submit_run(const RunOptions& options, const AdminClient& client) {
+  FEDGE_TRY(document, load_document(options.file, options.assignments));
+  FEDGE_TRY(text, read_file(options.file, config::kMaxDocumentBytes));
+  std::vector<std::string> assignments = options.assignments;
+  if (client.is_local() && client.is_running()) make_absolute(document, assignments);
+  Json body;
+  body["document"] = text;
+  body["file"] = options.file;
+  body["assignments"] = assignments;
+  if (options.project) body["project"] = *options.project;
+  FEDGE_TRY(submitted, client.call({"POST", "/runs", std::move(body), options.key}));
+  for (const Json& note : submitted["notes"])
+    std::fprintf(stderr, "note: %s\n", note.get<std::string>().c_str());
+  return say(options, submitted["run"]);
+}
+
+}  // namespace
+
+struct RunCommands::Impl : CommandTable<RunOptions> {};
+
+RunCommands::RunCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
+  RunOptions& options = impl_->options;
+  auto* run = app.add_subcommand("run")->require_subcommand(1);
+  auto* submit = impl_->add_anywhere(run, "submit", submit_run);
+  add_run_file(*submit, options.file);
+  add_assignments(*submit, options.assignments);
+  submit
+      ->add_option("--idempotency-key", options.key,
+                   "Any text; a second submission with the same text and run file adds no second run")
+      ->type_name("TEXT");
+  auto* list = impl_->add(run, "ls", list_runs);
+  auto* show = impl_->add(run, "show", show_run);
+  auto* log = impl_->add(run, "log", log_run);
+  auto* stats = impl_->add(run, "stats", show_statistics);
+  auto* pause = impl_->add(run, "pause", pause_run);
+  auto* resume = impl_->add(run, "resume", resume_run);
+  auto* stop = impl_->add(run, "stop", stop_run);
+  submit->add_option("--project", options.project, "Project of the run; default: default")
+      ->type_name("PROJECT");
+  list->add_option("--project", options.project, "Only runs of this project")->type_name("PROJECT");
+  for (CLI::App* command : {pause, stop})
+    command->add_option("--reason", options.reason, "Reason, shown by 'fedge run ls' and in the audit log");
+  for (CLI::App* command : {submit, list, show, log, stats, pause, resume, stop}) impl_->add_format(command);
+  for (CLI::App* command : {show, log, stats, pause, resume, stop})
+    command->add_option("NUMBER", options.number, "The run's number, as listed by 'fedge run ls'")
+        ->required();
+}
+
+RunCommands::~RunCommands() = default;
+
+std::optional<int> RunCommands::run(const std::string& program) const { return impl_->run(program); }
+
+}  // namespace fedge::apps

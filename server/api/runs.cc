@@ -1,0 +1,301 @@
+// Routes of runs.
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <utility>
+
+#include "core/crypto/sha256.h"
+#include "core/detail/json.h"
+#include "core/text.h"
+#include "run/run_config.h"
+#include "server/api/detail/call.h"
+#include "server/coordinator/run_parts.h"
+#include "server/data_directory.h"
+#include "server/report/metrics.h"
+
+namespace fedge::server {
+namespace {
+
+constexpr std::size_t kMostReason = 1000;
+
+// Results of `fedge-coordinator --run` are in its --out, which the data directory does not know.
+Json results_of(const Call& call, RunNumber run) {
+  const auto directory = run_results(call.stores.parts().data_directory, run);
+  std::error_code ignored;
+  return std::filesystem::exists(directory, ignored) ? Json(directory.string()) : Json();
+}
+
+Result<Json> run_json(const Call& call, RunStore& store, const RunRecord& run) {
+  FEDGE_TRY(rounds, store.rounds(run.number));
+  Json json;
+  json["run"] = run.number.value();
+  json["id"] = text_of(run.id);
+  json["name"] = run.name;
+  json["project"] = run.project;
+  json["state"] = name_of(run.status);
+  json["rounds"] = rounds;
+  json["submitted"] = calendar_text(run.submitted);
+  json["submitter"] = run.submitter.empty() ? Json() : Json(run.submitter);
+  json["started"] = time_or_null(run.started);
+  json["ended"] = time_or_null(run.ended);
+  json["reason"] = run.reason.empty() ? Json() : Json(run.reason);
+  json["results"] = results_of(call, run.number);
+  return json;
+}
+
+Result<Reply> list_runs(Call& call) {
+  FEDGE_TRY(after, call.query_number("after", 0, INT64_MAX));
+  FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
+  const std::string state = call.query_text("state");
+  const std::string project = call.query_text("project");
+  FEDGE_TRY(store, call.stores.runs());
+  FEDGE_TRY(runs, state == "open" ? store->open_runs() : store->runs());
+  Json items = Json::array();
+  std::optional<std::uint64_t> last;
+  for (const RunRecord& run : runs) {
+    const auto number = static_cast<std::uint64_t>(run.number.value());
+    const bool fits = (state.empty() || state == "open" || state == name_of(run.status)) &&
+                      (project.empty() || project == run.project);
+    if (number <= after || !fits || !call.sees(run.project)) continue;
+    if (items.size() == limit) return page_of(std::move(items), last);
+    last = number;
+    FEDGE_TRY(json, run_json(call, *store, run));
+    items.push_back(std::move(json));
+  }
+  return page_of(std::move(items), std::nullopt);
+}
+
+Result<RunRecord> find_run(Call& call, RunStore& store, Role role) {
+  FEDGE_TRY(number, call.number("run"));
+  const RunNumber run(static_cast<std::int64_t>(std::min<std::uint64_t>(number, INT64_MAX)));
+  auto record = store.run(run);
+  if (!record && record.error().code != ErrorCode::kNotFound) return record.error();
+  const Error missing{ErrorCode::kNotFound,
+                      (record ? "there is no run " + std::to_string(run.value()) : record.error().message) +
+                          "; list runs with: fedge run ls"};
+  if (!record) return missing;
+  FEDGE_TRY_VOID(call.require(role, record->project, missing));
+  return record;
+}
+
+std::string where(const RunRecord& run) { return "run " + std::to_string(run.number.value()) + ": "; }
+
+// The metrics of the last round whose model was evaluated; null if there is none. Looks at most at the last
+// thousand rounds.
+Result<Json> last_evaluation(RunStore& store, const RunRecord& run) {
+  FEDGE_TRY(rounds, store.rounds(run.number));
+  FEDGE_TRY(lines, store.metrics(run.number, rounds > 1000 ? rounds - 1000 : 0, 1000));
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    FEDGE_TRY(round, parse_metrics(*line, where(run)));
+    if (shown_results(round).measured()) return Json(parse_ordered_json(*line, kMaxJsonLevels));
+  }
+  return Json();
+}
+
+Result<Reply> show_run(Call& call) {
+  FEDGE_TRY(store, call.stores.runs());
+  FEDGE_TRY(run, find_run(call, *store, Role::kViewer));
+  FEDGE_TRY(json, run_json(call, *store, run));
+  FEDGE_TRY(evaluated, last_evaluation(*store, run));
+  Json reply;
+  reply["run"] = std::move(json);
+  reply["document"] = run.document;
+  reply["evaluated"] = std::move(evaluated);
+  return Reply{200, std::move(reply)};
+}
+
+Result<Reply> list_rounds(Call& call) {
+  FEDGE_TRY(after, call.query_number("after", 0, INT64_MAX));
+  FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
+  FEDGE_TRY(store, call.stores.runs());
+  FEDGE_TRY(run, find_run(call, *store, Role::kViewer));
+  FEDGE_TRY(lines, store->metrics(run.number, after, limit + 1));
+  const bool more = lines.size() > limit;
+  if (more) lines.pop_back();
+  Json items = Json::array();
+  for (const std::string& line : lines) {
+    FEDGE_TRY(round, parse_metrics(line, where(run)));  // the line is whole
+    (void)round;
+    items.push_back(parse_ordered_json(line, kMaxJsonLevels));
+  }
+  return page_of(std::move(items), more ? std::optional(after + limit) : std::nullopt);
+}
+
+Result<Reply> show_statistics(Call& call) {
+  FEDGE_TRY(store, call.stores.runs());
+  FEDGE_TRY(run, find_run(call, *store, Role::kViewer));
+  FEDGE_TRY(lines, store->metrics(run.number));
+  for (const std::string& line : lines) {
+    FEDGE_TRY(round, parse_metrics(line, where(run)));
+    if (round.statistics) return Reply{200, parse_ordered_json(to_json(*round.statistics), kMaxJsonLevels)};
+  }
+  return Error{
+      ErrorCode::kNotFound,
+      where(run) +
+          "there are no statistics of the clients' data; a run with data.normalise = \"federated\" has "
+          "them after its first round"};
+}
+
+AuditEvent event_about(const Call& call, const char* action, const RunRecord& run,
+                       const std::string& reason) {
+  AuditDetails details = {{"run_id", text_of(run.id)}};
+  // A submitted run has an id but no number yet.
+  if (run.number.value() > 0) details.emplace_back("run", std::to_string(run.number.value()));
+  if (run.project != kDefaultProject) details.emplace_back("project", run.project);
+  if (!reason.empty()) details.emplace_back("reason", reason);
+  return event_by(call.actor(), action, "run " + run.name, std::move(details));
+}
+
+// Records the change in the audit log before it takes effect, and that it failed if it did.
+Result<void> recorded(const Call& call, const AuditEvent& event,
+                      const std::function<Result<void>()>& change) {
+  const AuditLog audit = call.stores.audit();
+  FEDGE_TRY(entry, audit.record(event));
+  auto done = change();
+  if (!done) (void)audit.append(change_failed(call.actor(), entry, event.action, done.error().message));
+  return done;
+}
+
+// Requests a change of state; a running coordinator checks for requests every second.
+Result<Reply> ask(Call& call, RunStatus wanted, const char* action) {
+  const std::string reason = call.text("reason");
+  FEDGE_TRY_VOID(check_text(reason, kMostReason, "reason"));
+  FEDGE_TRY(store, call.stores.runs());
+  FEDGE_TRY(run, find_run(call, *store, Role::kSubmitter));
+  const auto now = calendar_now();
+  FEDGE_TRY(possible, transition(run, wanted, reason, now));
+  FEDGE_TRY_VOID(recorded(call, event_about(call, action, possible, reason),
+                          [&] { return store->ask(run.number, wanted, reason, now); }));
+  FEDGE_TRY(asked, store->run(run.number));
+  FEDGE_TRY(json, run_json(call, *store, asked));
+  return Reply{200, std::move(json)};
+}
+
+Result<Reply> pause_run(Call& call) { return ask(call, RunStatus::kPaused, "run.paused"); }
+Result<Reply> resume_run(Call& call) { return ask(call, RunStatus::kPending, "run.resumed"); }
+Result<Reply> stop_run(Call& call) { return ask(call, RunStatus::kStopped, "run.stopped"); }
+
+// A request that is repeated with its key, as after a lost answer, names the same run.
+RunId id_of(const Call& call) {
+  const std::string& key = call.request.idempotency_key;
+  const Digest digest = sha256("fedge run\n" + call.actor().name + "\n" + key);
+  std::uint64_t id = 0;
+  for (std::size_t i = 0; i < sizeof id; ++i)
+    id = id << 8 | std::to_integer<std::uint64_t>(std::byte{digest[i]});
+  return RunId(id);
+}
+
+Result<run::RunConfig> read_submitted(const Call& call) {
+  FEDGE_TRY(document, config::parse_toml(call.text("document"), call.text("file", "run.toml")));
+  if (call.has("assignments"))
+    for (const Json& assignment : call.body["assignments"])
+      FEDGE_TRY_VOID(config::set(document, assignment.get<std::string>()));
+  FEDGE_TRY(config, run::read_run_config(document));
+  FEDGE_TRY_VOID(check_run(config));
+  return config;
+}
+
+Result<Reply> submitted(const Call& call, RunStore& store, const RunRecord& run, const Json& notes) {
+  FEDGE_TRY(json, run_json(call, store, run));
+  Json reply;
+  reply["run"] = std::move(json);
+  reply["notes"] = notes;
+  return Reply{201, std::move(reply)};
+}
+
+Result<Reply> submit_run(Call& call) {
+  const std::string project = call.text("project", kDefaultProject);
+  FEDGE_TRY_VOID(call.require_project(Role::kSubmitter, project));
+  FEDGE_TRY_VOID(check_text(call.text("file", "run.toml"), 4096, "file"));
+  FEDGE_TRY(config, read_submitted(call));
+  FEDGE_TRY_VOID(check_coordinator_data(call.stores.parts().data_directory));
+  FEDGE_TRY(book, call.stores.access().read());
+  if (std::ranges::find(book.projects, project, &ProjectRecord::name) == book.projects.end())
+    return Error{ErrorCode::kNotFound,
+                 "there is no project '" + clean_text(project, 80) + "'; see: fedge project ls"};
+  FEDGE_TRY(store, call.stores.runs(/*create=*/true));
+  RunRecord run = new_run(config.name, config.canonical);
+  run.project = project;
+  run.submitter = call.actor().name;
+  if (!call.request.idempotency_key.empty()) {
+    run.id = id_of(call);
+    FEDGE_TRY(before, store->find(run.id));
+    if (before && before->document != run.document)
+      return Error{ErrorCode::kStale, "another run was submitted with this idempotency key: run " +
+                                          std::to_string(before->number.value())};
+    if (before) return submitted(call, *store, *before, config.notes);
+  }
+  FEDGE_TRY_VOID(recorded(call, event_about(call, "run.submitted", run, ""), [&]() -> Result<void> {
+    FEDGE_TRY(number, store->submit(run));
+    run.number = number;
+    return {};
+  }));
+  FEDGE_TRY(stored, store->run(run.number));
+  return submitted(call, *store, stored, config.notes);
+}
+
+}  // namespace
+
+std::vector<ApiRoute> run_routes() {
+  const std::vector<Parameter> pages = {
+      {"after", "integer", "Only items with a higher number"},
+      {"limit", "integer", "Most items in the answer, at most 1000; default: 100"}};
+  std::vector<Parameter> of_runs = pages;
+  of_runs.insert(of_runs.end(),
+                 {{"state", "string", "Only runs in this state; open: those that have not ended"},
+                  {"project", "string", "Only runs of this project"}});
+  const auto change = [](const char* path, const char* operation, const char* summary, Handler handler) {
+    return ApiRoute{.method = "POST",
+                    .path = path,
+                    .operation = operation,
+                    .summary = summary,
+                    .role = Role::kSubmitter,
+                    .handler = handler,
+                    .body = "Reason",
+                    .answer = "Run"};
+  };
+  return {{.method = "GET",
+           .path = "/runs",
+           .operation = "listRuns",
+           .summary = "List runs, by number",
+           .role = Role::kViewer,
+           .handler = list_runs,
+           .answer = "Run[]",
+           .query = of_runs},
+          {.method = "POST",
+           .path = "/runs",
+           .operation = "submitRun",
+           .summary = "Submit a run file",
+           .role = Role::kSubmitter,
+           .handler = submit_run,
+           .body = "NewRun",
+           .answer = "SubmittedRun",
+           .success = 201},
+          {.method = "GET",
+           .path = "/runs/{run}",
+           .operation = "showRun",
+           .summary = "Show one run with its run file",
+           .role = Role::kViewer,
+           .handler = show_run,
+           .answer = "RunDetails"},
+          {.method = "GET",
+           .path = "/runs/{run}/rounds",
+           .operation = "listRounds",
+           .summary = "List the metrics of complete rounds, by number",
+           .role = Role::kViewer,
+           .handler = list_rounds,
+           .answer = "Round[]",
+           .query = pages},
+          {.method = "GET",
+           .path = "/runs/{run}/statistics",
+           .operation = "showStatistics",
+           .summary = "Show the statistics of the clients' data by which a run normalises",
+           .role = Role::kViewer,
+           .handler = show_statistics,
+           .answer = "Statistics"},
+          change("/runs/{run}/pause", "pauseRun", "Pause a run", pause_run),
+          change("/runs/{run}/resume", "resumeRun", "Continue a paused run", resume_run),
+          change("/runs/{run}/stop", "stopRun", "End a run; its last model becomes its result", stop_run)};
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,244 @@
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "core/text.h"
+#include "server/api/detail/call.h"
+
+namespace fedge::server {
+namespace {
+
+// Returns the type without its question mark, and whether it had one.
+std::pair<std::string_view, bool> nullable(std::string_view type) {
+  if (!type.ends_with('?')) return {type, false};
+  return {type.substr(0, type.size() - 1), true};
+}
+
+bool has_type(const Json& value, std::string_view type) {
+  if (type == "string") return value.is_string();
+  if (type == "integer") return value.is_number_unsigned();
+  if (type == "number") return value.is_number();
+  if (type == "boolean") return value.is_boolean();
+  if (type == "object") return value.is_object();
+  return value.is_array() && std::ranges::all_of(value, [](const Json& one) { return one.is_string(); });
+}
+
+const char* description_of(std::string_view type) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 6> kNames = {
+      {{"string", "a string"},
+       {"integer", "an integer from 0"},
+       {"number", "a number"},
+       {"boolean", "true or false"},
+       {"object", "an object"},
+       {"strings", "a list of strings"}}};
+  const auto* found = std::ranges::find(kNames, type, &std::pair<std::string_view, const char*>::first);
+  return found == kNames.end() ? "another value" : found->second;
+}
+
+}  // namespace
+
+const std::vector<Schema>& api_schemas() {
+  static const std::vector<Schema> schemas = {
+      {"Problem",
+       "An error, as in RFC 9457",
+       {{"title", "string", "Name of the status"},
+        {"status", "integer", "HTTP status"},
+        {"detail", "string", "What is wrong, and what would be right"},
+        {"code", "string",
+         "invalid, not_found, corrupt, refused, stale, unsupported, unavailable or resource"}}},
+      {"Identity",
+       "Who sent the request",
+       {{"name", "string", "\"user NAME\", or \"uid NUMBER\" on the coordinator's machine"},
+        {"grants", "strings", "PROJECT=ROLE; the project * stands for all"},
+        {"software", "string", "Program and version that answers"}}},
+      {"Client",
+       "An enrolled client, or one that is invited by an unused join token",
+       {{"client", "integer", "Number"},
+        {"name", "string", "Name that an operator gave it; may be empty"},
+        {"labels", "strings", "Labels, ascending"},
+        {"project", "string", "Project that it belongs to"},
+        {"state", "string", "enrolled, pending, revoked; without a key: invited, expired, used up"},
+        {"enrolled", "string?", "Time when it joined"},
+        {"token", "integer", "Number of its join token; 0: an operator added it"},
+        {"key", "string?", "Public key"}}},
+      {"NewClient",
+       "A device to enrol by its key",
+       {{"key", "string", "Public key that 'fedge-client key' prints"},
+        {"name", "string", "Name", false},
+        {"labels", "strings", "Labels", false},
+        {"project", "string", "Project; default: default", false}}},
+      {"ClientChange",
+       "What changes of a client; absent fields stay",
+       {{"name", "string", "Name", false},
+        {"labels", "strings", "All labels", false},
+        {"project", "string", "Project", false}}},
+      {"Revocation",
+       "How to revoke a client",
+       {{"keep_token", "boolean", "Keep its join token valid for other clients", false}}},
+      {"Revoked",
+       "A revoked client",
+       {{"client", "Client", "The client"},
+        {"token_revoked", "integer?", "Join token that was open and was revoked too"}}},
+      {"JoinToken",
+       "A join token, without its secret",
+       {{"token", "integer", "Number"},
+        {"state", "string", "open, used up, expired or revoked"},
+        {"used", "integer", "Clients that joined with it"},
+        {"uses", "integer", "Clients that may join with it"},
+        {"approve", "boolean", "Clients that join need an approval"},
+        {"client", "integer?", "Number that its only client gets"},
+        {"name", "string", "Name of the clients that join"},
+        {"labels", "strings", "Labels of the clients that join"},
+        {"project", "string", "Project of the clients that join"},
+        {"created", "string", "Time of creation"},
+        {"expires", "string", "Time of expiry"}}},
+      {"NewJoinTokens",
+       "Join tokens to create",
+       {{"count", "integer", "Number of tokens, 1 to 100,000; default: 1", false},
+        {"uses", "integer", "Clients that may join with each; default: 1", false},
+        {"approve", "boolean", "Clients that join need an approval", false},
+        {"hours", "number", "Hours until they expire; default: 24", false},
+        {"address", "string", "HOST:PORT at which clients reach the coordinator; default: where it listens",
+         false},
+        {"no_address", "boolean", "Put no address into the tokens", false},
+        {"name", "string", "Name of the clients that join", false},
+        {"labels", "strings", "Labels of the clients that join", false},
+        {"project", "string", "Project of the clients that join; default: default", false}}},
+      {"CreatedJoinToken",
+       "A new join token, with its secret",
+       {{"token", "integer", "Number"},
+        {"client", "integer?", "Number that its only client gets"},
+        {"join", "string", "What the device needs: fedge-client join"}}},
+      {"CreatedJoinTokens", "New join tokens", {{"items", "CreatedJoinToken[]", "One for each"}}},
+      {"Run",
+       "A run",
+       {{"run", "integer", "Number"},
+        {"id", "string", "16 hexadecimal digits, as in the audit log"},
+        {"name", "string", "Name in its run file"},
+        {"project", "string", "Project that it belongs to"},
+        {"state", "string", "pending, running, paused, finished, failed or stopped"},
+        {"rounds", "integer", "Rounds that are complete"},
+        {"submitted", "string", "Time of submission"},
+        {"submitter", "string?", "Who submitted it"},
+        {"started", "string?", "Time of its first round's start"},
+        {"ended", "string?", "Time of its end"},
+        {"reason", "string?", "Why it waits, is paused, or has ended"},
+        {"results", "string?", "Directory of its results on the coordinator's machine"}}},
+      {"RunDetails",
+       "A run with its run file",
+       {{"run", "Run", "The run"},
+        {"document", "string", "Its run file, complete, as TOML"},
+        {"evaluated", "object?", "Metrics of the last round whose model was evaluated"}}},
+      {"NewRun",
+       "A run to submit",
+       {{"document", "string", "Run file, TOML"},
+        {"file", "string", "Name of that file, for messages", false},
+        {"assignments", "strings", "KEY=VALUE, applied to the run file in this order", false},
+        {"project", "string", "Project; default: default", false}}},
+      {"SubmittedRun",
+       "A run that was submitted",
+       {{"run", "Run", "The run"}, {"notes", "strings", "Keys whose values are not used as given"}}},
+      {"Reason", "Why an operator does this", {{"reason", "string", "Shown with the run", false}}},
+      {"Round",
+       "A line of metrics.jsonl; see docs/reference/metrics.md",
+       {{"round", "integer", "Number"}},
+       true},
+      {"Statistics", "Statistics of the clients' data", {}, true},
+      {"Disagreement",
+       "A disagreement between clients",
+       {{"number", "integer", "Number; later ones move up when one is lifted"},
+        {"kind", "string", "full, partial_data, inbound, outbound or bidirectional"},
+        {"clients", "strings", "Clients that disagree"},
+        {"against", "strings", "Clients that they disagree with"},
+        {"from_round", "integer?", "First round; null: the round after it was added"},
+        {"until_round", "integer?", "Last round; null: no end"},
+        {"past", "string?",
+         "removed or stays: the influence of earlier updates; null: only data is withheld"}}},
+      {"NewDisagreement",
+       "A disagreement to add",
+       {{"kind", "string", "full, partial_data, inbound, outbound or bidirectional"},
+        {"clients", "strings", "Clients that disagree"},
+        {"against", "strings", "Clients that they disagree with", false},
+        {"from_round", "integer", "First round; default: the next", false},
+        {"until_round", "integer", "Last round; default: no end", false},
+        {"withheld", "number", "partial_data: fraction of its samples that a client does not train on",
+         false},
+        {"deep", "boolean", "Also remove the influence of earlier updates", false}}},
+      {"AddedDisagreement", "A disagreement that was added", {{"number", "integer", "Number"}}},
+      {"User",
+       "A user",
+       {{"name", "string", "Name"},
+        {"grants", "strings", "PROJECT=ROLE; the project * stands for all"},
+        {"created", "string", "Time of creation"},
+        {"removed", "boolean", "Its access tokens are void; the name stays taken"}}},
+      {"NewUser",
+       "A user to add",
+       {{"name", "string", "1 to 64 of a-z, 0-9, . _ - @"},
+        {"grants", "strings", "PROJECT=ROLE with the role viewer, submitter, operator or admin"}}},
+      {"Grants", "The roles of a user", {{"grants", "strings", "PROJECT=ROLE; replaces all others"}}},
+      {"AccessToken",
+       "An access token of a user, without its secret",
+       {{"token", "integer", "Number"},
+        {"user", "string", "Its user"},
+        {"state", "string", "valid, expired or revoked"},
+        {"role", "string?", "It gives at most this role"},
+        {"project", "string?", "It is for this project only"},
+        {"note", "string", "What it is for"},
+        {"created", "string", "Time of creation"},
+        {"expires", "string", "Time of expiry"}}},
+      {"NewAccessToken",
+       "An access token to create",
+       {{"days", "number", "Days until it expires; default: 90", false},
+        {"role", "string", "It gives at most this role; default: the user's", false},
+        {"project", "string", "It is for this project only; default: all of the user's", false},
+        {"note", "string", "What it is for", false}}},
+      {"CreatedAccessToken",
+       "A new access token, with its secret",
+       {{"token", "integer", "Number"}, {"secret", "string", "Shown only here"}}},
+      {"Project", "A project", {{"name", "string", "Name"}, {"created", "string?", "Time of creation"}}},
+      {"NewProject", "A project to add", {{"name", "string", "1 to 64 of a-z, 0-9, . _ -"}}},
+      {"AuditEntry",
+       "An entry of the audit log",
+       {{"seq", "integer", "Number, from 1"},
+        {"time", "string", "Time"},
+        {"actor", "string", "Who: a user, a user id of the coordinator's machine, a client's key"},
+        {"action", "string", "What, for example client.revoked"},
+        {"subject", "string", "To what, for example client 3"},
+        {"details", "object", "More about it"},
+        {"previous", "string", "Hash of the entry before"},
+        {"hash", "string", "Hash of this entry"}}},
+      {"AuditSummary",
+       "The audit log, checked",
+       {{"entries", "integer", "Number of entries"}, {"head", "string", "Hash of the last entry"}}},
+  };
+  return schemas;
+}
+
+const Schema* find_schema(const std::string& name) {
+  const auto found = std::ranges::find(api_schemas(), name, &Schema::name);
+  return found == api_schemas().end() ? nullptr : &*found;
+}
+
+Result<void> check_body(const Json& body, const Schema& schema) {
+  if (!body.is_object()) return invalid("the body of the request must be a JSON object");
+  for (const auto& [name, value] : body.items()) {
+    const auto field = std::ranges::find(schema.fields, name, &FieldDoc::name);
+    if (field == schema.fields.end()) {
+      std::string known;
+      for (const FieldDoc& one : schema.fields) known += (known.empty() ? "" : ", ") + std::string(one.name);
+      return invalid("the body of the request has an unknown field '" + clean_text(name, 80) +
+                     "'; known fields: " + known);
+    }
+    const auto [type, may_be_null] = nullable(field->type);
+    if (value.is_null() && (may_be_null || !field->required)) continue;
+    if (!has_type(value, type))
+      return invalid("the field " + std::string(field->name) + " of the request must be " +
+                     description_of(type));
+  }
+  for (const FieldDoc& field : schema.fields)
+    if (field.required && !body.contains(field.name))
+      return invalid("the body of the request lacks the field " + std::string(field.name));
+  return {};
+}
+
+}  // namespace fedge::server

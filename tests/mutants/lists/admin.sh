@@ -1,0 +1,124 @@
+# shellcheck shell=bash
+# The admin API: roles, projects, access tokens, and the HTTP server under it.
+
+mutant api-role-not-compared 'a viewer may pause runs and revoke clients'
+file server/api/call.cc
+old '  if (request.principal.may(role, project)) return {};'
+new '  if (request.principal.may(role < Role::kOperator ? role : Role::kViewer, project)) return {};'
+caught_by unit_server 'every route does what it does for its role'
+
+mutant api-projects-visible 'objects of other projects are shown'
+file server/api/call.cc
+old '  if (!sees(project)) return missing;'
+new '  if (project.empty()) return missing;'
+caught_by unit_server 'objects do not exist for a user of another project'
+
+mutant api-everywhere-anywhere 'an administrator of one project manages all users'
+file server/api/routes.cc
+old 'route.everywhere ? !sender.may_everywhere(route.role)'
+new 'route.everywhere ? !sender.may_somewhere(route.role)'
+caught_by unit_server 'every route does what it does for its role'
+
+mutant api-client-given-away 'a client is moved into a project of others'
+file server/api/clients.cc
+old '  if (change.project) FEDGE_TRY_VOID(call.require_project(Role::kOperator, *change.project));'
+new ''
+caught_by unit_server 'objects do not exist for a user of another project'
+
+mutant api-unknown-fields 'a misspelt field is ignored'
+file server/api/schemas.cc
+old '    if (field == schema.fields.end()) {'
+new '    if (field == schema.fields.end()) continue;
+    if (schema.fields.empty()) {'
+caught_by unit_server 'wrong parameters and bodies are refused'
+
+mutant api-lost-update 'a change of somebody else is overwritten'
+file server/api/routes.cc
+old '    if (!request.if_match.empty()) FEDGE_TRY_VOID(check_unchanged(request));'
+new ''
+caught_by unit_server 'a tag says whether something has changed'
+
+mutant api-key-of-anybody 'one sender gets the run of another'
+file server/api/runs.cc
+old 'sha256("fedge run\n" + call.actor().name + "\n" + key)'
+new 'sha256("fedge run\n" + key)'
+caught_by unit_server 'a submission that is repeated with its key is one run'
+
+mutant access-removed-user 'a removed user still has access'
+file server/access_control.cc
+old 'found == known_.end() || found->second.user.removed'
+new 'found == known_.end()'
+caught_by unit_server 'access control: a token makes its bearer'
+
+mutant access-never-expires 'an access token lasts too long'
+file server/access_control.cc
+old '  if (now > token.expires)'
+new '  if (now > token.expires + 100'"'"'000'"'"'000)'
+caught_by unit_server 'access control: a token makes its bearer'
+
+mutant access-token-unlimited 'a token gives more than its role'
+file server/access/users.cc
+old '    for (Grant& grant : grants) grant.role = std::min(grant.role, *token.role);'
+new '    for (Grant& grant : grants) grant.role = std::max(grant.role, *token.role);'
+caught_by unit_server 'access control: a token gives at most its role'
+
+mutant access-stale-look 'a revocation by another process does not count'
+file server/access_control.cc
+old '  if (!book_->opened_anew() && rows.marks.change == seen_) return {};'
+new '  if (!book_->opened_anew() && seen_ >= 0) return {};'
+caught_by unit_server "access control: another process's change"
+
+mutant access-removal-lost 'a removed user is back after a restore'
+file server/store/book_history.cc
+old '    user->removed = user->removed || event.action == "user.removed";'
+new ''
+caught_by unit_server 'access control: after an older book was restored'
+
+mutant access-revocation-lost 'a revoked token is valid after a restore'
+file server/store/book_history.cc
+old '  if (event.action != "access.revoked") return {};'
+new '  if (event.action != "access.revoked" || !numbers.empty()) return {};'
+caught_by unit_server 'access control: after an older book was restored'
+
+mutant http-body-unbounded 'a body above the limit is read'
+file server/http/http_connection.cc
+old '  if (request_.announced_body > std::get<std::size_t>(admitted))'
+new '  if (request_.announced_body > std::get<std::size_t>(admitted) + (1U << 30))'
+caught_by unit_server 'http server: a body'
+
+mutant http-refused-body-read 'the body of a refused request is the next request'
+file server/http/http_connection.cc
+old 'request_.keep_alive && request_.announced_body == 0'
+new 'request_.keep_alive'
+caught_by unit_server "http server: a refused request's body"
+
+mutant http-body-forever 'a body that does not come is waited for'
+file server/http/http_connection.cc
+old '    if (pending_.size() / kFilePiece != left_over_) {'
+new '    if (pending_.size() / kFilePiece == left_over_) timer_.cancel();
+    if (pending_.size() / kFilePiece != left_over_) {'
+caught_by unit_server 'http server: a body that does not come'
+
+mutant http-socket-open 'every user may connect to the Unix socket'
+file server/http/http_server.cc
+old '::umask(0177)'
+new '::umask(0)'
+caught_by unit_server 'http server: a Unix socket says who'
+
+mutant http-streams-unbounded 'events for a watcher that falls behind fill the memory'
+file server/http/http_connection.cc
+old '    if (queued_.size() > most_) open_ = false;'
+new '    if (queued_.size() > most_ * 1000) open_ = false;'
+caught_by unit_server 'http server: a watcher that hangs up'
+
+mutant http-streams-give-way 'a stream gives way to further connections'
+file server/http/http_server.cc
+old '      if (connection->is_streaming()) continue;'
+new ''
+caught_by unit_server 'http server: streams do not give way'
+
+mutant http-old-tls 'TLS 1.2 is accepted'
+file server/http/http_identity.cc
+old 'SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION)'
+new 'SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION)'
+caught_by unit_server 'http server: TLS 1.3'
