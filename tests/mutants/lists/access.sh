@@ -200,7 +200,7 @@ caught_by unit_core 'a file that is replaced keeps its owner and mode'
 
 mutant look-waits 'A6: whoever is looked up waits for those who join'
 file server/enrolment.cc
-old '  const auto rows = book->rows(std::chrono::milliseconds(0));'
-new '  const auto rows = book->rows(std::chrono::milliseconds(10));
+old '  const auto rows = book_->rows(std::chrono::milliseconds(0));'
+new '  const auto rows = book_->rows(std::chrono::milliseconds(10));
   if (!rows) return rows.error();'
 caught_by unit_server 'a look at the enrolment book'

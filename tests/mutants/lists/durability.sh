@@ -181,7 +181,7 @@ new ''
 caught_by unit_server 'a log that was moved away'
 
 mutant failure-unrecorded 'N1: a change that was recorded and has failed is not recorded as failed'
-file server/enrolment.cc
+file server/store/logged_book.cc
 old '  if (!done && entry) (void)audit_.append('
 new '  if (done && entry) (void)audit_.append('
 caught_by unit_server 'is recorded as failed'
