@@ -180,6 +180,7 @@ ClientCommands add_client_commands(CLI::App& app, ClientOptions& options) {
       ->type_name("DIR")
       ->default_str("~/.local/state/fedge-client or $XDG_STATE_HOME/fedge-client");
   add_log_level(app, options.log_level);
+  add_log_format(app, options.log_format);
   app.set_config("--config", "",
                  "File with options: a TOML section for each command, such as [run] with data = "
                  "[\"NAME=PATH\"]; the command line takes precedence")

@@ -18,6 +18,7 @@ struct ClientOptions {
   std::string program;  // its name
   std::string state_directory;
   std::string log_level = "info";
+  std::string log_format = "text";
   std::string token;
   std::string token_file;
   double capability = 1;

@@ -241,7 +241,7 @@ fedge::Result<std::vector<fedge::client::SensorOptions>> streams_of(
 }
 
 int run(const Options& options) {
-  fedge::apps::set_up_logging(options.program, options.log_level);
+  fedge::apps::set_up_logging(options.program, options.log_level, options.log_format);
   std::signal(SIGPIPE, SIG_IGN);  // keep running when the log's reader exits
   auto trainer = fedge::apps::trainer_of(options.trainer);
   if (!trainer) return fedge::apps::report_failure(options.program, trainer.error());

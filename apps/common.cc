@@ -4,18 +4,21 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <span>
 #include <string_view>
 
 #include "core/platform/files.h"
+#include "core/platform/log_format.h"
 #include "core/platform/repeated_events.h"
 #include "learn/data/data_directories.h"
 
@@ -25,11 +28,9 @@ std::string version() { return FEDGE_VERSION; }
 
 std::string software(const std::string& program) { return program + " " + version(); }
 
-void set_up_logging(const std::string& program, const std::string& level) {
-  auto logger = spdlog::stderr_color_mt(program);
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
-  logger->set_level(spdlog::level::from_str(level));
-  spdlog::set_default_logger(std::move(logger));
+const std::vector<std::string>& log_formats() {
+  static const std::vector<std::string> formats = {"text", "json"};
+  return formats;
 }
 
 namespace {
@@ -43,8 +44,11 @@ spdlog::level::level_enum level_of(Severity severity) {
 
 struct EventLog {
   std::mutex mutex;
-  RepeatedEvents events{
-      [](Severity severity, const std::string& line) { spdlog::log(level_of(severity), "{}", line); }};
+  bool json = false;
+  RepeatedEvents events{[this](const Event& event, const std::string& line) {
+    spdlog::log(level_of(event.severity), "{}",
+                json ? json_line(event, std::chrono::system_clock::now()) : line);
+  }};
 };
 
 EventLog& event_log() {
@@ -58,6 +62,17 @@ void flush_events() {
 }
 
 }  // namespace
+
+void set_up_logging(const std::string& program, const std::string& level, const std::string& format) {
+  auto logger = spdlog::stderr_color_mt(program);
+  const bool json = format == "json";
+  logger->set_formatter(std::make_unique<spdlog::pattern_formatter>(
+      json ? "%v" : "%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %v", spdlog::pattern_time_type::utc));
+  logger->set_level(spdlog::level::from_str(level));
+  spdlog::set_default_logger(std::move(logger));
+  const std::lock_guard lock(event_log().mutex);
+  event_log().json = json;
+}
 
 void log_event(const Event& event) {
   if (!spdlog::should_log(level_of(event.severity))) return;

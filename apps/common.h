@@ -23,8 +23,10 @@ std::string version();
 // "fedge-client 0.1.0", sent to peers and printed by --version.
 std::string software(const std::string& program);
 
-// Logs go to standard error; level is one of trace, debug, info, warning, error, off.
-void set_up_logging(const std::string& program, const std::string& level);
+// Logs go to standard error; level is one of trace, debug, info, warning, error, off; format one of
+// log_formats(). Times are UTC.
+void set_up_logging(const std::string& program, const std::string& level, const std::string& format = "text");
+const std::vector<std::string>& log_formats();  // text, json
 // Repeated equal warnings or errors become a few lines and a count (core/platform/repeated_events.h).
 void log_event(const Event& event);
 

@@ -5,9 +5,13 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "apps/cli/command_line.h"
 #include "apps/cli/validators.h"
@@ -19,6 +23,7 @@
 #include "server/audit_log.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator_config.h"
+#include "server/http/http_identity.h"
 #include "server/report/results_place.h"
 
 namespace {
@@ -36,6 +41,7 @@ struct Options {
   std::optional<std::string> api_listen;
   std::optional<std::size_t> threads;
   std::optional<std::string> log_level;
+  std::optional<std::string> log_format;
   std::string run_file;
   std::optional<std::string> out;
   bool force = false;
@@ -81,12 +87,46 @@ fedge::Result<fedge::server::CoordinatorConfig> settings(const Options& options)
   if (options.threads) config.threads = *options.threads;
   if (config.threads == 0) config.threads = fedge::available_processors();
   if (options.log_level) config.log_level = *options.log_level;
+  if (options.log_format) config.log_format = *options.log_format;
   return config;
+}
+
+// Returns why a coordinator could not create or write its data directory.
+fedge::Result<void> check_data_directory(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  std::filesystem::path existing = std::filesystem::absolute(directory, ignored);
+  while (!std::filesystem::exists(existing, ignored) && existing.has_relative_path())
+    existing = existing.parent_path();
+  if (!std::filesystem::is_directory(existing, ignored))
+    return fedge::Error{fedge::ErrorCode::kInvalid,
+                        "data_directory: " + existing.string() + " is not a directory"};
+  if (::access(existing.c_str(), W_OK | X_OK) != 0)
+    return fedge::system_error("data_directory: this user cannot write to", existing, errno);
+  return fedge::check_owner(directory / "node.key");
+}
+
+// All that is wrong with the paths in the configuration, one line for each.
+std::vector<std::string> wrong_paths(const fedge::server::CoordinatorConfig& config) {
+  std::vector<std::string> wrong;
+  const auto add = [&](const auto& checked) {
+    if (!checked) wrong.push_back(checked.error().message);
+  };
+  if (!config.data_directory.empty()) add(check_data_directory(config.data_directory));
+  if (!config.api.certificate.empty())
+    add(fedge::server::load_http_identity({config.api.certificate, config.api.key}));
+  return wrong;
 }
 
 int check_config(const Options& options) {
   const auto config = settings(options);
   if (!config) return fedge::apps::report_failure(options.program, config.error());
+  if (const auto wrong = wrong_paths(*config); !wrong.empty()) {
+    std::string lines;
+    for (const std::string& line : wrong) lines += options.config_file + ": " + line + "\n";
+    lines += std::to_string(wrong.size()) + (wrong.size() == 1 ? " error in " : " errors in ") +
+             options.config_file;
+    return fedge::apps::report_failure(options.program, {fedge::ErrorCode::kInvalid, lines});
+  }
   std::printf("%s: the configuration is valid\n", options.config_file.c_str());
   return fedge::apps::kOk;
 }
@@ -258,7 +298,8 @@ void add_options(CLI::App& app, Options& options) {
   auto* config = app.add_option("--config", options.config_file,
                                 "Configuration file (TOML); 'fedge reference coordinator' lists its keys")
                      ->type_name("FILE");
-  app.add_flag("--check-config", options.check_config, "Check the configuration file and exit")
+  app.add_flag("--check-config", options.check_config,
+               "Check the configuration file and the paths in it, and exit")
       ->needs(config);
   app.add_option("--data-dir", options.data_directory,
                  "Directory of the key, clients, runs and audit log; created if it does not exist; required "
@@ -304,6 +345,11 @@ void add_options(CLI::App& app, Options& options) {
       ->type_name("LEVEL")
       ->default_str("info")
       ->check(fedge::apps::one_of(fedge::server::log_levels()));
+  app.add_option("--log-format", options.log_format,
+                 "Form of the log's lines; json: one object for each event")
+      ->type_name("FORMAT")
+      ->default_str("text")
+      ->check(fedge::apps::one_of(fedge::apps::log_formats()));
 }
 
 int run_daemon(const Options& options) {
@@ -317,7 +363,7 @@ int run_daemon(const Options& options) {
   if (options.run_file.empty() && !options.assignments.empty())
     return fedge::apps::report_wrong_usage(options.program,
                                            "--set overrides keys of a run file: give --run FILE too");
-  fedge::apps::set_up_logging(options.program, settled->log_level);
+  fedge::apps::set_up_logging(options.program, settled->log_level, settled->log_format);
   // Keep running when the log's reader exits or the terminal is closed.
   for (const int number : {SIGPIPE, SIGHUP}) std::signal(number, SIG_IGN);
   fedge::raise_open_files_limit();

@@ -19,6 +19,28 @@ function(fedge_installed_includes library)
   target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${fedge_headers}>)
 endfunction()
 
+# Installs what the program prints about itself: completion for three shells, and its manual page.
+function(fedge_install_help program)
+  if(CMAKE_CROSSCOMPILING)
+    return()
+  endif()
+  set(share ${CMAKE_INSTALL_DATADIR})
+  foreach(part "--completion bash|${share}/bash-completion/completions/${program}"
+               "--completion zsh|${share}/zsh/site-functions/_${program}"
+               "--completion fish|${share}/fish/vendor_completions.d/${program}.fish"
+               "--help-man|${CMAKE_INSTALL_MANDIR}/man1/${program}.1")
+    string(REGEX REPLACE "\\|.*" "" options "${part}")
+    string(REGEX REPLACE ".*\\|" "" file "${part}")
+    get_filename_component(directory ${file} DIRECTORY)
+    get_filename_component(name ${file} NAME)
+    set(written ${PROJECT_BINARY_DIR}/help/${directory}/${name})
+    install(CODE "file(MAKE_DIRECTORY \"${PROJECT_BINARY_DIR}/help/${directory}\")
+                  execute_process(COMMAND \"$<TARGET_FILE:${program}>\" ${options} OUTPUT_FILE \"${written}\"
+                                  COMMAND_ERROR_IS_FATAL ANY)" COMPONENT programs)
+    install(FILES ${written} DESTINATION ${directory} COMPONENT programs)
+  endforeach()
+endfunction()
+
 # Installs the programs and libraries of these rooms, and their headers.
 function(fedge_install)
   foreach(room ${ARGN})
@@ -27,6 +49,7 @@ function(fedge_install)
       get_target_property(type ${target} TYPE)
       if(type STREQUAL "EXECUTABLE")
         install(TARGETS ${target} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+        fedge_install_help(${target})
       elseif(type STREQUAL "STATIC_LIBRARY")
         fedge_installed_includes(${target})
         install(TARGETS ${target} EXPORT FedgeTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/fedge

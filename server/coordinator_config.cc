@@ -146,6 +146,9 @@ CoordinatorConfig read_all(config::Reader& root) {
                    "Threads of each run for evaluation and aggregation. 0 = the number of processors."));
   config.log_level = log_levels()[root.choice("log_level", log_levels(), 2,
                                               "Minimum severity of the events that are logged.")];
+  const std::vector<std::string> formats = {"text", "json"};
+  config.log_format = formats[root.choice("log_format", formats, 0,
+                                          "Form of the log's lines. json = one object for each event.")];
   config::Reader limits = root.section("limits");
   read_limits(limits, config);
   root.adopt(limits);

@@ -32,6 +32,7 @@ struct CoordinatorConfig {
   std::size_t runs_at_once = 1;
   std::size_t threads = 0;  // per run; 0: number of processors
   std::string log_level;
+  std::string log_format;               // "text" or "json"
   protocol::ListenOptions connections;  // the address in it is ignored
   JoinRates joining;
   double swarm_upload_mbit = 0;            // 0: no limit

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "apps/cli/completion.h"
 #include "apps/cli/help.h"
 #include "apps/cli/validators.h"
 #include "apps/common.h"
@@ -168,6 +169,18 @@ std::optional<int> parse_command_line(CLI::App& app, const ProgramDoc& doc, int 
     if (const auto right = check_examples(app, doc); !right)
       return report_failure(doc.program, right.error());
     std::printf("%s", help_markdown(app, doc).c_str());
+    return kOk;
+  }
+  if (argc == 3 && std::string_view(argv[1]) == "--completion") {
+    const std::string shell = argv[2];
+    if (shell != "bash" && shell != "zsh" && shell != "fish")
+      return report_wrong_usage(doc.program,
+                                "--completion: " + unknown_word("value", shell, {"bash", "zsh", "fish"}));
+    std::printf("%s", completion_script(app, doc, shell).c_str());
+    return kOk;
+  }
+  if (argc == 2 && std::string_view(argv[1]) == "--help-man") {
+    std::printf("%s", man_page(app, doc).c_str());
     return kOk;
   }
   try {

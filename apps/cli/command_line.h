@@ -11,8 +11,9 @@
 namespace fedge::apps {
 
 // Parses the command line after all commands and options have been added. Returns the exit code if the
-// program must end: after --help, --version, --help-markdown (its section of docs/reference/command-line.md)
-// or a wrong command line. An option that may be repeated takes one value each time.
+// program must end: after --help, --version, --help-markdown (its section of docs/reference/command-line.md),
+// --help-man (its manual page), --completion SHELL, or a wrong command line. An option that may be repeated
+// takes one value each time.
 std::optional<int> parse_command_line(CLI::App& app, const ProgramDoc& doc, int argc, char** argv);
 
 // Checks that every example of the program parses; the error names the first that does not.

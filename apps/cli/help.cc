@@ -44,18 +44,6 @@ std::string default_of(const CLI::Option& option) {
   return list ? text.substr(1, text.size() - 2) : text;
 }
 
-std::vector<std::string> checks_of(const CLI::Option& option) {
-  std::vector<std::string> found;
-  for (int i = 0;; ++i) {
-    try {
-      const CLI::Validator* check = const_cast<CLI::Option&>(option).get_validator(i);  // NOLINT
-      if (const std::string text = check->get_description(); !text.empty()) found.push_back(text);
-    } catch (const CLI::OptionNotFound&) {
-      return found;
-    }
-  }
-}
-
 // Conditions on an option, besides its description and its default.
 std::vector<std::string> conditions_of(const CLI::Option& option) {
   std::vector<std::string> facts = checks_of(option);
@@ -282,6 +270,28 @@ std::string wrapped(const std::string& text, std::size_t begin, std::size_t inde
   }
   std::ranges::replace(out, kGlue, ' ');
   return out + "\n";
+}
+
+std::vector<std::string> checks_of(const CLI::Option& option) {
+  std::vector<std::string> found;
+  for (int i = 0;; ++i) {
+    try {
+      const CLI::Validator* check = const_cast<CLI::Option&>(option).get_validator(i);  // NOLINT
+      if (const std::string text = check->get_description(); !text.empty()) found.push_back(text);
+    } catch (const CLI::OptionNotFound&) {
+      return found;
+    }
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> option_rows(const CLI::App& command) {
+  Rows rows;
+  for (const Section& section : sections_of(command))
+    for (auto& row : rows_of(section.options)) {
+      std::ranges::replace(row.second, kGlue, ' ');
+      rows.push_back(std::move(row));
+    }
+  return rows;
 }
 
 std::string full_name(const CLI::App& command) {

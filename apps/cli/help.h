@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/cli/program_doc.h"
@@ -26,6 +27,11 @@ std::size_t terminal_width(std::size_t unknown);
 // Wraps the text into lines of at most `width`. The first line continues a line of `begin` characters, the
 // others are indented. Ends with a line feed.
 std::string wrapped(const std::string& text, std::size_t begin, std::size_t indent, std::size_t width);
+
+// Conditions on the option's value, for example "one of table or json".
+std::vector<std::string> checks_of(const CLI::Option& option);
+// Usage and meaning of each argument and option, as the help shows them.
+std::vector<std::pair<std::string, std::string>> option_rows(const CLI::App& command);
 
 const CommandDoc* find_doc(const CLI::App& command, const ProgramDoc& doc);
 // All subcommands, also those not on the command line.

@@ -92,6 +92,13 @@ void add_log_level(CLI::App& command, std::string& level) {
       ->check(one_of({"trace", "debug", "info", "warning", "error", "off"}));
 }
 
+void add_log_format(CLI::App& command, std::string& format) {
+  command.add_option("--log-format", format, "Form of the log's lines; json: one object for each event")
+      ->capture_default_str()
+      ->type_name("FORMAT")
+      ->check(one_of({"text", "json"}));
+}
+
 void add_assignments(CLI::App& command, std::vector<std::string>& assignments) {
   command.add_option("--set", assignments, "Override a key of the run file, for example --set run.rounds=10")
       ->type_name("KEY=VALUE")

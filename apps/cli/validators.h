@@ -25,6 +25,7 @@ std::string unknown_word(const std::string& what, const std::string& word,
 // Options that several commands have in common.
 void add_format(CLI::App& command, std::string& format);
 void add_log_level(CLI::App& command, std::string& level);
+void add_log_format(CLI::App& command, std::string& format);
 void add_assignments(CLI::App& command, std::vector<std::string>& assignments);
 // --data NAME=PATH, repeatable.
 void add_data(CLI::App& command, std::vector<std::string>& data);

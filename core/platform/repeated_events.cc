@@ -48,7 +48,7 @@ std::string key_of(Event cause) {
 
 void RepeatedEvents::add(const Event& event, Time now) {
   end_windows(now);
-  if (event.severity < Severity::kWarning) return write_(event.severity, to_string(event));
+  if (event.severity < Severity::kWarning) return write_(event, to_string(event));
   const Event cause = without_occasion(event);
   const std::string key = key_of(cause);
   auto found = causes_.find(key);
@@ -63,7 +63,7 @@ void RepeatedEvents::add(const Event& event, Time now) {
   }
   if (found->second.shown < kShown) {
     ++found->second.shown;
-    return write_(event.severity, to_string(event));
+    return write_(event, to_string(event));
   }
   ++found->second.held_back;
 }
@@ -73,8 +73,11 @@ void RepeatedEvents::flush() {
 }
 
 void RepeatedEvents::say(const Cause& cause) const {
-  if (cause.held_back > 0)
-    write_(cause.severity, "... " + std::to_string(cause.held_back) + " more like this: " + cause.text);
+  if (cause.held_back == 0) return;
+  const Event count = Event{cause.severity, "log.repeated", {}}
+                          .with("count", static_cast<std::int64_t>(cause.held_back))
+                          .with("like", cause.text);
+  write_(count, "... " + std::to_string(cause.held_back) + " more like this: " + cause.text);
 }
 
 void RepeatedEvents::end_windows(Time now) {

@@ -22,7 +22,8 @@ class RepeatedEvents {
   // Length of a window: at its end the count is written, and the cause is shown anew.
   static constexpr Duration kWindow = std::chrono::minutes{1};
 
-  using Write = std::function<void(Severity, const std::string& line)>;
+  // `line` is the event as text. A count is the event log.repeated with the fields count and like.
+  using Write = std::function<void(const Event& event, const std::string& line)>;
   explicit RepeatedEvents(Write write) : write_(std::move(write)) {}
 
   void add(const Event& event, Time now);

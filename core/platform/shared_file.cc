@@ -23,8 +23,8 @@
 namespace fedge {
 namespace {
 
-constexpr const char* kBegin = "fedge-";
-constexpr std::string_view kEnd = ".unpublished";
+constexpr const char* kNameBegin = "fedge-";
+constexpr std::string_view kUnpublished = ".unpublished";
 
 using Opened = std::pair<time_t, long>;
 
@@ -50,8 +50,9 @@ constexpr int kAttempts = 100;
 // then there is another attempt.
 Result<std::pair<std::string, int>> create_locked(const std::filesystem::path& directory) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    std::string name = (directory / (kBegin + std::string("XXXXXX") + std::string(kEnd))).string();
-    const int fd = ::mkostemps(name.data(), static_cast<int>(kEnd.size()), O_CLOEXEC);
+    std::string name =
+        (directory / (kNameBegin + std::string("XXXXXX") + std::string(kUnpublished))).string();
+    const int fd = ::mkostemps(name.data(), static_cast<int>(kUnpublished.size()), O_CLOEXEC);
     if (fd < 0) return system_error("cannot create a file in", directory, errno);
     const bool contended = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     struct stat status {};
@@ -118,7 +119,7 @@ void SharedFile::remove_unused(const std::filesystem::path& directory, const std
   for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::filesystem::path& path = entry->path();
-    const bool left = path.extension() == kEnd && path.filename().string().starts_with(kBegin);
+    const bool left = path.extension() == kUnpublished && path.filename().string().starts_with(kNameBegin);
     if (!left && path.extension() != extension) continue;
     const auto unused = lock_unused(path);
     if (unused && left) ::unlink(path.c_str());

@@ -9,3 +9,9 @@ done
 for file in LICENSE NOTICE; do
   test -s "$3/share/doc/fedge/$file"
 done
+for program in fedge fedge-coordinator fedge-client fedge-sim fedge-lab; do
+  for file in bash-completion/completions/$program zsh/site-functions/_$program fish/vendor_completions.d/$program.fish \
+              man/man1/$program.1; do
+    test -s "$3/share/$file"
+  done
+done

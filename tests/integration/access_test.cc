@@ -458,3 +458,25 @@ TEST_CASE("coordinator config: --check-config judges a file, and options on the 
                             ":4: unknown key limits.wrong_token_per_minute, did you mean "
                             "limits.wrong_tokens_per_minute?\n");
 }
+
+TEST_CASE("coordinator config: --check-config looks at the paths, and names all that are wrong") {
+  const TemporaryDirectory place;
+  const std::filesystem::path file = place.path() / "coordinator.toml";
+  const std::filesystem::path blocked = place.path() / "blocked";
+  REQUIRE(write_file_atomic(blocked, "not a directory\n"));
+  REQUIRE(write_file_atomic(place.path() / "key.pem", "not a key\n", 0644));
+  REQUIRE(write_file_atomic(file, "data_directory = \"" + (blocked / "data").string() +
+                                      "\"\n[api]\nlisten = \"127.0.0.1:0\"\ncertificate = \"" +
+                                      (place.path() / "cert.pem").string() + "\"\nkey = \"" +
+                                      (place.path() / "key.pem").string() + "\"\n"));
+  const std::string program = "fedge-coordinator --config " + file.string() + " --check-config";
+  const Outcome wrong = test::run(program);
+  CHECK(wrong.code == 1);
+  CHECK(wrong.output ==
+        file.string() + ": data_directory: " + blocked.string() + " is not a directory\n" + file.string() +
+            ": " + (place.path() / "key.pem").string() + " can be read by other users; run: chmod 600 " +
+            (place.path() / "key.pem").string() + "\nfedge-coordinator: 2 errors in " + file.string() + "\n");
+  REQUIRE(::chmod((place.path() / "key.pem").c_str(), 0600) == 0);
+  CHECK(test::run(program).output.find("cert.pem is not a certificate in PEM") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(blocked / "data"));
+}

@@ -77,13 +77,13 @@ class Coordinator:
         self.log_path = pathlib.Path(directory) / "log"
         self.start()
 
-    def start(self):
+    def start(self, *more):
         address = self.data / "api-address"
         address.unlink(missing_ok=True)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [BIN / "fedge-coordinator", "--data-dir", self.data, "--listen", "127.0.0.1:0", "--api-listen",
-                 "127.0.0.1:0"], stdout=subprocess.DEVNULL, stderr=log, env=self.environment)
+                 "127.0.0.1:0", *more], stdout=subprocess.DEVNULL, stderr=log, env=self.environment)
         until = time.monotonic() + 60
         while not address.exists() or not address.read_text().endswith("\n"):
             assert self.process.poll() is None and time.monotonic() < until, self.log()
@@ -344,6 +344,14 @@ def story(coordinator):
     done = subprocess.run([BIN / "fedge-coordinator", "--data-dir", coordinator.data, "--listen", "127.0.0.1:0",
                            "--api-listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1 and "api-key.pem is missing" in done.stderr, done.stderr
+    # A log for programs: every line is an object with its time in UTC.
+    (coordinator.data / "api-cert.pem").unlink()
+    coordinator.log_path = coordinator.data.parent / "log.json"
+    coordinator.start("--log-format", "json")
+    coordinator.stop()
+    lines = [json.loads(line) for line in coordinator.log().splitlines()]
+    assert {"api.listening", "coordinator.listening"} <= {line["event"] for line in lines}, lines
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) for line in lines), lines
     # Without a coordinator the commands work on the data directory, and say so in the audit log.
     assert coordinator.here("client", "set", "0", "--name", "in a drawer")
     assert coordinator.fedge("logout").startswith("logged out at https://localhost:")

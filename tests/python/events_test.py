@@ -17,7 +17,8 @@ EVENT = re.compile(r"(?:Severity::k(\w+)\s*:\s*)?Severity::k(\w+),\s*(?:[^\";{}]
 WARNING = re.compile(r"\babout\(" + NAME)  # matches about("client.awaiting_approval", ...) in gatekeeper.cc
 ACTION = re.compile(r"(?:AuditEvent event\{|AuditEvent\{|return \{|record\(\{|add\(\{|append\(\{)\s*"
                     r"(?:operator_name\(\)|\"audit log\"|\"key \"[^,]*),\s*(?:[^\";]*\?\s*)?" + NAMES)
-RUN_ACTION = re.compile(r"\b(?:note|ask)\(options, .*?" + NAME + r"|\brecord\(" + NAME)
+RUN_ACTION = re.compile(r"\bask\(call, .*?" + NAME + r"|\bevent_about\(call, " + NAME + r"|\brecord\(" + NAME)
+ACTOR_ACTION = re.compile(r"\bevent_by\(\s*\w+,\s*" + NAME)
 FAILED_ACTION = re.compile(r"kChangeFailed = " + NAME)
 
 
@@ -42,7 +43,8 @@ def in_code():
     for text in sources():
         for name, severity in events_in(text):
             events.setdefault(name, set()).add(severity)
-        found = ACTION.findall(text) + RUN_ACTION.findall(text) + [(name, "") for name in FAILED_ACTION.findall(text)]
+        found = ACTION.findall(text) + RUN_ACTION.findall(text)
+        found += [(name, "") for pattern in (FAILED_ACTION, ACTOR_ACTION) for name in pattern.findall(text)]
         actions.update(name for names in found for name in names if name)
     return events, actions
 

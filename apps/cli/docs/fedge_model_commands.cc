@@ -25,6 +25,8 @@ done > docs/reference/command-line.md
 | [`fedge-lab`](#fedge-lab) | Study overlay networks, hostile nodes, serverless rounds and gossip |
 
 - Every program and every command accepts `-h` and `--help`. Every program accepts `--version`.
+- `PROGRAM --completion bash` (or `zsh`, `fish`) prints a script that completes its command line; `PROGRAM --help-man`
+  prints its manual page. `cmake --install` installs both.
 - Results go to standard output, errors and logs to standard error.
 - A wrong command line ends with exit code 2. The error suggests the nearest command, option or value.
 - In the examples, `/var/lib/fedge`, `fedge.example.org` and `dht.example.org` stand for your own data directory and

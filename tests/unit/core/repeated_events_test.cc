@@ -11,7 +11,7 @@ namespace {
 
 struct EventLines {
   std::vector<std::string> lines;
-  RepeatedEvents events{[this](Severity, const std::string& line) { lines.push_back(line); }};
+  RepeatedEvents events{[this](const Event&, const std::string& line) { lines.push_back(line); }};
   void add(const Event& event, double at = 0) { events.add(event, Time(seconds(at))); }
 };
 

@@ -46,6 +46,7 @@ data_directory = "/var/lib/fedge"
 runs_at_once = 4
 threads = 3
 log_level = "trace"
+log_format = "json"
 [limits]
 connections_before_hello = 11
 connections_before_hello_per_address = 12
@@ -80,6 +81,7 @@ announce = ["fedge.example.org:7433", "192.0.2.7:1"]
   CHECK(config->runs_at_once == 4);
   CHECK(config->threads == 3);
   CHECK(config->log_level == "trace");
+  CHECK(config->log_format == "json");
   CHECK(config->connections.max_unauthorised == 11);
   CHECK(config->connections.max_unauthorised_per_address == 12);
   CHECK(config->connections.timeouts.handshake == std::chrono::seconds(13));
@@ -95,7 +97,7 @@ announce = ["fedge.example.org:7433", "192.0.2.7:1"]
   CHECK(config->api.certificate == "/etc/fedge/cert.pem");
   CHECK(config->api.key == "/etc/fedge/key.pem");
   CHECK(config->api.hosts == std::vector<std::string>{"fedge.example.org"});
-  CHECK(server::describe_coordinator_config().size() == 22);
+  CHECK(server::describe_coordinator_config().size() == 23);
 }
 
 TEST_CASE("coordinator config: a bad key or value is named with file and line, and what would be right") {
