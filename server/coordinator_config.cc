@@ -119,8 +119,13 @@ ApiConfig read_api(config::Reader& reader) {
       reader.texts("hosts", std::vector<std::string>(),
                    "Further host names and IP addresses in the self-signed certificate. It is created "
                    "once, so a later change has no effect.");
+  for (const std::string& directory : reader.texts(
+           "directories", std::vector<std::string>(),
+           "Directories whose files remote users may name in run files (data.directory, "
+           "data.tokenizer.file, model.base). Files elsewhere on the coordinator's machine are refused."))
+    api.directories.emplace_back(directory);
   if (!api.listen)
-    for (const char* key : {"certificate", "key", "hosts"})
+    for (const char* key : {"certificate", "key", "hosts", "directories"})
       if (reader.has(key)) reader.fail(key, "has no effect without api.listen", {"api.listen"});
   if (api.certificate.empty() != api.key.empty())
     reader.fail(api.key.empty() ? "certificate" : "key", "needs both api.certificate and api.key",

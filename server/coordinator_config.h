@@ -23,7 +23,8 @@ struct ApiConfig {
   std::optional<protocol::Address> listen;  // empty: only the Unix socket
   std::filesystem::path certificate;        // empty: a self-signed certificate is created
   std::filesystem::path key;
-  std::vector<std::string> hosts;  // further names and addresses in that certificate
+  std::vector<std::string> hosts;                  // further names and addresses in that certificate
+  std::vector<std::filesystem::path> directories;  // whose files remote users may name
 };
 
 struct CoordinatorConfig {

@@ -38,6 +38,8 @@ struct ApiResponse {
 struct ApiParts {
   std::filesystem::path data_directory;
   std::string software;  // "fedge-coordinator 0.1.0"
+  // Directories whose files remote users may name in run files; files elsewhere may be other teams'.
+  std::vector<std::filesystem::path> directories = {};
 };
 
 inline constexpr const char* kApiRoot = "/api/v1";

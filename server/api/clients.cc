@@ -151,7 +151,12 @@ Result<Reply> revoke_client(Call& call) {
   if (client == nullptr && token == book->tokens.end()) return no_such_client(id);
   const ClientDescription& description = client != nullptr ? client->description : token->description;
   FEDGE_TRY_VOID(call.require(Role::kOperator, description.project, no_such_client(id)));
-  const bool keep = call.has("keep_token") && call.body["keep_token"].get<bool>();
+  const auto came_with = std::ranges::find_if(
+      book->tokens, [&](const TokenRecord& one) { return client != nullptr && one.id == client->token; });
+  // The client may have moved here from another project, whose token is not the sender's.
+  const bool foreign = came_with != book->tokens.end() &&
+                       !call.request.principal.may(Role::kOperator, came_with->description.project);
+  const bool keep = foreign || (call.has("keep_token") && call.body["keep_token"].get<bool>());
   FEDGE_TRY(closed, enrolment.revoke(id, keep));
   FEDGE_TRY(now, enrolment.snapshot());
   Json json;

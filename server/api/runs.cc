@@ -185,11 +185,41 @@ RunId id_of(const Call& call) {
   return RunId(id);
 }
 
+// Whether the path leads into one of these directories, also after its links were followed.
+bool is_within(const std::filesystem::path& path, const std::vector<std::filesystem::path>& directories) {
+  std::error_code unknown;
+  const auto real = std::filesystem::canonical(path, unknown);
+  if (unknown) return false;
+  return std::ranges::any_of(directories, [&](const std::filesystem::path& directory) {
+    std::error_code missing;
+    const auto place = std::filesystem::canonical(directory, missing);
+    return !missing &&
+           std::mismatch(place.begin(), place.end(), real.begin(), real.end()).first == place.end();
+  });
+}
+
+// A remote user may not read the coordinator's files, such as the models of other projects, by naming them in
+// a run file.
+Result<void> check_paths(const Call& call, const config::Document& document) {
+  if (call.actor().address.empty()) return {};
+  for (const char* key : {"data.directory", "data.tokenizer.file", "model.base"}) {
+    const config::Value* value = config::find(document.root, key);
+    const auto* path = value == nullptr ? nullptr : std::get_if<std::string>(&value->data);
+    if (path == nullptr || path->empty() || is_within(*path, call.stores.parts().directories)) continue;
+    return invalid(
+        value->where + ": " + key + ": '" + clean_text(*path, 200) +
+        "' is in none of the directories that the coordinator's configuration allows to remote users "
+        "(api.directories)");
+  }
+  return {};
+}
+
 Result<run::RunConfig> read_submitted(const Call& call) {
   FEDGE_TRY(document, config::parse_toml(call.text("document"), call.text("file", "run.toml")));
   if (call.has("assignments"))
     for (const Json& assignment : call.body["assignments"])
       FEDGE_TRY_VOID(config::set(document, assignment.get<std::string>()));
+  FEDGE_TRY_VOID(check_paths(call, document));
   FEDGE_TRY(config, run::read_run_config(document));
   FEDGE_TRY_VOID(check_run(config));
   return config;

@@ -64,6 +64,7 @@ listen = "0.0.0.0:7434"
 certificate = "/etc/fedge/cert.pem"
 key = "/etc/fedge/key.pem"
 hosts = ["fedge.example.org"]
+directories = ["/srv/data"]
 [directory]
 listen = "0.0.0.0:4222"
 bootstrap = ["dht.example.org:4223"]
@@ -96,8 +97,9 @@ announce = ["fedge.example.org:7433", "192.0.2.7:1"]
   CHECK(config->api.listen == protocol::Address{"0.0.0.0", 7434});
   CHECK(config->api.certificate == "/etc/fedge/cert.pem");
   CHECK(config->api.key == "/etc/fedge/key.pem");
+  CHECK(config->api.directories == std::vector<std::filesystem::path>{"/srv/data"});
   CHECK(config->api.hosts == std::vector<std::string>{"fedge.example.org"});
-  CHECK(server::describe_coordinator_config().size() == 23);
+  CHECK(server::describe_coordinator_config().size() == 24);
 }
 
 TEST_CASE("coordinator config: a bad key or value is named with file and line, and what would be right") {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/platform/files.h"
+#include "protocol/join_token.h"
 #include "server/access_control.h"
 #include "server/data_directory.h"
 #include "server/enrolment.h"
@@ -40,10 +41,11 @@ Principal who(const std::string& name, const std::string& grants) {
 // A data directory with two projects, each with a client, a token and a run.
 struct Hospital {
   test::TemporaryDirectory directory;
-  Api api{{directory.path(), "fedge-coordinator 9.9"}};
+  Api api;
   Principal admin = who("root", "*=admin");
 
-  Hospital() {
+  explicit Hospital(std::vector<std::filesystem::path> directories = {})
+      : api({directory.path(), "fedge-coordinator 9.9", std::move(directories)}) {
     REQUIRE(open_coordinator_key(directory.path()));
     REQUIRE(write_file_atomic(directory.path() / "address", std::string("127.0.0.1:7433\n")));
     for (const char* project : {"cardiology", "oncology"})
@@ -313,9 +315,9 @@ TEST_CASE("admin api: a tag says whether something has changed, and guards a cha
 }
 
 TEST_CASE("admin api: a submission that is repeated with its key is one run") {
-  Hospital hospital;
   const test::TemporaryDirectory data;
   test::write_tiny_dataset(data);
+  Hospital hospital({data.path()});
   const std::string document =
       "[run]\nname = \"tiny\"\nrounds = 2\n[data]\ndataset = \"fashion-mnist\"\n" +
       std::string("directory = \"") + data.path().string() +
@@ -340,6 +342,55 @@ TEST_CASE("admin api: a submission that is repeated with its key is one run") {
   CHECK(hospital.call(team, "POST", "/runs", other, "monday").status == 409);
   const auto lines = hospital.audit();
   CHECK(std::count(lines.begin(), lines.end(), "user bob run.submitted run tiny") == 2);
+}
+
+TEST_CASE("admin api: a remote user cannot read the coordinator's files by naming them in a run file") {
+  const test::TemporaryDirectory allowed;
+  const test::TemporaryDirectory secret;
+  REQUIRE(write_file_atomic(secret.path() / "model.safetensors", std::string("not for everybody")));
+  REQUIRE(write_file_atomic(allowed.path() / "model.safetensors", std::string("broken")));
+  std::filesystem::create_symlink(secret.path() / "model.safetensors", allowed.path() / "link.safetensors");
+  Hospital hospital;
+  Api api({hospital.directory.path(), "fedge-coordinator 9.9", {allowed.path(), "/nonexistent"}});
+  const auto why = [&](const Principal& sender, const std::string& key, const std::filesystem::path& path) {
+    const std::string document = "[run]\nrounds = 1\n";
+    const Json body{{"document", document}, {"assignments", {key + "=\"" + path.string() + "\""}}};
+    const auto response =
+        api.answer({.method = "POST", .path = "/api/v1/runs", .body = body.dump(), .principal = sender});
+    return hospital.detail(response);
+  };
+  const Principal remote = who("bob", "*=admin");
+  const std::string refused = "is in none of the directories";
+  for (const char* key : {"model.base", "data.directory", "data.tokenizer.file"}) {
+    CHECK(why(remote, key, secret.path() / "model.safetensors").find(refused) != std::string::npos);
+    CHECK(why(remote, key, secret.path() / "missing").find(refused) != std::string::npos);
+    CHECK(why(remote, key, allowed.path() / "link.safetensors").find(refused) != std::string::npos);
+    CHECK(why(remote, key, allowed.path() / ".." / secret.path().filename() / "model.safetensors")
+              .find(refused) != std::string::npos);
+    CHECK(why(remote, key, allowed.path().string() + "-beside").find(refused) != std::string::npos);
+    CHECK(why(remote, key, "model.safetensors").find(refused) != std::string::npos);
+    CHECK(why(remote, key, allowed.path() / "model.safetensors").find(refused) == std::string::npos);
+    // On the coordinator's machine, its user can read them anyway.
+    CHECK(why(local_administrator(0), key, secret.path() / "model.safetensors").find(refused) ==
+          std::string::npos);
+  }
+}
+
+TEST_CASE("admin api: a client's revocation leaves the token of another project open") {
+  Hospital hospital;
+  const auto made =
+      hospital.call(hospital.admin, "POST", "/join-tokens", Json{{"uses", 2}, {"project", "oncology"}});
+  const std::string join = Json::parse(made.body)["items"][0]["join"];
+  const auto token = protocol::parse_join_token(join);
+  REQUIRE(token);
+  REQUIRE(Enrolment(hospital.directory.path()).redeem({token->secret, api_key(8), calendar_now()}));
+  const Json clients = hospital.get(hospital.admin, "/clients")["items"];
+  const std::string moved = "/clients/" + clients.back()["client"].dump();
+  REQUIRE(hospital.call(hospital.admin, "PATCH", moved, Json{{"project", "cardiology"}}).status == 200);
+  const auto response = hospital.call(who("bob", "cardiology=operator"), "POST", moved + "/revoke");
+  REQUIRE_MESSAGE(response.status == 200, response.body);
+  CHECK(Json::parse(response.body)["token_revoked"].is_null());
+  CHECK(hospital.get(hospital.admin, "/join-tokens")["items"].back()["state"] == "open");
 }
 
 TEST_CASE("admin api: an error in a run file names its file and line, and nothing is submitted") {
