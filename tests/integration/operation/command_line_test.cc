@@ -110,7 +110,7 @@ TEST_CASE("command line: a wrong command, option or value is answered with the n
            {"fedge-client --onec run", "fedge-client run: unknown option '--onec'; did you mean '--once'?"},
            {"fedge-client --once run",
             "fedge-client: unknown option '--once'; expected one of --help, --version, --state-dir, "
-            "--log-level, --log-format, "
+            "--log-level, "
             "--log-format, --config"},
            {"fedge reference coordinatr",
             "fedge reference: NAME: unknown key or section 'coordinatr'; did you mean 'coordinator'?"},
