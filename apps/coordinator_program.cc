@@ -198,12 +198,12 @@ class Daemon {
       results_.show(submitted.number, results);
     }
     FEDGE_TRY_VOID(record("coordinator.started"));  // before any client is served
-    FEDGE_TRY_VOID(admin_.serve_api(
-        {.parts = {settled_.data_directory, fedge::apps::software(kSoftware), settled_.api.directories},
-         .listen = settled_.api.listen,
-         .certificate = settled_.api.certificate,
-         .key = settled_.api.key,
-         .hosts = settled_.api.hosts}));
+    FEDGE_TRY_VOID(admin_.serve_api({.parts = {settled_.data_directory, fedge::apps::software(kSoftware),
+                                               settled_.api.directories, coordinator_->live()},
+                                     .listen = settled_.api.listen,
+                                     .certificate = settled_.api.certificate,
+                                     .key = settled_.api.key,
+                                     .hosts = settled_.api.hosts}));
     return admin_.listen(io_, settled_.admin, *coordinator_);
   }
 

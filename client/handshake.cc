@@ -41,8 +41,11 @@ void greet(const std::shared_ptr<protocol::Link>& link, const Greeting& greeting
              }
            },
        .on_closed = [shared](const Error& error) { (*shared)(error); }});
-  link->send(protocol::Hello{
-      .features = {}, .software = greeting.software, .token = greeting.secret, .listens = greeting.listens});
+  link->send(protocol::Hello{.features = {},
+                             .software = greeting.software,
+                             .token = greeting.secret,
+                             .listens = greeting.listens,
+                             .platform = greeting.platform});
 }
 
 }  // namespace fedge::client

@@ -16,6 +16,7 @@ struct Greeting {
   std::string whom = "the coordinator";  // for error messages
   std::string secret = {};               // of a join token, if any
   std::string listens = {};              // protocol::Hello
+  std::string platform = {};             // likewise
   // Called before `done` if the coordinator says Goodbye; may be empty.
   std::function<void(const protocol::Goodbye&)> on_goodbye = {};
 };

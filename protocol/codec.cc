@@ -32,6 +32,7 @@ v1::Hello message_to_wire(const Hello& message) {
   wire.set_software(clean_text(message.software, kMaxSoftwareText));
   wire.set_token(message.token);
   wire.set_listens(message.listens);
+  wire.set_platform(clean_text(message.platform, kMaxPlatformText));
   return wire;
 }
 
@@ -155,7 +156,8 @@ Result<Message> message_from_wire(const v1::Hello& wire) {
   return reader.finish(Hello{wire.min_version(), wire.max_version(), reader.features(wire.features()),
                              reader.text(wire.software(), "software", kMaxSoftwareText),
                              reader.text(wire.token(), "token"),
-                             reader.text(wire.listens(), "listens", kMaxAddressText)});
+                             reader.text(wire.listens(), "listens", kMaxAddressText),
+                             reader.text(wire.platform(), "platform", kMaxPlatformText)});
 }
 
 Result<Message> message_from_wire(const v1::Welcome& wire) {

@@ -34,6 +34,7 @@ inline constexpr std::size_t kMaxTokenizer = 32 << 20;       // bytes of a run's
 inline constexpr std::size_t kMaxTokenizerPart = 256 << 10;  // of these in one TokenizerPart
 inline constexpr std::size_t kMaxText = 1 << 10;             // names, reasons, messages
 inline constexpr std::size_t kMaxSoftwareText = 256;    // in Hello and Welcome: both fit before authorisation
+inline constexpr std::size_t kMaxPlatformText = 64;     // in Hello
 inline constexpr std::size_t kMaxRunsInProgress = 256;  // in a Welcome
 inline constexpr std::size_t kMaxLiveTracks = 16'384;   // in a TrainRequest
 inline constexpr std::size_t kMaxFeatures = 16;

@@ -36,6 +36,7 @@ struct Hello {
   // Where other clients may connect: "host:port", or ":port" at the host that the coordinator sees. Empty:
   // they cannot.
   std::string listens = {};
+  std::string platform = {};  // "Linux aarch64"; empty: not told
   bool operator==(const Hello&) const = default;
 };
 

@@ -29,6 +29,10 @@ Result<UserRecord> existing_user(const AccessRows& rows, const std::string& name
 }
 
 Result<void> check_grants(const AccessRows& rows, const std::vector<Grant>& grants) {
+  // The audit log must have them whole: a restored older book is repaired from it.
+  if (to_string(grants).size() > kMaxAuditField)
+    return invalid("the roles of a user must not need more than " + std::to_string(kMaxAuditField) +
+                   " bytes as text; give a role in all projects, or in fewer");
   for (const Grant& grant : grants) {
     FEDGE_TRY(exists, grant.project == kAllProjects ? Result<bool>(true) : rows.has_project(grant.project));
     if (!exists)
@@ -40,16 +44,24 @@ Result<void> check_grants(const AccessRows& rows, const std::vector<Grant>& gran
 
 }  // namespace
 
-AccessControl::AccessControl(std::filesystem::path data_directory)
-    : book_(std::make_unique<LoggedBook>(std::move(data_directory))) {}
+AccessControl::AccessControl(std::filesystem::path data_directory, Waiting waiting)
+    : book_(std::make_unique<LoggedBook>(std::move(data_directory))), waiting_(waiting) {}
 AccessControl::~AccessControl() = default;
 AccessControl::AccessControl(AccessControl&&) noexcept = default;
 AccessControl& AccessControl::operator=(AccessControl&&) noexcept = default;
 
 Result<void> AccessControl::look() {
-  FEDGE_TRY(rows, book_->rows());
-  if (!book_->opened_anew() && rows.marks.change == seen_) return {};
+  const auto now = waiting_ == Waiting::kNever ? book_->rows(std::chrono::milliseconds(0)) : book_->rows();
+  if (!now && waiting_ == Waiting::kNever && book_->is_busy() && seen_ >= 0) return {};
+  if (!now) return now.error();
+  const bool replaced = book_->opened_anew() || now->marks.change < seen_;
+  if (!replaced && now->marks.change == seen_) return {};
   seen_ = -1;  // until everything is read
+  if (replaced) {
+    FEDGE_TRY(made_good, book_->catch_up());
+    (void)made_good;
+  }
+  FEDGE_TRY(rows, replaced ? book_->rows() : now);
   FEDGE_TRY(all, AccessRows(rows).all());
   std::map<std::string, UserRecord> users;
   for (UserRecord& user : all.users) users.emplace(user.name, user);

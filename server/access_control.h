@@ -36,7 +36,9 @@ struct NewAccessToken {
 
 class AccessControl {
  public:
-  explicit AccessControl(std::filesystem::path data_directory);
+  // kNever: while another change is being written, authenticate() uses what it read last.
+  enum class Waiting { kForWriters, kNever };
+  explicit AccessControl(std::filesystem::path data_directory, Waiting waiting = Waiting::kForWriters);
   ~AccessControl();
   AccessControl(AccessControl&&) noexcept;
   AccessControl& operator=(AccessControl&&) noexcept;
@@ -62,10 +64,12 @@ class AccessControl {
     AccessTokenRecord token;
     UserRecord user;
   };
-  // Reads the book again if it has changed.
+  // Reads the book again if it has changed. If the file is another or an older copy, what it lacks is made
+  // good from the audit log first.
   Result<void> look();
 
   std::unique_ptr<LoggedBook> book_;
+  Waiting waiting_;
   std::int64_t seen_ = -1;                        // last change that was read
   std::unordered_map<std::string, Known> known_;  // by secret_hash
 };

@@ -27,7 +27,8 @@ namespace fedge::server {
 // actions.
 std::string operator_name();
 
-// Who causes a change: "uid 1000", "user alice", and the address that the request came from, if any.
+// The person or program that causes a change: "uid 1000", "user alice", and the address of the request, if
+// any.
 struct Actor {
   std::string name = operator_name();
   std::string address = {};

@@ -9,6 +9,7 @@
 #include "core/platform/files.h"
 #include "core/text.h"
 #include "server/store/detail/access_rows.h"
+#include "server/store/detail/book_events.h"
 #include "server/store/detail/logged_book.h"
 #include "server/store/enrolment_file.h"
 
@@ -18,12 +19,16 @@ namespace {
 constexpr std::size_t kSecretBytes = 32;
 constexpr const char* kTokenRevoked = "the join token has been revoked";
 constexpr const char* kKeyRevoked = "this client's key has been revoked";
+constexpr const char* kKeyRetired = "another device has taken over this client's number";
 constexpr const char* kOtherToken = "this client already joined with another token";
 
 std::string secret_hash(const std::string& secret) { return to_hex(sha256(secret)); }
 
 std::string client_name(ClientId client) { return "client " + std::to_string(client.value()); }
-std::string client_name(const TokenRecord& token) { return "token " + std::to_string(token.id); }
+Error no_client(ClientId client) {
+  return {ErrorCode::kNotFound,
+          "there is no " + client_name(client) + "; list clients with: fedge client ls"};
+}
 
 Error refused(const char* reason) { return {ErrorCode::kRefused, reason}; }
 
@@ -31,13 +36,6 @@ Error refused(const char* reason) { return {ErrorCode::kRefused, reason}; }
 Error unavailable(const Error& error) { return {ErrorCode::kUnavailable, error.message}; }
 
 Error being_written() { return {ErrorCode::kUnavailable, kBookBusy}; }
-
-// What the audit log says about a description, so that a restored older book can be repaired.
-void add_description(const ClientDescription& description, AuditDetails& details) {
-  if (!description.name.empty()) details.emplace_back("name", description.name);
-  if (!description.labels.empty()) details.emplace_back("labels", joined_labels(description.labels));
-  if (description.project != kDefaultProject) details.emplace_back("project", description.project);
-}
 
 Result<void> check_description(const BookRows& rows, const ClientDescription& description) {
   FEDGE_TRY_VOID(check_client_name(description.name));
@@ -47,28 +45,6 @@ Result<void> check_description(const BookRows& rows, const ClientDescription& de
   if (exists) return {};
   return Error{ErrorCode::kNotFound,
                "there is no project '" + clean_text(description.project, 80) + "'; see: fedge project ls"};
-}
-
-AuditEvent created(const Actor& actor, const std::vector<NewToken>& tokens, const TokenOrder& order) {
-  const std::string first = std::to_string(tokens.front().id);
-  AuditDetails details = {{"uses", std::to_string(order.uses)},
-                          {"approve", order.approve ? "yes" : "no"},
-                          {"expires", calendar_text(order.now + order.lifetime.count())}};
-  add_description(order.description, details);
-  return event_by(
-      actor, "token.created",
-      tokens.size() == 1 ? "token " + first : "tokens " + first + " to " + std::to_string(tokens.back().id),
-      std::move(details));
-}
-
-AuditEvent enrolled(const ClientRecord& client, const Redemption& redemption) {
-  AuditEvent event{"key " + to_hex(client.key),
-                   client.state == ClientState::kPending ? "client.pending" : "client.enrolled",
-                   client_name(client.client),
-                   {{"token", std::to_string(client.token)}}};
-  if (!redemption.address.empty()) event.details.emplace_back("address", redemption.address);
-  add_description(client.description, event.details);
-  return event;
 }
 
 // Returns why this token cannot be used again, or null if it can.
@@ -116,11 +92,18 @@ Result<NewToken> Enrolment::create_token(UnixSeconds now, std::chrono::seconds l
 
 Result<std::vector<NewToken>> Enrolment::create_tokens(const TokenOrder& order) {
   if (order.count == 0 || order.uses == 0) return invalid("a token must have at least one use");
+  if (order.replaces && (order.count != 1 || order.uses != 1))
+    return invalid("a token that replaces a client has one use");
   std::vector<NewToken> tokens;
   FEDGE_TRY_VOID(book_->update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
     FEDGE_TRY_VOID(check_description(rows, order.description));
+    if (order.replaces) {
+      FEDGE_TRY(known, rows.find_client(*order.replaces));
+      if (!known) return no_client(*order.replaces);
+    }
     for (std::size_t i = 0; i < order.count; ++i) {
-      const auto promised = order.uses == 1 ? std::optional(rows.take_client()) : std::nullopt;
+      const bool promises = order.uses == 1 && !order.replaces;
+      const auto promised = promises ? std::optional(rows.take_client()) : std::nullopt;
       tokens.push_back({rows.take_token(), promised, random_hex(kSecretBytes)});
       FEDGE_TRY_VOID(rows.put(TokenRecord{.id = tokens.back().id,
                                           .client = promised,
@@ -129,9 +112,10 @@ Result<std::vector<NewToken>> Enrolment::create_tokens(const TokenOrder& order) 
                                           .expires = order.now + order.lifetime.count(),
                                           .uses = order.uses,
                                           .approve = order.approve,
-                                          .description = order.description}));
+                                          .description = order.description,
+                                          .replaces = order.replaces}));
     }
-    return std::optional(created(actor_, tokens, order));
+    return std::optional(tokens_created(actor_, tokens, order));
   }));
   return tokens;
 }
@@ -151,19 +135,31 @@ Result<Standing> Enrolment::redeem(const Redemption& redemption) {
       standing = {known->client, known->state == ClientState::kPending, false};
       return std::optional<AuditEvent>();
     }
+    FEDGE_TRY(retired, rows.is_retired(redemption.key));
+    if (retired) return refuse(kKeyRetired);
     if (const char* reason = objection(*token, redemption.now)) return refuse(reason);
     ++token->used;
-    const ClientRecord client{.client = token->client ? *token->client : rows.take_client(),
-                              .key = redemption.key,
-                              .enrolled = redemption.now,
-                              .token = token->id,
-                              .state = token->approve ? ClientState::kPending : ClientState::kEnrolled,
-                              .household = redemption.household,
-                              .description = token->description};
+    const auto number = token->replaces ? token->replaces : token->client;
+    ClientRecord client{.client = number ? *number : rows.take_client(),
+                        .key = redemption.key,
+                        .enrolled = redemption.now,
+                        .token = token->id,
+                        .state = token->approve ? ClientState::kPending : ClientState::kEnrolled,
+                        .household = redemption.household,
+                        .description = token->description};
     FEDGE_TRY_VOID(rows.put(*token));
+    std::optional<PublicKey> former;
+    if (token->replaces) {
+      FEDGE_TRY(before, rows.find_client(*token->replaces));
+      if (!before) return no_client(*token->replaces);
+      former = before->key;
+      client.description = before->description;
+      FEDGE_TRY_VOID(rows.put(RetiredKey{*former, client.client}));
+    }
     FEDGE_TRY_VOID(rows.put(client));
     standing = {client.client, token->approve, true};
-    return std::optional(enrolled(client, redemption));
+    return std::optional(former ? client_replaced(client, *former, redemption)
+                                : client_enrolled(client, redemption));
   });
   if (refusal) return *refusal;
   if (!done) return unavailable(done.error());
@@ -177,6 +173,8 @@ Result<ClientId> Enrolment::add(const PublicKey& key, UnixSeconds now, const Cli
     if (known)
       return Error{ErrorCode::kRefused, "this key belongs to " + client_name(known->client) + ", which is " +
                                             to_string(known->state)};
+    FEDGE_TRY(retired, rows.is_retired(key));
+    if (retired) return refused(kKeyRetired);
     FEDGE_TRY_VOID(check_description(rows, description));
     client = rows.take_client();
     FEDGE_TRY_VOID(
@@ -191,9 +189,7 @@ Result<ClientId> Enrolment::add(const PublicKey& key, UnixSeconds now, const Cli
 Result<void> Enrolment::describe(ClientId client, const DescriptionChange& change) {
   return book_->update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
     FEDGE_TRY(record, rows.find_client(client));
-    if (!record)
-      return Error{ErrorCode::kNotFound, "there is no " + client_name(client) + " in " +
-                                             enrolment_path(book_->directory()).string()};
+    if (!record) return no_client(client);
     ClientDescription& now = record->description;
     const ClientDescription before = now;
     if (change.name) now.name = *change.name;
@@ -233,6 +229,7 @@ Result<bool> Enrolment::look() {
   if (opened_anew_) {
     index_.clear();
     tokens_.clear();
+    retired_.clear();
     enrolled_ = 0;
   }
   const auto counts = [](const ClientRecord& client) {
@@ -244,6 +241,13 @@ Result<bool> Enrolment::look() {
     index_.insert_or_assign(client.key, client);
     enrolled_ += counts(client);
   }
+  // Their clients have other keys now.
+  for (const RetiredKey& retired : fresh->retired) {
+    ClientRecord& former = index_[retired.key];
+    enrolled_ -= counts(former);
+    former = {.client = retired.client, .key = retired.key, .state = ClientState::kRevoked};
+    retired_.insert(retired.key);
+  }
   for (const TokenRecord& token : fresh->tokens) tokens_.insert_or_assign(token.secret_hash, token);
   seen_ = rows->marks.change;
   news_.all = news_.all || std::exchange(opened_anew_, false);
@@ -254,7 +258,8 @@ Result<bool> Enrolment::look() {
 void Enrolment::learn(const PublicKey& key, const Standing& standing) {
   const ClientRecord client{.client = standing.client,
                             .key = key,
-                            .state = standing.pending ? ClientState::kPending : ClientState::kEnrolled};
+                            .state = standing.pending ? ClientState::kPending : ClientState::kEnrolled,
+                            .description = {.project = ""}};  // until the book is read
   if (index_.emplace(key, client).second && !standing.pending) ++enrolled_;
 }
 
@@ -290,8 +295,11 @@ Result<Standing> Enrolment::authenticate(const PublicKey& key) {
     return Error{ErrorCode::kNotFound,
                  "this client is not enrolled at this coordinator; join with a token first"};
   }
+  if (retired_.contains(key)) return refused(kKeyRetired);
   if (known->second.state == ClientState::kRevoked) return refused(kKeyRevoked);
-  return Standing{known->second.client, known->second.state == ClientState::kPending};
+  return Standing{.client = known->second.client,
+                  .pending = known->second.state == ClientState::kPending,
+                  .project = known->second.description.project};
 }
 
 Result<std::size_t> Enrolment::count() {
@@ -309,9 +317,7 @@ Result<std::optional<std::uint32_t>> Enrolment::revoke(ClientId client, bool kee
   FEDGE_TRY_VOID(book_->update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
     FEDGE_TRY(promise, rows.find_promise(client));
     FEDGE_TRY(record, rows.find_client(client));
-    if (!promise && !record)
-      return Error{ErrorCode::kNotFound, "there is no " + client_name(client) + " in " +
-                                             enrolment_path(book_->directory()).string()};
+    if (!promise && !record) return no_client(client);
     if (record && !promise && !keep_token) {
       FEDGE_TRY(came_by, rows.find_token(record->token));
       promise = came_by;
@@ -335,6 +341,19 @@ Result<std::optional<std::uint32_t>> Enrolment::revoke(ClientId client, bool kee
   return closed;
 }
 
+Result<void> Enrolment::readmit(ClientId client) {
+  return book_->update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+    FEDGE_TRY(record, rows.find_client(client));
+    if (!record) return no_client(client);
+    if (record->state != ClientState::kRevoked)
+      return invalid(client_name(client) + " is not revoked; its state is " + to_string(record->state));
+    record->state = ClientState::kEnrolled;
+    FEDGE_TRY_VOID(rows.put(*record));
+    return std::optional(
+        event_by(actor_, "client.readmitted", client_name(client), {{"key", to_hex(record->key)}}));
+  });
+}
+
 Result<void> Enrolment::revoke_token(std::uint32_t id) {
   return book_->update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
     FEDGE_TRY(token, rows.find_token(id));
@@ -344,16 +363,14 @@ Result<void> Enrolment::revoke_token(std::uint32_t id) {
                                              "; see: fedge token ls"};
     token->revoked = true;
     FEDGE_TRY_VOID(rows.put(*token));
-    return std::optional(event_by(actor_, "token.revoked", client_name(*token)));
+    return std::optional(event_by(actor_, "token.revoked", "token " + std::to_string(id)));
   });
 }
 
 Result<void> Enrolment::approve(ClientId client) {
   return book_->update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
     FEDGE_TRY(record, rows.find_client(client));
-    if (!record)
-      return Error{ErrorCode::kNotFound, "there is no " + client_name(client) + " in " +
-                                             enrolment_path(book_->directory()).string()};
+    if (!record) return no_client(client);
     if (record->state != ClientState::kPending)
       return invalid(client_name(client) + " does not wait for approval; its state is " +
                      to_string(record->state));

@@ -1,11 +1,11 @@
 // Enrolment decides who may connect. Join tokens (for one or several uses, expiring, stored only as a hash)
 // turn a node's public key into an enrolled client, at once or after an operator's approval. A revoked key
-// is refused forever. The data is in enrolment.db of the data directory (server/store/enrolment_file.h).
-// The command-line tool and a running coordinator may use it at the same time: every change is one
-// transaction, and is in the audit log before it takes effect. While the book cannot be read, the version
-// last read stays in force. An unknown key is kNotFound, which clients treat as temporary; only a revoked
-// key is kRefused. One thread at a time. A look reads only new rows of the database; a change costs two
-// syncs.
+// is refused until an operator readmits it; a key whose client was replaced is refused for ever. The data is
+// in enrolment.db of the data directory (server/store/enrolment_file.h). The command-line tool and a running
+// coordinator may use it at the same time: every change is one transaction, and is in the audit log before it
+// takes effect. While the book cannot be read, the version last read stays in force. An unknown key is
+// kNotFound, which clients treat as temporary; only a revoked key is kRefused. One thread at a time. A look
+// reads only new rows of the database; a change costs two syncs.
 #pragma once
 
 #include <chrono>
@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -37,8 +38,9 @@ class LoggedBook;
 // The state of an enrolled key.
 struct Standing {
   ClientId client;
-  bool pending = false;  // enrolled, but must be approved before it connects
-  bool fresh = false;    // redeem() enrolled it now, not in an earlier call
+  bool pending = false;      // enrolled, but must be approved before it connects
+  bool fresh = false;        // redeem() enrolled it now, not in an earlier call
+  std::string project = {};  // empty: not known yet, as of a client that joined a moment ago
 };
 
 // A new join secret; the book stores only its hash.
@@ -55,6 +57,9 @@ struct TokenOrder {
   UnixSeconds now = 0;
   std::chrono::seconds lifetime{0};
   ClientDescription description = {};  // of the clients that join
+  // The client that joins takes over this client's number, description and history, and the former key is
+  // refused from then on. With count and uses of 1.
+  std::optional<ClientId> replaces = {};
 };
 
 // What changes of a client's description; absent values stay.
@@ -93,8 +98,8 @@ class Enrolment {
   // name it.
   Result<bool> has_coordinator();
 
-  // A single-use token reserves the next client number; a token for several uses assigns a number at each
-  // use.
+  // A single-use token reserves the next client number, unless it replaces a client; a token for several uses
+  // assigns a number at each use.
   Result<NewToken> create_token(UnixSeconds now, std::chrono::seconds lifetime);
   Result<std::vector<NewToken>> create_tokens(const TokenOrder& order);
   // Uses the token once and binds a client number to this key. The same key may redeem the same token
@@ -118,6 +123,9 @@ class Enrolment {
   // other keys, or the key is revoked or joined with another token. From memory alone; without an objection,
   // redeem() decides.
   std::optional<Error> spent(const std::string& secret, const PublicKey& key, UnixSeconds now) const;
+  // Admits a revoked client again, with its key. kNotFound: there is no such client; kInvalid: it is not
+  // revoked.
+  Result<void> readmit(ClientId client);
   // Returns how many clients may connect. kUnavailable: the book cannot be read.
   Result<std::size_t> count();
   // Returns the clients that joined since then, in order.
@@ -158,6 +166,7 @@ class Enrolment {
   bool opened_anew_ = false;  // since look() last read it
   std::int64_t seen_ = 0;     // last change that was read
   std::map<PublicKey, ClientRecord> index_;
+  std::set<PublicKey> retired_;                          // of these, keys whose client has another key now
   std::size_t enrolled_ = 0;                             // of these, clients that may connect
   std::unordered_map<std::string, TokenRecord> tokens_;  // by secret_hash
   Changes news_;                                         // not yet returned by refresh()

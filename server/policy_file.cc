@@ -102,7 +102,8 @@ Result<std::size_t> PolicyFile::add(const config::Table& disagreement) {
   FEDGE_TRY(policy, aggregation::read_policy(document));
   const std::size_t place = policy.disagreements.size();
   FEDGE_TRY_VOID(replace(policy, event_by(actor_, "policy.added", "disagreement " + std::to_string(place),
-                                          {{"entry", on_one_line(config::canonical_toml(disagreement))}})));
+                                          {{"run", std::to_string(run_.value())},
+                                           {"entry", on_one_line(config::canonical_toml(disagreement))}})));
   return place;
 }
 
@@ -117,8 +118,14 @@ Result<void> PolicyFile::lift(std::size_t place) {
     return Error{ErrorCode::kNotFound, "there is no disagreement " + std::to_string(place) + " in " +
                                            file_.string() + ", which lists only " +
                                            std::to_string(all.size())};
+  const aggregation::Disagreement& entry = all[place - 1];
+  std::string lifted = std::string(aggregation::name_of(entry.kind)) + " of";
+  for (const ClientId client : entry.clients) lifted += " " + policy.name(client);
+  if (!entry.against.empty()) lifted += " against";
+  for (const ClientId client : entry.against) lifted += " " + policy.name(client);
   all.erase(all.begin() + static_cast<std::ptrdiff_t>(place - 1));
-  return replace(policy, event_by(actor_, "policy.lifted", "disagreement " + std::to_string(place)));
+  return replace(policy, event_by(actor_, "policy.lifted", "disagreement " + std::to_string(place),
+                                  {{"run", std::to_string(run_.value())}, {"entry", lifted}}));
 }
 
 }  // namespace fedge::server

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/admin/cells.h"
+#include "apps/admin/client_view.h"
 #include "apps/admin/command_table.h"
 #include "core/detail/json.h"
 
@@ -30,6 +31,8 @@ struct AccessOptions {
   std::optional<std::string> project;
   std::string state;
   std::string label;
+  bool online = false;
+  std::optional<std::uint32_t> replaces;
 
   std::string path(const char* what, const char* action = "") const {
     return std::string("/") + what + "/" + std::to_string(number) + action;
@@ -51,6 +54,7 @@ Result<std::string> create_tokens(const AccessOptions& options, const AdminClien
   body["hours"] = options.hours;
   if (!options.address.empty()) body["address"] = options.address;
   if (options.no_address) body["no_address"] = true;
+  if (options.replaces) body["replaces"] = *options.replaces;
   describe(options, body);
   FEDGE_TRY(created, client.call({"POST", "/join-tokens", std::move(body)}));
   if (options.format == "json") return printed(created["items"], {}, options.format);
@@ -72,14 +76,8 @@ Result<std::string> revoke_token(const AccessOptions& options, const AdminClient
   return "token " + std::to_string(options.number) + " is revoked\n";
 }
 
-const std::vector<std::string>& client_columns() {
-  static const std::vector<std::string> columns = {"client",  "state",    "name",  "labels",
-                                                   "project", "enrolled", "token", "key"};
-  return columns;
-}
-
 std::string one_client(const AccessOptions& options, const Json& client) {
-  return printed_object(client, client_columns(), options.format);
+  return options.format == "json" ? json_text(client) + "\n" : client_lines(client);
 }
 
 Result<std::string> list_clients(const AccessOptions& options, const AdminClient& client) {
@@ -90,8 +88,9 @@ Result<std::string> list_clients(const AccessOptions& options, const AdminClient
   add("state", options.state);
   add("label", options.label);
   add("project", options.project.value_or(""));
+  if (options.online) add("online", "true");
   FEDGE_TRY(clients, client.all("/clients" + query));
-  return printed(clients, client_columns(), options.format);
+  return options.format == "json" ? printed(clients, {}, options.format) : clients_table(clients);
 }
 
 Result<std::string> show_client(const AccessOptions& options, const AdminClient& client) {
@@ -119,6 +118,13 @@ Result<std::string> approve_client(const AccessOptions& options, const AdminClie
   FEDGE_TRY(approved, client.call({"POST", options.path("clients", "/approve")}));
   (void)approved;
   return "client " + std::to_string(options.number) + " is approved; it connects within a minute\n";
+}
+
+Result<std::string> readmit_client(const AccessOptions& options, const AdminClient& client) {
+  FEDGE_TRY(readmitted, client.call({"POST", options.path("clients", "/readmit")}));
+  (void)readmitted;
+  return "client " + std::to_string(options.number) +
+         " is enrolled again; its owner starts 'fedge-client run' on the device\n";
 }
 
 Result<std::string> revoke_client(const AccessOptions& options, const AdminClient& client) {
@@ -188,7 +194,7 @@ struct AccessCommands::Impl : CommandTable<AccessOptions> {
         ->type_name("NAME");
     command
         ->add_option("--labels", options.labels,
-                     std::string("Labels of ") + whose + ", by which runs select clients")
+                     std::string("Labels of ") + whose + ", by which lists can be filtered")
         ->type_name("LABEL,...")
         ->delimiter(',');
     command
@@ -226,6 +232,12 @@ void AccessCommands::Impl::add_token(CLI::App& app) {
       ->type_name("HOURS")
       ->capture_default_str()
       ->check(between(0.001, 87'600));
+  create
+      ->add_option(
+          "--replaces", options.replaces,
+          "Number of a client whose number, name, labels, project and history the device takes over; "
+          "the former device is refused once it has joined")
+      ->type_name("NUMBER");
   add_description(create, "the clients that join");
   add_format(create);
   add_format(add(token, "ls", list_tokens));
@@ -241,6 +253,7 @@ void AccessCommands::Impl::add_client(CLI::App& app) {
                    "Only clients in this state: enrolled, pending, revoked or invited")
       ->type_name("STATE");
   list->add_option("--label", options.label, "Only clients with this label")->type_name("LABEL");
+  list->add_flag("--online", options.online, "Only clients that are connected");
   list->add_option("--project", options.project, "Only clients of this project")->type_name("PROJECT");
   auto* show = add(client, "show", show_client);
   add_format(show);
@@ -255,7 +268,8 @@ void AccessCommands::Impl::add_client(CLI::App& app) {
   auto* revoke = add(client, "revoke", revoke_client);
   revoke->add_flag("--keep-token", options.keep_token,
                    "Keep the client's join token valid for other clients; by default it is revoked too");
-  for (CLI::App* command : {show, set, approve, revoke})
+  auto* readmit = add(client, "readmit", readmit_client);
+  for (CLI::App* command : {show, set, approve, revoke, readmit})
     add_number(command, "The client's number, as listed by 'fedge client ls'");
 }
 

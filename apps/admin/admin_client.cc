@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cctype>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -58,17 +59,40 @@ Result<Login> login_for(const std::string& url) {
                                          protocol::to_string(address)};
 }
 
-// Whether no coordinator runs in this directory.
-Result<bool> is_idle(const std::filesystem::path& directory) {
+// Locks the directory against coordinators; null if there is no directory yet. Nothing if one runs there.
+Result<std::optional<std::shared_ptr<DirectoryLock>>> lock_idle(const std::filesystem::path& directory) {
+  using Locked = std::optional<std::shared_ptr<DirectoryLock>>;
   std::error_code ignored;
-  if (!std::filesystem::exists(directory, ignored)) return true;
-  const auto lock = DirectoryLock::acquire(directory);
-  if (lock) return true;
-  if (lock.error().code == ErrorCode::kUnavailable) return false;
+  if (!std::filesystem::exists(directory, ignored)) return Locked(std::in_place);
+  auto lock = DirectoryLock::acquire(directory);
+  if (lock) return Locked(std::make_shared<DirectoryLock>(std::move(*lock)));
+  if (lock.error().code == ErrorCode::kUnavailable) return Locked();
   return lock.error();
 }
 
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
 }  // namespace
+
+Result<AdminTarget> chosen_target(AdminTarget given) {
+  if (!given.data_directory.empty() && !given.coordinator.empty())
+    return invalid("use only one of --data-dir and --coordinator");
+  if (!given.data_directory.empty() || !given.coordinator.empty()) return given;
+  const AdminTarget set{variable("FEDGE_DATA_DIR"), variable("FEDGE_COORDINATOR")};
+  if (!set.data_directory.empty() && !set.coordinator.empty())
+    return invalid(
+        "FEDGE_DATA_DIR and FEDGE_COORDINATOR are both set; give --data-dir DIR or --coordinator URL");
+  if (!set.data_directory.empty() || !set.coordinator.empty()) return set;
+  FEDGE_TRY(logins, read_logins());
+  if (logins.empty())
+    return invalid(
+        "give --data-dir DIR on the coordinator's machine, or log in at a remote coordinator with 'fedge "
+        "login'");
+  return given;
+}
 
 Result<AdminClient> AdminClient::open(const AdminTarget& target, bool anywhere) {
   AdminClient client;
@@ -89,8 +113,11 @@ Result<AdminClient> AdminClient::open(const AdminTarget& target, bool anywhere) 
         send_request(socket, {.method = "GET", .target = std::string(server::kApiRoot) + "/identity"});
     if (greeted) return client;
     if (greeted.error().code != ErrorCode::kNotFound) return greeted.error();
-    FEDGE_TRY(idle, is_idle(directory));
-    if (idle) break;
+    FEDGE_TRY(locked, lock_idle(directory));
+    if (locked) {
+      client.lock_ = std::move(*locked);
+      break;
+    }
     if (waited >= kStarting)
       return Error{ErrorCode::kUnavailable, "a coordinator uses " + directory.string() +
                                                 ", but does not answer on " + socket.string()};
@@ -100,23 +127,71 @@ Result<AdminClient> AdminClient::open(const AdminTarget& target, bool anywhere) 
   return client;
 }
 
+HttpCall AdminClient::http_call(const AdminCall& call) const {
+  HttpCall http{.method = call.method,
+                .target = server::kApiRoot + call.path,
+                .body = call.body.is_null() ? std::string() : json_text(call.body)};
+  if (!token_.empty()) http.fields.emplace_back("Authorization", "Bearer " + token_);
+  if (!call.idempotency_key.empty()) http.fields.emplace_back("Idempotency-Key", call.idempotency_key);
+  return http;
+}
+
 Result<Json> AdminClient::call(const AdminCall& call) const {
-  const std::string body = call.body.is_null() ? std::string() : json_text(call.body);
   if (offline_) {
     const std::size_t mark = std::min(call.path.find('?'), call.path.size());
     const auto answer = offline_->answer({.method = call.method,
                                           .path = server::kApiRoot + call.path.substr(0, mark),
                                           .query = call.path.substr(std::min(mark + 1, call.path.size())),
-                                          .body = body,
+                                          .body = call.body.is_null() ? std::string() : json_text(call.body),
                                           .principal = server::local_administrator(::getuid()),
                                           .idempotency_key = call.idempotency_key});
     return outcome(answer.status, answer.body);
   }
-  HttpCall http{.method = call.method, .target = server::kApiRoot + call.path, .body = body};
-  if (!token_.empty()) http.fields.emplace_back("Authorization", "Bearer " + token_);
-  if (!call.idempotency_key.empty()) http.fields.emplace_back("Idempotency-Key", call.idempotency_key);
-  FEDGE_TRY(answer, send_request(place_, http));
-  return outcome(answer.status, answer.body);
+  const auto answer = send_request(place_, http_call(call));
+  if (answer) return outcome(answer->status, answer->body);
+  const bool cut = answer.error().code == ErrorCode::kUnavailable && call.method != "GET";
+  if (!cut) return answer.error();
+  return Error{answer.error().code,
+               answer.error().message +
+                   "; the change may have been made all the same: look before you repeat the command"};
+}
+
+Result<void> AdminClient::follow(
+    const std::string& query,
+    const std::function<Result<bool>(const std::string& name, const Json& data)>& visit) const {
+  if (offline_)
+    return Error{ErrorCode::kNotFound, "no coordinator runs in this data directory, so nothing happens"};
+  HttpCall http = http_call({"GET", "/events" + query});
+  std::string unread;
+  bool opened = false;
+  Result<bool> more = true;
+  http.on_part = [&](const std::string& part) {
+    if (!std::exchange(opened, true)) more = visit("open", Json());
+    unread += part;
+    for (std::size_t end = 0; more && *more && (end = unread.find("\n\n")) != std::string::npos;) {
+      std::string name;
+      std::string data;
+      for (std::size_t begin = 0; begin < end;) {
+        const std::size_t line = std::min(unread.find('\n', begin), end);
+        const std::string_view text = std::string_view(unread).substr(begin, line - begin);
+        if (text.starts_with("event: ")) name = text.substr(7);
+        if (text.starts_with("data: ")) data = text.substr(6);
+        begin = line + 1;
+      }
+      unread.erase(0, end + 2);
+      if (!name.empty()) more = visit(name, parse_ordered_json(data, kMaxJsonLevels));
+    }
+    return more && *more;
+  };
+  const auto answer = send_request(place_, http);
+  if (!more) return more.error();
+  if (!*more) return {};
+  // Nobody listens while the coordinator restarts.
+  if (!answer && answer.error().code == ErrorCode::kNotFound)
+    return Error{ErrorCode::kUnavailable, answer.error().message};
+  if (!answer) return answer.error();
+  if (answer->status != 200) return outcome(answer->status, answer->body).error();
+  return Error{ErrorCode::kUnavailable, "the coordinator ended the stream of events"};
 }
 
 Result<void> AdminClient::each(const std::string& path,

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "apps/admin/http_exchange.h"
+#include "core/platform/files.h"
 #include "core/result.h"
 #include "server/api/api.h"
 
@@ -17,12 +18,15 @@ namespace fedge::apps {
 
 using Json = nlohmann::ordered_json;
 
-// What the options of a command name.
+// A data directory on this machine, or the address of a remote coordinator.
 struct AdminTarget {
-  std::string data_directory;     // of --data-dir, or FEDGE_DATA_DIR
-  std::string coordinator;        // of --coordinator, or FEDGE_COORDINATOR
-  bool from_environment = false;  // data_directory is from FEDGE_DATA_DIR
+  std::string data_directory;  // of --data-dir, or FEDGE_DATA_DIR
+  std::string coordinator;     // of --coordinator, or FEDGE_COORDINATOR; if both are empty: the last login
 };
+
+// Completes what the options name. An option goes before both variables, of which only one may be set; a
+// variable goes before the last login. The error says how to name a coordinator.
+Result<AdminTarget> chosen_target(AdminTarget given);
 
 struct AdminCall {
   std::string method;
@@ -43,15 +47,25 @@ class AdminClient {
   // All items as an array.
   Result<Json> all(const std::string& path) const;
 
+  // Opens GET /events with this query and passes each event to `visit`, until that returns false: its name,
+  // and its data as JSON. The first one is named open: nothing that happens from then on is missed. After a
+  // connection is lost, kUnavailable.
+  Result<void> follow(
+      const std::string& query,
+      const std::function<Result<bool>(const std::string& name, const Json& data)>& visit) const;
+
   // Whether paths in requests mean files of this machine.
   bool is_local() const { return !remote_; }
   // Whether a coordinator answers.
   bool is_running() const { return offline_ == nullptr; }
 
  private:
+  HttpCall http_call(const AdminCall& call) const;
+
   HttpPlace place_;
   std::string token_;
   bool remote_ = false;
+  std::shared_ptr<DirectoryLock> lock_;  // with offline_: no coordinator starts meanwhile
   std::shared_ptr<server::Api> offline_;
 };
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "apps/admin/admin_client.h"
-#include "apps/admin/logins.h"
 #include "apps/cli/help.h"
 #include "apps/cli/validators.h"
 #include "apps/common.h"
@@ -29,15 +28,13 @@ class CommandTable {
     CLI::App* command = parent->add_subcommand(name);
     command
         ->add_option("--data-dir", options.target.data_directory,
-                     "The coordinator's data directory, on its machine")
-        ->type_name("DIR")
-        ->envname("FEDGE_DATA_DIR");
+                     "The coordinator's data directory, on its machine; default: $FEDGE_DATA_DIR")
+        ->type_name("DIR");
     command
         ->add_option("--coordinator", options.target.coordinator,
-                     "A coordinator at which 'fedge login' has logged in; default without --data-dir: the "
-                     "last one")
-        ->type_name("URL")
-        ->envname("FEDGE_COORDINATOR");
+                     "A coordinator at which 'fedge login' has logged in; default without --data-dir: "
+                     "$FEDGE_COORDINATOR, or the last login")
+        ->type_name("URL");
     commands_.push_back({command, action});
     return command;
   }
@@ -64,19 +61,10 @@ class CommandTable {
   };
 
   int execute(const std::string& program, const Command& command) const {
-    const AdminTarget& target = options.target;
-    if (command.app->count("--data-dir") > 0 && command.app->count("--coordinator") > 0 &&
-        std::getenv("FEDGE_DATA_DIR") == nullptr && std::getenv("FEDGE_COORDINATOR") == nullptr)
-      return report_wrong_usage(full_name(*command.app), "use only one of --data-dir and --coordinator");
-    if (target.data_directory.empty() && target.coordinator.empty()) {
-      const auto logins = read_logins();
-      if (!logins) return report_failure(program, logins.error());
-      if (logins->empty())
-        return report_wrong_usage(full_name(*command.app),
-                                  "give --data-dir DIR on the coordinator's machine, or log in at a remote "
-                                  "coordinator with 'fedge login'");
-    }
-    const auto client = AdminClient::open(target, command.anywhere);
+    const auto target = chosen_target(options.target);
+    if (!target && target.error().code != ErrorCode::kInvalid) return report_failure(program, target.error());
+    if (!target) return report_wrong_usage(full_name(*command.app), target.error().message);
+    const auto client = AdminClient::open(*target, command.anywhere);
     if (!client) return report_failure(program, client.error());
     const auto done = command.action(options, *client);
     if (!done) return report_failure(program, done.error());

@@ -93,12 +93,18 @@ Result<HttpResult> talk(Steps& steps, Stream& stream, const std::function<void()
   if (sent == asio::error::timed_out) return failed(sent);
   boost::beast::flat_buffer buffer;
   http::response_parser<http::string_body> parser;
-  parser.body_limit(kMostAnswer);
+  if (call.on_part)
+    parser.body_limit(boost::none);
+  else
+    parser.body_limit(kMostAnswer);
   if (call.method == "HEAD") parser.skip(true);
   while (!parser.is_done()) {
     const ErrorValue error =
         steps.run([&](auto done) { http::async_read_some(stream, buffer, parser, std::move(done)); }, close);
     if (error) return failed(sent ? sent : error);
+    std::string& body = parser.get().body();
+    if (!call.on_part || body.empty() || parser.get().result_int() != 200) continue;
+    if (!call.on_part(std::exchange(body, {}))) break;
   }
   const auto& response = parser.get();
   return HttpResult{static_cast<int>(response.result_int()), response.body(),
@@ -161,8 +167,9 @@ struct Secured {
         [&](auto done) { stream->async_handshake(asio::ssl::stream_base::client, std::move(done)); }, close);
     const long verified = SSL_get_verify_result(stream->native_handle());
     if (error && !pinned && verified != X509_V_OK)
-      return Error{ErrorCode::kRefused, "the certificate of " + where +
-                                            " is not trusted: " + X509_verify_cert_error_string(verified)};
+      return Error{
+          verified == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ? ErrorCode::kUnsupported : ErrorCode::kRefused,
+          "the certificate of " + where + " is not trusted: " + X509_verify_cert_error_string(verified)};
     if (error) return Error{ErrorCode::kUnavailable, "TLS with " + where + " failed: " + error.message()};
     X509* certificate = SSL_get1_peer_certificate(stream->native_handle());
     fingerprint = hex_of(certificate);

@@ -30,6 +30,8 @@ struct HttpCall {
   std::string body = {};  // JSON
   std::vector<std::pair<std::string, std::string>> fields = {};
   std::chrono::seconds patience{60};  // for each step: connecting, sending, and each part of the answer
+  // If set, it gets each part of the body of an answer with status 200 as it comes; false ends the request.
+  std::function<bool(std::string)> on_part = {};
 };
 
 struct HttpResult {
@@ -39,7 +41,8 @@ struct HttpResult {
 };
 
 // kNotFound: no process listens on the Unix socket; kRefused: the server has another certificate, or the
-// system does not trust it; kUnavailable: it cannot be reached, or did not answer in time.
+// system does not trust it; kUnsupported: it is self-signed and not pinned; kUnavailable: it cannot be
+// reached, or did not answer in time.
 Result<HttpResult> send_request(const HttpPlace& place, const HttpCall& call);
 // Connects and returns the fingerprint of the server's certificate, whatever it is.
 Result<std::string> certificate_of(const protocol::Address& address);

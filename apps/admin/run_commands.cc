@@ -2,13 +2,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "apps/admin/cells.h"
+#include "apps/admin/client_view.h"
 #include "apps/admin/command_table.h"
 #include "core/detail/json.h"
 #include "core/platform/files.h"
@@ -28,6 +31,7 @@ struct RunOptions {
   std::string reason;
   std::optional<std::string> project;
   std::string key;
+  bool follow = false;
 
   std::string path(const char* what = "") const { return "/runs/" + std::to_string(number) + what; }
 };
@@ -103,8 +107,72 @@ std::string figure(double value) {
   return std::isnan(value) ? "" : text;
 }
 
+// Prints the rounds of a run as they are completed, until it ends.
+class RoundPrinter {
+ public:
+  RoundPrinter(const RunOptions& options, const AdminClient& client) : options_(options), client_(client) {}
+
+  // Returns why the run has ended or paused.
+  Result<std::string> follow() {
+    while (state_.empty()) {
+      const std::string query = "?names=round,run.ended,run.paused&run=" + std::to_string(options_.number);
+      const auto followed = client_.follow(query, [this](const std::string&, const Json&) { return look(); });
+      if (!followed && followed.error().code != ErrorCode::kUnavailable) return followed.error();
+      if (followed) continue;
+      // The coordinator may be restarting. Said once until it answers again.
+      if (!std::exchange(lost_, true))
+        std::fprintf(stderr, "%s; connecting again\n", followed.error().message.c_str());
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
+    return options_.format == "json" ? std::string() : state_;
+  }
+
+ private:
+  // Prints what is new. Returns whether the run goes on.
+  Result<bool> look() {
+    lost_ = false;
+    FEDGE_TRY(shown, client_.call({"GET", options_.path()}));
+    FEDGE_TRY_VOID(client_.each(options_.path("/rounds?after=") + std::to_string(printed_),
+                                [this](const Json& line) { return print(line); }));
+    std::fflush(stdout);
+    const Json& run = shown["run"];
+    const std::string state = run["state"].get<std::string>();
+    if (state == "pending" || state == "running") return true;
+    state_ = "run " + std::to_string(options_.number) + " is " + state;
+    if (run["reason"].is_string()) state_ += ": " + run["reason"].get<std::string>();
+    state_ += "\n";
+    return false;
+  }
+  Result<bool> print(const Json& line) {
+    FEDGE_TRY(round, round_of(options_, line));
+    printed_ = round.round;
+    if (options_.format == "json") {
+      std::printf("%s\n", json_text(line).c_str());
+      return true;
+    }
+    const server::ShownResults shown = server::shown_results(round);
+    if (!std::exchange(titled_, true))
+      std::printf("%7s  %-10s  %-10s  %-11s  %s\n", "round", shown.has_error() ? "RMSE" : "accuracy", "loss",
+                  "clients", "since start");
+    std::printf(
+        "%7llu  %-10s  %-10s  %-11s  %s\n", static_cast<unsigned long long>(round.round),
+        shown.measured() ? shown.score().c_str() : "", figure(shown.loss).c_str(),
+        (std::to_string(round.clients_completed) + "/" + std::to_string(round.clients_selected)).c_str(),
+        server::format_seconds(round.wall_seconds).c_str());
+    return true;
+  }
+
+  const RunOptions& options_;
+  const AdminClient& client_;
+  std::uint64_t printed_ = 0;  // number of the last printed round
+  bool titled_ = false;
+  bool lost_ = false;  // the connection
+  std::string state_;  // of the run that no longer goes on
+};
+
 // JSON output is the lines of metrics.jsonl.
 Result<std::string> log_run(const RunOptions& options, const AdminClient& client) {
+  if (options.follow) return RoundPrinter(options, client).follow();
   FEDGE_TRY(lines, client.all(options.path("/rounds")));
   if (options.format == "json") {
     std::string all;
@@ -127,6 +195,11 @@ Result<std::string> log_run(const RunOptions& options, const AdminClient& client
               server::format_seconds(round.wall_seconds), round.model_hash.substr(0, 12)});
   }
   return list.table();
+}
+
+Result<std::string> show_progress(const RunOptions& options, const AdminClient& client) {
+  FEDGE_TRY(progress, client.call({"GET", options.path("/progress")}));
+  return options.format == "json" ? json_text(progress) + "\n" : progress_text(progress);
 }
 
 // Five significant digits.
@@ -248,6 +321,8 @@ RunCommands::RunCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
   auto* list = impl_->add(run, "ls", list_runs);
   auto* show = impl_->add(run, "show", show_run);
   auto* log = impl_->add(run, "log", log_run);
+  log->add_flag("--follow", options.follow, "Print each round when it is complete, until the run ends");
+  auto* progress = impl_->add(run, "progress", show_progress);
   auto* stats = impl_->add(run, "stats", show_statistics);
   auto* pause = impl_->add(run, "pause", pause_run);
   auto* resume = impl_->add(run, "resume", resume_run);
@@ -257,8 +332,9 @@ RunCommands::RunCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
   list->add_option("--project", options.project, "Only runs of this project")->type_name("PROJECT");
   for (CLI::App* command : {pause, stop})
     command->add_option("--reason", options.reason, "Reason, shown by 'fedge run ls' and in the audit log");
-  for (CLI::App* command : {submit, list, show, log, stats, pause, resume, stop}) impl_->add_format(command);
-  for (CLI::App* command : {show, log, stats, pause, resume, stop})
+  for (CLI::App* command : {submit, list, show, log, progress, stats, pause, resume, stop})
+    impl_->add_format(command);
+  for (CLI::App* command : {show, log, progress, stats, pause, resume, stop})
     command->add_option("NUMBER", options.number, "The run's number, as listed by 'fedge run ls'")
         ->required();
 }

@@ -1,5 +1,6 @@
 #include "apps/admin/user_commands.h"
 
+#include <termios.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -118,13 +119,34 @@ Result<std::string> who_am_i(const UserOptions& options, const AdminClient& clie
   return printed_object(identity, {"name", "grants", "software"}, options.format);
 }
 
+// Keeps the terminal from showing what is typed.
+class WithoutEcho {
+ public:
+  WithoutEcho() : changed_(::tcgetattr(STDIN_FILENO, &former_) == 0) {
+    termios silent = former_;
+    silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    if (changed_) ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent);
+  }
+  ~WithoutEcho() {
+    if (changed_) ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &former_);
+  }
+  WithoutEcho(const WithoutEcho&) = delete;
+  WithoutEcho& operator=(const WithoutEcho&) = delete;
+
+ private:
+  termios former_{};
+  bool changed_;
+};
+
 Result<std::string> read_token(const UserOptions& options) {
   const bool input = options.token_file == "-";
   const bool terminal = input && ::isatty(STDIN_FILENO) == 1;
   std::string text;
   if (terminal) {
     std::fprintf(stderr, "access token: ");
+    const WithoutEcho hidden;
     std::getline(std::cin, text);
+    std::fprintf(stderr, "\n");
   } else {
     FEDGE_TRY(read,
               input ? read_standard_input(kMostTokenBytes) : read_file(options.token_file, kMostTokenBytes));
@@ -140,8 +162,9 @@ Result<std::string> read_token(const UserOptions& options) {
 Result<bool> trusts(const std::string& fingerprint) {
   if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1)
     return Error{ErrorCode::kRefused, "the coordinator's certificate is self-signed, with the fingerprint " +
-                                          fingerprint + "; if that is right, give it: --fingerprint " +
-                                          fingerprint};
+                                          fingerprint +
+                                          "; if the coordinator's log has the same (api.listening), give it: "
+                                          "--fingerprint HASH"};
   std::fprintf(stderr,
                "The coordinator's certificate is self-signed. Its fingerprint is\n  %s\nThe coordinator logs "
                "it as api.listening. Is it the same? [y/N] ",
@@ -158,7 +181,7 @@ Result<std::string> login(const UserOptions& options) {
   const std::string target = std::string(server::kApiRoot) + "/openapi.json";
   const auto reached =
       send_request(HttpsPlace{address, login.fingerprint}, {.method = "GET", .target = target});
-  if (!reached && (reached.error().code != ErrorCode::kRefused || !login.fingerprint.empty()))
+  if (!reached && (reached.error().code != ErrorCode::kUnsupported || !login.fingerprint.empty()))
     return reached.error();
   if (!reached) {
     FEDGE_TRY(fingerprint, certificate_of(address));
@@ -178,6 +201,9 @@ Result<std::string> login(const UserOptions& options) {
                  json.is_object() && json.contains("detail") && json["detail"].is_string()
                      ? json["detail"].get<std::string>()
                      : "the coordinator answered with status " + std::to_string(answer.status)};
+  if (!json.is_object() || !json.contains("name") || !json["name"].is_string())
+    return Error{ErrorCode::kRefused,
+                 "https://" + protocol::to_string(address) + " does not answer like a Fedge coordinator"};
   FEDGE_TRY_VOID(store_login(login));
   return "logged in at https://" + protocol::to_string(address) + " as " + json["name"].get<std::string>() +
          "\n";

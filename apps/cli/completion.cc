@@ -10,7 +10,7 @@
 namespace fedge::apps {
 namespace {
 
-// What an option or an argument takes.
+// Takes says which values an option or an argument has.
 enum class Takes { kNothing, kWord, kFile, kChoice };
 
 struct CompletedOption {

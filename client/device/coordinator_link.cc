@@ -1,5 +1,7 @@
 #include "client/device/coordinator_link.h"
 
+#include <sys/utsname.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,6 +10,13 @@
 
 namespace fedge::client {
 namespace {
+
+// "Linux aarch64"; empty if the system does not say.
+std::string platform_name() {
+  utsname system{};
+  if (::uname(&system) != 0) return "";
+  return std::string(system.sysname) + " " + system.machine;
+}
 
 // How long to search the directory before trying the last known addresses.
 constexpr Duration kSearchPatience = seconds(2);
@@ -77,6 +86,7 @@ void CoordinatorLink::connect_to(const protocol::Address& address) {
         greet(self->link_,
               {.software = self->context_.options.software,
                .listens = self->context_.swarm->listens(),
+               .platform = platform_name(),
                .on_goodbye =
                    [self](const protocol::Goodbye& word) { self->step(ClientEngine::Received{word}); }},
               [self, address, asked = self->context_.now()](Result<protocol::Welcome> welcome) {

@@ -7,12 +7,11 @@
 namespace fedge::server {
 namespace {
 
-constexpr std::size_t kMaxField = 512;
 constexpr std::size_t kDigits = 64;
 constexpr std::string_view kBeforeHash = ",\"hash\":\"";
 constexpr std::string_view kAfterHash = "\"}";
 
-std::string quoted(const std::string& text) { return json_text(clean_text(text, kMaxField)); }
+std::string quoted(const std::string& text) { return json_text(clean_text(text, kMaxAuditField)); }
 
 std::string entry_hash(const std::string& previous, std::string_view body) {
   return to_hex(sha256(std::string(previous).append(body)));

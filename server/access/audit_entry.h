@@ -21,6 +21,8 @@ namespace fedge::server {
 
 inline constexpr std::size_t kMaxAuditLine = 16 << 10;  // bytes, line feed included
 
+inline constexpr std::size_t kMaxAuditField = 512;  // bytes of a string; longer ones are cut
+
 struct AuditEvent {
   std::string actor;    // "uid 1000", "key 12ab...", "coordinator"
   std::string action;   // "client.revoked"

@@ -35,6 +35,8 @@ struct TokenRecord {
   bool revoked = false;
   // Given to the clients that join with it.
   ClientDescription description = {};
+  // The client that joins with it takes over this client's number, description and history.
+  std::optional<ClientId> replaces = {};
 };
 
 // "open", "used up", "expired", "revoked".
@@ -53,6 +55,12 @@ struct ClientRecord {
   ClientDescription description = {};
 };
 
+// A key that is refused for ever, because another device took over its client number.
+struct RetiredKey {
+  PublicKey key;
+  ClientId client;
+};
+
 // A client that joined with a token, counted for the enrolment rates.
 struct RecentEnrolment {
   std::string household;
@@ -63,6 +71,7 @@ struct RecentEnrolment {
 struct EnrolmentBook {
   std::vector<TokenRecord> tokens;    // by number
   std::vector<ClientRecord> clients;  // by number
+  std::vector<RetiredKey> retired;    // in no order
 
   const ClientRecord* find_client(ClientId client) const;
 };

@@ -92,6 +92,9 @@ Result<std::vector<std::string>> checked_labels(std::vector<std::string> labels)
   if (labels.size() > kMaxLabels)
     return invalid("a client has at most " + std::to_string(kMaxLabels) + " labels, not " +
                    std::to_string(labels.size()));
+  if (joined_labels(labels).size() > kMaxLabelsBytes)
+    return invalid("the labels of a client must not have more than " + std::to_string(kMaxLabelsBytes) +
+                   " bytes together");
   for (const std::string& label : labels) {
     const bool shaped = !label.empty() && label.size() <= kMaxName && std::ranges::all_of(label, [](char c) {
       return is_one_of(c, "._:=-") || (c >= 'A' && c <= 'Z');

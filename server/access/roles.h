@@ -45,6 +45,7 @@ Result<void> check_project_name(const std::string& name);
 // A label consists of 1 to 64 of the characters A-Z, a-z, 0-9, '.', '_', ':', '=' and '-'. A client has at
 // most kMaxLabels.
 inline constexpr std::size_t kMaxLabels = 32;
+inline constexpr std::size_t kMaxLabelsBytes = 512;  // with commas between them: the audit log has them whole
 Result<std::vector<std::string>> checked_labels(std::vector<std::string> labels);  // sorted
 std::string joined_labels(const std::vector<std::string>& labels);                 // "icu,ward-3"
 std::vector<std::string> split_labels(const std::string& text);

@@ -62,7 +62,8 @@ struct Principal {
   bool may_somewhere(Role role) const;
 };
 
-// Who runs this program, or connects through the coordinator's Unix socket: an administrator.
+// Returns the sender of a local request, an administrator: this user runs the program, or connects through
+// the coordinator's Unix socket.
 Principal local_administrator(unsigned user);
 
 // Returns the user's grants as far as the token limits them.

@@ -17,6 +17,8 @@
 
 namespace fedge::server {
 
+class Live;
+
 struct ApiRequest {
   std::string method;
   std::string path;  // as in the target, for example "/api/v1/clients/7"
@@ -40,10 +42,15 @@ struct ApiParts {
   std::string software;  // "fedge-coordinator 0.1.0"
   // Directories whose files remote users may name in run files; files elsewhere may be other teams'.
   std::vector<std::filesystem::path> directories = {};
+  std::shared_ptr<Live> live = {};  // of the running coordinator; null: none runs
 };
 
 inline constexpr const char* kApiRoot = "/api/v1";
-inline constexpr std::size_t kMaxApiBody = 4 << 20;
+inline constexpr std::size_t kMaxApiBody = 4 << 20;     // of a run's submission
+inline constexpr std::size_t kMaxOtherBody = 64 << 10;  // of all other requests
+
+// Returns the largest body of such a request, in bytes.
+std::size_t most_body(const std::string& method, const std::string& path, const Principal& sender);
 
 class Api {
  public:

@@ -48,9 +48,10 @@ std::filesystem::path admin_socket(const std::filesystem::path& data_directory) 
 
 class ApiServer::Impl {
  public:
-  explicit Impl(const ApiParts& parts) : service_(std::make_shared<ApiService>(parts)) {}
+  explicit Impl(const ApiParts& parts) : service_(std::make_shared<ApiService>(io_, parts)) {}
   ~Impl() {
     boost::asio::post(io_, [this] {
+      service_->end_streams();
       socket_.reset();
       https_.reset();
     });

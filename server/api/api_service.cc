@@ -13,6 +13,7 @@ namespace fedge::server {
 namespace {
 
 constexpr const char* kDocumentPath = "/api/v1/openapi.json";
+constexpr const char* kEventsPath = "/api/v1/events";
 constexpr std::string_view kScheme = "Bearer ";
 
 HttpResponse http_of(ApiResponse response) {
@@ -41,46 +42,54 @@ bool reads(const HttpRequest& request) { return request.method == "GET" || reque
 
 }  // namespace
 
-ApiService::ApiService(const ApiParts& parts)
-    : access_(parts.data_directory),
+ApiService::ApiService(boost::asio::io_context& io, const ApiParts& parts)
+    : access_(parts.data_directory, AccessControl::Waiting::kNever),
       wrong_tokens_(kWrongAccessTokensPerMinute, std::chrono::minutes(1)),
       reading_(parts),
-      writing_(parts) {}
+      writing_(parts) {
+  if (!parts.live) return;
+  streams_ = std::make_shared<EventStreams>(
+      io, parts.live, [this](const HttpRequest& request) { return sender_of(request, access_); });
+  streams_->start();
+}
 
-std::variant<Principal, HttpResponse> ApiService::sender_of(const HttpRequest& request, bool counted) {
+std::variant<Principal, HttpResponse> ApiService::sender_of(const HttpRequest& request,
+                                                            AccessControl& access) {
   if (request.peer.user) {
     if (*request.peer.user == ::geteuid() || *request.peer.user == 0)
       return local_administrator(*request.peer.user);
     return refusal(403, {ErrorCode::kRefused, "only the coordinator's user and root may use this socket"});
   }
-  const std::string household = protocol::household(request.peer.address);
-  const Time now(std::chrono::steady_clock::now() - started_);
-  if (wrong_tokens_.full(household, now))
-    return refusal(429,
-                   {ErrorCode::kResource,
-                    "too many requests with a wrong access token came from this address; wait a minute"});
   const std::string* field = request.field("authorization");
   if (field == nullptr || !field->starts_with(kScheme))
     return unauthorised(
         "the request needs the header 'Authorization: Bearer TOKEN' with an access token; an "
         "administrator creates one with: fedge user token create");
-  auto sender = access_.authenticate(field->substr(kScheme.size()), calendar_now());
-  if (sender) {
-    sender->actor.address = request.peer.address;
-    return std::move(*sender);
-  }
-  if (sender.error().code != ErrorCode::kRefused) return refusal(503, sender.error());
-  if (counted) wrong_tokens_.count(household, now);
-  return unauthorised(sender.error().message);
+  auto sender = access.authenticate(field->substr(kScheme.size()), calendar_now());
+  if (!sender)
+    return sender.error().code == ErrorCode::kRefused ? unauthorised(sender.error().message)
+                                                      : refusal(503, sender.error());
+  sender->actor.address = request.peer.address;
+  return std::move(*sender);
 }
 
 std::variant<std::size_t, HttpResponse> ApiService::admit(const HttpRequest& head) {
   if (head.path() == kDocumentPath) return std::size_t{0};
-  auto sender = sender_of(head, /*counted=*/true);
-  if (auto* refused = std::get_if<HttpResponse>(&sender)) return std::move(*refused);
+  const std::string household = protocol::household(head.peer.address);
+  const Time now(std::chrono::steady_clock::now() - started_);
+  if (!head.peer.user && wrong_tokens_.full(household, now))
+    return refusal(429,
+                   {ErrorCode::kResource,
+                    "too many requests with a wrong access token came from this address; wait a minute"});
+  auto sender = sender_of(head, access_);
+  if (auto* refused = std::get_if<HttpResponse>(&sender)) {
+    const bool wrong = refused->status == 401 && head.field("authorization") != nullptr;
+    if (wrong) wrong_tokens_.count(household, now);
+    return std::move(*refused);
+  }
   if (head.announced_body > 0 && text_field(head, "content-type").substr(0, 16) != "application/json")
     return refusal(415, {ErrorCode::kUnsupported, "the body of a request must be application/json"});
-  return kMaxApiBody;
+  return most_body(head.method, head.path(), std::get<Principal>(sender));
 }
 
 void ApiService::serve(HttpRequest request, HttpAnswer answer) {
@@ -88,27 +97,43 @@ void ApiService::serve(HttpRequest request, HttpAnswer answer) {
     return answer(http_of(reads(request)
                               ? ApiResponse{.body = openapi_document()}
                               : problem(405, {ErrorCode::kUnsupported, "this path accepts only GET"})));
-  // Again, because the token may have been revoked while the body arrived.
-  auto sender = sender_of(request, /*counted=*/false);
-  if (auto* refused = std::get_if<HttpResponse>(&sender)) return answer(std::move(*refused));
-  ApiRequest call{.method = request.method,
-                  .path = request.path(),
-                  .query = request.query(),
-                  .body = std::move(request.body),
-                  .principal = std::get<Principal>(std::move(sender)),
-                  .idempotency_key = text_field(request, "idempotency-key"),
-                  .if_match = text_field(request, "if-match"),
-                  .if_none_match = text_field(request, "if-none-match")};
+  if (streams_ && request.path() == kEventsPath && reads(request)) return watch(request, answer);
   Thread& thread = reads(request) ? reading_ : writing_;
-  thread.worker.post([&api = thread.api, call = std::move(call), answer = std::move(answer)] {
-    answer(http_of(api.answer(call)));
+  thread.worker->post([&thread, request = std::move(request), answer = std::move(answer)]() mutable {
+    auto sender = sender_of(request, thread.access);
+    if (auto* refused = std::get_if<HttpResponse>(&sender)) return answer(std::move(*refused));
+    answer(http_of(thread.api.answer({.method = request.method,
+                                      .path = request.path(),
+                                      .query = request.query(),
+                                      .body = std::move(request.body),
+                                      .principal = std::get<Principal>(std::move(sender)),
+                                      .idempotency_key = text_field(request, "idempotency-key"),
+                                      .if_match = text_field(request, "if-match"),
+                                      .if_none_match = text_field(request, "if-none-match")})));
   });
+}
+
+void ApiService::watch(const HttpRequest& request, const HttpAnswer& answer) {
+  auto sender = sender_of(request, access_);
+  if (auto* refused = std::get_if<HttpResponse>(&sender)) return answer(std::move(*refused));
+  const Principal& watcher = std::get<Principal>(sender);
+  if (!watcher.may_somewhere(Role::kViewer))
+    return answer(
+        refusal(403, {ErrorCode::kRefused, watcher.actor.name + " needs the role viewer for this"}));
+  auto opened = streams_->open(request, watcher);
+  answer(opened ? std::move(*opened) : refusal(400, opened.error()));
+}
+
+void ApiService::end_streams() {
+  if (streams_) streams_->stop();
 }
 
 void ApiService::stop() {
   for (Thread* thread : {&reading_, &writing_}) {
-    thread->worker.stop();
-    thread->worker.join();
+    if (!thread->worker) continue;
+    thread->worker->stop();
+    thread->worker->join();
+    thread->worker.reset();  // with the requests that have not begun, which own their connections
   }
 }
 

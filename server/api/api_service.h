@@ -1,8 +1,9 @@
 // ApiService serves the admin API over HTTP. A request over HTTPS needs an access token in its header; wrong
 // tokens are limited per address. A request through the Unix socket comes from a user of this machine: the
-// coordinator's own user and root are administrators. Authentication happens before a body is read. Requests
-// that read and requests that write have a thread each, because writing waits for the disk. There are no
-// cookies, so other web sites cannot send requests in a user's name.
+// coordinator's own user and root are administrators. Authentication happens before a body is read, and again
+// when the request's turn comes: a revocation before it counts. Requests that read and requests that write
+// have a thread each, because writing waits for the disk. There are no cookies, so other web sites cannot
+// send requests in a user's name. Streams of events (EventStreams) need neither thread.
 #pragma once
 
 #include <memory>
@@ -11,6 +12,7 @@
 #include "server/access/rate_limiter.h"
 #include "server/access_control.h"
 #include "server/api/api.h"
+#include "server/api/event_streams.h"
 #include "server/http/http.h"
 
 namespace fedge::server {
@@ -19,25 +21,33 @@ inline constexpr std::size_t kWrongAccessTokensPerMinute = 10;  // from one addr
 
 class ApiService final : public HttpService {
  public:
-  explicit ApiService(const ApiParts& parts);
+  // `io` runs the thread on which the service is called.
+  ApiService(boost::asio::io_context& io, const ApiParts& parts);
 
   std::variant<std::size_t, HttpResponse> admit(const HttpRequest& head) override;
   void serve(HttpRequest request, HttpAnswer answer) override;
+  // Ends the streams of events; on the server's thread.
+  void end_streams();
   // Drops the requests that have not begun and waits for the others.
   void stop();
 
  private:
-  // The sender, or the answer that refuses it. `counted`: a wrong token counts towards the limit.
-  std::variant<Principal, HttpResponse> sender_of(const HttpRequest& request, bool counted);
+  // The sender as `access` knows it, or the answer that refuses it.
+  static std::variant<Principal, HttpResponse> sender_of(const HttpRequest& request, AccessControl& access);
 
-  AccessControl access_;
+  void watch(const HttpRequest& request, const HttpAnswer& answer);
+
+  AccessControl access_;  // for admit() and streams: does not wait for the disk
   RateLimiter wrong_tokens_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   struct Thread {
-    explicit Thread(const ApiParts& parts) : api(parts) {}
+    explicit Thread(const ApiParts& parts)
+        : access(parts.data_directory), api(parts), worker(std::make_unique<protocol::Worker>()) {}
+    AccessControl access;
     Api api;
-    protocol::Worker worker;  // after `api`, which its jobs use
+    std::unique_ptr<protocol::Worker> worker;  // after what its jobs use
   };
+  std::shared_ptr<EventStreams> streams_;  // null without a running coordinator
   Thread reading_;
   Thread writing_;
 };

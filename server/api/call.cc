@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <utility>
@@ -5,6 +6,8 @@
 #include "core/platform/files.h"
 #include "core/text.h"
 #include "server/api/detail/call.h"
+#include "server/live/fleet_file.h"
+#include "server/live/live.h"
 #include "server/store/run_evidence.h"
 #include "server/store/sqlite_store.h"
 
@@ -41,6 +44,28 @@ Result<RunStore*> ApiStores::runs(bool create) {
     runs_ = std::move(opened);
   }
   return runs_.get();
+}
+
+Result<std::optional<ClientActivity>> ApiStores::activity(ClientId client) {
+  if (parts_.live) return parts_.live->fleet.find(client, calendar_now());
+  if (!fleet_) {
+    FEDGE_TRY(kept, FleetFile::read(parts_.data_directory));
+    fleet_.emplace();
+    for (ClientActivity& activity : kept) fleet_->emplace(activity.client, std::move(activity));
+  }
+  const auto found = fleet_->find(client);
+  return found == fleet_->end() ? std::nullopt : std::optional(found->second);
+}
+
+Result<RunRecord> Call::find_run(RunStore& store, Role role) const {
+  FEDGE_TRY(number, this->number("run"));
+  const RunNumber run(static_cast<std::int64_t>(std::min<std::uint64_t>(number, INT64_MAX)));
+  auto record = store.run(run);
+  const Error missing{ErrorCode::kNotFound,
+                      "there is no run " + std::to_string(number) + "; list runs with: fedge run ls"};
+  if (!record) return record.error().code == ErrorCode::kNotFound ? missing : record.error();
+  FEDGE_TRY_VOID(require(role, record->project, missing));
+  return record;
 }
 
 Result<std::uint64_t> Call::number(const std::string& name) const {

@@ -22,21 +22,23 @@ Json described(std::int64_t number, const ClientDescription& description, const 
   return json;
 }
 
-Json client_json(const ClientRecord& client) {
+Result<Json> client_json(Call& call, const ClientRecord& client) {
   Json json = described(client.client.value(), client.description, to_string(client.state));
   json["enrolled"] = calendar_text(client.enrolled);
   json["token"] = client.token;
   json["key"] = to_hex(client.key);
+  FEDGE_TRY_VOID(add_activity(call, client.client, json));
   return json;
 }
 
 // A client that an unused token for one use has invited.
-Json invited_json(const TokenRecord& token) {
+Result<Json> invited_json(Call& call, const TokenRecord& token) {
   const std::string state = state_of(token, calendar_now());
   Json json = described(token.client->value(), token.description, state == "open" ? "invited" : state);
   json["enrolled"] = nullptr;
   json["token"] = token.id;
   json["key"] = nullptr;
+  FEDGE_TRY_VOID(add_activity(call, *token.client, json));
   return json;
 }
 
@@ -48,9 +50,12 @@ bool has_label(const ClientDescription& description, const std::string& label) {
 std::optional<Json> wanted(const Call& call, const ClientDescription& description, Json json) {
   const std::string project = call.query_text("project");
   const std::string state = call.query_text("state");
+  const std::string online = call.query_text("online");
+  const std::string is_online = json["online"] == true ? "true" : "false";
   const bool fits = call.sees(description.project) && (project.empty() || project == description.project) &&
                     (state.empty() || json["state"] == state) &&
-                    has_label(description, call.query_text("label"));
+                    has_label(description, call.query_text("label")) &&
+                    (online.empty() || is_online == online);
   return fits ? std::optional(std::move(json)) : std::nullopt;
 }
 
@@ -72,7 +77,8 @@ Result<Reply> list_clients(Call& call) {
     const bool enrolled = invitation == invitations.end() ||
                           (client != book->clients.end() && client->client < *(*invitation)->client);
     const ClientDescription& description = enrolled ? client->description : (*invitation)->description;
-    auto json = wanted(call, description, enrolled ? client_json(*client) : invited_json(**invitation));
+    FEDGE_TRY(shown, enrolled ? client_json(call, *client) : invited_json(call, **invitation));
+    auto json = wanted(call, description, std::move(shown));
     if (json && items.size() == limit) return page_of(std::move(items), last);
     if (json) {
       last = (*json)["client"].get<std::uint64_t>();
@@ -95,7 +101,9 @@ Result<ClientRecord> find_client(Call& call, Role role) {
 
 Result<Reply> show_client(Call& call) {
   FEDGE_TRY(client, find_client(call, Role::kViewer));
-  return Reply{200, client_json(client)};
+  FEDGE_TRY(json, client_json(call, client));
+  const Json settable = described(client.client.value(), client.description, to_string(client.state));
+  return Reply{200, std::move(json), settable};
 }
 
 // Reads the client again after a change.
@@ -103,7 +111,8 @@ Result<Reply> changed(Call& call, ClientId id, int status = 200) {
   FEDGE_TRY(book, call.stores.enrolment(call.actor()).snapshot());
   const ClientRecord* client = book->find_client(id);
   if (client == nullptr) return no_such_client(id);
-  return Reply{status, client_json(*client)};
+  FEDGE_TRY(json, client_json(call, *client));
+  return Reply{status, std::move(json)};
 }
 
 Result<Reply> add_client(Call& call) {
@@ -114,7 +123,12 @@ Result<Reply> add_client(Call& call) {
     description.labels = std::move(labels);
   }
   FEDGE_TRY_VOID(call.require_project(Role::kOperator, description.project));
-  FEDGE_TRY(client, call.stores.enrolment(call.actor()).add(key, calendar_now(), description));
+  Enrolment& enrolment = call.stores.enrolment(call.actor());
+  FEDGE_TRY(book, enrolment.snapshot());
+  const auto known = std::ranges::find(book->clients, key, &ClientRecord::key);
+  if (known != book->clients.end() && !call.sees(known->description.project))
+    return Error{ErrorCode::kRefused, "this key cannot be enrolled here"};
+  FEDGE_TRY(client, enrolment.add(key, calendar_now(), description));
   return changed(call, client, 201);
 }
 
@@ -136,6 +150,12 @@ Result<Reply> describe_client(Call& call) {
 Result<Reply> approve_client(Call& call) {
   FEDGE_TRY(client, find_client(call, Role::kOperator));
   FEDGE_TRY_VOID(call.stores.enrolment(call.actor()).approve(client.client));
+  return changed(call, client.client);
+}
+
+Result<Reply> readmit_client(Call& call) {
+  FEDGE_TRY(client, find_client(call, Role::kOperator));
+  FEDGE_TRY_VOID(call.stores.enrolment(call.actor()).readmit(client.client));
   return changed(call, client.client);
 }
 
@@ -163,7 +183,8 @@ Result<Reply> revoke_client(Call& call) {
   const ClientRecord* revoked = now->find_client(id);
   const auto invitation =
       std::ranges::find_if(now->tokens, [&](const TokenRecord& one) { return one.client == id; });
-  json["client"] = revoked != nullptr ? client_json(*revoked) : invited_json(*invitation);
+  FEDGE_TRY(shown, revoked != nullptr ? client_json(call, *revoked) : invited_json(call, *invitation));
+  json["client"] = std::move(shown);
   json["token_revoked"] = closed ? Json(*closed) : Json();
   return Reply{200, std::move(json)};
 }
@@ -182,7 +203,8 @@ std::vector<ApiRoute> client_routes() {
                      {"limit", "integer", "Most clients in the answer, at most 1000; default: 100"},
                      {"project", "string", "Only clients of this project"},
                      {"state", "string", "Only clients in this state"},
-                     {"label", "string", "Only clients with this label"}}},
+                     {"label", "string", "Only clients with this label"},
+                     {"online", "string", "true: only clients that are connected; false: only others"}}},
           {.method = "POST",
            .path = "/clients",
            .operation = "addClient",
@@ -215,9 +237,16 @@ std::vector<ApiRoute> client_routes() {
            .handler = approve_client,
            .answer = "Client"},
           {.method = "POST",
+           .path = "/clients/{client}/readmit",
+           .operation = "readmitClient",
+           .summary = "Admit a revoked client again, with its key",
+           .role = Role::kOperator,
+           .handler = readmit_client,
+           .answer = "Client"},
+          {.method = "POST",
            .path = "/clients/{client}/revoke",
            .operation = "revokeClient",
-           .summary = "Revoke a client for good and disconnect it",
+           .summary = "Revoke a client and disconnect it",
            .role = Role::kOperator,
            .handler = revoke_client,
            .body = "Revocation",

@@ -11,15 +11,9 @@ namespace {
 
 constexpr const char* kRequest = "the request";
 
-// Returns the run if it is in a project in which the sender has the role.
 Result<RunRecord> run_of(Call& call, Role role) {
   FEDGE_TRY(store, call.stores.runs());
-  FEDGE_TRY(number, call.number("run"));
-  auto run = store->run(RunNumber(static_cast<std::int64_t>(std::min<std::uint64_t>(number, INT64_MAX))));
-  if (!run) return run.error();
-  FEDGE_TRY_VOID(
-      call.require(role, run->project, {ErrorCode::kNotFound, "there is no run " + std::to_string(number)}));
-  return run;
+  return call.find_run(*store, role);
 }
 
 PolicyFile file_of(const Call& call, const RunRecord& run) {

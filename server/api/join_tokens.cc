@@ -22,6 +22,7 @@ Json token_json(const TokenRecord& token) {
   json["uses"] = token.uses;
   json["approve"] = token.approve;
   json["client"] = number_or_null(token.client);
+  json["replaces"] = number_or_null(token.replaces);
   json["name"] = token.description.name;
   json["labels"] = token.description.labels;
   json["project"] = token.description.project;
@@ -86,8 +87,27 @@ Result<TokenOrder> order_of(const Call& call) {
   return order;
 }
 
+// The device that joins gets the number and the description of this client.
+Result<void> add_replaced(Call& call, TokenOrder& order) {
+  for (const char* field : {"name", "labels", "project"})
+    if (call.has(field))
+      return invalid(std::string("replaces and ") + field + " exclude each other: the client keeps its own");
+  const ClientId client(static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(call.body["replaces"].get<std::uint64_t>(), UINT32_MAX)));
+  FEDGE_TRY(book, call.stores.enrolment(call.actor()).snapshot());
+  const ClientRecord* known = book->find_client(client);
+  const Error missing{ErrorCode::kNotFound, "there is no client " + std::to_string(client.value()) +
+                                                "; list clients with: fedge client ls"};
+  if (known == nullptr) return missing;
+  FEDGE_TRY_VOID(call.require(Role::kOperator, known->description.project, missing));
+  order.replaces = client;
+  order.description = known->description;
+  return {};
+}
+
 Result<Reply> create_tokens(Call& call) {
   FEDGE_TRY(order, order_of(call));
+  if (call.has("replaces")) FEDGE_TRY_VOID(add_replaced(call, order));
   FEDGE_TRY_VOID(call.require_project(Role::kOperator, order.description.project));
   FEDGE_TRY(addresses, token_addresses(call));  // first: an error leaves no new directory behind
   FEDGE_TRY(key, open_coordinator_key(call.stores.parts().data_directory));

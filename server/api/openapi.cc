@@ -93,7 +93,9 @@ Json parameters_json(const ApiRoute& route) {
   }
   for (const Parameter& parameter : route.query)
     list.push_back(parameter_json(parameter.name, "query", parameter.type, parameter.doc));
-  if (std::string_view(route.method) == "GET")
+  if (route.stream)
+    list.push_back(parameter_json("Last-Event-ID", "header", "string", "Event after which to go on"));
+  else if (std::string_view(route.method) == "GET")
     list.push_back(parameter_json("If-None-Match", "header", "string", "ETag of an earlier answer"));
   if (std::string_view(route.method) == "PATCH")
     list.push_back(parameter_json("If-Match", "header", "string", "ETag of the state that is to be changed"));
@@ -117,12 +119,15 @@ Json operation_json(const ApiRoute& route) {
       if (field.required) json["requestBody"]["required"] = true;
   }
   const std::string_view answer = route.answer;
-  Json success =
-      content("application/json",
-              answer.ends_with("[]") ? page_json(answer.substr(0, answer.size() - 2)) : reference(answer));
+  Json success = route.stream
+                     ? content("text/event-stream", type_json("string"))
+                     : content("application/json", answer.ends_with("[]")
+                                                       ? page_json(answer.substr(0, answer.size() - 2))
+                                                       : reference(answer));
   success["description"] = "Success";
   json["responses"][std::to_string(route.success)] = std::move(success);
-  if (std::string_view(route.method) == "GET") json["responses"]["304"]["description"] = "Not changed";
+  if (std::string_view(route.method) == "GET" && !route.stream)
+    json["responses"]["304"]["description"] = "Not changed";
   Json failure = content("application/problem+json", reference("Problem"));
   failure["description"] = "An error";
   json["responses"]["default"] = std::move(failure);

@@ -19,15 +19,28 @@ and `fedge reference openapi` prints the same as an OpenAPI 3.1 document, which 
 - Lists come in pages: `items`, and `next`. To get the next page, repeat the request with the parameter `after` set to
   `next`; null means that there are no more items.
 - `GET` answers have an `ETag`. `If-None-Match` with that tag gives 304 if nothing has changed. `If-Match` with that tag
-  on a `PATCH` refuses the change if somebody else was faster.
+  on a `PATCH` gives 412 if somebody else was faster.
 - `POST /runs` with a header `Idempotency-Key` submits one run, however often it is repeated.
 - A role that is needed "everywhere" must be given in the project `*`. Any other role must be given in the project of
   the run, client or token. Objects of other projects do not exist for the sender.
-- Limits: a header of 16 KiB, a body of 4 MiB, 10 seconds for each 256 KiB, ten wrong tokens a minute from an address.
+- Limits: a header of 16 KiB; a body of 64 KiB or, with a run file, of 4 MiB; 10 seconds for each 256 KiB; ten wrong
+  tokens a minute from an address.
 
 ```sh example
 curl --unix-socket /var/lib/fedge/admin.sock http://localhost/api/v1/runs
 curl --cacert api-cert.pem -H "Authorization: Bearer $(cat token.txt)" https://fedge.example.org:7434/api/v1/runs
+```
+
+## Events
+
+`GET /events` stays open and sends what happens as a `text/event-stream`: the events of
+[the log](events.md) from severity info on, with their fields as JSON, and two more. `round` has the number of the run,
+and as `metrics` the round's line of `metrics.jsonl`. `progress` has the number of tasks of a run by stage, at most
+once a second. A reader that was cut off sends the `id` of the last event as the header `Last-Event-ID`. If events were
+dropped meanwhile, as after a restart of the coordinator, the first one is named `gap`: read the lists again.
+
+```sh example
+curl -N --unix-socket /var/lib/fedge/admin.sock "http://localhost/api/v1/events?names=round,progress"
 ```
 
 ## Requests
@@ -59,7 +72,7 @@ std::string details_of(const ApiRoute& route) {
   if (*route.body != '\0') text += " Body: " + linked(route.body) + ".";
   for (const Parameter& parameter : route.query)
     text += std::string(" `") + parameter.name + "`: " + parameter.doc + ".";
-  return text + " Answer: " + linked(route.answer) + ".";
+  return text + " Answer: " + (route.stream ? "[events](#events)" : linked(route.answer)) + ".";
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "core/crypto/sha256.h"
@@ -110,9 +111,14 @@ std::string clean_lines(const std::string& text) {
   return clean;
 }
 
-// Tags the answer with its hash: the same content has the same tag.
-ApiResponse tagged(const ApiRequest& request, ApiResponse response) {
-  const std::string tag = "\"" + to_hex(sha256(response.body)).substr(0, 32) + "\"";
+std::string short_hash(const std::string& text) { return to_hex(sha256(text)).substr(0, 32); }
+
+// Tags the answer with two hashes: of what a PATCH can change, and of all. Without the first part, the state
+// of a client that is online would change between any two requests.
+ApiResponse tagged(const ApiRequest& request, ApiResponse response, const Json& settable) {
+  const std::string whole = short_hash(response.body);
+  const std::string tag =
+      "\"" + (settable.is_null() ? whole : short_hash(json_text(settable))) + "-" + whole + "\"";
   if (request.if_none_match == tag) response = {.status = 304};
   response.fields.emplace_back("ETag", tag);
   return response;
@@ -123,8 +129,8 @@ ApiResponse tagged(const ApiRequest& request, ApiResponse response) {
 const std::vector<ApiRoute>& all_routes() {
   static const std::vector<ApiRoute> routes = [] {
     std::vector<ApiRoute> all;
-    for (auto part :
-         {client_routes, join_token_routes, run_routes, disagreement_routes, user_routes, audit_routes})
+    for (auto part : {client_routes, join_token_routes, run_routes, live_routes, disagreement_routes,
+                      user_routes, audit_routes})
       std::ranges::move(part(), std::back_inserter(all));
     return all;
   }();
@@ -147,6 +153,16 @@ ApiResponse problem(int status, const Error& error) {
   json["detail"] = clean_lines(error.message.substr(0, kMostDetail));
   json["code"] = to_string(error.code);
   return {status, json_text(json), "application/problem+json"};
+}
+
+std::size_t most_body(const std::string& method, const std::string& path, const Principal& sender) {
+  for (const ApiRoute& route : all_routes()) {
+    if (method != route.method || !match(kApiRoot + std::string(route.path), path)) continue;
+    const bool may = route.everywhere ? sender.may_everywhere(route.role) : sender.may_somewhere(route.role);
+    if (*route.body == '\0') return 2;  // "{}" is as good as none
+    return may && std::string_view(route.operation) == "submitRun" ? kMaxApiBody : kMaxOtherBody;
+  }
+  return 0;
 }
 
 class Api::Impl {
@@ -179,12 +195,17 @@ class Api::Impl {
       return problem(403,
                      {ErrorCode::kRefused, sender.actor.name + " needs the role " + name_of(route.role) +
                                                (route.everywhere ? " in all projects" : "") + " for this"});
+    if (!request.if_match.empty() && request.method != "PATCH")
+      return problem(400, invalid("If-Match is accepted only with PATCH"));
+    if (!request.if_match.empty() && request.if_match != "*" && !is_unchanged(request))
+      return problem(412, {ErrorCode::kStale, "it has changed since it was read; read it again"});
     bool forbidden = false;
     const auto reply = handle(route, request, std::move(path), forbidden);
     if (!reply) return problem(forbidden ? 403 : status_of(reply.error().code), reply.error());
     ApiResponse response{reply->status, json_text(reply->json)};
-    return request.method == "GET" || request.method == "HEAD" ? tagged(request, std::move(response))
-                                                               : response;
+    return request.method == "GET" || request.method == "HEAD"
+               ? tagged(request, std::move(response), reply->settable)
+               : response;
   }
 
   Result<Reply> handle(const ApiRoute& route, const ApiRequest& request,
@@ -192,16 +213,16 @@ class Api::Impl {
     FEDGE_TRY(query, query_of(route, request.query));
     FEDGE_TRY(body, body_of(route, request.body));
     Call call{request, stores_, std::move(path), std::move(query), std::move(body), forbidden};
-    if (!request.if_match.empty()) FEDGE_TRY_VOID(check_unchanged(request));
     return route.handler(call);
   }
 
   // Compares the tag with that of the object's present state: the GET of the same path.
-  Result<void> check_unchanged(const ApiRequest& request) {
+  bool is_unchanged(const ApiRequest& request) {
     const ApiResponse now = answer({.method = "GET", .path = request.path, .principal = request.principal});
-    for (const auto& [name, value] : now.fields)
-      if (name == "ETag" && value == request.if_match) return {};
-    return Error{ErrorCode::kStale, "it has changed since it was read; read it again"};
+    return std::ranges::any_of(now.fields, [&](const auto& field) {
+      return field.first == "ETag" && field.second.substr(0, field.second.find('-')) ==
+                                          request.if_match.substr(0, request.if_match.find('-'));
+    });
   }
 
   ApiStores stores_;

@@ -25,6 +25,15 @@ Json results_of(const Call& call, RunNumber run) {
   return std::filesystem::exists(directory, ignored) ? Json(directory.string()) : Json();
 }
 
+// The number of the pending run in the queue, from 1; null for any other run.
+Result<Json> position_of(RunStore& store, const RunRecord& run) {
+  if (run.status != RunStatus::kPending) return Json();
+  FEDGE_TRY(open, store.open_runs());
+  return Json(std::ranges::count_if(open, [&](const RunRecord& one) {
+    return one.status == RunStatus::kPending && one.number <= run.number;
+  }));
+}
+
 Result<Json> run_json(const Call& call, RunStore& store, const RunRecord& run) {
   FEDGE_TRY(rounds, store.rounds(run.number));
   Json json;
@@ -39,6 +48,9 @@ Result<Json> run_json(const Call& call, RunStore& store, const RunRecord& run) {
   json["started"] = time_or_null(run.started);
   json["ended"] = time_or_null(run.ended);
   json["reason"] = run.reason.empty() ? Json() : Json(run.reason);
+  json["waiting"] = waiting_of(call, run.number);
+  FEDGE_TRY(position, position_of(store, run));
+  json["position"] = position;
   json["results"] = results_of(call, run.number);
   return json;
 }
@@ -65,19 +77,6 @@ Result<Reply> list_runs(Call& call) {
   return page_of(std::move(items), std::nullopt);
 }
 
-Result<RunRecord> find_run(Call& call, RunStore& store, Role role) {
-  FEDGE_TRY(number, call.number("run"));
-  const RunNumber run(static_cast<std::int64_t>(std::min<std::uint64_t>(number, INT64_MAX)));
-  auto record = store.run(run);
-  if (!record && record.error().code != ErrorCode::kNotFound) return record.error();
-  const Error missing{ErrorCode::kNotFound,
-                      (record ? "there is no run " + std::to_string(run.value()) : record.error().message) +
-                          "; list runs with: fedge run ls"};
-  if (!record) return missing;
-  FEDGE_TRY_VOID(call.require(role, record->project, missing));
-  return record;
-}
-
 std::string where(const RunRecord& run) { return "run " + std::to_string(run.number.value()) + ": "; }
 
 // The metrics of the last round whose model was evaluated; null if there is none. Looks at most at the last
@@ -94,7 +93,7 @@ Result<Json> last_evaluation(RunStore& store, const RunRecord& run) {
 
 Result<Reply> show_run(Call& call) {
   FEDGE_TRY(store, call.stores.runs());
-  FEDGE_TRY(run, find_run(call, *store, Role::kViewer));
+  FEDGE_TRY(run, call.find_run(*store, Role::kViewer));
   FEDGE_TRY(json, run_json(call, *store, run));
   FEDGE_TRY(evaluated, last_evaluation(*store, run));
   Json reply;
@@ -108,7 +107,7 @@ Result<Reply> list_rounds(Call& call) {
   FEDGE_TRY(after, call.query_number("after", 0, INT64_MAX));
   FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
   FEDGE_TRY(store, call.stores.runs());
-  FEDGE_TRY(run, find_run(call, *store, Role::kViewer));
+  FEDGE_TRY(run, call.find_run(*store, Role::kViewer));
   FEDGE_TRY(lines, store->metrics(run.number, after, limit + 1));
   const bool more = lines.size() > limit;
   if (more) lines.pop_back();
@@ -123,7 +122,7 @@ Result<Reply> list_rounds(Call& call) {
 
 Result<Reply> show_statistics(Call& call) {
   FEDGE_TRY(store, call.stores.runs());
-  FEDGE_TRY(run, find_run(call, *store, Role::kViewer));
+  FEDGE_TRY(run, call.find_run(*store, Role::kViewer));
   FEDGE_TRY(lines, store->metrics(run.number));
   for (const std::string& line : lines) {
     FEDGE_TRY(round, parse_metrics(line, where(run)));
@@ -161,7 +160,7 @@ Result<Reply> ask(Call& call, RunStatus wanted, const char* action) {
   const std::string reason = call.text("reason");
   FEDGE_TRY_VOID(check_text(reason, kMostReason, "reason"));
   FEDGE_TRY(store, call.stores.runs());
-  FEDGE_TRY(run, find_run(call, *store, Role::kSubmitter));
+  FEDGE_TRY(run, call.find_run(*store, Role::kSubmitter));
   const auto now = calendar_now();
   FEDGE_TRY(possible, transition(run, wanted, reason, now));
   FEDGE_TRY_VOID(recorded(call, event_about(call, action, possible, reason),
@@ -176,8 +175,8 @@ Result<Reply> resume_run(Call& call) { return ask(call, RunStatus::kPending, "ru
 Result<Reply> stop_run(Call& call) { return ask(call, RunStatus::kStopped, "run.stopped"); }
 
 // A request that is repeated with its key, as after a lost answer, names the same run.
-RunId id_of(const Call& call) {
-  const std::string& key = call.request.idempotency_key;
+RunId id_of(const Call& call, const std::string& project) {
+  const std::string key = project + "\n" + call.request.idempotency_key;
   const Digest digest = sha256("fedge run\n" + call.actor().name + "\n" + key);
   std::uint64_t id = 0;
   for (std::size_t i = 0; i < sizeof id; ++i)
@@ -248,9 +247,9 @@ Result<Reply> submit_run(Call& call) {
   run.project = project;
   run.submitter = call.actor().name;
   if (!call.request.idempotency_key.empty()) {
-    run.id = id_of(call);
+    run.id = id_of(call, project);
     FEDGE_TRY(before, store->find(run.id));
-    if (before && before->document != run.document)
+    if (before && (before->document != run.document || before->project != project))
       return Error{ErrorCode::kStale, "another run was submitted with this idempotency key: run " +
                                           std::to_string(before->number.value())};
     if (before) return submitted(call, *store, *before, config.notes);

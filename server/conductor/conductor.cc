@@ -67,6 +67,7 @@ Conductor::Conductor(Setup setup, std::unique_ptr<RunEngine> engine, const Ports
 void Conductor::linked(ClientId client, Time now) {
   if (over_) return;
   now_ = now;
+  if (ports_.watch != nullptr) ports_.watch->linked(client, now);
   route_->linked(client);
   const run::RunConfig& config = setup_.config;
   ports_.clients->send(
@@ -78,6 +79,7 @@ void Conductor::left(ClientId client, bool for_good, Time now) {
   if (over_) return;
   now_ = now;
   declined_.erase(client);
+  if (ports_.watch != nullptr) ports_.watch->left(client, now);
   const bool held = !for_good && route_->holds(client);
   if (!held) submit(RunEngine::ClientLeft{client, for_good});
   route_->left(client, held);
@@ -115,6 +117,7 @@ void Conductor::heard(ClientId client, const protocol::TaskFailed& failed) {
 
 void Conductor::decline(ClientId client, const std::string& reason) {
   declined_.insert(client);
+  if (ports_.watch != nullptr) ports_.watch->declined(client, reason, now_);
   report(Event{Severity::kWarning, "client.declined", {}}
              .with("client", std::int64_t{client.value()})
              .with("reason", reason));
@@ -276,6 +279,7 @@ void Conductor::fail(const Error& error) {
 
 void Conductor::carry_out(const Decision& decision, Time now) {
   now_ = now;
+  if (ports_.watch != nullptr) ports_.watch->decided(decision.input_, decision.effects_, now);
   const bool outer = !std::exchange(busy_, true);
   for (const auto& effect : decision.effects_) {
     if (over_) break;

@@ -19,6 +19,7 @@
 #include "protocol/chunks/manifest.h"
 #include "protocol/messages.h"
 #include "server/conductor/track_view.h"
+#include "server/conductor/watch.h"
 #include "server/engine/run_engine.h"
 #include "swarm/chunk_set.h"
 #include "swarm/warmup/round_warmup.h"
@@ -178,6 +179,7 @@ struct Ports {
   Gate* gate;
   Owner* owner;
   Halves* halves = nullptr;  // null unless training is split, and where it is not carried out here
+  Watch* watch = nullptr;    // null: nobody follows the run
 };
 
 }  // namespace fedge::server

@@ -21,7 +21,8 @@ class Retelling : public Clients,
                   public Gate,
                   public Owner {
  public:
-  Ports ports() { return {this, this, this, this, this, this, this}; }
+  // `watch` follows what is told again; null: nobody does.
+  Ports ports(Watch* watch = nullptr) { return {this, this, this, this, this, this, this, nullptr, watch}; }
 
  protected:
   template <class Step>

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t kDeparturesToTrim = 64;
 constexpr std::chrono::seconds kAnnounce{5};  // interval of announce()
-// The command-line tool holds the lock for a moment to see whether a coordinator runs.
-constexpr std::chrono::milliseconds kLockPatience{1'000};
+// The command-line tool holds the lock while a command works on the directory of a stopped coordinator.
+constexpr std::chrono::milliseconds kLockPatience{10'000};
 constexpr std::chrono::milliseconds kLockAgain{20};
 static_assert(kMaxOpenRuns <= protocol::kMaxRunsInProgress, "a Welcome names them all");
 
@@ -51,12 +51,19 @@ Result<void> Coordinator::Impl::open_queue() {
 Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> identity) {
   gate_.on_admitted(protocol::weakly(
       this, [this](ClientId client, std::shared_ptr<protocol::Link> link, const protocol::Hello& hello) {
-        admit(client, std::move(link), hello.listens);
+        admit(client, std::move(link), hello);
       }));
   gate_.on_expelled(
       protocol::weakly(this, [this](ClientId client, const protocol::Link& link, const Error& why) {
         departed(client, &link, why.code == ErrorCode::kRefused);
       }));
+  gate_.on_changed(protocol::weakly(this, [this](ClientId client) {
+    if (const auto link = peers_.find(client)) live()->set_project(client, gate_.project_of(*link));
+    for (const auto& [id, host] : hosts_) host->reconsider(client);
+  }));
+  gate_.on_revoked(protocol::weakly(this, [this](ClientId client) {
+    for (const auto& [id, host] : hosts_) host->revoked(client);
+  }));
   gate_.on_event(protocol::weakly(this, [this](const Event& event) { report(event); }));
   protocol::ListenOptions door = options_.connections;
   door.address = options_.listen;
@@ -129,6 +136,7 @@ Result<RunRecord> Coordinator::Impl::submit(const run::RunConfig& run) {
 
 void Coordinator::Impl::start() {
   gate_.watch();
+  keeper_->start();
   announce();
   queue_->watch(protocol::weakly(this, [this](const Result<std::vector<RunRecord>>& runs) {
     if (finished_) return;
@@ -156,7 +164,7 @@ Coordinator::Activity Coordinator::Impl::activity() const {
 }
 
 void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> link,
-                              const std::string& listens) {
+                              const protocol::Hello& hello) {
   if (finished_) return link->close("the coordinator is stopping");
   if (const auto old = peers_.find(client)) {
     departed(client, old.get());
@@ -174,10 +182,11 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
                     .with("reason", error.message));
          departed(client, raw);
        })});
-  if (const auto told = seeder_.connected(client, link, listens); !told)
+  if (const auto told = seeder_.connected(client, link, hello.listens); !told)
     report(Event{Severity::kWarning, "peer.announce_failed", {}}
                .with("client", std::int64_t{client.value()})
                .with("reason", told.error().message));
+  keeper_->connected(client, *link, hello, gate_.project_of(*link));
   peers_.add(client, std::move(link));
   for (const auto& [id, host] : hosts_) host->joined(client);
 }
@@ -208,6 +217,7 @@ void Coordinator::Impl::record(const AuditEvent& event) {
 
 void Coordinator::Impl::departed(ClientId client, const protocol::Link* link, bool for_good) {
   if (const auto peer = peers_.find(client); !peer || peer.get() != link) return;  // replaced meanwhile
+  keeper_->disconnected(client, *link);
   peers_.remove(client);
   seeder_.departed(client);
   // Returns freed memory to the system once as many clients have left as remain. That is rare enough to
@@ -284,6 +294,7 @@ void Coordinator::Impl::close_doors(const std::string& reason) {
   queue_->stop();
   retries_.clear();
   announce_timer_.cancel();
+  keeper_->stop();
   for (const auto& [id, host] : hosts_) host->leave();
   seeder_.stop();
   if (listener_) listener_->stop();
@@ -307,6 +318,7 @@ void Coordinator::Impl::shut_down() {
     host->leave();
     host->shut_down();
   }
+  keeper_->shut_down();
   leave_directory();
 }
 
@@ -352,6 +364,7 @@ Coordinator::Activity Coordinator::activity() const { return impl_->activity(); 
 Result<std::size_t> Coordinator::enrolled() const { return impl_->enrolled(); }
 Result<void> Coordinator::check() const { return impl_->check(); }
 const std::vector<RunRecord>& Coordinator::runs() const { return impl_->runs(); }
+std::shared_ptr<Live> Coordinator::live() const { return impl_->live(); }
 dht::NetworkDirectory* Coordinator::directory() const { return impl_->directory(); }
 void Coordinator::stop(const std::string& reason) { impl_->stop(reason); }
 const std::optional<Error>& Coordinator::failure() const { return impl_->failure_; }

@@ -21,6 +21,7 @@
 #include "run/run_config.h"
 #include "server/access/arrival_rate.h"
 #include "server/access/join_limits.h"
+#include "server/live/live.h"
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
 #include "server/store/run_store.h"
@@ -92,6 +93,8 @@ class Coordinator {
   Result<std::size_t> enrolled() const;
   // Returns why the enrolment book or the list of runs cannot be used: unreadable, removed or replaced.
   Result<void> check() const;
+  // What others may watch, on any thread.
+  std::shared_ptr<Live> live() const;
   // Null without a directory.
   dht::NetworkDirectory* directory() const;
   // Returns the runs in the store, at most about a second old.

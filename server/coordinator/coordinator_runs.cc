@@ -71,29 +71,40 @@ Result<void> Coordinator::Impl::lead(RunParts parts) {
           .clock = std::make_unique<SteadyClock>(io_),
           .peers = peers_,
           .is_welcome =
-              [this](const std::shared_ptr<protocol::Link>& link) { return gate_.is_welcome(link); },
+              [this, project = run.project](const std::shared_ptr<protocol::Link>& link) {
+                return gate_.is_welcome(link) && gate_.project_of(*link) == project;
+              },
           .misbehaved = [this](ClientId client, const std::string& sent) { misbehaved(client, sent); },
           .data_directory = options_.data_directory,
           .directory = directory(),
           .announcer = announcer_ ? &*announcer_ : nullptr,
-          .seeder = &seeder_},
+          .seeder = &seeder_,
+          .on_task = [keeper = keeper_,
+                      number = run.number](const WatchedTask& task) { keeper->ended(number, task); }},
       std::move(parts), callbacks_of(run));
   FEDGE_TRY_VOID(host->prepare());
   FEDGE_TRY_VOID(callbacks_.on_led(run, host->config(), host->history()));
   hosts_.emplace(run.id, host);
+  live()->open(run.number, run.project, host->watch());
   if (auto retry = retries_.extract(run.number); !retry.empty()) retry.mapped().found_room();
   report(Event{Severity::kInfo, "run.started", {}}
              .with("name", run.name)
              .with("rounds_done", static_cast<std::int64_t>(host->history().size()))
              .with("run", run.number.value()));
   host->start();
+  // A client may have been revoked while no coordinator executed the run.
+  for (const WatchedTask& task : host->watch()->progress().tasks)
+    if (gate_.is_revoked(task.client)) host->revoked(task.client);
   return {};
 }
 
 RunHost::Callbacks Coordinator::Impl::callbacks_of(const RunRecord& run) {
   return {
       .on_round =
-          [this, number = run.number](const RoundMetrics& metrics) { callbacks_.on_round(number, metrics); },
+          [this, number = run.number](const RoundMetrics& metrics) {
+            live()->publish_round(number, to_json(metrics));
+            callbacks_.on_round(number, metrics);
+          },
       .on_event = [this](const Event& event) { report(event); },
       .on_waiting = protocol::weakly(this,
                                      [this, number = run.number](const std::string& reason) {
@@ -136,6 +147,7 @@ void Coordinator::Impl::wait_for_room(const RunRecord& run, const Error& full) {
 
 void Coordinator::Impl::let_go_of(const RunRecord& run, RunStatus status, const std::string& reason) {
   if (auto host = hosts_.extract(run.id); !host.empty()) host.mapped()->shut_down();
+  live()->publish_progress();
   queue_->explain(run.number, "");
   Event word = status == RunStatus::kPaused   ? Event{Severity::kInfo, "run.paused", {}}
                : status == RunStatus::kFailed ? Event{Severity::kError, "run.ended", {}}
@@ -143,6 +155,7 @@ void Coordinator::Impl::let_go_of(const RunRecord& run, RunStatus status, const 
   word.with("state", name_of(status));
   if (!reason.empty()) word.with("reason", reason);
   report(word.with("run", run.number.value()));
+  live()->close(run.number);
   queue_->look_now();
   callbacks_.on_left(run.number, status, reason);
 }

@@ -276,17 +276,37 @@ void Gatekeeper::look_again() {
   const auto changes = enrolment_.refresh();
   // If the book cannot be read, the last version read stays in force and no client is expelled.
   report_fault(changes ? "" : changes.error().message);
+  if (changes) take_revocations(changes->clients);
   if (changes && changes->all)
-    for (const auto& [client, link] : std::map(inside_)) expel(client);
+    for (const auto& [client, link] : std::map(inside_)) look_at(client);
   else if (changes)
-    for (const ClientRecord& changed : changes->clients) expel(changed.client);
+    for (const ClientRecord& changed : changes->clients) look_at(changed.client);
   watch_->timer.after(kGateLook, protocol::weakly(watch_, [this] { look_again(); }));
+}
+
+void Gatekeeper::take_revocations(const std::vector<ClientRecord>& changed) {
+  for (const ClientRecord& client : changed) {
+    if (client.state != ClientState::kRevoked)
+      revoked_clients_.erase(client.client);
+    else if (revoked_clients_.insert(client.client).second)
+      revoked_(client.client);
+  }
 }
 
 void Gatekeeper::report_fault(const std::string& fault) {
   if (std::exchange(fault_, fault) == fault) return;
   report_(fault.empty() ? Event{Severity::kInfo, "enrolment.available", {}}
                         : Event{Severity::kError, "enrolment.unavailable", {}}.with("reason", fault));
+}
+
+std::string Gatekeeper::project_of(const protocol::Link& link) {
+  const auto standing = enrolment_.authenticate(link.peer());
+  return standing ? standing->project : std::string();
+}
+
+void Gatekeeper::look_at(ClientId client) {
+  expel(client);
+  if (inside_.contains(client)) changed_(client);
 }
 
 void Gatekeeper::expel(ClientId client) {

@@ -56,6 +56,10 @@ class Gatekeeper {
   // gatekeeper then tells the client and closes its link; later messages from it must not count.
   using Expelled = std::function<void(ClientId, const protocol::Link&, const Error&)>;
   void on_expelled(Expelled expelled);
+  // Called with each admitted client whose entry in the book has changed, but that may still connect.
+  void on_changed(std::function<void(ClientId)> changed) { changed_ = std::move(changed); }
+  // Called with each client that is revoked, connected or not.
+  void on_revoked(std::function<void(ClientId)> revoked) { revoked_ = std::move(revoked); }
   void on_event(std::function<void(const Event&)> report);
 
   // Checks every quarter of a second, until close(), whether the enrolment book changed.
@@ -65,6 +69,9 @@ class Gatekeeper {
   Result<std::size_t> enrolled() { return enrolment_.count(); }
   // Returns whether the key of this admitted link is still admitted; if not, expels its client.
   bool is_welcome(const std::shared_ptr<protocol::Link>& link);
+  bool is_revoked(ClientId client) const { return revoked_clients_.contains(client); }
+  // Returns the project of this admitted link's client; empty if it is not known.
+  std::string project_of(const protocol::Link& link);
   // Tells the peer why it is refused or expelled, and closes the link.
   void refuse(const std::shared_ptr<protocol::Link>& link, const Error& error);
   // Logs a connection that failed before it became a link.
@@ -91,9 +98,11 @@ class Gatekeeper {
   // Sends Goodbye and closes the link, without logging.
   void dismiss(const std::shared_ptr<protocol::Link>& link, const Error& error);
   void look_again();
+  void take_revocations(const std::vector<ClientRecord>& changed);
   void report_fault(const std::string& fault);
   Result<ClientId> check(const protocol::Link& link);
-  // Expels the client if it is connected and may no longer be.
+  // Expels the client if it is connected and may no longer be; else reports that its entry has changed.
+  void look_at(ClientId client);
   void expel(ClientId client);
 
   // Sends the client away because too many connect at once; it is not at fault.
@@ -106,6 +115,8 @@ class Gatekeeper {
   ArrivalRate arrivals_;
   Admitted admitted_;
   Expelled expelled_;
+  std::function<void(ClientId)> changed_ = [](ClientId) {};
+  std::function<void(ClientId)> revoked_ = [](ClientId) {};
   std::function<void(const Event&)> report_;
   RefusalLog refusals_;
   ConnectRate rate_;
@@ -116,6 +127,7 @@ class Gatekeeper {
   struct Writer;
   std::shared_ptr<Writer> writer_;
   std::map<ClientId, std::weak_ptr<protocol::Link>> inside_;  // last link of each admitted client
+  std::set<ClientId> revoked_clients_;
   struct Watch;
   std::shared_ptr<Watch> watch_;  // timer handlers hold it weakly, to detect close()
   std::string fault_;             // last reported error of reading the book

@@ -97,14 +97,34 @@ void RunHost::start() {
 
 void RunHost::joined(ClientId client) {
   if (!goes_on()) return;
+  // To clients of other projects, the run does not exist.
+  const auto link = house_.peers.find(client);
+  if (!link || !house_.is_welcome(link)) return;
+  members_.insert(client);
   allowance_.connected(client);
   follow(client);
   conductor_.linked(client, now());
 }
 
+void RunHost::reconsider(ClientId client) {
+  if (!goes_on()) return;
+  const auto link = house_.peers.find(client);
+  const bool belongs = link && house_.is_welcome(link);
+  if (belongs == members_.contains(client)) return;
+  if (belongs) return joined(client);
+  if (link) link->send(protocol::RunEnded{config().id, "this client was moved to another project"});
+  left(client, /*for_good=*/true);
+}
+
 void RunHost::left(ClientId client, bool for_good) {
+  if (members_.erase(client) == 0) return;
   lines_->forget(client);
   if (goes_on()) conductor_.left(client, for_good, now());
+}
+
+void RunHost::revoked(ClientId client) {
+  if (goes_on() && !members_.contains(client) && parts_.watch->awaits(client))
+    conductor_.left(client, /*for_good=*/true, now());
 }
 
 void RunHost::submit(const RunEngine::Input& input) {
@@ -120,7 +140,9 @@ void RunHost::settled(bool stepped) {
                           }));
   else
     house_.clock->cancel();
-  if (stepped) tell_waiting();
+  if (!stepped) return;
+  parts_.watch->waits(conductor_.engine().waiting(), now());
+  tell_waiting();
 }
 
 void RunHost::tell_waiting() {
@@ -140,6 +162,7 @@ void RunHost::tell_waiting() {
 }
 
 void RunHost::received(ClientId client, const protocol::Message& message) {
+  if (!members_.contains(client)) return;  // it was moved to another project meanwhile
   received_ += Bytes(protocol::frame_size(message));
   if (const auto* record = std::get_if<protocol::PublishRecord>(&message)) return published(client, *record);
   if (const auto* asked = std::get_if<protocol::TokenizerRequest>(&message))
@@ -311,7 +334,7 @@ void RunHost::over(Result<std::vector<FinalModel>> models) {
                               : models.error();
   if (ended) ended = parts_.store->set_status(run, status, reason, calendar_now());
   if (!ended) return callbacks_.on_failure(ended.error());
-  for (const auto& [client, link] : house_.peers.links())
+  for (const ClientId client : members_)
     if (!failed_.empty()) lines_->send(client, protocol::RunEnded{config().id, ClientLines::kRunFailed});
   remove_chunks(house_.data_directory, run);
   callbacks_.on_over(status, reason);

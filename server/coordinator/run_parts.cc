@@ -98,6 +98,7 @@ Result<RunParts> open_parts(const std::filesystem::path& data_directory, const R
     parts.state->take_noise_key(privacy::run_noise_root(noise, number));
   }
   FEDGE_TRY(engine, make_engine(*parts.state));
+  parts.watch = std::make_shared<RunWatch>(config.strategy.schedule.buffered);
   Recovery recovery(
       {*parts.store, record.number, *parts.state, *parts.updates, halves_of(data_directory, record.number)});
   parts.conductor = std::make_unique<Conductor>(
@@ -108,7 +109,7 @@ Result<RunParts> open_parts(const std::filesystem::path& data_directory, const R
                          if (sizes.empty()) return std::nullopt;
                          return sizes[client.value()];
                        }},
-      std::move(engine), recovery.ports());
+      std::move(engine), recovery.ports(parts.watch.get()));
   FEDGE_TRY(recovered, recovery.run(*parts.conductor));
   parts.recovered = std::move(recovered);
   if (parts.made_noise_key && parts.recovered.entries > 0) FEDGE_TRY_VOID(alarm(data_directory, parts));

@@ -12,6 +12,7 @@
 #include "protocol/chunks/chunk_store.h"
 #include "server/conductor/conductor.h"
 #include "server/coordinator/recovery.h"
+#include "server/live/run_watch.h"
 #include "server/run_state.h"
 #include "server/split/half_files.h"
 #include "server/store/deferred_removals.h"
@@ -29,6 +30,7 @@ struct RunParts {
   std::unique_ptr<protocol::ChunkStore> updates;  // clients' updates
   std::unique_ptr<ThreadPool> threads;
   std::unique_ptr<RunState> state;
+  std::shared_ptr<RunWatch> watch;       // follows the conductor
   std::unique_ptr<Conductor> conductor;  // to be taken over
   Recovered recovered;
   bool made_noise_key = false;  // noise.key was missing and was created

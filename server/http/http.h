@@ -16,7 +16,7 @@
 
 namespace fedge::server {
 
-// Who is at the other end of a connection.
+// The other end of a connection.
 struct HttpPeer {
   std::string address = {};           // IP address; empty for a Unix socket
   std::optional<unsigned> user = {};  // user id of the process at the other end of a Unix socket

@@ -123,7 +123,12 @@ void HttpConnection::next_request() {
     head_only_ = false;
     return send(refusal(size.error()), false);
   }
-  if (*size == 0) return read(&HttpConnection::next_request);
+  if (*size == 0) {
+    // The pause between two requests does not count for the second.
+    if (!pending_.empty() && !std::exchange(begun_, true)) arm_timer();
+    return read(&HttpConnection::next_request);
+  }
+  begun_ = false;
   pending_.erase(0, *size);
   heard_ = std::chrono::steady_clock::now();
   request_ = reader_.request();
@@ -139,6 +144,8 @@ void HttpConnection::next_request() {
          .body = "the body of the request has " + std::to_string(request_.announced_body) +
                  " bytes; at most " + std::to_string(std::get<std::size_t>(admitted)) + " are accepted\n"},
         false);
+  known_ = true;
+  arm_timer();  // for the body
   const std::string* expects = request_.field("expect");
   if (expects == nullptr || pending_.size() >= request_.announced_body) return receive_body();
   out_ = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -165,6 +172,7 @@ void HttpConnection::receive_body() {
 
 void HttpConnection::serve() {
   timer_.cancel();  // the service needs as long as it needs
+  serving_ = true;
   keep_ = request_.keep_alive;
   house_.service->serve(
       std::move(request_), [&io = house_.io, self = shared_from_this()](HttpResponse response) {
@@ -195,7 +203,10 @@ void HttpConnection::send(HttpResponse response, bool keep) {
   }
   const bool bodiless = response.status == 204 || response.status == 304;
   out_ = head_of(response, {.keep_alive = keep, .length = bodiless ? std::nullopt : std::optional(length)});
-  if (!head_only_ && !file_ && !bodiless) out_ += response.body;
+  body_offset_ = 0;
+  body_.clear();
+  if (!head_only_ && !file_ && !bodiless) body_ = std::move(response.body);
+  if (body_.size() <= kFilePiece) out_ += std::exchange(body_, {});
   arm_timer();
   socket_->write(asio::buffer(out_), [self = shared_from_this()](const ErrorValue& error, std::size_t) {
     if (error || !self->is_open()) return self->close();
@@ -205,11 +216,24 @@ void HttpConnection::send(HttpResponse response, bool keep) {
 
 void HttpConnection::sent() {
   if (file_ && file_offset_ < file_->size()) return send_file_piece();
+  if (body_offset_ < body_.size()) return send_body_piece();
   file_.reset();
+  body_.clear();
+  serving_ = false;
   out_.clear();
   if (!keep_) return end();
   arm_timer();
   next_request();
+}
+
+void HttpConnection::send_body_piece() {
+  out_ = body_.substr(body_offset_, kFilePiece);
+  body_offset_ += out_.size();
+  arm_timer();
+  socket_->write(asio::buffer(out_), [self = shared_from_this()](const ErrorValue& error, std::size_t) {
+    if (error || !self->is_open()) return self->close();
+    self->sent();
+  });
 }
 
 void HttpConnection::send_file_piece() {

@@ -117,7 +117,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
     pause_.after(std::chrono::milliseconds(100), protocol::weakly(this, [this] { accept(); }));
   }
 
-  // Returns whether there is room for another connection, after closing the one silent for longest.
+  // Returns whether there is room for another connection, after closing one that is not being served: a
+  // stranger before a known sender, and of them the one silent for longest.
   bool make_room() {
     std::erase_if(connections_, [](const auto& weak) {
       const auto alive = weak.lock();
@@ -127,8 +128,9 @@ class HttpServer::Impl : public std::enable_shared_from_this<HttpServer::Impl> {
     auto oldest = connections_.end();
     for (auto one = connections_.begin(); one != connections_.end(); ++one) {
       const auto connection = one->lock();
-      if (connection->is_streaming()) continue;
-      if (oldest == connections_.end() || connection->heard() < oldest->lock()->heard()) oldest = one;
+      if (connection->is_serving()) continue;
+      const auto rank = [](const auto& other) { return std::pair(other->is_known(), other->heard()); };
+      if (oldest == connections_.end() || rank(connection) < rank(oldest->lock())) oldest = one;
     }
     if (oldest == connections_.end()) return false;
     oldest->lock()->close();

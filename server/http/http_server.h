@@ -1,7 +1,8 @@
 // HttpServer serves HTTP/1.1 for an HttpService: on a TCP address, with or without TLS 1.3, or on a Unix
 // socket. Everything runs on the io_context's thread; the service may answer from any thread. A connection
 // holds at most one request and one answer. Heads, bodies, answers and pauses have time limits. Above
-// max_connections, the connection silent for longest is closed, but no stream of events.
+// max_connections, a connection without a request in progress is closed: strangers first, and of them the one
+// silent for longest.
 #pragma once
 
 #include <chrono>

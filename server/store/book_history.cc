@@ -59,11 +59,41 @@ ClientDescription described_in(const AuditEvent& event) {
   return description;
 }
 
+Result<void> count_use_again(BookRows& rows, std::uint32_t token_id) {
+  FEDGE_TRY(token, rows.find_token(token_id));
+  if (!token || token->used >= token->uses) return {};
+  ++token->used;
+  return rows.put(*token);
+}
+
+// Gives the client its later key again, and keeps the former one out.
+Result<void> replace_again(BookRows& rows, const AuditEntry& entry, std::optional<ClientRecord> client) {
+  const AuditEvent& event = entry.event;
+  const auto key = parse_public_key(event.actor.starts_with("key ") ? event.actor.substr(4) : "");
+  const auto former = parse_public_key(detail(event, "former"));
+  if (!client || !key || !former || client->key == *key) return {};
+  const auto tokens = numbers_in(detail(event, "token"));
+  FEDGE_TRY_VOID(rows.put(RetiredKey{*former, client->client}));
+  client->key = *key;
+  client->enrolled = parse_calendar_text(entry.time).value_or(calendar_now());
+  client->token = tokens.empty() ? 0 : static_cast<std::uint32_t>(tokens.front());
+  client->state = detail(event, "approve") == "yes" ? ClientState::kPending : ClientState::kEnrolled;
+  client->description = described_in(event);
+  FEDGE_TRY_VOID(rows.put(*client));
+  return count_use_again(rows, client->token);
+}
+
 // Enrols or approves a client again, and counts its use of the token, so that no other client gets the
 // number with that token.
 Result<void> enrol_again(BookRows& rows, const AuditEntry& entry, ClientId number) {
   const AuditEvent& event = entry.event;
   FEDGE_TRY(known, rows.find_client(number));
+  if (event.action == "client.replaced") return replace_again(rows, entry, known);
+  if (known && event.action == "client.readmitted") {
+    if (known->state != ClientState::kRevoked || to_hex(known->key) != detail(event, "key")) return {};
+    known->state = ClientState::kEnrolled;
+    return rows.put(*known);
+  }
   if (known && event.action == "client.described") {
     known->description = described_in(event);
     return rows.put(*known);
@@ -89,10 +119,7 @@ Result<void> enrol_again(BookRows& rows, const AuditEntry& entry, ClientId numbe
                    .token = token_id,
                    .state = event.action == "client.pending" ? ClientState::kPending : ClientState::kEnrolled,
                    .description = described_in(event)}));
-  FEDGE_TRY(token, rows.find_token(token_id));
-  if (!token || token->used >= token->uses) return {};
-  ++token->used;
-  return rows.put(*token);
+  return count_use_again(rows, token_id);
 }
 
 // Returns "alice" for "user alice".
@@ -112,8 +139,9 @@ Result<void> restore_access(BookRows& book, const AuditEntry& entry) {
     FEDGE_TRY(user, rows.find_user(name));
     if (!user) user = UserRecord{.name = name, .created = time};
     user->removed = user->removed || event.action == "user.removed";
-    if (auto grants = parse_grants(detail(event, "grants")); grants && event.action != "user.removed")
-      user->grants = std::move(*grants);
+    // Grants that cannot be read give nothing.
+    auto grants = parse_grants(detail(event, "grants"));
+    if (event.action != "user.removed") user->grants = grants ? std::move(*grants) : std::vector<Grant>();
     return rows.put(*user);
   }
   const auto numbers = numbers_in(event.subject);
@@ -138,7 +166,8 @@ Result<void> make_entry_good(BookRows& rows, const AuditEntry& entry) {
   BookMarks& marks = rows.marks;
   if (event.action == "token.created") {
     marks.next_token = std::max(marks.next_token, numbers.back() + 1);
-    if (detail(event, "uses") == "1") marks.next_client += numbers.back() - numbers.front() + 1;
+    if (detail(event, "uses") == "1" && detail(event, "replaces").empty())
+      marks.next_client += numbers.back() - numbers.front() + 1;
   }
   if (event.action.starts_with("client.")) marks.next_client = std::max(marks.next_client, numbers[0] + 1);
   const auto client = [&] { return ClientId(static_cast<std::uint32_t>(numbers[0])); };

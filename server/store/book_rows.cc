@@ -25,7 +25,7 @@ constexpr const char* kCreateBook =
        INSERT INTO book VALUES (1, '', 0, 1, 0, 0, '');)";
 
 // A released upgrade must not change.
-constexpr const char* kUpgrade =
+constexpr const char* kUpgradeFromFirst =
     R"(ALTER TABLE book ADD COLUMN next_access INTEGER NOT NULL DEFAULT 1;
        ALTER TABLE tokens ADD COLUMN name TEXT NOT NULL DEFAULT '';
        ALTER TABLE tokens ADD COLUMN labels TEXT NOT NULL DEFAULT '';
@@ -43,9 +43,14 @@ constexpr const char* kUpgrade =
          note TEXT NOT NULL, revoked INTEGER NOT NULL, change INTEGER NOT NULL);
        INSERT INTO projects VALUES ('default', 0, 0);)";
 
+constexpr const char* kUpgradeFromSecond =
+    R"(CREATE TABLE retired_keys (key BLOB PRIMARY KEY, client INTEGER NOT NULL, change INTEGER NOT NULL);
+       CREATE INDEX retired_by_change ON retired_keys (change);
+       ALTER TABLE tokens ADD COLUMN replaces INTEGER;)";
+
 constexpr const char* kTokens =
     "SELECT id, client, secret_hash, created, expires, uses, used, approve, revoked, client IS NULL, name, "
-    "labels, project FROM tokens ";
+    "labels, project, replaces IS NULL, replaces FROM tokens ";
 constexpr const char* kClients =
     "SELECT client, key, enrolled, token, state, household, name, labels, project FROM clients ";
 
@@ -80,21 +85,26 @@ TokenRecord token_row(const Statement& row) {
                     .revoked = row.integer(8) != 0,
                     .description = description_in(row, 10)};
   if (row.integer(9) == 0) token.client = ClientId(static_cast<std::uint32_t>(row.integer(1)));
+  if (row.integer(13) == 0) token.replaces = ClientId(static_cast<std::uint32_t>(row.integer(14)));
   return token;
 }
 
+bool take_key(const std::string& bytes, PublicKey& key) {
+  if (bytes.size() != key.bytes.size()) return false;
+  std::copy(bytes.begin(), bytes.end(), key.bytes.begin());
+  return true;
+}
+
 Result<ClientRecord> client_row(const Statement& row) {
-  const std::string key = row.text(1);
   const std::int64_t state = row.integer(4);
   ClientRecord client{.client = ClientId(static_cast<std::uint32_t>(row.integer(0))),
                       .enrolled = row.integer(2),
                       .token = static_cast<std::uint32_t>(row.integer(3)),
                       .household = row.text(5),
                       .description = description_in(row, 6)};
-  if (key.size() != client.key.bytes.size() || state < 0 ||
+  if (!take_key(row.text(1), client.key) || state < 0 ||
       state > static_cast<std::int64_t>(ClientState::kRevoked))
     return damaged_row("clients");
-  std::copy(key.begin(), key.end(), client.key.bytes.begin());
   client.state = static_cast<ClientState>(state);
   return client;
 }
@@ -103,12 +113,15 @@ Result<ClientRecord> client_row(const Statement& row) {
 
 Result<void> BookRows::create(const Database& database, const std::string& identity) {
   FEDGE_TRY_VOID(database.execute(kCreateBook));
-  FEDGE_TRY_VOID(upgrade(database));
+  FEDGE_TRY_VOID(upgrade(database, 1));
   FEDGE_TRY(update, database.prepare("UPDATE book SET identity = ?"));
   return update.bind(1, identity).run();
 }
 
-Result<void> BookRows::upgrade(const Database& database) { return database.execute(kUpgrade); }
+Result<void> BookRows::upgrade(const Database& database, std::int64_t from) {
+  if (from < 2) FEDGE_TRY_VOID(database.execute(kUpgradeFromFirst));
+  return database.execute(kUpgradeFromSecond);
+}
 
 Result<BookRows> BookRows::open(const Database& database) {
   BookRows rows(database);
@@ -166,6 +179,11 @@ Result<std::optional<ClientRecord>> BookRows::find_key(const PublicKey& key) con
   return client(select.bind_bytes(1, bytes_of(key)));
 }
 
+Result<bool> BookRows::is_retired(const PublicKey& key) const {
+  FEDGE_TRY(select, database_->prepare("SELECT 1 FROM retired_keys WHERE key = ?"));
+  return select.bind_bytes(1, bytes_of(key)).step();
+}
+
 Result<EnrolmentBook> BookRows::changed_after(std::int64_t change) const {
   EnrolmentBook book;
   FEDGE_TRY(tokens,
@@ -188,7 +206,15 @@ Result<EnrolmentBook> BookRows::changed_after(std::int64_t change) const {
     FEDGE_TRY(client, client_row(clients));
     book.clients.push_back(std::move(client));
   }
-  return book;
+  FEDGE_TRY(retired, database_->prepare("SELECT key, client FROM retired_keys WHERE change > ?"));
+  retired.bind(1, change);
+  for (;;) {
+    FEDGE_TRY(more, retired.step());
+    if (!more) return book;
+    RetiredKey one{.key = {}, .client = ClientId(static_cast<std::uint32_t>(retired.integer(1)))};
+    if (!take_key(retired.text(0), one.key)) return damaged_row("retired_keys");
+    book.retired.push_back(one);
+  }
 }
 
 Result<std::vector<RecentEnrolment>> BookRows::enrolled_since(std::int64_t since) const {
@@ -205,13 +231,16 @@ Result<std::vector<RecentEnrolment>> BookRows::enrolled_since(std::int64_t since
 
 Result<void> BookRows::put(const TokenRecord& token) const {
   FEDGE_TRY(replace,
-            database_->prepare(token.client
-                                   ? "INSERT OR REPLACE INTO tokens (id, secret_hash, created, expires, "
-                                     "uses, used, approve, revoked, change, name, labels, project, client) "
-                                     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-                                   : "INSERT OR REPLACE INTO tokens (id, secret_hash, created, expires, "
-                                     "uses, used, approve, revoked, change, name, labels, project) VALUES "
-                                     "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+            database_->prepare(
+                token.client     ? "INSERT OR REPLACE INTO tokens (id, secret_hash, created, expires, "
+                                   "uses, used, approve, revoked, change, name, labels, project, client) "
+                                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                : token.replaces ? "INSERT OR REPLACE INTO tokens (id, secret_hash, created, expires, "
+                                   "uses, used, approve, revoked, change, name, labels, project, replaces) "
+                                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                                 : "INSERT OR REPLACE INTO tokens (id, secret_hash, created, expires, "
+                                   "uses, used, approve, revoked, change, name, labels, project) VALUES "
+                                   "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   replace.bind(1, std::int64_t{token.id})
       .bind(2, token.secret_hash)
       .bind(3, token.created)
@@ -222,7 +251,7 @@ Result<void> BookRows::put(const TokenRecord& token) const {
       .bind(8, std::int64_t{token.revoked ? 1 : 0})
       .bind(9, marks.change);
   bind_description(replace, 10, token.description);
-  if (token.client) replace.bind(13, number(*token.client));
+  if (const auto& named = token.client ? token.client : token.replaces) replace.bind(13, number(*named));
   return replace.run();
 }
 
@@ -239,6 +268,14 @@ Result<void> BookRows::put(const ClientRecord& client) const {
       .bind(5, static_cast<std::int64_t>(client.state))
       .bind(6, client.household)
       .bind(7, marks.change)
+      .run();
+}
+
+Result<void> BookRows::put(const RetiredKey& retired) const {
+  FEDGE_TRY(replace, database_->prepare("INSERT OR REPLACE INTO retired_keys VALUES (?, ?, ?)"));
+  return replace.bind_bytes(1, bytes_of(retired.key))
+      .bind(2, number(retired.client))
+      .bind(3, marks.change)
       .run();
 }
 

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMaxFormerBook = 64 << 20;
 constexpr std::size_t kIdentityBytes = 16;
 // "FDGB"
-constexpr DatabaseKind kBookFile{"an enrolment book", 1178879810, 2};
+constexpr DatabaseKind kBookFile{"an enrolment book", 1178879810, 3};
 
 std::filesystem::path former_book(const std::filesystem::path& data_directory) {
   return data_directory / "enrolment.json";
@@ -154,7 +154,7 @@ Result<void> EnrolmentStore::upgrade() const {
   FEDGE_TRY(transaction, Transaction::begin(*database_));
   FEDGE_TRY(version, database_->number("PRAGMA user_version"));
   if (version == kBookFile.version) return {};
-  FEDGE_TRY_VOID(BookRows::upgrade(*database_));
+  FEDGE_TRY_VOID(BookRows::upgrade(*database_, version));
   FEDGE_TRY_VOID(database_->set_kind(kBookFile));
   return transaction.commit();
 }

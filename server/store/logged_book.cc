@@ -55,16 +55,20 @@ Result<void> LoggedBook::update(const std::function<Result<std::optional<AuditEv
   (void)made_good;
   std::optional<std::uint64_t> entry;
   std::string action;
+  Actor actor;
   const auto done = book->update([&](BookRows& rows) -> Result<bool> {
     FEDGE_TRY(event, change(rows));
     if (!event) return false;
     FEDGE_TRY(sequence, audit_.record(*event));
     action = event->action;
+    actor.name = event->actor;
+    for (const auto& [name, value] : event->details)
+      if (name == "from") actor.address = value;
     entry = rows.marks.recorded = sequence;
     return true;
   });
   // If this write fails too, catch_up() finds an entry that the book lacks.
-  if (!done && entry) (void)audit_.append(change_failed(Actor{}, *entry, action, done.error().message));
+  if (!done && entry) (void)audit_.append(change_failed(actor, *entry, action, done.error().message));
   return done;
 }
 

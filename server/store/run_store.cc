@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/crypto/random.h"
+#include "server/store/sqlite_store.h"
 
 namespace fedge::server {
 
@@ -42,6 +43,10 @@ Result<RunRecord> transition(RunRecord run, RunStatus wanted, const std::string&
   run.reason = reason;
   if (wanted == RunStatus::kStopped && run.started == 0) run.ended = now;
   return run;
+}
+
+std::filesystem::path run_store_path(const std::filesystem::path& data_directory) {
+  return data_directory / "runs.db";
 }
 
 }  // namespace fedge::server

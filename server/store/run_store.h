@@ -25,6 +25,8 @@ using RunNumber = StrongId<struct RunNumberTag, std::int64_t>;
 
 // Maximum number of runs that have not ended.
 inline constexpr std::size_t kMaxOpenRuns = 256;
+// The same in a project other than the default one, so that no such project can block the others.
+inline constexpr std::size_t kMaxOpenRunsOfProject = 32;
 
 enum class RunStatus : std::uint8_t { kPending, kRunning, kPaused, kFinished, kFailed, kStopped };
 // "pending", "running", ...

@@ -28,7 +28,7 @@ class SqliteStore final : public RunStore {
     FEDGE_TRY(last, database_->number("SELECT coalesce(max(number), 0) FROM runs"));
     return RunNumber(last);
   }
-  Result<RunRecord> run(RunNumber number) override;
+  Result<RunRecord> run(RunNumber number) override { return find(number); }
   Result<std::optional<RunRecord>> find(RunId id) override;
   Result<void> ask(RunNumber number, RunStatus wanted, const std::string& reason, UnixSeconds now) override;
   Result<bool> claim(RunNumber number, UnixSeconds now) override;
@@ -55,6 +55,8 @@ class SqliteStore final : public RunStore {
                                      "it. Restore the data directory from a backup"};
   }
   Result<void> migrate(std::int64_t from) const;
+  // kResource: there are too many open runs already.
+  Result<void> check_room(const std::string& project) const;
   Result<RunRecord> read(const Statement& row) const;
   Result<RunRecord> find(RunNumber number) const;
   Result<std::vector<RunRecord>> list(const char* which) const;
@@ -125,16 +127,26 @@ Result<void> SqliteStore::write(const RunRecord& run) const {
       .run();
 }
 
+Result<void> SqliteStore::check_room(const std::string& project) const {
+  FEDGE_TRY(count,
+            database_->prepare("SELECT count(*), coalesce(sum(project = ?), 0) FROM runs WHERE ended = 0"));
+  FEDGE_TRY(found, count.bind(1, project).step());
+  const std::int64_t all = found ? count.integer(0) : 0;
+  const std::int64_t own = found ? count.integer(1) : 0;
+  const bool crowded = project != kDefaultProject && own >= static_cast<std::int64_t>(kMaxOpenRunsOfProject);
+  if (!crowded && all < static_cast<std::int64_t>(kMaxOpenRuns)) return {};
+  if (!crowded && own < all) return Error{ErrorCode::kResource, "the coordinator can hold no more open runs"};
+  return Error{ErrorCode::kResource,
+               "there are " + std::to_string(own) +
+                   " runs that have not ended, which is the maximum; stop one of them first"};
+}
+
 Result<RunNumber> SqliteStore::submit(const RunRecord& given) {
   RunRecord run = given;
   run.status = RunStatus::kPending;
   FEDGE_TRY_VOID(database_->check_in_place());
   FEDGE_TRY(transaction, Transaction::begin(*database_));
-  FEDGE_TRY(open, database_->number("SELECT count(*) FROM runs WHERE ended = 0"));
-  if (open >= static_cast<std::int64_t>(kMaxOpenRuns))
-    return Error{ErrorCode::kResource,
-                 "there are " + std::to_string(open) +
-                     " runs that have not ended, which is the maximum; stop one of them first"};
+  FEDGE_TRY_VOID(check_room(run.project));
   FEDGE_TRY(same, find(run.id));
   if (same) return Error{ErrorCode::kStale, "run " + std::to_string(same->number.value()) + " has this id"};
   FEDGE_TRY(insert, database_->prepare("INSERT INTO runs (id, name, document, status, reason, submitted, "
@@ -170,8 +182,6 @@ Result<std::vector<RunRecord>> SqliteStore::list(const char* which) const {
     all.push_back(std::move(run));
   }
 }
-
-Result<RunRecord> SqliteStore::run(RunNumber number) { return find(number); }
 
 Result<std::optional<RunRecord>> SqliteStore::find(RunId id) {
   FEDGE_TRY(select, database_->prepare((std::string(kSelectRuns) + "WHERE id = ?").c_str()));
@@ -379,10 +389,6 @@ Result<std::uint64_t> SqliteStore::foreign_changes() {
 }
 
 }  // namespace
-
-std::filesystem::path run_store_path(const std::filesystem::path& data_directory) {
-  return data_directory / "runs.db";
-}
 
 Result<std::unique_ptr<RunStore>> open_sqlite_store(const std::filesystem::path& path) {
   FEDGE_TRY(database, Database::open(path));

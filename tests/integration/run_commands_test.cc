@@ -152,7 +152,7 @@ TEST_CASE("run ls, run show: a run while it waits for its client, and the same o
   CHECK(ended["ended"].get<std::string>() >= ended["started"].get<std::string>());
   const Outcome other = site.fedge("run show 2");
   CHECK(other.code == 1);
-  CHECK_MESSAGE(contains(other.output, "there is no run 2 "), other.output);
+  CHECK_MESSAGE(contains(other.output, "there is no run 2;"), other.output);
   const Outcome stopped = site.fedge("run stop 1");
   CHECK(stopped.code == 1);
   CHECK(stopped.output == "fedge: run 1 is finished and can no longer be changed\n");
@@ -285,5 +285,5 @@ TEST_CASE("run submit, pause, resume, stop: without a coordinator a run waits fo
   CHECK(told == std::vector<std::string>{"run.submitted", "run.submitted", "run.paused", "run.paused",
                                          "run.resumed", "run.stopped"});
   CHECK(ids.size() == 2);
-  CHECK(site.fedge("run pause 7").output.starts_with("fedge: there is no run 7 "));
+  CHECK(site.fedge("run pause 7").output.starts_with("fedge: there is no run 7;"));
 }

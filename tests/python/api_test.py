@@ -3,6 +3,10 @@
 document  every answer has the form that /api/v1/openapi.json describes (python3-jsonschema)
 roles     each role may use the routes of POLICY and no others; a policy of our own, not the program's table
 attacks   tokens, limits, other sites, oversized and unfinished requests
+queue     a removed user's requests that were already sent
+projects  a run and the clients of another project
+stolen    a laptop is stolen in the middle of a round: revoked, replaced, and its run goes on, all from another machine
+live      what clients and runs do at present: events as they happen, the timeline of rounds, after restarts too
 story     a remote operator admits, names and revokes a client with the command line alone
 """
 
@@ -11,16 +15,19 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 BIN = pathlib.Path(sys.argv[1])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77
+DEVICES = []  # processes of start_device(), which main() ends
 
 # operation: the lowest role, and whether it is needed in all projects
 POLICY = {
@@ -28,9 +35,11 @@ POLICY = {
     "listClients": ("viewer", False), "showClient": ("viewer", False),
     "listRuns": ("viewer", False), "showRun": ("viewer", False), "listRounds": ("viewer", False),
     "showStatistics": ("viewer", False), "listDisagreements": ("viewer", False),
+    "showProgress": ("viewer", False), "watchEvents": ("viewer", False),
     "submitRun": ("submitter", False), "pauseRun": ("submitter", False), "resumeRun": ("submitter", False),
     "stopRun": ("submitter", False),
     "addClient": ("operator", False), "describeClient": ("operator", False), "approveClient": ("operator", False),
+    "readmitClient": ("operator", False),
     "revokeClient": ("operator", False), "listJoinTokens": ("operator", False),
     "createJoinTokens": ("operator", False), "revokeJoinToken": ("operator", False),
     "addDisagreement": ("operator", False), "liftDisagreement": ("operator", False),
@@ -129,7 +138,8 @@ class Coordinator:
             fields.setdefault("Content-Type", "application/json")
         connection.request(method, "/api/v1" + path, data, fields)
         answer = connection.getresponse()
-        text = answer.read().decode()
+        streams = answer.getheader("Content-Type") == "text/event-stream"  # it has no end
+        text = "" if streams else answer.read().decode()
         connection.close()
         return answer, json.loads(text) if text else None
 
@@ -176,6 +186,9 @@ def document(coordinator):
         expected = operation["responses"].get(str(answer.status), operation["responses"]["default"])
         kind = answer.getheader("Content-Type")
         assert kind in expected["content"], (name, answer.status, kind)
+        if kind == "text/event-stream":
+            seen.add(name)
+            continue
         check(body, expected["content"][kind]["schema"], f"{name} {answer.status}")
         if "requestBody" in operation and name in BODIES:
             check(BODIES[name], operation["requestBody"]["content"]["application/json"]["schema"], name + " body")
@@ -260,9 +273,11 @@ def attacks(coordinator):
     two = raw(coordinator, f"GET /api/v1/identity HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {admin}\r\n"
                            "Authorization: Bearer none\r\nConnection: close\r\n\r\n")
     assert two.startswith("HTTP/1.1 401"), two
-    # Deep, huge and wrong JSON.
-    for text, status in (("[" * 100000, 400), ("{" + '"a":' * 50 + "1" + "}" * 50, 400), ("\xff", 400),
-                         ('{"key":"' + "a" * 3000000 + '"}', 400)):
+    reply = raw(coordinator, f"POST /api/v1/clients HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {admin}\r\n"
+                             "Content-Type: application/json\r\nContent-Length: 65537\r\nConnection: close\r\n\r\n[")
+    assert reply.startswith("HTTP/1.1 413"), reply
+    # Deep and wrong JSON.
+    for text, status in (("[" * 60000, 400), ("{" + '"a":' * 50 + "1" + "}" * 50, 400), ("\xff", 400)):
         connection = coordinator.connection()
         connection.request("POST", "/api/v1/clients", text.encode("latin-1"),
                            {"Authorization": "Bearer " + admin, "Content-Type": "application/json"})
@@ -358,16 +373,312 @@ def story(coordinator):
     print("ok")
 
 
+def queue(coordinator):
+    """A user who fills the queue before it is removed gets nothing done afterwards."""
+    admin = coordinator.token("root", "admin")
+    malory = coordinator.token("malory", "admin")
+    results = []
+
+    def send(method, path, token, body=None):
+        results.append((path, coordinator.call(method, path, token, body)[0].status))
+
+    threads = []
+    for request in (("POST", "/join-tokens", admin, {"count": 20000}), ("DELETE", "/users/malory", admin),
+                    ("POST", "/users", malory, {"name": "evil", "grants": ["*=admin"]})):
+        thread = threading.Thread(target=send, args=request)
+        thread.start()
+        threads.append(thread)
+        # The next request follows when this one has arrived: the writing thread takes seconds for the first.
+        time.sleep(0.3)
+    for thread in threads:
+        thread.join()
+    assert dict(results)["/users/malory"] == 200 and dict(results)["/users"] in (401, 503), results
+    names = [user["name"] for user in coordinator.call("GET", "/users", admin)[1]["items"]]
+    assert "evil" not in names, names
+    print("ok")
+
+
+def projects(coordinator):
+    """A run of one project does not exist for clients of another, until they are moved."""
+    coordinator.here("project", "add", "card")
+    coordinator.here("project", "add", "onco")
+    place = coordinator.data.parent
+    (place / "machines.csv").write_text("temperature,ok\n" + "70,yes\n90,no\n" * 40)
+    join = coordinator.here("token", "create", "--project", "onco").strip()
+    device = subprocess.Popen(
+        [BIN / "fedge-client", "--state-dir", place / "device", "run", "--token-file", "-", "--data",
+         f"machines={place / 'machines.csv'}"], stdin=subprocess.PIPE, stderr=open(place / "device.log", "wb"), text=True)
+    device.stdin.write(join)
+    device.stdin.close()
+    run = place / "run.toml"
+    run.write_text(RUN.replace("clients = 3", "clients = 1"))
+    admin = coordinator.token("ann", "card=submitter")
+    body = {"document": run.read_text(), "project": "card"}
+    assert coordinator.call("POST", "/runs", admin, body)[0].status == 201
+
+    def wait(until_true):
+        until = time.monotonic() + 60
+        while not until_true():
+            assert time.monotonic() < until, coordinator.log()
+            time.sleep(0.05)
+
+    def one(path, token):
+        return coordinator.call("GET", path, token)[1]
+
+    wait(lambda: "client.connected" in coordinator.log())
+    wait(lambda: (one("/runs/1", admin)["run"]["reason"] or "").startswith("waiting for clients: 0 of 1"))
+    # The device is connected for longer than a run needs to find a client of its own project.
+    assert one("/clients", admin)["items"] == []
+    assert "client.declined" not in coordinator.log()
+    assert "run.described" not in (place / "device.log").read_text()
+    assert one("/runs/1/rounds", admin)["items"] == []
+    coordinator.here("client", "set", "0", "--project", "card")
+    wait(lambda: one("/runs/1", admin)["run"]["state"] == "finished")
+    assert len(one("/runs/1/rounds", admin)["items"]) == 2
+    # A client that is moved away leaves the run in progress.
+    endless = body | {"document": body["document"].replace("rounds = 2", "rounds = 100000")}
+    assert coordinator.call("POST", "/runs", admin, endless)[0].status == 201
+    wait(lambda: one("/runs/2", admin)["run"]["rounds"] >= 2)
+    coordinator.here("client", "set", "0", "--project", "onco")
+    wait(lambda: (one("/runs/2", admin)["run"]["reason"] or "").startswith("waiting for clients: 0 of 1"))
+    device.terminate()
+    device.wait(60)
+    print("ok")
+
+
+def wait_for(until_true, coordinator):
+    until = time.monotonic() + 60
+    while not until_true():
+        assert time.monotonic() < until, coordinator.log()
+        time.sleep(0.05)
+
+
+def start_device(coordinator, name, join="", *more):
+    """Starts fedge-client in a state directory of this name; with a token if it has not joined yet."""
+    place = coordinator.data.parent
+    process = subprocess.Popen(
+        [BIN / "fedge-client", "--state-dir", place / name, "run", *(["--token-file", "-"] if join else []), *more],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=open(place / (name + ".log"), "ab"), text=True)
+    DEVICES.append(process)
+    process.stdin.write(join)
+    process.stdin.close()
+    return process
+
+
+def stolen(coordinator):
+    place = coordinator.data.parent
+    (place / "machines.csv").write_text("temperature,ok\n" + "70,yes\n90,no\n" * 40)
+    data = ("--data", f"machines={place / 'machines.csv'}")
+    # The operator works on another machine: no command below names the data directory.
+    boss = coordinator.token("boss", "operator")
+    coordinator.fedge("login", f"https://localhost:{coordinator.port}", "--fingerprint", coordinator.fingerprint(),
+                      stdin=boss)
+    fedge = coordinator.fedge
+
+    def shown(*what):
+        return json.loads(fedge(*what, "--format", "json"))
+
+    def rounds():
+        return shown("run", "show", 1)["rounds"]
+
+    joins = fedge("token", "create", "--count", 2, "--labels", "ward-3").split()
+    desk = start_device(coordinator, "desk", joins[0], *data)
+    laptop = start_device(coordinator, "laptop", joins[1], *data)
+    wait_for(lambda: [one["online"] for one in shown("client", "ls")] == [True, True], coordinator)
+    thief = next(one["client"] for one in shown("client", "ls") if one["token"] == 2)
+    fedge("client", "set", thief, "--name", "laptop of ward 3")
+    text = RUN.replace("clients = 3", "clients = 2").replace("rounds = 2", "rounds = 100000\nround_deadline = 100000")
+    (place / "run.toml").write_text(text + "[sampling]\nmin_available = 2\nclients_per_round = 2\n")
+    fedge("run", "submit", place / "run.toml")
+    wait_for(lambda: rounds() >= 2, coordinator)
+
+    # The laptop vanishes in the middle of a round, which would wait for it until its deadline, for a day.
+    os.kill(laptop.pid, signal.SIGSTOP)
+    wait_for(lambda: [one["stage"] for one in shown("run", "progress", 1)["tasks"] if one["client"] == thief]
+             == ["training"], coordinator)
+    laptop.kill()
+    laptop.wait(60)
+    wait_for(lambda: [one["stage"] for one in shown("run", "progress", 1)["tasks"] if one["client"] == thief]
+             == ["lost"], coordinator)
+    table = fedge("client", "ls")
+    assert re.search(r"laptop of ward 3 .* \d+ s ago|laptop of ward 3 .* now", table), table
+    # The round closes as soon as the laptop is revoked, although it is not connected, and the next one waits.
+    fedge("client", "revoke", thief)
+    wait_for(lambda: "waits for clients: it needs 2, and 1 are ready" in fedge("run", "progress", 1), coordinator)
+    done = rounds()
+    # Its replacement takes over the number, the name and the labels, and the run goes on.
+    device = start_device(coordinator, "new laptop", fedge("token", "create", "--replaces", thief).strip(), *data)
+    wait_for(lambda: rounds() >= done + 2, coordinator)
+    now = shown("client", "show", thief)
+    assert now["name"] == "laptop of ward 3" and now["labels"] == ["ward-3"] and now["state"] == "enrolled", now
+    assert now["accepted"] >= 4 and now["failures"]["lost"] == 1, now
+    # The thief's device is refused for ever.
+    old = start_device(coordinator, "laptop")
+    wait_for(lambda: "another device has taken over this client's number" in (place / "laptop.log").read_text(),
+             coordinator)
+    # Whoever asks later finds out who did all that, and from where.
+    audit = [(one["actor"], one["action"]) for one in json.loads(coordinator.here("audit", "ls", "--format", "json"))
+             if one["subject"] == f"client {thief}"]
+    assert [action for _, action in audit] == ["client.enrolled", "client.described", "client.revoked",
+                                               "client.replaced"], audit
+    assert audit[2][0] == "user boss" and audit[3][0] == "key " + now["key"], audit
+    fedge("run", "stop", 1)
+    for one in (desk, device, old):
+        one.terminate()
+        one.wait(60)
+    print("ok")
+
+
+class Events(threading.Thread):
+    """Reads a stream of events until it ends."""
+
+    def __init__(self, coordinator, token, query="", last=None):
+        super().__init__(daemon=True)
+        self.link = coordinator.connection()
+        fields = {"Authorization": "Bearer " + token} | ({"Last-Event-ID": last} if last else {})
+        self.link.request("GET", "/api/v1/events" + query, headers=fields)
+        self.answer = self.link.getresponse()
+        assert self.answer.status == 200, self.answer.read()
+        self.seen, self.ended = [], False  # seen: (id, name, data)
+        self.start()
+
+    def run(self):
+        fields = {}
+        while line := self.answer.readline():
+            name, _, value = line.decode().rstrip("\n").partition(": ")
+            if name and value:
+                fields[name] = value
+            elif not name and "event" in fields:
+                self.seen.append((fields.get("id"), fields["event"], json.loads(fields["data"])))
+                fields = {}
+        self.ended = True
+
+    def names(self):
+        return {name for _, name, _ in self.seen}
+
+    def wait(self, holds):
+        until = time.monotonic() + 60
+        while not holds(self):
+            assert time.monotonic() < until, self.seen
+            time.sleep(0.02)
+
+
+def live(coordinator):
+    coordinator.here("project", "add", "card")
+    coordinator.here("project", "add", "onco")
+    place = coordinator.data.parent
+    (place / "machines.csv").write_text("temperature,ok\n" + "70,yes\n90,no\n" * 40)
+    ann = coordinator.token("ann", "card=submitter")
+    events = Events(coordinator, ann)
+    stranger = Events(coordinator, coordinator.token("bob", "onco=viewer"))
+    everywhere = Events(coordinator, coordinator.token("root", "viewer"), "?names=client.connected,run.ended")
+    revoked = Events(coordinator, coordinator.token("eve", "card=viewer"))
+    number = next(one["token"] for one in json.loads(coordinator.here("user", "token", "ls", "--format", "json"))
+                  if one["user"] == "eve")
+
+    run = place / "run.toml"
+    run.write_text(RUN.replace("[data]", "wait_for_clients = 2\n[data]", 1))
+    submitted = coordinator.call("POST", "/runs", ann, {"document": run.read_text(), "project": "card"})
+    assert submitted[0].status == 201, submitted
+
+    def device(name, *more):
+        join = coordinator.here("token", "create", "--project", "card", "--name", name).strip()
+        return start_device(coordinator, name, join, *more)
+
+    data = ("--data", f"machines={place / 'machines.csv'}")
+    # A device without the data declines, and the run waits: both are said, with the reason.
+    devices = [device("with data", *data), device("without data")]
+    events.wait(lambda one: "client.declined" in one.names())
+    events.wait(lambda one: any(data.get("needed") == 2 for _, name, data in one.seen if name == "progress"))
+    progress = coordinator.call("GET", "/runs/1/progress", ann)[1]
+    assert progress["led"] and progress["ready"] == 1 and progress["tasks"] == [], progress
+    assert progress["waiting"]["needed"] == 2 and progress["waiting"]["ready"] == 1, progress
+    declined = [one["client"] for one in progress["declined"]]
+    text = coordinator.here("run", "progress", "1")
+    assert "round 1 waits for clients: it needs 2, and 1 are ready" in text and "declined" in text, text
+    shown = json.loads(coordinator.here("client", "show", str(declined[0]), "--format", "json"))
+    assert shown["name"] == "without data" and shown["online"], shown
+    assert [(one["run"], one["state"]) for one in shown["runs"]] == [(1, "declined")], shown
+    assert coordinator.call("GET", "/runs/1", ann)[1]["run"]["waiting"]["needed"] == 2
+
+    # Another process follows the run to its end.
+    follower = subprocess.Popen([BIN / "fedge", "run", "log", "1", "--follow", "--data-dir", coordinator.data],
+                                stdout=subprocess.PIPE, text=True, env=coordinator.environment)
+    devices.append(device("late", *data))
+    events.wait(lambda one: "run.ended" in one.names())
+    rounds = [data["metrics"]["round"] for _, name, data in events.seen if name == "round" and data["run"] == 1]
+    assert rounds == [1, 2], events.seen
+    stages = [data["tasks"] for _, name, data in events.seen if name == "progress"]
+    assert stages, events.seen
+    out = follower.communicate(timeout=60)[0]
+    assert out.splitlines()[-1] == "run 1 is finished" and len(out.splitlines()) == 4, out
+
+    # Who may not see the project saw nothing; who asked for names got only those.
+    everywhere.wait(lambda one: "run.ended" in one.names())
+    assert everywhere.names() == {"client.connected", "run.ended"}, everywhere.names()
+    assert stranger.seen == [], stranger.seen
+    # A reader that was cut off goes on where it was, and learns that it cannot.
+    middle = [one[0] for one in events.seen if one[1] == "round"][0]
+    again = Events(coordinator, ann, "", middle)
+    after = events.seen[[one[0] for one in events.seen].index(middle) + 1:]
+    again.wait(lambda one: len(one.seen) >= len(after))
+    assert again.seen[:len(after)] == after, (again.seen, after)
+    lost = Events(coordinator, ann, "", "00000000-7")
+    lost.wait(lambda one: "gap" in one.names())
+
+    # A revoked token's stream ends, whether anything happens or not.
+    coordinator.here("user", "token", "revoke", number)
+    revoked.wait(lambda one: one.ended)
+    assert not events.ended
+    devices[2].terminate()
+    assert devices[2].wait(60) == 0
+    late = json.loads(coordinator.here("client", "ls", "--format", "json"))[-1]
+    assert late["name"] == "late", late
+    seen = lambda: json.loads(coordinator.here("client", "show", str(late["client"]), "--format", "json"))
+    events.wait(lambda one: not seen()["online"])
+    gone = seen()
+    assert gone["accepted"] >= 2 and gone["last_task"]["outcome"] == "accepted" and gone["failures"] == {}, gone
+    assert gone["received"] > 0 and gone["sent"] > 0 and gone["last_seen"], gone
+    assert gone["software"].startswith("fedge-client ") and gone["platform"] == f"{os.uname().sysname} {os.uname().machine}"
+    assert "accepted" in coordinator.here("client", "show", str(late["client"]))
+    online = coordinator.here("client", "ls", "--online")
+    assert "with data" in online and "late" not in online, online
+
+    # What clients did outlives the coordinator; also while none runs.
+    coordinator.stop()
+    assert events.ended or events.wait(lambda one: one.ended) is None
+    stopped = seen()
+    assert {key: stopped[key] for key in ("accepted", "received", "sent", "last_task", "last_seen")} == \
+           {key: gone[key] for key in ("accepted", "received", "sent", "last_task", "last_seen")}, (stopped, gone)
+    assert "no coordinator executes this run" in coordinator.here("run", "progress", "1")
+    coordinator.start()
+    assert seen()["accepted"] == gone["accepted"]
+    for one in devices[:2]:
+        one.terminate()
+        one.wait(60)
+    # A damaged file is set aside; the coordinator starts.
+    coordinator.stop()
+    (coordinator.data / "fleet.db").write_bytes(b"nonsense" * 1000)
+    for rest in ("-wal", "-shm"):
+        (coordinator.data / ("fleet.db" + rest)).unlink(missing_ok=True)
+    coordinator.start()
+    assert "fleet.unreadable" in coordinator.log() and (coordinator.data / "fleet.db.damaged").exists()
+    assert seen()["accepted"] == 0
+    print("ok")
+
+
 def main():
     with tempfile.TemporaryDirectory() as directory:
         coordinator = Coordinator(directory)
         try:
-            {"document": document, "roles": roles, "attacks": attacks, "story": story}[sys.argv[2]](coordinator)
+            {"document": document, "roles": roles, "attacks": attacks, "story": story, "queue": queue,
+             "projects": projects, "live": live, "stolen": stolen}[sys.argv[2]](coordinator)
         except SystemExit:
             raise
         finally:
-            coordinator.process.kill()
-            coordinator.process.wait()
+            for process in [coordinator.process, *DEVICES]:
+                process.kill()
+                process.wait()
 
 
 main()

@@ -21,7 +21,9 @@ std::vector<CommandDoc> token_docs() {
         {"Create a token at a remote coordinator, for a device with a name and labels",
          "fedge token create --coordinator https://fedge.example.org:7434 --name \"laptop of ward 3\" "
          "--labels "
-         "ward-3,laptop"}},
+         "ward-3,laptop"},
+        {"Create a token for the device that takes the place of client 7",
+         "fedge token create --data-dir /var/lib/fedge --address fedge.example.org:7433 --replaces 7"}},
        {"A token holds the coordinator's address, its public key and a secret. Keep it private until it has "
         "been used."}},
       {"token ls",
@@ -40,14 +42,21 @@ std::vector<CommandDoc> client_command_docs() {
       {"client", kGroup, "Manage enrolled clients", {}},
       {"client ls",
        "",
-       "List enrolled clients and unused invitations",
+       "List enrolled clients and unused invitations, with what they did lately",
        {{"List the clients", "fedge client ls --data-dir /var/lib/fedge"},
+        {"List the clients that are connected", "fedge client ls --data-dir /var/lib/fedge --online"},
         {"List the clients with a label as JSON",
-         "fedge client ls --data-dir /var/lib/fedge --label ward-3 --format json"}}},
+         "fedge client ls --data-dir /var/lib/fedge --label ward-3 --format json"}},
+       {"'accepted' counts the client's tasks whose answer was accepted, 'failures' the others by their "
+        "kind: "
+        "late, lost (the connection ended), failed (the client said so) and refused (the coordinator said "
+        "so), "
+        "the last two with a code."}},
       {"client show",
        "",
-       "Show one client",
-       {{"Show client 7 as JSON", "fedge client show 7 --data-dir /var/lib/fedge --format json"}}},
+       "Show one client: its connection, its runs, its last task and its last failure",
+       {{"Show client 7", "fedge client show 7 --data-dir /var/lib/fedge"},
+        {"Show client 7 as JSON", "fedge client show 7 --data-dir /var/lib/fedge --format json"}}},
       {"client add",
        "",
        "Enrol a device by its public key, without a token",
@@ -63,9 +72,16 @@ std::vector<CommandDoc> client_command_docs() {
        "",
        "Approve a pending client",
        {{"Approve client 7", "fedge client approve 7 --data-dir /var/lib/fedge"}}},
+      {"client readmit",
+       "",
+       "Admit a revoked client again",
+       {{"Admit client 7 again, with the key that it has",
+         "fedge client readmit 7 --data-dir /var/lib/fedge"}},
+       {"A client that was told of its revocation has ended: its owner must start it again. A device that "
+        "lost its state needs a new token instead: fedge token create --replaces 7."}},
       {"client revoke",
        "",
-       "Revoke a client for good and disconnect it",
+       "Revoke a client and disconnect it",
        {{"Revoke client 7", "fedge client revoke 7 --data-dir /var/lib/fedge"}},
        {"A running coordinator disconnects the client within a second. If the client joined with a token "
         "that "
@@ -105,9 +121,17 @@ std::vector<CommandDoc> run_docs() {
        "",
        "Show the metrics of each round of a run",
        {{"Show the rounds of run 1", "fedge run log 1 --data-dir /var/lib/fedge"},
+        {"Print each round when it is complete, until the run ends",
+         "fedge run log 1 --data-dir /var/lib/fedge --follow"},
         {"Print the lines of metrics.jsonl", "fedge run log 1 --data-dir /var/lib/fedge --format json"}},
        {"The column 'since start' is the time from the start of the run to the end of the round. It does not "
         "count the time while the run was paused or its coordinator was stopped."}},
+      {"run progress",
+       "",
+       "Show what a run waits for, and the tasks of its current and its last round",
+       {{"Show the progress of run 1", "fedge run progress 1 --data-dir /var/lib/fedge"}},
+       {"A client's time of training includes the download of the model. A client is 'late' if the round was "
+        "closed without it, and 'lost' if its connection ended."}},
       {"run stats",
        "",
        "Show the statistics of the clients' data by which a run normalises",

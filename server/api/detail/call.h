@@ -16,6 +16,7 @@
 #include "server/api/api.h"
 #include "server/audit_log.h"
 #include "server/enrolment.h"
+#include "server/live/client_activity.h"
 #include "server/store/run_store.h"
 
 namespace fedge::server {
@@ -36,6 +37,8 @@ class ApiStores {
     return enrolment_;
   }
   AccessControl& access() { return access_; }
+  // What a client did lately; nothing if it has never connected.
+  Result<std::optional<ClientActivity>> activity(ClientId client);
   AuditLog audit() const { return AuditLog(parts_.data_directory); }
 
  private:
@@ -43,12 +46,16 @@ class ApiStores {
   std::unique_ptr<RunStore> runs_;
   Enrolment enrolment_;
   AccessControl access_;
+  // Without a running coordinator: what fleet.db has.
+  std::optional<std::map<ClientId, ClientActivity>> fleet_;
 };
 
 // An answer of a handler.
 struct Reply {
   int status = 200;
   Json json;
+  // What a PATCH can change of `json`; null: all. The rest may change at any time.
+  Json settable = {};
 };
 
 // A request on its route.
@@ -66,6 +73,8 @@ struct Call {
   Result<std::uint64_t> query_number(const std::string& name, std::uint64_t fallback,
                                      std::uint64_t most) const;
   std::string query_text(const std::string& name) const;
+  // Returns the run that the path names, for a sender with this role in its project.
+  Result<RunRecord> find_run(RunStore& store, Role role) const;
   // Fields of the body.
   bool has(const char* field) const { return body.contains(field) && !body[field].is_null(); }
   std::string text(const char* field, const std::string& fallback = "") const;
@@ -117,6 +126,7 @@ struct ApiRoute {
   const char* answer = "";  // schema of the answer; with "[]": a page of them
   std::vector<Parameter> query = {};
   int success = 200;
+  bool stream = false;  // the answer is a stream of events
 };
 const std::vector<ApiRoute>& all_routes();
 
@@ -133,6 +143,12 @@ std::vector<ApiRoute> run_routes();
 std::vector<ApiRoute> disagreement_routes();
 std::vector<ApiRoute> user_routes();
 std::vector<ApiRoute> audit_routes();
+std::vector<ApiRoute> live_routes();
+
+// Adds what the client did lately to its JSON.
+Result<void> add_activity(Call& call, ClientId client, Json& json);
+// What the run waits for, or null.
+Json waiting_of(const Call& call, RunNumber run);
 
 // A time, or null for 0.
 Json time_or_null(UnixSeconds time);

@@ -21,6 +21,7 @@
 #include "server/coordinator/detail/run_host.h"
 #include "server/coordinator/detail/run_queue.h"
 #include "server/coordinator/gatekeeper.h"
+#include "server/coordinator/live_keeper.h"
 #include "server/coordinator/peers.h"
 
 namespace fedge::server {
@@ -48,7 +49,9 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
                  .on_misbehaved = [this](ClientId client,
                                          const std::string& reason) { misbehaved(client, reason); }}),
         unfinished_(io),
-        announce_timer_(io) {}
+        announce_timer_(io),
+        keeper_(std::make_shared<LiveKeeper>(io, options_.data_directory, peers_,
+                                             [this](const Event& event) { report(event); })) {}
 
   Result<void> open_queue();
   Result<void> listen(std::shared_ptr<protocol::TlsIdentity> identity);
@@ -61,6 +64,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   Result<std::size_t> enrolled() { return gate_.enrolled(); }
   Result<void> check();
   const std::vector<RunRecord>& runs() const { return runs_; }
+  const std::shared_ptr<Live>& live() const { return keeper_->live(); }
   dht::NetworkDirectory* directory() const { return directory_ ? &directory_->directory() : nullptr; }
   protocol::Address address() const { return listener_->local_address(); }
 
@@ -68,7 +72,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
 
  private:
   // ---- clients ----
-  void admit(ClientId client, std::shared_ptr<protocol::Link> link, const std::string& listens);
+  void admit(ClientId client, std::shared_ptr<protocol::Link> link, const protocol::Hello& hello);
   void received(ClientId client, const protocol::Message& message);
   // Tells the client that it sent an illegal message and disconnects it.
   void misbehaved(ClientId client, const std::string& sent);
@@ -109,7 +113,10 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   // Tells all connected clients to reconnect later, at times spread over a window.
   void say_goodbye(const std::string& reason);
   void let_go();
-  void report(const Event& event) { callbacks_.on_event(event); }
+  void report(const Event& event) {
+    if (keeper_) keeper_->live()->publish(event);
+    callbacks_.on_event(event);
+  }
 
   DirectoryLock lock_;
   boost::asio::io_context& io_;
@@ -133,6 +140,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   std::unique_ptr<dht::DirectoryNode> directory_;
   std::optional<Announcer> announcer_;
   protocol::Timer announce_timer_;
+  std::shared_ptr<LiveKeeper> keeper_;
   protocol::Worker opener_;     // replays journals
   std::string unreadable_;      // last reported error of reading the list of runs
   std::size_t departures_ = 0;  // since return_freed_memory()

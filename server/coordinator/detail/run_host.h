@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,7 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
     boost::asio::io_context& io;
     std::unique_ptr<RunClock> clock;
     const Peers& peers;
-    // Returns whether this client's key is still admitted; if not, its link is being closed.
+    // Returns whether this client's key is still admitted, and belongs to the run's project.
     std::function<bool(const std::shared_ptr<protocol::Link>&)> is_welcome;
     // The client sent an illegal message.
     std::function<void(ClientId, const std::string& sent)> misbehaved;
@@ -58,6 +59,7 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
     dht::Directory* directory = nullptr;  // null: no directory
     Announcer* announcer = nullptr;       // null without a directory
     Seeder* seeder = nullptr;
+    RunWatch::Ended on_task = {};  // a client's task has ended
     std::function<swarm::RoundWarmup::Seeds(TaskId)> warmup_seeds = random_seeds;  // of serverless runs
   };
   static swarm::RoundWarmup::Seeds random_seeds(TaskId task);
@@ -70,6 +72,10 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   // A client connected or disconnected; `for_good`: its key was revoked.
   void joined(ClientId client);
   void left(ClientId client, bool for_good);
+  // The operator changed the client's entry: it may have come to the run's project, or left it.
+  void reconsider(ClientId client);
+  // The client's key was revoked. If it is not connected, its task would otherwise go on until the deadline.
+  void revoked(ClientId client);
   void received(ClientId client, const protocol::Message& message);
   // Ends the run at an operator's request, with the models of the last closed round.
   void end(const std::string& reason);
@@ -88,6 +94,7 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   const run::RunConfig& config() const { return state_.config(); }
   const std::vector<RoundMetrics>& history() const { return parts_.recovered.history; }
   std::size_t tasks() const { return lines_->tasks(); }
+  const std::shared_ptr<RunWatch>& watch() const { return parts_.watch; }
 
  private:
   Result<void> open_records();
@@ -150,6 +157,7 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   bool told_lately_ = false;                        // until waiting_timer_ expires
   std::string stopped_;                             // why an operator ends the run; empty: not ending
   std::string failed_;                              // why the run has failed, if failed() ended it
+  std::set<ClientId> members_;                      // connected clients of the run's project
   std::optional<NodeRecords> nodes_;                // null unless clients publish records
   Bytes received_;                                  // the run's frames, without chunks
   RunState::Traffic counted_traffic_;               // already reported with a round

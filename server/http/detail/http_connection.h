@@ -30,7 +30,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void start();
   void close();
   bool is_open() const { return socket_->is_open(); }
-  bool is_streaming() const { return stream_ != nullptr; }
+  // Whether the connection must not give way to others: it has a request that is being answered, or a stream.
+  bool is_serving() const { return serving_ || stream_ != nullptr; }
+  // Whether a request on it was admitted.
+  bool is_known() const { return known_; }
   std::chrono::steady_clock::time_point heard() const { return heard_; }
 
  private:
@@ -44,7 +47,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void respond(HttpResponse response);
   // Sends the answer; afterwards the connection stays open only if `keep`.
   void send(HttpResponse response, bool keep);
-  void send_body(const HttpResponse& response);
+  void send_body_piece();
   void send_file_piece();
   void sent();
   void open_stream(const HttpResponse& response);
@@ -64,10 +67,15 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::string pending_;  // bytes received that are not yet a whole request
   HttpRequest request_;
   std::string out_;
+  std::string body_;  // of an answer that is sent in pieces
+  std::size_t body_offset_ = 0;
   std::optional<ReadOnlyFile> file_;  // whose bytes are being sent
   std::uint64_t file_offset_ = 0;
   bool head_only_ = false;
   bool keep_ = false;
+  bool begun_ = false;  // a part of the next head has arrived
+  bool serving_ = false;
+  bool known_ = false;
   std::size_t left_over_ = 0;
   std::shared_ptr<HttpEventStream> stream_;
 };

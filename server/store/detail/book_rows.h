@@ -27,8 +27,8 @@ struct BookMarks {
 class BookRows {
  public:
   static Result<void> create(const Database& database, const std::string& identity);
-  // Brings a book of the first version to the second.
-  static Result<void> upgrade(const Database& database);
+  // Brings a book of this version, from 1, to the present one.
+  static Result<void> upgrade(const Database& database, std::int64_t from);
   // Opens the book and reads `marks`.
   static Result<BookRows> open(const Database& database);
 
@@ -40,6 +40,7 @@ class BookRows {
   Result<std::optional<TokenRecord>> find_promise(ClientId client) const;
   Result<std::optional<ClientRecord>> find_client(ClientId client) const;
   Result<std::optional<ClientRecord>> find_key(const PublicKey& key) const;
+  Result<bool> is_retired(const PublicKey& key) const;
   // Returns the rows written after this change, by number.
   Result<EnrolmentBook> changed_after(std::int64_t change) const;
   // Returns the clients that joined with a token after this time, in order.
@@ -48,6 +49,7 @@ class BookRows {
   // ---- within a transaction, whose change is number marks.change ----
   Result<void> put(const TokenRecord& token) const;
   Result<void> put(const ClientRecord& client) const;
+  Result<void> put(const RetiredKey& retired) const;
   Result<void> put_marks() const;
   const Database& database() const { return *database_; }
   ClientId take_client() { return ClientId(static_cast<std::uint32_t>(marks.next_client++)); }

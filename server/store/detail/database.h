@@ -1,5 +1,5 @@
 // RAII wrappers for SQLite: statements, transactions, and errors that name the file and contain SQLite's
-// message. Private to store/. One thread at a time.
+// message. Private to store/ and FleetFile. One thread at a time.
 #pragma once
 
 #include <sqlite3.h>

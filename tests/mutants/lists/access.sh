@@ -53,7 +53,7 @@ caught_by integration_federation 'revoked'
 
 mutant keep-revoked 'A1: a client that is revoked while it is connected stays'
 file server/coordinator/gatekeeper.cc
-old '    for (const ClientRecord& changed : changes->clients) expel(changed.client);
+old '    for (const ClientRecord& changed : changes->clients) look_at(changed.client);
 '
 new '    return report_fault("");
 '
@@ -164,7 +164,8 @@ caught_by unit_server 'token of several uses is closed with it'
 
 mutant number-twice 'A1: after a backup was put back a client number is given twice'
 file server/store/book_history.cc
-old '    if (detail(event, "uses") == "1") marks.next_client += numbers.back() - numbers.front() + 1;
+old '    if (detail(event, "uses") == "1" && detail(event, "replaces").empty())
+      marks.next_client += numbers.back() - numbers.front() + 1;
 '
 new ''
 caught_by unit_server 'client numbers are never given twice'

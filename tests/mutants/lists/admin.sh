@@ -34,8 +34,8 @@ caught_by unit_server 'wrong parameters and bodies are refused'
 
 mutant api-lost-update 'a change of somebody else is overwritten'
 file server/api/routes.cc
-old '    if (!request.if_match.empty()) FEDGE_TRY_VOID(check_unchanged(request));'
-new ''
+old 'request.if_match != "*" && !is_unchanged(request)'
+new 'request.if_match != "*" && false'
 caught_by unit_server 'a tag says whether something has changed'
 
 mutant api-key-of-anybody 'one sender gets the run of another'
@@ -64,8 +64,8 @@ caught_by unit_server 'access control: a token gives at most its role'
 
 mutant access-stale-look 'a revocation by another process does not count'
 file server/access_control.cc
-old '  if (!book_->opened_anew() && rows.marks.change == seen_) return {};'
-new '  if (!book_->opened_anew() && seen_ >= 0) return {};'
+old '  if (!replaced && now->marks.change == seen_) return {};'
+new '  if (!replaced && seen_ >= 0) return {};'
 caught_by unit_server "access control: another process's change"
 
 mutant access-removal-lost 'a removed user is back after a restore'
@@ -113,7 +113,7 @@ caught_by unit_server 'http server: a watcher that hangs up'
 
 mutant http-streams-give-way 'a stream gives way to further connections'
 file server/http/http_server.cc
-old '      if (connection->is_streaming()) continue;'
+old '      if (connection->is_serving()) continue;'
 new ''
 caught_by unit_server 'http server: streams do not give way'
 
@@ -122,3 +122,79 @@ file server/http/http_identity.cc
 old 'SSL_CTX_set_min_proto_version(raw, TLS1_3_VERSION)'
 new 'SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION)'
 caught_by unit_server 'http server: TLS 1.3'
+
+mutant watch-ends-other-tasks 'a buffer that closes makes the tasks of other clients late'
+file server/live/run_watch.cc
+old '    if (!buffered_ && task->first.second == turn.task())'
+new '    if (task->first.second == turn.task())'
+caught_by unit_server 'run watch: a buffer that closes'
+
+mutant watch-forgets-the-begin 'a client that returns to its task seems to have begun anew'
+file server/live/run_watch.cc
+old 'task.task == work.task ? task.asked : now;'
+new 'now;'
+caught_by unit_server 'run watch: a client that returns'
+
+mutant watch-waits-anew 'a run that waits seems to wait only since the last client came'
+file server/live/run_watch.cc
+old '  const Time since = waiting_ ? waiting_->since : now;'
+new '  const Time since = now;'
+caught_by unit_server 'run watch: who takes part'
+
+mutant fleet-online-twice 'a client with two links counts as two'
+file server/live/fleet.cc
+old '  if (activity.online_since == 0) ++online_;'
+new '  ++online_;'
+caught_by unit_server 'is online once'
+
+mutant fleet-idle-not-seen 'the file says that a connected client was last seen when it connected'
+file server/live/fleet.cc
+old '    if (activity.online_since != 0) activity.last_seen = now;
+    changed.push_back(activity);'
+new '    changed.push_back(activity);'
+caught_by unit_server 'fleet: only what has changed is written'
+
+mutant feed-gap-hidden 'a reader is not told that events were dropped'
+file server/live/event_feed.cc
+old 'events_.front().id > id + 1'
+new 'events_.front().id > id + 2'
+caught_by unit_server 'event feed'
+
+mutant feed-project-of-the-client 'an event of a foreign run is shown to the project of its client'
+file server/live/live.cc
+old '    else if (!one.run && known != projects_.end())'
+new '    else if (known != projects_.end())'
+caught_by unit_server 'live: an event belongs'
+
+mutant streams-other-projects 'whoever views one project gets the events of all'
+file server/api/event_streams.cc
+old ': watcher.sender.may(Role::kViewer, event.project);'
+new ': watcher.sender.may_somewhere(Role::kViewer);'
+caught_by unit_server 'event streams: a watcher gets'
+
+mutant streams-outlive-tokens 'a stream goes on after its token was revoked'
+file server/api/event_streams.cc
+old '  watcher.stream->end();
+  return false;'
+new '  return true;'
+caught_by unit_server 'event streams: a revocation'
+
+mutant replaced-key-joins-again 'a replaced device comes back with another token'
+file server/enrolment.cc
+old '    if (retired) return refuse(kKeyRetired);'
+new '    (void)retired;'
+caught_by unit_server 'replacement: the new device'
+
+mutant replaced-key-stays 'a running coordinator lets the replaced device in'
+file server/enrolment.cc
+old '    former = {.client = retired.client, .key = retired.key, .state = ClientState::kRevoked};
+    retired_.insert(retired.key);'
+new '    (void)former;'
+caught_by unit_server 'replacement: the new device'
+
+mutant replacement-lost 'after an older book was put back, the replaced device is in again'
+file server/store/book_history.cc
+old '  if (event.action == "client.replaced") return replace_again(rows, entry, known);
+'
+new ''
+caught_by unit_server 'replacement: holds after an older copy'

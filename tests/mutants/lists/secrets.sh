@@ -17,7 +17,7 @@ new '  if (!*known) return refuse(link, {ErrorCode::kRefused, "join token " + he
 caught_by integration_programs 'canary: no token'
 
 mutant audit-a-token 'A4: a join token is written to the audit log'
-file server/enrolment.cc
+file server/store/book_events.cc
 old '                   {{"token", std::to_string(client.token)}}};'
 new '                   {{"token", redemption.secret}}};'
 caught_by integration_programs 'canary: no token'

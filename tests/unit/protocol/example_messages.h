@@ -241,6 +241,7 @@ inline std::vector<Message> example_messages() {
                   .samples = SampleCount(60),
                   .steps = 12,
                   .joules = 0.0},
+      Hello{.software = "fedge-client 0.1.0", .listens = ":7434", .platform = "Linux aarch64"},
   };
 }
 

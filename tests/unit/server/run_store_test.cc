@@ -406,6 +406,24 @@ TEST_CASE("N1 row 8, sqlite store: a write-ahead log cut at any place leaves a p
   CHECK(most >= kEntries - 1);
 }
 
+TEST_CASE("run store: a project cannot fill the queue for the others") {
+  const test::TemporaryDirectory directory;
+  const auto store = open(directory.path() / "runs.db");
+  RunRecord run = another_run("one");
+  run.project = "cardiology";
+  for (std::size_t i = 0; i < kMaxOpenRunsOfProject; ++i) {
+    run.id = another_run("one").id;
+    REQUIRE(store->submit(run));
+  }
+  run.id = another_run("one").id;
+  const auto full = store->submit(run);
+  REQUIRE_FALSE(full);
+  CHECK(full.error().message ==
+        "there are 32 runs that have not ended, which is the maximum; stop one of them first");
+  run.project = "oncology";
+  CHECK(store->submit(run));
+}
+
 TEST_CASE("row 63, sqlite store: a newer version's database and a stranger's are refused and left alone") {
   const test::TemporaryDirectory directory;
   const auto ours = directory.path() / "ours.db";

@@ -7,7 +7,9 @@
 
 #include <chrono>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/crypto/sha256.h"
 #include "core/platform/files.h"
@@ -183,6 +185,61 @@ TEST_CASE("access control: after an older book was restored, removed users and r
   CHECK_FALSE(access.authenticate(later.secret, 2000));
   CHECK(token_of(access, "carol").id == later.id + 1);
   CHECK(why_not(access.add_project(kRoot, "later", 1000)) == "the project 'later' exists already");
+}
+
+TEST_CASE(
+    "access control: an older book that is put back while it is open is repaired before anybody enters") {
+  const AccessFile book;
+  AccessControl access = book.open();
+  REQUIRE(access.add_user(kRoot, "alice", {{"*", Role::kAdmin}}, 1000));
+  const auto token = token_of(access, "alice");
+  const std::filesystem::path older = book.directory.path() / "older";
+  std::filesystem::copy_file(book.file, older);
+  REQUIRE(access.authenticate(token.secret, 2000));
+  REQUIRE(access.remove_user(kRoot, "alice"));
+  REQUIRE_FALSE(access.authenticate(token.secret, 2000));
+  SUBCASE("as another file") { std::filesystem::rename(older, book.file); }
+  SUBCASE("as the bytes of the same file") {
+    const auto bytes = read_file(older, 1 << 20);
+    REQUIRE(bytes);
+    REQUIRE(write_file_at(book.file, 0, std::as_bytes(std::span(*bytes))));
+  }
+  CHECK_FALSE(access.authenticate(token.secret, 2000));
+  CHECK_FALSE(book.open().authenticate(token.secret, 2000));
+}
+
+TEST_CASE("access control: roles and labels that the audit log cannot have whole are refused") {
+  const AccessFile book;
+  AccessControl access = book.open();
+  std::vector<Grant> grants;
+  for (int i = 0; i < 30; ++i) {
+    grants.push_back({"project-number-" + std::to_string(100 + i), Role::kViewer});
+    REQUIRE(access.add_project(kRoot, grants.back().project, 1000));
+  }
+  CHECK(access.add_user(kRoot, "alice", grants, 1000).error().code == ErrorCode::kInvalid);
+  grants.resize(10);
+  REQUIRE(access.add_user(kRoot, "alice", grants, 1000));
+  CHECK(book.last_entry().find(to_string(grants)) != std::string::npos);
+  std::vector<std::string> labels;
+  for (char c = 'a'; c < 'a' + 10; ++c) labels.push_back(std::string(60, c));
+  CHECK_FALSE(checked_labels(labels));
+  labels.resize(8);
+  CHECK(checked_labels(labels));
+}
+
+TEST_CASE(
+    "access control: while another change is being written, who does not wait uses what was read last") {
+  const AccessFile book;
+  AccessControl access = book.open();
+  REQUIRE(access.add_user(kRoot, "alice", {{"*", Role::kAdmin}}, 1000));
+  const auto token = token_of(access, "alice");
+  AccessControl busy(book.directory.path(), AccessControl::Waiting::kNever);
+  REQUIRE(busy.authenticate(token.secret, 2000));
+  sqlite3* handle = nullptr;
+  REQUIRE(sqlite3_open(book.file.c_str(), &handle) == SQLITE_OK);
+  REQUIRE(sqlite3_exec(handle, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr) == SQLITE_OK);
+  CHECK(busy.authenticate(token.secret, 2000));
+  sqlite3_close(handle);
 }
 
 TEST_CASE("access control: without its book nobody is authenticated, and nothing is taken for empty") {

@@ -243,9 +243,9 @@ TEST_CASE("admin api: wrong parameters and bodies are refused with what would be
   CHECK(why("GET", "/clients?limit=-1") ==
         "400: the parameter limit must be an integer from 0 to 1000, not '-1'");
   CHECK(why("GET", "/clients?limit=1&limit=2") == "400: the request has the parameter 'limit' twice");
-  CHECK(
-      why("GET", "/clients?sort=key") ==
-      "400: the request has an unknown parameter 'sort'; known parameters: after limit project state label");
+  CHECK(why("GET", "/clients?sort=key") ==
+        "400: the request has an unknown parameter 'sort'; known parameters: after limit project state label "
+        "online");
   CHECK(why("GET", "/clients?label=%4") == "400: the query of the request has an incomplete escape");
   CHECK(why("GET", "/clients/x") == "404: there is no client 'x'");
   CHECK(why("GET", "/clients/99999999999999999999") == "404: there is no client '99999999999999999999'");
@@ -308,7 +308,7 @@ TEST_CASE("admin api: a tag says whether something has changed, and guards a cha
   CHECK(hospital.api.answer(change).status == 200);
   change.body = R"({"name":"two"})";
   const auto late = hospital.api.answer(change);
-  CHECK(late.status == 409);
+  CHECK(late.status == 412);
   CHECK(hospital.detail(late) == "it has changed since it was read; read it again");
   CHECK(hospital.get(hospital.admin, "/clients/0")["name"] == "one");
   CHECK(hospital.api.answer(read).status == 200);

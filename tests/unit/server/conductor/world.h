@@ -13,7 +13,7 @@
 
 namespace fedge::server {
 
-struct RecordedWorld final : Clients, Models, Updates, Exchange, Aggregate, Gate, Owner {
+struct RecordedWorld : Clients, Models, Updates, Exchange, Aggregate, Gate, Owner {
   enum class Kind { kDirect, kServerless, kSecure };
 
   explicit RecordedWorld(Kind kind = Kind::kDirect) {
@@ -42,7 +42,7 @@ struct RecordedWorld final : Clients, Models, Updates, Exchange, Aggregate, Gate
     log.clear();
     Past past(*this);
     harness.engine();
-    conductor = std::make_unique<Conductor>(setup(), std::move(harness.engine_), past.ports());
+    conductor = std::make_unique<Conductor>(setup(), std::move(harness.engine_), past.ports(follower));
     for (const auto& [input, time] : journal) REQUIRE(conductor->retell(input, time));
     CHECK(log.empty());
     conductor->take_over(ports());
@@ -171,7 +171,7 @@ struct RecordedWorld final : Clients, Models, Updates, Exchange, Aggregate, Gate
   Conductor::Setup setup() const {
     return {config, kLayout, [](ClientId) { return std::optional<std::uint64_t>(60); }};
   }
-  Ports ports() { return {this, this, this, this, this, this, this}; }
+  Ports ports() { return {this, this, this, this, this, this, this, nullptr, follower}; }
 
   void note(const std::string& what, ClientId client) {
     log.push_back(what + " " + std::to_string(client.value()));
@@ -181,6 +181,7 @@ struct RecordedWorld final : Clients, Models, Updates, Exchange, Aggregate, Gate
   run::RunConfig config;
   protocol::Manifest model;
   std::unique_ptr<Conductor> conductor;
+  Watch* follower = nullptr;
   Time now{};
   std::set<ClientId> present;
   bool holds = false;   // decisions stay in `held`

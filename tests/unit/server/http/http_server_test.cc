@@ -52,6 +52,7 @@ class Echo final : public HttpService {
       return answer({.body = request.peer.address + "|" +
                              (request.peer.user ? std::to_string(*request.peer.user) : "none") + "\n"});
     if (path == "/file") return answer({.file = file});
+    if (path == "/wait") return waiting.set_value(answer);
     if (path == "/later") {
       std::thread([answer] { answer({.body = "at last\n"}); }).detach();
       return;
@@ -64,6 +65,7 @@ class Echo final : public HttpService {
 
   std::filesystem::path file;
   std::promise<std::shared_ptr<EventStream>> events;
+  std::promise<HttpAnswer> waiting;
 };
 
 // A server on a separate thread.
@@ -435,6 +437,25 @@ TEST_CASE("http server: a watcher that hangs up, or falls behind, is forgotten")
   while (stream->send(much)) sent += much.size();
   CHECK(sent < (std::size_t{64} << 20));
   CHECK_FALSE(stream->is_open());
+}
+
+TEST_CASE("http server: a request that is being answered does not give way to strangers") {
+  Served served({.max_connections = 4});
+  auto opened = served.service().waiting.get_future();
+  HttpClient asking(served.port());
+  asking.send(get("/wait"));
+  const HttpAnswer answer = opened.get();
+  std::vector<std::unique_ptr<HttpClient>> strangers;
+  for (int i = 0; i < 40; ++i) strangers.push_back(std::make_unique<HttpClient>(served.port()));
+  HttpClient known(served.port());
+  known.send(get("/hello"));
+  CHECK(body_of(known.read_answer()) == "/hello\n");
+  for (int i = 0; i < 40; ++i) strangers.push_back(std::make_unique<HttpClient>(served.port()));
+  // Strangers give way before a sender whose request was admitted.
+  known.send(get("/hello?again"));
+  CHECK(body_of(known.read_answer()) == "/hello?again\n");
+  answer({.body = "done\n"});
+  CHECK(body_of(asking.read_answer()) == "done\n");
 }
 
 TEST_CASE("http server: streams do not give way to further connections") {

@@ -1,0 +1,121 @@
+#include "server/live/fleet.h"
+
+#include <utility>
+
+#include "core/text.h"
+
+namespace fedge::server {
+namespace {
+
+constexpr std::size_t kMostShown = 400;  // bytes of a reason
+
+std::string failure_of(const WatchedTask& task) {
+  const std::string stage = name_of(task.stage);
+  const bool coded = task.stage == TaskStage::kFailed || task.stage == TaskStage::kRefused;
+  return coded ? stage + "." + to_string(task.code) : stage;
+}
+
+}  // namespace
+
+ClientActivity& Fleet::change(ClientId client) {
+  changed_.insert(client);
+  ClientActivity& activity = clients_[client];
+  activity.client = client;
+  return activity;
+}
+
+void Fleet::take_up(std::vector<ClientActivity> kept) {
+  const std::lock_guard lock(mutex_);
+  for (ClientActivity& activity : kept) {
+    const ClientId client = activity.client;
+    clients_.insert_or_assign(client, std::move(activity));
+  }
+}
+
+void Fleet::connected(ClientId client, const std::string& address, const std::string& software,
+                      const std::string& platform, UnixSeconds now) {
+  const std::lock_guard lock(mutex_);
+  ClientActivity& activity = change(client);
+  if (activity.online_since == 0) ++online_;
+  activity.online_since = now;
+  activity.last_seen = now;
+  activity.address = address;
+  activity.software = clean_text(software, kMostShown);
+  activity.platform = clean_text(platform, kMostShown);
+}
+
+void Fleet::disconnected(ClientId client, UnixSeconds now) {
+  const std::lock_guard lock(mutex_);
+  ClientActivity& activity = change(client);
+  if (activity.online_since != 0) --online_;
+  activity.online_since = 0;
+  activity.last_seen = now;
+}
+
+void Fleet::moved(ClientId client, std::uint64_t received, std::uint64_t sent) {
+  if (received == 0 && sent == 0) return;
+  const std::lock_guard lock(mutex_);
+  ClientActivity& activity = change(client);
+  activity.received += received;
+  activity.sent += sent;
+}
+
+void Fleet::ended(RunNumber run, const WatchedTask& task, UnixSeconds now) {
+  const std::lock_guard lock(mutex_);
+  ClientActivity& activity = change(task.client);
+  const Time end = task.ended.value_or(task.asked);
+  activity.last_task = {.run = run,
+                        .round = task.task.round,
+                        .kind = name_of(task.task.kind),
+                        .outcome = name_of(task.stage),
+                        .ended = now,
+                        .training_seconds = task.offered ? to_seconds(*task.offered - task.asked) : 0,
+                        .upload_seconds = task.offered ? to_seconds(end - *task.offered) : 0,
+                        .bytes = task.bytes};
+  if (task.stage == TaskStage::kAccepted) {
+    ++activity.accepted;
+    return;
+  }
+  const std::string kind = failure_of(task);
+  ++activity.failures[kind];
+  activity.last_failure = {run, task.task.round, kind, clean_text(task.reason, kMostShown), now};
+}
+
+std::optional<ClientActivity> Fleet::find(ClientId client, UnixSeconds now) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return std::nullopt;
+  ClientActivity activity = found->second;
+  if (activity.online_since != 0) activity.last_seen = now;
+  return activity;
+}
+
+bool Fleet::is_online(ClientId client) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = clients_.find(client);
+  return found != clients_.end() && found->second.online_since != 0;
+}
+
+std::size_t Fleet::online() const {
+  const std::lock_guard lock(mutex_);
+  return online_;
+}
+
+std::vector<ClientActivity> Fleet::take_changed(UnixSeconds now, bool all) {
+  const std::lock_guard lock(mutex_);
+  std::vector<ClientActivity> changed;
+  const auto take = [&](ClientActivity& activity) {
+    if (activity.online_since != 0) activity.last_seen = now;
+    changed.push_back(activity);
+  };
+  if (all) {
+    for (auto& [client, activity] : clients_)
+      if (activity.online_since != 0 || changed_.contains(client)) take(activity);
+  } else {
+    for (const ClientId client : changed_) take(clients_[client]);
+  }
+  changed_.clear();
+  return changed;
+}
+
+}  // namespace fedge::server

@@ -1,0 +1,48 @@
+// Fleet: what the coordinator knows about each client that has ever connected: since when it is online, its
+// address, version and traffic, what became of its tasks. The coordinator's thread writes, any thread reads.
+// 1 to 2 KB a client. FleetFile keeps it over restarts.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/event.h"
+#include "server/live/client_activity.h"
+#include "server/live/run_watch.h"
+
+namespace fedge::server {
+
+class Fleet {
+ public:
+  // Takes up what an earlier process has kept.
+  void take_up(std::vector<ClientActivity> kept);
+
+  void connected(ClientId client, const std::string& address, const std::string& software,
+                 const std::string& platform, UnixSeconds now);
+  void disconnected(ClientId client, UnixSeconds now);
+  // Adds bytes of the client's connection.
+  void moved(ClientId client, std::uint64_t received, std::uint64_t sent);
+  void ended(RunNumber run, const WatchedTask& task, UnixSeconds now);
+
+  // Nothing if the client has never connected. `now` is the last_seen of a client that is online.
+  std::optional<ClientActivity> find(ClientId client, UnixSeconds now) const;
+  bool is_online(ClientId client) const;
+  std::size_t online() const;
+  // Returns the clients that have changed since the last call; `all`: also those that are online.
+  std::vector<ClientActivity> take_changed(UnixSeconds now, bool all);
+
+ private:
+  ClientActivity& change(ClientId client);
+
+  mutable std::mutex mutex_;
+  std::map<ClientId, ClientActivity> clients_;
+  std::set<ClientId> changed_;
+  std::size_t online_ = 0;
+};
+
+}  // namespace fedge::server

@@ -1,0 +1,246 @@
+#include "server/live/run_watch.h"
+
+#include <algorithm>
+
+#include "core/node.h"
+
+namespace fedge::server {
+
+const char* name_of(TaskStage stage) {
+  switch (stage) {
+    case TaskStage::kTraining:
+      return "training";
+    case TaskStage::kUploading:
+      return "uploading";
+    case TaskStage::kAccepted:
+      return "accepted";
+    case TaskStage::kRefused:
+      return "refused";
+    case TaskStage::kFailed:
+      return "failed";
+    case TaskStage::kLost:
+      return "lost";
+    case TaskStage::kLate:
+      return "late";
+  }
+  return "unknown";
+}
+
+const char* name_of(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::kTraining:
+      return "training";
+    case TaskKind::kEvaluation:
+      return "evaluation";
+    case TaskKind::kStatistics:
+      return "statistics";
+  }
+  return "unknown";
+}
+
+void RunWatch::set(ClientId client, Member member) {
+  members_.insert_or_assign(client, std::move(member));
+  ++version_;
+}
+
+void RunWatch::note(Time now) {
+  now_ = now;
+  noted_ = std::chrono::steady_clock::now();
+}
+
+void RunWatch::linked(ClientId client, Time now) {
+  const std::lock_guard lock(mutex_);
+  note(now);
+  set(client, {Member::State::kPreparing, "", now});
+}
+
+void RunWatch::declined(ClientId client, const std::string& reason, Time now) {
+  const std::lock_guard lock(mutex_);
+  note(now);
+  set(client, {Member::State::kDeclined, reason, now});
+}
+
+void RunWatch::left(ClientId client, Time now) {
+  const std::lock_guard lock(mutex_);
+  note(now);
+  version_ += members_.erase(client);
+}
+
+void RunWatch::waits(const std::optional<RunEngine::Waiting>& waiting, Time now) {
+  const std::lock_guard lock(mutex_);
+  note(now);
+  if (!waiting) {
+    if (waiting_) ++version_;
+    waiting_.reset();
+    return;
+  }
+  if (waiting_ && waiting_->round == waiting->round && waiting_->clients == waiting->clients &&
+      waiting_->needed == waiting->needed)
+    return;
+  const Time since = waiting_ ? waiting_->since : now;
+  waiting_ = {waiting->round, waiting->clients, waiting->needed, since};
+  ++version_;
+}
+
+void RunWatch::on_ended(Ended ended) {
+  const std::lock_guard lock(mutex_);
+  ended_ = std::move(ended);
+}
+
+void RunWatch::decided(const RunEngine::Input& input, const std::vector<RunEngine::Effect>& effects,
+                       Time now) {
+  std::vector<WatchedTask> told;
+  {
+    const std::lock_guard lock(mutex_);
+    note(now);
+    heard(input, now);
+    for (const RunEngine::Effect& effect : effects)
+      std::visit(Overloaded{[&](const RunEngine::Assign& work) {
+                              // A client that returned to its task was asked before.
+                              auto& task = tasks_[{work.client, work.task}];
+                              const Time asked = task.task == work.task ? task.asked : now;
+                              task = {.client = work.client, .task = work.task, .asked = asked};
+                              round_ = std::max(round_, work.task.round);
+                              ++version_;
+                            },
+                            [&](const RunEngine::Fetch& fetch) {
+                              const auto task = tasks_.find({fetch.client, fetch.offer.task()});
+                              if (task == tasks_.end()) return;
+                              task->second.stage = TaskStage::kUploading;
+                              ++version_;
+                            },
+                            [&](const RunEngine::Fold& fold) {
+                              end(fold.client, fold.task, TaskStage::kAccepted, {}, now);
+                            },
+                            [&](const RunEngine::Send& message) { sent(message, now); },
+                            [&](const RunEngine::GiveUp& missing) {
+                              end_all(missing.client, "it did not return after the coordinator's restart",
+                                      now);
+                            },
+                            [](const auto&) {}},
+                 effect);
+    for (const RunEngine::Effect& effect : effects)
+      if (const auto* turn = std::get_if<RunEngine::CloseRound>(&effect)) close(*turn, now);
+    told = std::exchange(told_, {});
+  }
+  if (!ended_) return;
+  for (const WatchedTask& task : told) ended_(task);
+}
+
+void RunWatch::heard(const RunEngine::Input& input, Time now) {
+  std::visit(Overloaded{[&](const RunEngine::ClientArrived& arrived) {
+                          set(arrived.client, {Member::State::kReady, "", now});
+                        },
+                        [&](const RunEngine::ClientLeft& gone) {
+                          version_ += members_.erase(gone.client);
+                          end_all(gone.client,
+                                  gone.for_good ? "it was revoked, or moved to another project"
+                                                : "the connection ended",
+                                  now);
+                        },
+                        [&](const RunEngine::Offered& offered) {
+                          const auto task = tasks_.find({offered.client, offered.offer.task()});
+                          if (task == tasks_.end() || has_ended(task->second.stage)) return;
+                          task->second.offered = now;
+                          task->second.bytes = offered.offer.update.payload_size;
+                          ++version_;
+                        },
+                        [&](const RunEngine::Damaged& damaged) {
+                          end(damaged.client, damaged.task, TaskStage::kRefused, damaged.error, now);
+                        },
+                        [&](const RunEngine::Failed& failed) {
+                          end(failed.client, failed.failure.task(), TaskStage::kFailed,
+                              {failed.failure.code, failed.failure.reason}, now);
+                        },
+                        [&](const RunEngine::Restarted&) {
+                          members_.clear();
+                          ++version_;
+                        },
+                        [](const auto&) {}},
+             input);
+}
+
+void RunWatch::sent(const RunEngine::Send& sent, Time now) {
+  if (const auto* cancel = std::get_if<protocol::CancelTask>(&sent.message))
+    return end(sent.client, cancel->task(), TaskStage::kLate, {{}, cancel->reason}, now);
+  const auto* verdict = std::get_if<protocol::UpdateVerdict>(&sent.message);
+  if (verdict == nullptr) return;
+  if (verdict->accepted) return end(sent.client, verdict->task(), TaskStage::kAccepted, {}, now);
+  end(sent.client, verdict->task(), TaskStage::kRefused, {verdict->code, verdict->reason}, now);
+}
+
+void RunWatch::end(ClientId client, TaskId task, TaskStage stage, const Error& why, Time now) {
+  const auto found = tasks_.find({client, task});
+  if (found == tasks_.end() || has_ended(found->second.stage)) return;
+  WatchedTask& ended = found->second;
+  ended.stage = stage;
+  ended.ended = now;
+  ended.code = why.code;
+  ended.reason = why.message;
+  if (ended_) told_.push_back(ended);
+  ++version_;
+}
+
+void RunWatch::end_all(ClientId client, const char* why, Time now) {
+  for (auto task = tasks_.lower_bound({client, TaskId()});
+       task != tasks_.end() && task->first.first == client; ++task)
+    end(client, task->first.second, TaskStage::kLost, {ErrorCode::kUnavailable, why}, now);
+}
+
+void RunWatch::close(const RunEngine::CloseRound& turn, Time now) {
+  if (turn.round != last_round_) last_.clear();
+  last_round_ = turn.round;
+  round_ = std::max(round_, turn.round);
+  for (auto task = tasks_.begin(); task != tasks_.end();) {
+    if (!buffered_ && task->first.second == turn.task())
+      end(task->first.first, task->first.second, TaskStage::kLate, {{}, "the round was closed"}, now);
+    if (!has_ended(task->second.stage)) {
+      ++task;
+      continue;
+    }
+    last_.push_back(std::move(task->second));
+    task = tasks_.erase(task);
+  }
+  ++version_;
+}
+
+bool RunWatch::awaits(ClientId client) const {
+  const std::lock_guard lock(mutex_);
+  for (auto task = tasks_.lower_bound({client, TaskId()});
+       task != tasks_.end() && task->first.first == client; ++task)
+    if (!has_ended(task->second.stage) || task->second.stage == TaskStage::kLost) return true;
+  return false;
+}
+
+LiveRun RunWatch::progress() const {
+  const std::lock_guard lock(mutex_);
+  LiveRun progress{
+      .now = now_ + (std::chrono::steady_clock::now() - noted_), .round = round_, .last_round = last_round_};
+  for (const auto& [key, task] : tasks_) progress.tasks.push_back(task);
+  progress.last = last_;
+  for (const auto& [client, member] : members_) {
+    if (member.state == Member::State::kReady) ++progress.ready;
+    if (member.state == Member::State::kPreparing) ++progress.preparing;
+    if (member.state == Member::State::kDeclined)
+      progress.declined.push_back({client, member.reason, member.since});
+  }
+  progress.waiting = waiting_;
+  return progress;
+}
+
+std::optional<std::pair<const char*, std::string>> RunWatch::standing(ClientId client) const {
+  const std::lock_guard lock(mutex_);
+  const auto member = members_.find(client);
+  if (member == members_.end()) return std::nullopt;
+  const char* state = "preparing";
+  if (member->second.state == Member::State::kReady) state = "ready";
+  if (member->second.state == Member::State::kDeclined) state = "declined";
+  return std::pair(state, member->second.reason);
+}
+
+std::uint64_t RunWatch::version() const {
+  const std::lock_guard lock(mutex_);
+  return version_;
+}
+
+}  // namespace fedge::server

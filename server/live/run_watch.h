@@ -1,0 +1,131 @@
+// RunWatch: the timeline of a run's current round and of the last one, and why the run waits. The run's
+// thread writes, any thread reads. Memory: O(clients of the run).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/result.h"
+#include "core/time.h"
+#include "server/conductor/watch.h"
+
+namespace fedge::server {
+
+// The stages of a task, in order. The last five end it.
+enum class TaskStage {
+  kTraining,   // the client was asked; it fetches the model and trains
+  kUploading,  // it offered its update, which the coordinator fetches
+  kAccepted,
+  kRefused,  // by the coordinator
+  kFailed,   // the client reported a failure, or declined the task
+  kLost,     // the connection ended
+  kLate,     // the round ended, or needed the update no longer
+};
+const char* name_of(TaskStage stage);
+const char* name_of(TaskKind kind);  // "training"
+inline bool has_ended(TaskStage stage) { return stage >= TaskStage::kAccepted; }
+
+struct WatchedTask {
+  ClientId client;
+  TaskId task;
+  TaskStage stage = TaskStage::kTraining;
+  Time asked{};
+  std::optional<Time> offered = {};
+  std::optional<Time> ended = {};
+  std::uint64_t bytes = 0;  // of the update, as it is sent
+  ErrorCode code{};         // only if refused or failed
+  std::string reason = {};  // why it ended without being accepted
+};
+
+struct LiveRun {
+  struct Declined {
+    ClientId client;
+    std::string reason;
+    Time since;
+  };
+  struct Waiting {
+    RoundNumber round;
+    std::size_t clients;  // that are ready
+    std::size_t needed;
+    Time since;
+  };
+  Time now{};                           // on the run's clock
+  RoundNumber round;                    // that is in progress, or the last one
+  std::vector<WatchedTask> tasks = {};  // of the phase in progress, by client
+  RoundNumber last_round;               // 0: none has closed
+  std::vector<WatchedTask> last = {};   // of the last round, by phase and client
+  std::size_t ready = 0;                // connected clients that take part
+  std::size_t preparing = 0;            // that have not answered yet
+  std::vector<Declined> declined = {};  // connected clients that take no part
+  std::optional<Waiting> waiting = {};
+};
+
+class RunWatch final : public Watch {
+ public:
+  // `buffered`: tasks outlive the buffers that close meanwhile.
+  explicit RunWatch(bool buffered = false) : buffered_(buffered) {}
+
+  // Called with each task that ends.
+  using Ended = std::function<void(const WatchedTask&)>;
+
+  // ---- on the run's thread ----
+  void linked(ClientId client, Time now) override;
+  void declined(ClientId client, const std::string& reason, Time now) override;
+  void left(ClientId client, Time now) override;
+  void decided(const RunEngine::Input& input, const std::vector<RunEngine::Effect>& effects,
+               Time now) override;
+  // What the engine waits for now; nothing: for no client.
+  void waits(const std::optional<RunEngine::Waiting>& waiting, Time now);
+  void on_ended(Ended ended);
+
+  // Whether a task of the client may still be answered: also of one that has disconnected.
+  bool awaits(ClientId client) const;
+
+  // ---- on any thread ----
+  LiveRun progress() const;
+  // What the connected client does in the run: "preparing", "ready" or "declined", and why it declined;
+  // nothing if it is not connected.
+  std::optional<std::pair<const char*, std::string>> standing(ClientId client) const;
+  // Changes whenever progress() does, apart from its time.
+  std::uint64_t version() const;
+
+ private:
+  struct Member {
+    enum class State { kPreparing, kReady, kDeclined } state;
+    std::string reason;
+    Time since;
+  };
+  using Tasks = std::map<std::pair<ClientId, TaskId>, WatchedTask>;
+
+  void heard(const RunEngine::Input& input, Time now);
+  void sent(const RunEngine::Send& sent, Time now);
+  void end(ClientId client, TaskId task, TaskStage stage, const Error& why, Time now);
+  void end_all(ClientId client, const char* why, Time now);
+  void close(const RunEngine::CloseRound& turn, Time now);
+  void set(ClientId client, Member member);
+  void note(Time now);
+
+  bool buffered_;
+  mutable std::mutex mutex_;
+  Ended ended_;
+  std::vector<WatchedTask> told_;  // to be passed to ended_ without the lock
+  Time now_{};                     // of the last call
+  std::chrono::steady_clock::time_point noted_ = std::chrono::steady_clock::now();  // when it came
+  std::uint64_t version_ = 0;
+  RoundNumber round_;
+  Tasks tasks_;
+  RoundNumber last_round_;
+  std::vector<WatchedTask> last_;
+  std::map<ClientId, Member> members_;
+  std::optional<LiveRun::Waiting> waiting_;
+};
+
+}  // namespace fedge::server
