@@ -8,6 +8,7 @@
 
 #include "protocol/session/endpoint.h"
 #include "server/access/calendar.h"
+#include "server/api/dashboard.h"
 
 namespace fedge::server {
 namespace {
@@ -74,7 +75,7 @@ std::variant<Principal, HttpResponse> ApiService::sender_of(const HttpRequest& r
 }
 
 std::variant<std::size_t, HttpResponse> ApiService::admit(const HttpRequest& head) {
-  if (head.path() == kDocumentPath) return std::size_t{0};
+  if (head.path() == kDocumentPath || is_of_dashboard(head.path())) return std::size_t{0};
   const std::string household = protocol::household(head.peer.address);
   const Time now(std::chrono::steady_clock::now() - started_);
   if (!head.peer.user && wrong_tokens_.full(household, now))
@@ -93,6 +94,7 @@ std::variant<std::size_t, HttpResponse> ApiService::admit(const HttpRequest& hea
 }
 
 void ApiService::serve(HttpRequest request, HttpAnswer answer) {
+  if (is_of_dashboard(request.path())) return answer(dashboard_answer(request));
   if (request.path() == kDocumentPath)
     return answer(http_of(reads(request)
                               ? ApiResponse{.body = openapi_document()}
