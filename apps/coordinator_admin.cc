@@ -23,7 +23,8 @@ CoordinatorAdmin::CoordinatorAdmin(const std::filesystem::path& data_directory)
              const dht::NetworkDirectory* directory = coordinator_ ? coordinator_->directory() : nullptr;
              if (directory == nullptr) return std::nullopt;
              return server::DirectoryFigures{directory->status(), directory->ignored()};
-           }}) {}
+           },
+           .live = [this] { return coordinator_ ? coordinator_->live() : nullptr; }}) {}
 
 void CoordinatorAdmin::log(const Event& event) {
   log_event(event);

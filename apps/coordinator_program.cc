@@ -180,6 +180,7 @@ class Daemon {
                                 .joining = settled_.joining,
                                 .runs_at_once = settled_.runs_at_once,
                                 .threads = settled_.threads,
+                                .wait_limit = fedge::seconds(settled_.wait_limit_hours * 3600),
                                 .upload_limit = fedge::apps::bytes_per_second(settled_.swarm_upload_mbit),
                                 .software = fedge::apps::software(kSoftware),
                                 .directory = directory()},

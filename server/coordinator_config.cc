@@ -146,6 +146,10 @@ CoordinatorConfig read_all(config::Reader& root) {
   config.runs_at_once = static_cast<std::size_t>(root.integer(
       "runs_at_once", 1, {1, 16},
       "Number of runs that are executed at the same time. Other runs wait in the order of submission."));
+  config.wait_limit_hours = root.number(
+      "wait_limit_hours", 0, {0, 87'600},
+      "Hours for which a run may wait for clients. It is then paused, and 'fedge run resume' continues it. "
+      "0 = no limit.");
   config.threads = static_cast<std::size_t>(
       root.integer("threads", 0, {0, 1024},
                    "Threads of each run for evaluation and aggregation. 0 = the number of processors."));

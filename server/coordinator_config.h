@@ -31,7 +31,8 @@ struct CoordinatorConfig {
   protocol::Address listen;
   std::filesystem::path data_directory;  // empty: not given
   std::size_t runs_at_once = 1;
-  std::size_t threads = 0;  // per run; 0: number of processors
+  double wait_limit_hours = 0;  // 0: runs wait for clients without a limit
+  std::size_t threads = 0;      // per run; 0: number of processors
   std::string log_level;
   std::string log_format;               // "text" or "json"
   protocol::ListenOptions connections;  // the address in it is ignored

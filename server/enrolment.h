@@ -40,7 +40,7 @@ struct Standing {
   ClientId client;
   bool pending = false;      // enrolled, but must be approved before it connects
   bool fresh = false;        // redeem() enrolled it now, not in an earlier call
-  std::string project = {};  // empty: not known yet, as of a client that joined a moment ago
+  std::string project = {};  // empty: not known yet
 };
 
 // A new join secret; the book stores only its hash.

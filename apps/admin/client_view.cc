@@ -22,6 +22,11 @@ std::string text_of(const Json& value) {
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
+// A time before the coordinator's last restart is not known.
+std::string when(const Json& time) {
+  return time.is_string() ? ago(time.get<std::string>()) : "before a restart";
+}
+
 std::string seen(const Json& client) {
   if (client["online"].get<bool>()) return "online";
   return client["last_seen"].is_null() ? "never" : ago(client["last_seen"].get<std::string>());
@@ -68,7 +73,7 @@ std::string runs_text(const Json& runs) {
 void add_tasks(Listing& list, const Json& tasks) {
   for (const Json& task : tasks)
     list.add({cell_of(task["round"]), cell_of(task["client"]), cell_of(task["kind"]), cell_of(task["stage"]),
-              ago(task["asked"].get<std::string>()), seconds_text(task["training_seconds"]),
+              when(task["asked"]), seconds_text(task["training_seconds"]),
               seconds_text(task["upload_seconds"]),
               task["bytes"].is_null() ? Listing::Cell() : size_text(task["bytes"].get<std::uint64_t>()),
               cell_of(task["reason"])});
@@ -135,17 +140,19 @@ std::string client_lines(const Json& client) {
 
 std::string progress_text(const Json& progress) {
   if (!progress["led"].get<bool>()) return "no coordinator executes this run at present\n";
-  std::string text = std::to_string(progress["ready"].get<std::uint64_t>()) + " clients are ready, " +
+  std::string text = std::to_string(progress["ready"].get<std::uint64_t>()) +
+                     (progress["ready"] == 1 ? " client is ready, " : " clients are ready, ") +
                      std::to_string(progress["preparing"].get<std::uint64_t>()) + " prepare, " +
                      std::to_string(progress["declined"].size()) + " declined\n";
   if (const Json& waiting = progress["waiting"]; !waiting.is_null())
     text += "round " + std::to_string(waiting["round"].get<std::uint64_t>()) +
             " waits for clients: it needs " + std::to_string(waiting["needed"].get<std::uint64_t>()) +
-            ", and " + std::to_string(waiting["ready"].get<std::uint64_t>()) + " are ready (since " +
+            ", and " + std::to_string(waiting["ready"].get<std::uint64_t>()) +
+            (waiting["ready"] == 1 ? " is" : " are") + " ready (since " +
             waiting["since"].get<std::string>() + ")\n";
   for (const Json& one : progress["declined"])
     text += "client " + std::to_string(one["client"].get<std::uint64_t>()) + " declined " +
-            ago(one["since"].get<std::string>()) + ": " + text_of(one["reason"]) + "\n";
+            when(one["since"]) + ": " + text_of(one["reason"]) + "\n";
   Listing list({"round", "client", "task", "stage", "asked", "training", "upload", "size", "reason"});
   add_tasks(list, progress["last_tasks"]);
   add_tasks(list, progress["tasks"]);

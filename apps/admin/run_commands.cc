@@ -321,7 +321,8 @@ RunCommands::RunCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
   auto* list = impl_->add(run, "ls", list_runs);
   auto* show = impl_->add(run, "show", show_run);
   auto* log = impl_->add(run, "log", log_run);
-  log->add_flag("--follow", options.follow, "Print each round when it is complete, until the run ends");
+  log->add_flag("--follow", options.follow,
+                "Print each round when it is complete, until the run ends or is paused");
   auto* progress = impl_->add(run, "progress", show_progress);
   auto* stats = impl_->add(run, "stats", show_statistics);
   auto* pause = impl_->add(run, "pause", pause_run);

@@ -3,10 +3,12 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "core/platform/files.h"
@@ -60,6 +62,23 @@ constexpr MetricFamily kAccepted{"fedge_updates_accepted_total", kCounter,
                                  "Updates that were aggregated in rounds that have ended."};
 constexpr MetricFamily kRefused{"fedge_updates_refused_total", kCounter,
                                 "Updates that were refused, by error code.", "reason"};
+constexpr MetricFamily kEnded{
+    "fedge_tasks_ended_total", kCounter,
+    "Tasks that have ended, by outcome: accepted, unneeded, late, lost, or failed or refused "
+    "with a code.",
+    "outcome"};
+constexpr MetricFamily kFailures{"fedge_client_failures_total", kCounter,
+                                 "Tasks of the client that were not accepted, also before a restart.",
+                                 "client"};
+constexpr MetricFamily kReady{"fedge_run_clients_ready", kGauge, "Connected clients that take part.", "run"};
+constexpr MetricFamily kDeclined{"fedge_run_clients_declined", kGauge, "Connected clients that take no part.",
+                                 "run"};
+constexpr MetricFamily kWaiting{"fedge_run_waiting_seconds", kGauge,
+                                "Time for which the run has waited for clients; 0 if it does not.", "run"};
+constexpr MetricFamily kFree{"fedge_data_directory_free_bytes", kGauge,
+                             "Free space of the data directory's file system."};
+constexpr MetricFamily kLag{"fedge_event_loop_lag_seconds", kGauge,
+                            "Delay of the last look of the thread that executes the runs."};
 constexpr MetricFamily kBytesUp{"fedge_received_bytes_total", kCounter,
                                 "Bytes received from clients, counted when a round ends."};
 constexpr MetricFamily kBytesDown{"fedge_sent_bytes_total", kCounter,
@@ -92,6 +111,12 @@ constexpr std::array kFamilies = {kBuild,
                                   kRefused,
                                   kBytesUp,
                                   kBytesDown,
+                                  kEnded,
+                                  kFailures,
+                                  kReady,
+                                  kDeclined,
+                                  kWaiting,
+                                  kLag,
                                   kDirectoryNodes,
                                   kDirectoryRecords,
                                   kDirectoryBytes,
@@ -99,6 +124,7 @@ constexpr std::array kFamilies = {kBuild,
                                   kDirectoryRefused,
                                   kDirectoryIgnored,
                                   kEvents,
+                                  kFree,
                                   kResident,
                                   kVirtual,
                                   kCpu,
@@ -223,7 +249,42 @@ void CoordinatorMetrics::add_clients(Exposition& page) {
   page.add(kBytesDown, bytes_down_);
 }
 
+void CoordinatorMetrics::add_live(Exposition& page) const {
+  const auto live = sources_.live ? sources_.live() : nullptr;
+  if (!live) return;
+  Exposition::Samples outcomes;
+  for (const auto& [outcome, count] : live->fleet.outcomes())
+    outcomes.emplace_back(outcome, static_cast<double>(count));
+  page.add(kEnded, outcomes);
+  // The clients that fail most, if they are too many.
+  auto failures = live->fleet.failures();
+  std::ranges::stable_sort(failures, std::greater<>(), [](const auto& one) { return one.second; });
+  failures.resize(std::min(failures.size(), kMaxSeries));
+  Exposition::Samples of_clients;
+  for (const auto& [client, count] : failures)
+    of_clients.emplace_back(std::to_string(client.value()), static_cast<double>(count));
+  page.add(kFailures, of_clients);
+  Exposition::Samples ready;
+  Exposition::Samples declined;
+  Exposition::Samples waiting;
+  for (const auto& [run, watch] : live->led()) {
+    const RunWatch::Counts counts = watch->counts();
+    const auto wait = watch->waiting();
+    const std::string number = std::to_string(run.value());
+    ready.emplace_back(number, static_cast<double>(counts.ready));
+    declined.emplace_back(number, static_cast<double>(counts.declined));
+    waiting.emplace_back(number, wait ? to_seconds(watch->now() - wait->since) : 0);
+  }
+  page.add(kReady, ready);
+  page.add(kDeclined, declined);
+  page.add(kWaiting, waiting);
+  page.add(kLag, live->lag());
+}
+
 void CoordinatorMetrics::add_process(Exposition& page) const {
+  struct statvfs disk {};
+  if (::statvfs(sources_.data_directory.c_str(), &disk) == 0)
+    page.add(kFree, static_cast<double>(std::uint64_t{disk.f_bavail} * disk.f_frsize));
   const ProcessFigures figures = process_figures();
   add_if_known(page, kResident, figures.resident_bytes);
   add_if_known(page, kVirtual, figures.virtual_bytes);
@@ -238,6 +299,7 @@ std::string CoordinatorMetrics::text() {
   page.add(kBuild, sources_.version, 1);
   add_rounds(page);
   add_clients(page);
+  add_live(page);
   if (sources_.directory)
     if (const auto figures = sources_.directory()) add_directory(page, *figures);
   page.add(kEvents, events_);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 #include "core/result.h"
 #include "server/admin/directory_figures.h"
 #include "server/admin/exposition.h"
+#include "server/live/live.h"
 #include "server/report/metrics.h"
 #include "server/store/run_store.h"
 
@@ -36,7 +38,8 @@ class CoordinatorMetrics {
     std::function<Result<std::size_t>()> enrolled = {};  // clients that may connect; may be null
     std::function<Result<void>()> check = {};            // error if the coordinator cannot work; may be null
     std::function<std::optional<DirectoryFigures>()> directory =
-        {};  // nullopt without a directory; may be null
+        {};                                                  // nullopt without a directory; may be null
+    std::function<std::shared_ptr<const Live>()> live = {};  // may be null, and return null
   };
   explicit CoordinatorMetrics(Sources sources);
 
@@ -55,6 +58,7 @@ class CoordinatorMetrics {
  private:
   void add_rounds(Exposition& page) const;
   void add_clients(Exposition& page);
+  void add_live(Exposition& page) const;
   void add_process(Exposition& page) const;
 
   Sources sources_;

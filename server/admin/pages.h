@@ -18,7 +18,7 @@ class PageService final : public HttpService {
   using Pages = std::map<std::string, std::function<HttpResponse(const HttpRequest&)>>;  // by path
   explicit PageService(Pages pages) : pages_(std::move(pages)) {}
 
-  std::variant<std::size_t, HttpResponse> admit(const HttpRequest&) override { return std::size_t{0}; }
+  std::variant<HttpAdmission, HttpResponse> admit(const HttpRequest&) override { return HttpAdmission{}; }
   void serve(HttpRequest request, HttpAnswer answer) override;
 
  private:

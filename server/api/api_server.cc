@@ -58,6 +58,7 @@ class ApiServer::Impl {
     service_->stop();
     work_.reset();
     if (thread_.joinable()) thread_.join();
+    service_->drop();
   }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;

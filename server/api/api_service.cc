@@ -74,8 +74,8 @@ std::variant<Principal, HttpResponse> ApiService::sender_of(const HttpRequest& r
   return std::move(*sender);
 }
 
-std::variant<std::size_t, HttpResponse> ApiService::admit(const HttpRequest& head) {
-  if (head.path() == kDocumentPath || is_of_dashboard(head.path())) return std::size_t{0};
+std::variant<HttpAdmission, HttpResponse> ApiService::admit(const HttpRequest& head) {
+  if (head.path() == kDocumentPath || is_of_dashboard(head.path())) return HttpAdmission{};
   const std::string household = protocol::household(head.peer.address);
   const Time now(std::chrono::steady_clock::now() - started_);
   if (!head.peer.user && wrong_tokens_.full(household, now))
@@ -90,7 +90,7 @@ std::variant<std::size_t, HttpResponse> ApiService::admit(const HttpRequest& hea
   }
   if (head.announced_body > 0 && text_field(head, "content-type").substr(0, 16) != "application/json")
     return refusal(415, {ErrorCode::kUnsupported, "the body of a request must be application/json"});
-  return most_body(head.method, head.path(), std::get<Principal>(sender));
+  return HttpAdmission{most_body(head.method, head.path(), std::get<Principal>(sender)), /*known=*/true};
 }
 
 void ApiService::serve(HttpRequest request, HttpAnswer answer) {
@@ -123,7 +123,8 @@ void ApiService::watch(const HttpRequest& request, const HttpAnswer& answer) {
     return answer(
         refusal(403, {ErrorCode::kRefused, watcher.actor.name + " needs the role viewer for this"}));
   auto opened = streams_->open(request, watcher);
-  answer(opened ? std::move(*opened) : refusal(400, opened.error()));
+  const int status = !opened && opened.error().code == ErrorCode::kResource ? 503 : 400;
+  answer(opened ? std::move(*opened) : refusal(status, opened.error()));
 }
 
 void ApiService::end_streams() {
@@ -132,11 +133,13 @@ void ApiService::end_streams() {
 
 void ApiService::stop() {
   for (Thread* thread : {&reading_, &writing_}) {
-    if (!thread->worker) continue;
     thread->worker->stop();
     thread->worker->join();
-    thread->worker.reset();  // with the requests that have not begun, which own their connections
   }
+}
+
+void ApiService::drop() {
+  for (Thread* thread : {&reading_, &writing_}) thread->worker.reset();
 }
 
 }  // namespace fedge::server

@@ -24,12 +24,15 @@ class ApiService final : public HttpService {
   // `io` runs the thread on which the service is called.
   ApiService(boost::asio::io_context& io, const ApiParts& parts);
 
-  std::variant<std::size_t, HttpResponse> admit(const HttpRequest& head) override;
+  std::variant<HttpAdmission, HttpResponse> admit(const HttpRequest& head) override;
   void serve(HttpRequest request, HttpAnswer answer) override;
   // Ends the streams of events; on the server's thread.
   void end_streams();
-  // Drops the requests that have not begun and waits for the others.
+  // Waits for the requests that have begun; the others are not answered.
   void stop();
+  // Destroys the requests that have not begun, which own their connections. After the server's thread has
+  // ended.
+  void drop();
 
  private:
   // The sender as `access` knows it, or the answer that refuses it.

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/text.h"
 #include "server/api/detail/call.h"
+#include "server/live/live.h"
 
 namespace fedge::server {
 namespace {
@@ -27,18 +29,22 @@ Result<Json> client_json(Call& call, const ClientRecord& client) {
   json["enrolled"] = calendar_text(client.enrolled);
   json["token"] = client.token;
   json["key"] = to_hex(client.key);
-  FEDGE_TRY_VOID(add_activity(call, client.client, json));
+  FEDGE_TRY_VOID(add_activity(call, client.client, client.description.project, json));
   return json;
+}
+
+std::string state_of(const TokenRecord& invitation) {
+  const std::string state = state_of(invitation, calendar_now());
+  return state == "open" ? "invited" : state;
 }
 
 // A client that an unused token for one use has invited.
 Result<Json> invited_json(Call& call, const TokenRecord& token) {
-  const std::string state = state_of(token, calendar_now());
-  Json json = described(token.client->value(), token.description, state == "open" ? "invited" : state);
+  Json json = described(token.client->value(), token.description, state_of(token));
   json["enrolled"] = nullptr;
   json["token"] = token.id;
   json["key"] = nullptr;
-  FEDGE_TRY_VOID(add_activity(call, *token.client, json));
+  FEDGE_TRY_VOID(add_activity(call, *token.client, token.description.project, json));
   return json;
 }
 
@@ -46,22 +52,23 @@ bool has_label(const ClientDescription& description, const std::string& label) {
   return label.empty() || std::ranges::binary_search(description.labels, label);
 }
 
-// Returns the client as JSON if the sender may see it and it fits the query.
-std::optional<Json> wanted(const Call& call, const ClientDescription& description, Json json) {
+// Whether the sender may see the client, and it fits the query.
+bool is_wanted(Call& call, ClientId client, const ClientDescription& description, const std::string& state) {
   const std::string project = call.query_text("project");
-  const std::string state = call.query_text("state");
+  const std::string asked = call.query_text("state");
   const std::string online = call.query_text("online");
-  const std::string is_online = json["online"] == true ? "true" : "false";
-  const bool fits = call.sees(description.project) && (project.empty() || project == description.project) &&
-                    (state.empty() || json["state"] == state) &&
-                    has_label(description, call.query_text("label")) &&
-                    (online.empty() || is_online == online);
-  return fits ? std::optional(std::move(json)) : std::nullopt;
+  if (!call.sees(description.project) || !(project.empty() || project == description.project)) return false;
+  if (!(asked.empty() || asked == state) || !has_label(description, call.query_text("label"))) return false;
+  const auto& live = call.stores.parts().live;
+  return online.empty() || (online == "true") == (live && live->fleet.is_online(client));
 }
 
 Result<Reply> list_clients(Call& call) {
   FEDGE_TRY(after, call.query_number("after", 0, UINT32_MAX));
   FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
+  const std::string online = call.query_text("online");
+  if (!online.empty() && online != "true" && online != "false")
+    return invalid("the parameter online must be true or false, not '" + clean_text(online, 80) + "'");
   FEDGE_TRY(book, call.stores.enrolment(call.actor()).snapshot());
   const bool from_start = !call.query.contains("after");
   const auto comes = [&](ClientId client) { return from_start || client.value() > after; };
@@ -77,12 +84,12 @@ Result<Reply> list_clients(Call& call) {
     const bool enrolled = invitation == invitations.end() ||
                           (client != book->clients.end() && client->client < *(*invitation)->client);
     const ClientDescription& description = enrolled ? client->description : (*invitation)->description;
-    FEDGE_TRY(shown, enrolled ? client_json(call, *client) : invited_json(call, **invitation));
-    auto json = wanted(call, description, std::move(shown));
-    if (json && items.size() == limit) return page_of(std::move(items), last);
-    if (json) {
-      last = (*json)["client"].get<std::uint64_t>();
-      items.push_back(std::move(*json));
+    const ClientId number = enrolled ? client->client : *(*invitation)->client;
+    if (is_wanted(call, number, description, enrolled ? to_string(client->state) : state_of(**invitation))) {
+      if (items.size() == limit) return page_of(std::move(items), last);
+      last = number.value();
+      FEDGE_TRY(json, enrolled ? client_json(call, *client) : invited_json(call, **invitation));
+      items.push_back(std::move(json));
     }
     enrolled ? static_cast<void>(++client) : static_cast<void>(++invitation);
   }

@@ -56,6 +56,12 @@ void EventStreams::stop() {
 }
 
 Result<HttpResponse> EventStreams::open(const HttpRequest& request, const Principal& sender) {
+  const auto of_user = std::ranges::count_if(
+      watchers_, [&](const auto& one) { return one->sender.actor.name == sender.actor.name; });
+  if (watchers_.size() >= kMost || static_cast<std::size_t>(of_user) >= kMostOfUser)
+    return Error{ErrorCode::kResource, "too many streams of events are open: at most " +
+                                           std::to_string(kMostOfUser) + " of a user and " +
+                                           std::to_string(kMost) + " in all"};
   const auto watcher = std::make_shared<Watcher>();
   watcher->request = request;
   watcher->sender = sender;

@@ -32,8 +32,12 @@ class EventStreams : public std::enable_shared_from_this<EventStreams> {
 
   // Begins to follow the events. Call once.
   void start();
-  // Returns the answer to a GET /events. kInvalid: a parameter is wrong. A Last-Event-ID continues an earlier
-  // stream; if events were dropped meanwhile, the first event is named gap.
+  static constexpr std::size_t kMost = 256;        // streams; other connections stay free for requests
+  static constexpr std::size_t kMostOfUser = 128;  // of these, of one user
+
+  // Returns the answer to a GET /events. kInvalid: a parameter is wrong; kResource: there are too many
+  // streams. A Last-Event-ID continues an earlier stream; if events were dropped meanwhile, the first event
+  // is named gap.
   Result<HttpResponse> open(const HttpRequest& request, const Principal& sender);
   void stop();
 

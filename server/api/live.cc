@@ -8,19 +8,7 @@
 namespace fedge::server {
 namespace {
 
-// Converts times of the run's clock.
-class WallClock {
- public:
-  explicit WallClock(Time now) : now_(now) {}
-  Json text(Time time) const {
-    return calendar_text(calendar_now() - static_cast<UnixSeconds>(to_seconds(now_ - time)));
-  }
-
- private:
-  Time now_;
-};
-
-Json progress_of(const WatchedTask& task, const WallClock& clock, Time now) {
+Json progress_of(const WatchedTask& task, Time now) {
   const Time end = task.ended.value_or(now);
   Json json;
   json["client"] = task.client.value();
@@ -28,7 +16,7 @@ Json progress_of(const WatchedTask& task, const WallClock& clock, Time now) {
   json["track"] = task.task.track.value();
   json["kind"] = name_of(task.task.kind);
   json["stage"] = name_of(task.stage);
-  json["asked"] = clock.text(task.asked);
+  json["asked"] = time_or_null(task.asked_date);
   json["training_seconds"] = to_seconds(task.offered.value_or(end) - task.asked);
   json["upload_seconds"] = task.offered ? Json(to_seconds(end - *task.offered)) : Json();
   json["bytes"] = task.offered ? Json(task.bytes) : Json();
@@ -38,9 +26,9 @@ Json progress_of(const WatchedTask& task, const WallClock& clock, Time now) {
   return json;
 }
 
-Json tasks_json(const std::vector<WatchedTask>& tasks, const WallClock& clock, Time now) {
+Json tasks_json(const std::vector<WatchedTask>& tasks, Time now) {
   Json list = Json::array();
-  for (const WatchedTask& task : tasks) list.push_back(progress_of(task, clock, now));
+  for (const WatchedTask& task : tasks) list.push_back(progress_of(task, now));
   return list;
 }
 
@@ -50,20 +38,19 @@ Result<Reply> show_progress(Call& call) {
   const auto& live = call.stores.parts().live;
   const auto watch = live ? live->watch(run.number) : nullptr;
   const LiveRun now = watch ? watch->progress() : LiveRun{};
-  const WallClock clock(now.now);
   Json json;
   json["run"] = run.number.value();
   json["led"] = watch != nullptr;
   json["round"] = now.round.value();
-  json["tasks"] = tasks_json(now.tasks, clock, now.now);
+  json["tasks"] = tasks_json(now.tasks, now.now);
   json["last_round"] = now.last_round.value();
-  json["last_tasks"] = tasks_json(now.last, clock, now.now);
+  json["last_tasks"] = tasks_json(now.last, now.now);
   json["ready"] = now.ready;
   json["preparing"] = now.preparing;
   json["declined"] = Json::array();
   for (const LiveRun::Declined& one : now.declined)
     json["declined"].push_back(
-        {{"client", one.client.value()}, {"reason", one.reason}, {"since", clock.text(one.since)}});
+        {{"client", one.client.value()}, {"reason", one.reason}, {"since", time_or_null(one.date)}});
   json["waiting"] = waiting_of(call, run.number);
   return Reply{200, std::move(json)};
 }
@@ -97,19 +84,21 @@ Json last_failure_json(const ClientActivity::Failure& failure) {
 Json waiting_of(const Call& call, RunNumber run) {
   const auto& live = call.stores.parts().live;
   const auto watch = live ? live->watch(run) : nullptr;
-  const LiveRun now = watch ? watch->progress() : LiveRun{};
-  if (!now.waiting) return nullptr;
+  const auto waiting = watch ? watch->waiting() : std::nullopt;
+  if (!waiting) return nullptr;
   Json json;
-  json["round"] = now.waiting->round.value();
-  json["ready"] = now.waiting->clients;
-  json["needed"] = now.waiting->needed;
-  json["since"] = WallClock(now.now).text(now.waiting->since);
+  json["round"] = waiting->round.value();
+  json["ready"] = waiting->clients;
+  json["needed"] = waiting->needed;
+  json["since"] = calendar_text(waiting->date);
   return json;
 }
 
-Result<void> add_activity(Call& call, ClientId client, Json& json) {
+Result<void> add_activity(Call& call, ClientId client, const std::string& project, Json& json) {
   FEDGE_TRY(found, call.stores.activity(client));
-  const ClientActivity activity = found.value_or(ClientActivity{.client = client});
+  ClientActivity activity = found.value_or(ClientActivity{.client = client});
+  // It may have been moved while no coordinator ran.
+  if (activity.project != project) forget_tasks(activity);
   const auto text_or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
   json["online"] = activity.online_since != 0;
   json["online_since"] = time_or_null(activity.online_since);

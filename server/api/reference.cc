@@ -36,8 +36,11 @@ curl --cacert api-cert.pem -H "Authorization: Bearer $(cat token.txt)" https://f
 `GET /events` stays open and sends what happens as a `text/event-stream`: the events of
 [the log](events.md) from severity info on, with their fields as JSON, and two more. `round` has the number of the run,
 and as `metrics` the round's line of `metrics.jsonl`. `progress` has the number of tasks of a run by stage, at most
-once a second. A reader that was cut off sends the `id` of the last event as the header `Last-Event-ID`. If events were
-dropped meanwhile, as after a restart of the coordinator, the first one is named `gap`: read the lists again.
+once a second. A user gets the events of runs and clients of projects in which it is a viewer. Events of the whole
+coordinator, and of runs that it does not execute, go only to viewers of all projects.
+
+A reader that was cut off sends the `id` of the last event as the header `Last-Event-ID`. If events were dropped
+meanwhile, as after a restart of the coordinator, the first one is named `gap`: read the lists again.
 
 ```sh example
 curl -N --unix-socket /var/lib/fedge/admin.sock "http://localhost/api/v1/events?names=round,progress"

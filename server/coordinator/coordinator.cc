@@ -58,9 +58,10 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
         departed(client, &link, why.code == ErrorCode::kRefused);
       }));
   gate_.on_changed(protocol::weakly(this, [this](ClientId client) {
-    if (const auto link = peers_.find(client)) live()->set_project(client, gate_.project_of(*link));
     for (const auto& [id, host] : hosts_) host->reconsider(client);
   }));
+  gate_.on_placed(protocol::weakly(
+      this, [this](ClientId client, const std::string& project) { live()->set_project(client, project); }));
   gate_.on_revoked(protocol::weakly(this, [this](ClientId client) {
     for (const auto& [id, host] : hosts_) host->revoked(client);
   }));
@@ -136,7 +137,9 @@ Result<RunRecord> Coordinator::Impl::submit(const run::RunConfig& run) {
 
 void Coordinator::Impl::start() {
   gate_.watch();
-  keeper_->start();
+  keeper_->start(protocol::weakly(this, [this] {
+    if (!finished_) end_waits();
+  }));
   announce();
   queue_->watch(protocol::weakly(this, [this](const Result<std::vector<RunRecord>>& runs) {
     if (finished_) return;
@@ -186,7 +189,7 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
     report(Event{Severity::kWarning, "peer.announce_failed", {}}
                .with("client", std::int64_t{client.value()})
                .with("reason", told.error().message));
-  keeper_->connected(client, *link, hello, gate_.project_of(*link));
+  keeper_->connected(client, *link, hello);
   peers_.add(client, std::move(link));
   for (const auto& [id, host] : hosts_) host->joined(client);
 }

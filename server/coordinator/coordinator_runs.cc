@@ -1,4 +1,5 @@
 // Coordinator, part 2: opens, executes and closes runs.
+#include <algorithm>
 #include <utility>
 
 #include "protocol/session/loop.h"
@@ -20,6 +21,24 @@ void Coordinator::Impl::arrange() {
   for (const RunStatus status : {RunStatus::kRunning, RunStatus::kPending})
     for (const RunRecord& run : runs_)
       if (run.status == status && hosts_.size() + opening_.size() < options_.runs_at_once) take_up(run);
+}
+
+void Coordinator::Impl::end_waits() {
+  if (options_.wait_limit == Duration::zero()) return;
+  for (const Live::LongWait& wait : live()->waiting_longer(options_.wait_limit)) {
+    const auto host = std::ranges::find_if(
+        hosts_, [&](const auto& one) { return one.second->record().number == wait.run; });
+    if (host == hosts_.end() || !waited_out_.insert(wait.run).second) continue;
+    const RunRecord& run = host->second->record();
+    const std::string reason =
+        "it waited for clients for longer than wait_limit_hours: " + std::to_string(wait.clients) + " of " +
+        std::to_string(wait.needed) + " were ready";
+    record({operator_name(),
+            "run.paused",
+            "run " + run.name,
+            {{"run_id", text_of(run.id)}, {"run", std::to_string(run.number.value())}, {"reason", reason}}});
+    queue_->ask(run.number, RunStatus::kPaused, reason);
+  }
 }
 
 void Coordinator::Impl::apply_run_status(const RunRecord& run, const std::shared_ptr<RunHost>& host) {
@@ -79,12 +98,15 @@ Result<void> Coordinator::Impl::lead(RunParts parts) {
           .directory = directory(),
           .announcer = announcer_ ? &*announcer_ : nullptr,
           .seeder = &seeder_,
-          .on_task = [keeper = keeper_,
-                      number = run.number](const WatchedTask& task) { keeper->ended(number, task); }},
+          .on_task =
+              [keeper = std::weak_ptr(keeper_), number = run.number](const WatchedTask& task) {
+                if (const auto alive = keeper.lock()) alive->ended(number, task);
+              }},
       std::move(parts), callbacks_of(run));
   FEDGE_TRY_VOID(host->prepare());
   FEDGE_TRY_VOID(callbacks_.on_led(run, host->config(), host->history()));
   hosts_.emplace(run.id, host);
+  waited_out_.erase(run.number);
   live()->open(run.number, run.project, host->watch());
   if (auto retry = retries_.extract(run.number); !retry.empty()) retry.mapped().found_room();
   report(Event{Severity::kInfo, "run.started", {}}

@@ -194,6 +194,7 @@ void Gatekeeper::joined(const Joining& joining, const Result<Standing>& standing
     link->authorise();  // frees its place among links before Hello
     welcome(*link, *standing, {});
   }
+  placed_(standing->client, standing->project);
   report_(Event{Severity::kInfo, standing->pending ? "client.pending" : "client.enrolled", {}}
               .with("client", std::int64_t{standing->client.value()})
               .with("address", joining.address)
@@ -213,9 +214,11 @@ void Gatekeeper::recall_joins() {
 void Gatekeeper::let_in(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello) {
   const auto standing = enrolment_.authenticate(link->peer());
   if (!standing) return refuse(link, standing.error());
+  placed_(standing->client, standing->project);
   if (standing->pending) {
     const Error error = pending(standing->client);
-    report_(about("client.awaiting_approval", *link, error.message));
+    report_(about("client.awaiting_approval", *link, error.message)
+                .with("client", std::int64_t{standing->client.value()}));
     return dismiss(link, error);
   }
   if (!rate_.allow(standing->client, options_.now()))
@@ -276,7 +279,7 @@ void Gatekeeper::look_again() {
   const auto changes = enrolment_.refresh();
   // If the book cannot be read, the last version read stays in force and no client is expelled.
   report_fault(changes ? "" : changes.error().message);
-  if (changes) take_revocations(changes->clients);
+  if (changes) take_changes(changes->clients);
   if (changes && changes->all)
     for (const auto& [client, link] : std::map(inside_)) look_at(client);
   else if (changes)
@@ -284,8 +287,9 @@ void Gatekeeper::look_again() {
   watch_->timer.after(kGateLook, protocol::weakly(watch_, [this] { look_again(); }));
 }
 
-void Gatekeeper::take_revocations(const std::vector<ClientRecord>& changed) {
+void Gatekeeper::take_changes(const std::vector<ClientRecord>& changed) {
   for (const ClientRecord& client : changed) {
+    placed_(client.client, client.description.project);
     if (client.state != ClientState::kRevoked)
       revoked_clients_.erase(client.client);
     else if (revoked_clients_.insert(client.client).second)

@@ -58,6 +58,9 @@ class Gatekeeper {
   void on_expelled(Expelled expelled);
   // Called with each admitted client whose entry in the book has changed, but that may still connect.
   void on_changed(std::function<void(ClientId)> changed) { changed_ = std::move(changed); }
+  // Called with the project of each client in the book, now and when it changes, and before any event about
+  // the client.
+  void on_placed(std::function<void(ClientId, const std::string&)> placed) { placed_ = std::move(placed); }
   // Called with each client that is revoked, connected or not.
   void on_revoked(std::function<void(ClientId)> revoked) { revoked_ = std::move(revoked); }
   void on_event(std::function<void(const Event&)> report);
@@ -98,7 +101,8 @@ class Gatekeeper {
   // Sends Goodbye and closes the link, without logging.
   void dismiss(const std::shared_ptr<protocol::Link>& link, const Error& error);
   void look_again();
-  void take_revocations(const std::vector<ClientRecord>& changed);
+  // Reports projects and revocations.
+  void take_changes(const std::vector<ClientRecord>& changed);
   void report_fault(const std::string& fault);
   Result<ClientId> check(const protocol::Link& link);
   // Expels the client if it is connected and may no longer be; else reports that its entry has changed.
@@ -117,6 +121,7 @@ class Gatekeeper {
   Expelled expelled_;
   std::function<void(ClientId)> changed_ = [](ClientId) {};
   std::function<void(ClientId)> revoked_ = [](ClientId) {};
+  std::function<void(ClientId, const std::string&)> placed_ = [](ClientId, const std::string&) {};
   std::function<void(const Event&)> report_;
   RefusalLog refusals_;
   ConnectRate rate_;

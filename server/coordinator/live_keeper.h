@@ -3,11 +3,13 @@
 // io_context's thread. Private to coordinator/.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/event.h"
 #include "protocol/messages.h"
@@ -20,14 +22,13 @@ namespace fedge::server {
 
 class LiveKeeper : public std::enable_shared_from_this<LiveKeeper> {
  public:
-  // Reads fleet.db; sets a damaged one aside and reports that.
   LiveKeeper(boost::asio::io_context& io, const std::filesystem::path& data_directory, const Peers& peers,
              std::function<void(const Event&)> report);
 
   const std::shared_ptr<Live>& live() const { return live_; }
-  void start();
-  void connected(ClientId client, const protocol::Link& link, const protocol::Hello& hello,
-                 const std::string& project);
+  // Reads fleet.db; sets a damaged one aside and reports that. `each_second` is called from then on.
+  void start(std::function<void()> each_second);
+  void connected(ClientId client, const protocol::Link& link, const protocol::Hello& hello);
   void disconnected(ClientId client, const protocol::Link& link);
   void ended(RunNumber run, const WatchedTask& task);
   // Ends the timer.
@@ -40,15 +41,23 @@ class LiveKeeper : public std::enable_shared_from_this<LiveKeeper> {
   void count(ClientId client, const protocol::Link& link);
   void write(bool all);
 
+  void open();
+  // The last write has ended.
+  void written(const std::vector<ClientId>& clients, const Result<void>& outcome);
+
   const Peers& peers_;
+  std::filesystem::path data_directory_;
   std::function<void(const Event&)> report_;
   std::shared_ptr<Live> live_ = std::make_shared<Live>();
   std::unique_ptr<FleetFile> file_;
   std::map<ClientId, protocol::Traffic> counted_;  // of the present connections
   protocol::Timer timer_;
+  std::function<void()> each_second_;
   std::uint64_t looks_ = 0;
+  std::chrono::steady_clock::time_point due_ = std::chrono::steady_clock::now();  // of the next look
   boost::asio::io_context& io_;
-  bool failing_ = false;     // the last write failed; on the thread
+  bool writing_ = false;     // a write is in progress
+  bool failing_ = false;     // the last write failed
   protocol::Worker writer_;  // after what its jobs use
 };
 

@@ -114,6 +114,13 @@ void RunQueue::set_status(RunNumber run, RunStatus status, const std::string& re
   });
 }
 
+void RunQueue::ask(RunNumber run, RunStatus wanted, const std::string& reason) {
+  disk_.post([self = shared_from_this(), run, wanted, reason] {
+    (void)self->store_->ask(run, wanted, reason, calendar_now());
+    self->tell_runs();
+  });
+}
+
 void RunQueue::explain(RunNumber run, const std::string& reason) {
   disk_.post([self = shared_from_this(), run, reason] {
     self->reasons_[run] = {reason, false};

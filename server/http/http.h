@@ -69,13 +69,19 @@ struct HttpResponse {
 // Call exactly once, from any thread.
 using HttpAnswer = std::function<void(HttpResponse)>;
 
+// What a service says to the head of a request.
+struct HttpAdmission {
+  std::size_t most_body = 0;  // bytes of the largest acceptable body
+  // The sender has proved who it is: its connection does not give way to those of strangers.
+  bool known = false;
+};
+
 // Answers the requests of a server, which calls it on its io_context's thread.
 class HttpService {
  public:
   virtual ~HttpService() = default;
-  // Called with a request's head before its body is read. Returns the largest acceptable body in bytes, or
-  // the answer that refuses the request.
-  virtual std::variant<std::size_t, HttpResponse> admit(const HttpRequest& head) = 0;
+  // Called with a request's head before its body is read; may return the answer that refuses the request.
+  virtual std::variant<HttpAdmission, HttpResponse> admit(const HttpRequest& head) = 0;
   virtual void serve(HttpRequest request, HttpAnswer answer) = 0;
 };
 

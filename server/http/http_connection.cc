@@ -138,14 +138,15 @@ void HttpConnection::next_request() {
   // After a refusal the body is not read, so the next request could not be found.
   if (auto* refused = std::get_if<HttpResponse>(&admitted))
     return send(std::move(*refused), request_.keep_alive && request_.announced_body == 0);
-  if (request_.announced_body > std::get<std::size_t>(admitted))
-    return send(
-        {.status = 413,
-         .body = "the body of the request has " + std::to_string(request_.announced_body) +
-                 " bytes; at most " + std::to_string(std::get<std::size_t>(admitted)) + " are accepted\n"},
-        false);
-  known_ = true;
-  arm_timer();  // for the body
+  const HttpAdmission admission = std::get<HttpAdmission>(admitted);
+  if (request_.announced_body > admission.most_body)
+    return send({.status = 413,
+                 .body = "the body of the request has " + std::to_string(request_.announced_body) +
+                         " bytes; at most " + std::to_string(admission.most_body) + " are accepted\n"},
+                false);
+  known_ = known_ || admission.known;
+  serving_ = admission.known;  // also while its body arrives
+  arm_timer();                 // for the body
   const std::string* expects = request_.field("expect");
   if (expects == nullptr || pending_.size() >= request_.announced_body) return receive_body();
   out_ = "HTTP/1.1 100 Continue\r\n\r\n";

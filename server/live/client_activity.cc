@@ -31,12 +31,20 @@ RunNumber run_of(const ActivityJson& json) { return RunNumber(json.at("run").get
 
 }  // namespace
 
+void forget_tasks(ClientActivity& activity) {
+  activity.accepted = 0;
+  activity.failures.clear();
+  activity.last_task.reset();
+  activity.last_failure.reset();
+}
+
 std::string encode_activity(const ClientActivity& activity) {
   ActivityJson json;
   json["last_seen"] = activity.last_seen;
   json["address"] = activity.address;
   json["software"] = activity.software;
   json["platform"] = activity.platform;
+  json["project"] = activity.project;
   json["accepted"] = activity.accepted;
   json["failures"] = activity.failures;
   json["received"] = activity.received;
@@ -54,6 +62,7 @@ Result<ClientActivity> parse_activity(ClientId client, const std::string& text) 
     json.at("address").get_to(activity.address);
     json.at("software").get_to(activity.software);
     json.at("platform").get_to(activity.platform);
+    json.at("project").get_to(activity.project);
     json.at("accepted").get_to(activity.accepted);
     json.at("failures").get_to(activity.failures);
     json.at("received").get_to(activity.received);

@@ -39,6 +39,7 @@ struct ClientActivity {
   std::string address = {};      // IP address and port
   std::string software = {};     // "fedge-client 0.1.0"
   std::string platform = {};     // "Linux aarch64"; empty: a client of an older version
+  std::string project = {};      // for which it did what follows; empty: not known yet
   std::uint64_t accepted = 0;    // tasks whose answer was accepted
   // Tasks that ended without: "lost", "late", and "failed" or "refused" with the code: "failed.resource".
   std::map<std::string, std::uint64_t> failures = {};
@@ -47,6 +48,9 @@ struct ClientActivity {
   std::optional<Task> last_task = {};
   std::optional<Failure> last_failure = {};
 };
+
+// Removes what the client did in a project.
+void forget_tasks(ClientActivity& activity);
 
 // One line of JSON for the file, and back. kCorrupt names what is wrong.
 std::string encode_activity(const ClientActivity& activity);

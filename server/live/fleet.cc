@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMostShown = 400;  // bytes of a reason
 
-std::string failure_of(const WatchedTask& task) {
+std::string outcome_of(const WatchedTask& task) {
   const std::string stage = name_of(task.stage);
   const bool coded = task.stage == TaskStage::kFailed || task.stage == TaskStage::kRefused;
   return coded ? stage + "." + to_string(task.code) : stage;
@@ -72,11 +72,10 @@ void Fleet::ended(RunNumber run, const WatchedTask& task, UnixSeconds now) {
                         .training_seconds = task.offered ? to_seconds(*task.offered - task.asked) : 0,
                         .upload_seconds = task.offered ? to_seconds(end - *task.offered) : 0,
                         .bytes = task.bytes};
-  if (task.stage == TaskStage::kAccepted) {
-    ++activity.accepted;
-    return;
-  }
-  const std::string kind = failure_of(task);
+  const std::string kind = outcome_of(task);
+  ++outcomes_[kind];
+  if (task.stage == TaskStage::kAccepted) ++activity.accepted;
+  if (task.stage == TaskStage::kAccepted || task.stage == TaskStage::kUnneeded) return;
   ++activity.failures[kind];
   activity.last_failure = {run, task.task.round, kind, clean_text(task.reason, kMostShown), now};
 }
@@ -99,6 +98,37 @@ bool Fleet::is_online(ClientId client) const {
 std::size_t Fleet::online() const {
   const std::lock_guard lock(mutex_);
   return online_;
+}
+
+void Fleet::mark_changed(const std::vector<ClientId>& clients) {
+  const std::lock_guard lock(mutex_);
+  for (const ClientId client : clients)
+    if (clients_.contains(client)) changed_.insert(client);
+}
+
+void Fleet::set_project(ClientId client, const std::string& project) {
+  const std::lock_guard lock(mutex_);
+  const auto found = clients_.find(client);
+  if (found == clients_.end() || found->second.project == project) return;
+  ClientActivity& activity = change(client);
+  if (!activity.project.empty()) forget_tasks(activity);
+  activity.project = project;
+}
+
+std::map<std::string, std::uint64_t> Fleet::outcomes() const {
+  const std::lock_guard lock(mutex_);
+  return outcomes_;
+}
+
+std::vector<std::pair<ClientId, std::uint64_t>> Fleet::failures() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<ClientId, std::uint64_t>> list;
+  for (const auto& [client, activity] : clients_) {
+    std::uint64_t count = 0;
+    for (const auto& [kind, tasks] : activity.failures) count += tasks;
+    if (count > 0) list.emplace_back(client, count);
+  }
+  return list;
 }
 
 std::vector<ClientActivity> Fleet::take_changed(UnixSeconds now, bool all) {

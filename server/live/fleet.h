@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/event.h"
@@ -33,6 +34,14 @@ class Fleet {
   std::optional<ClientActivity> find(ClientId client, UnixSeconds now) const;
   bool is_online(ClientId client) const;
   std::size_t online() const;
+  // Tasks that have ended in this process, by outcome: "accepted", or a key of ClientActivity::failures.
+  std::map<std::string, std::uint64_t> outcomes() const;
+  // The number of tasks of each client that were not accepted, also in earlier processes.
+  std::vector<std::pair<ClientId, std::uint64_t>> failures() const;
+  // They are to be written again.
+  void mark_changed(const std::vector<ClientId>& clients);
+  // The client belongs to this project now. What it did for another one is forgotten.
+  void set_project(ClientId client, const std::string& project);
   // Returns the clients that have changed since the last call; `all`: also those that are online.
   std::vector<ClientActivity> take_changed(UnixSeconds now, bool all);
 
@@ -43,6 +52,7 @@ class Fleet {
   std::map<ClientId, ClientActivity> clients_;
   std::set<ClientId> changed_;
   std::size_t online_ = 0;
+  std::map<std::string, std::uint64_t> outcomes_;
 };
 
 }  // namespace fedge::server

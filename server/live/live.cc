@@ -17,17 +17,17 @@ std::optional<std::int64_t> number_in(const Event& event, const char* key) {
   return std::nullopt;
 }
 
-std::string progress_text(RunNumber run, const LiveRun& progress) {
-  std::map<std::string, std::size_t> stages;
-  for (const WatchedTask& task : progress.tasks) ++stages[name_of(task.stage)];
+std::string progress_text(RunNumber run, const RunWatch& watch) {
+  const RunWatch::Counts counts = watch.counts();
+  const auto waiting = watch.waiting();
   nlohmann::ordered_json json;
   json["run"] = run.value();
-  json["round"] = progress.round.value();
-  json["tasks"] = stages;
-  json["ready"] = progress.ready;
-  json["declined"] = progress.declined.size();
-  json["needed"] =
-      progress.waiting ? nlohmann::ordered_json(progress.waiting->needed) : nlohmann::ordered_json();
+  json["round"] = counts.round.value();
+  json["tasks"] = nlohmann::ordered_json::object();
+  for (const auto& [stage, count] : counts.tasks) json["tasks"][name_of(stage)] = count;
+  json["ready"] = counts.ready;
+  json["declined"] = counts.declined;
+  json["needed"] = waiting ? nlohmann::ordered_json(waiting->needed) : nlohmann::ordered_json();
   return json_text(json);
 }
 
@@ -44,8 +44,15 @@ void Live::close(RunNumber run) {
 }
 
 void Live::set_project(ClientId client, const std::string& project) {
+  fleet.set_project(client, project);
   const std::lock_guard lock(mutex_);
   projects_.insert_or_assign(client, project);
+}
+
+std::string Live::project_of(ClientId client) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = projects_.find(client);
+  return known == projects_.end() ? std::string() : known->second;
 }
 
 void Live::publish(const Event& event) {
@@ -78,19 +85,23 @@ void Live::publish_round(RunNumber run, const std::string& metrics) {
 }
 
 void Live::publish_progress() {
-  std::vector<FeedEvent> changed;
+  struct Changed {
+    RunNumber run;
+    Led led;
+  };
+  std::vector<Changed> changed;
   {
     const std::lock_guard lock(mutex_);
     for (auto& [run, led] : runs_) {
       const std::uint64_t version = led.watch->version();
-      if (std::exchange(led.told, version) == version) continue;
-      changed.push_back({.name = "progress",
-                         .project = led.project,
-                         .run = run,
-                         .data = progress_text(run, led.watch->progress())});
+      if (std::exchange(led.told, version) != version) changed.push_back({run, led});
     }
   }
-  for (FeedEvent& one : changed) feed.publish(std::move(one));
+  for (const Changed& one : changed)
+    feed.publish({.name = "progress",
+                  .project = one.led.project,
+                  .run = one.run,
+                  .data = progress_text(one.run, *one.led.watch)});
 }
 
 std::vector<Live::Membership> Live::memberships(ClientId client) const {
@@ -99,6 +110,23 @@ std::vector<Live::Membership> Live::memberships(ClientId client) const {
   for (const auto& [run, led] : runs_)
     if (const auto standing = led.watch->standing(client))
       list.push_back({run, standing->first, standing->second});
+  return list;
+}
+
+std::vector<Live::LongWait> Live::waiting_longer(Duration limit) const {
+  std::vector<LongWait> list;
+  for (const auto& [run, watch] : led()) {
+    const auto waiting = watch->waiting();
+    if (waiting && watch->now() - waiting->since >= limit)
+      list.push_back({run, waiting->clients, waiting->needed});
+  }
+  return list;
+}
+
+std::vector<std::pair<RunNumber, std::shared_ptr<const RunWatch>>> Live::led() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<RunNumber, std::shared_ptr<const RunWatch>>> list;
+  for (const auto& [run, led] : runs_) list.emplace_back(run, led.watch);
   return list;
 }
 

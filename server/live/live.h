@@ -1,12 +1,14 @@
 // Live: what a running coordinator shows of itself, shared by its thread and the admin API's threads.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/event.h"
@@ -25,7 +27,10 @@ class Live {
   // A run is led from now on, or no longer.
   void open(RunNumber run, const std::string& project, std::shared_ptr<const RunWatch> watch);
   void close(RunNumber run);
+  // Call it for each client in the book, and before any event about the client.
   void set_project(ClientId client, const std::string& project);
+  // Empty if the client is in no book.
+  std::string project_of(ClientId client) const;
   // Publishes an event of the log, for the project of its run or client. Events of severity debug stay out.
   void publish(const Event& event);
   // Publishes how far each run is, if that has changed.
@@ -41,6 +46,18 @@ class Live {
   };
   // Returns the runs that the connected client takes part in, or has declined.
   std::vector<Membership> memberships(ClientId client) const;
+  // The runs that have waited for clients for at least this long, and for how many of how many.
+  struct LongWait {
+    RunNumber run;
+    std::size_t clients;
+    std::size_t needed;
+  };
+  std::vector<LongWait> waiting_longer(Duration limit) const;
+  // The runs that this process leads.
+  std::vector<std::pair<RunNumber, std::shared_ptr<const RunWatch>>> led() const;
+  // How late the coordinator's thread was at its last look, which comes every second.
+  void note_lag(double seconds) { lag_ = seconds; }
+  double lag() const { return lag_; }
   // Null unless this process leads the run.
   std::shared_ptr<const RunWatch> watch(RunNumber run) const;
 
@@ -50,9 +67,10 @@ class Live {
     std::shared_ptr<const RunWatch> watch;
     std::uint64_t told = UINT64_MAX;  // version of the last published progress
   };
+  std::atomic<double> lag_ = 0;
   mutable std::mutex mutex_;
   std::map<RunNumber, Led> runs_;
-  std::map<ClientId, std::string> projects_;  // of clients that have connected to this process
+  std::map<ClientId, std::string> projects_;  // of all clients in the book
 };
 
 }  // namespace fedge::server

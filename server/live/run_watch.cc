@@ -1,13 +1,22 @@
 #include "server/live/run_watch.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/node.h"
+#include "server/access/calendar.h"
 
 namespace fedge::server {
+namespace {
+
+constexpr std::size_t kMostEnded = 8;  // tasks of a client that are shown after their end
+
+}  // namespace
 
 const char* name_of(TaskStage stage) {
   switch (stage) {
+    case TaskStage::kAway:
+      return "away";
     case TaskStage::kTraining:
       return "training";
     case TaskStage::kUploading:
@@ -22,6 +31,8 @@ const char* name_of(TaskStage stage) {
       return "lost";
     case TaskStage::kLate:
       return "late";
+    case TaskStage::kUnneeded:
+      return "unneeded";
   }
   return "unknown";
 }
@@ -51,13 +62,13 @@ void RunWatch::note(Time now) {
 void RunWatch::linked(ClientId client, Time now) {
   const std::lock_guard lock(mutex_);
   note(now);
-  set(client, {Member::State::kPreparing, "", now});
+  set(client, {Member::State::kPreparing, "", date()});
 }
 
 void RunWatch::declined(ClientId client, const std::string& reason, Time now) {
   const std::lock_guard lock(mutex_);
   note(now);
-  set(client, {Member::State::kDeclined, reason, now});
+  set(client, {Member::State::kDeclined, reason, date()});
 }
 
 void RunWatch::left(ClientId client, Time now) {
@@ -78,11 +89,11 @@ void RunWatch::waits(const std::optional<RunEngine::Waiting>& waiting, Time now)
       waiting_->needed == waiting->needed)
     return;
   const Time since = waiting_ ? waiting_->since : now;
-  waiting_ = {waiting->round, waiting->clients, waiting->needed, since};
+  waiting_ = {waiting->round, waiting->clients, waiting->needed, since, waiting_ ? waiting_->date : date()};
   ++version_;
 }
 
-void RunWatch::on_ended(Ended ended) {
+void RunWatch::begin(Ended ended) {
   const std::lock_guard lock(mutex_);
   ended_ = std::move(ended);
 }
@@ -95,30 +106,46 @@ void RunWatch::decided(const RunEngine::Input& input, const std::vector<RunEngin
     note(now);
     heard(input, now);
     for (const RunEngine::Effect& effect : effects)
-      std::visit(Overloaded{[&](const RunEngine::Assign& work) {
-                              // A client that returned to its task was asked before.
-                              auto& task = tasks_[{work.client, work.task}];
-                              const Time asked = task.task == work.task ? task.asked : now;
-                              task = {.client = work.client, .task = work.task, .asked = asked};
-                              round_ = std::max(round_, work.task.round);
-                              ++version_;
-                            },
-                            [&](const RunEngine::Fetch& fetch) {
-                              const auto task = tasks_.find({fetch.client, fetch.offer.task()});
-                              if (task == tasks_.end()) return;
-                              task->second.stage = TaskStage::kUploading;
-                              ++version_;
-                            },
-                            [&](const RunEngine::Fold& fold) {
-                              end(fold.client, fold.task, TaskStage::kAccepted, {}, now);
-                            },
-                            [&](const RunEngine::Send& message) { sent(message, now); },
-                            [&](const RunEngine::GiveUp& missing) {
-                              end_all(missing.client, "it did not return after the coordinator's restart",
-                                      now);
-                            },
-                            [](const auto&) {}},
-                 effect);
+      std::visit(
+          Overloaded{[&](const RunEngine::Assign& work) {
+                       // A client that returned to its task was asked before.
+                       auto& task = tasks_[{work.client, work.task}];
+                       const bool known = task.task == work.task;
+                       task = {.client = work.client,
+                               .task = work.task,
+                               .asked = known ? task.asked : now,
+                               .asked_date = known ? task.asked_date : date()};
+                       forget_old(work.client);
+                       // In a buffered run, tasks have numbers of their own.
+                       round_ = std::max(round_, buffered_ ? RoundNumber(1) : work.task.round);
+                       ++version_;
+                     },
+                     [&](const RunEngine::Fetch& fetch) {
+                       const auto task = tasks_.find({fetch.client, fetch.offer.task()});
+                       if (task == tasks_.end()) return;
+                       task->second.stage = TaskStage::kUploading;
+                       task->second.offered = now;
+                       task->second.bytes = fetch.offer.update.payload_size;
+                       ++version_;
+                     },
+                     [&](const RunEngine::Fold& fold) {
+                       end(fold.client, fold.task, TaskStage::kAccepted, {}, now);
+                     },
+                     [&](const RunEngine::Send& message) { sent(message, now); },
+                     // A secure sum that begins anew: what was accepted before is not in it.
+                     [&](const RunEngine::BeginSecure& sum) {
+                       std::erase_if(tasks_, [&](const auto& task) { return task.first.second == sum.task; });
+                       ++version_;
+                     },
+                     [&](const RunEngine::Finished& finished) {
+                       for (auto& [key, task] : tasks_)
+                         end(key.first, key.second, TaskStage::kUnneeded, {{}, finished.reason}, now);
+                     },
+                     [&](const RunEngine::GiveUp& missing) {
+                       end_all(missing.client, "it did not return after the coordinator's restart", now);
+                     },
+                     [](const auto&) {}},
+          effect);
     for (const RunEngine::Effect& effect : effects)
       if (const auto* turn = std::get_if<RunEngine::CloseRound>(&effect)) close(*turn, now);
     told = std::exchange(told_, {});
@@ -127,9 +154,23 @@ void RunWatch::decided(const RunEngine::Input& input, const std::vector<RunEngin
   for (const WatchedTask& task : told) ended_(task);
 }
 
+// In a buffered run, a client may fail again and again before the buffer closes.
+void RunWatch::forget_old(ClientId client) {
+  std::size_t ended = 0;
+  for (auto task = tasks_.lower_bound({client, TaskId()});
+       task != tasks_.end() && task->first.first == client; ++task)
+    ended += has_ended(task->second.stage) ? 1U : 0U;
+  for (auto task = tasks_.lower_bound({client, TaskId()});
+       ended > kMostEnded && task != tasks_.end() && task->first.first == client;) {
+    const bool drop = has_ended(task->second.stage);
+    task = drop ? tasks_.erase(task) : std::next(task);
+    ended -= drop ? 1U : 0U;
+  }
+}
+
 void RunWatch::heard(const RunEngine::Input& input, Time now) {
   std::visit(Overloaded{[&](const RunEngine::ClientArrived& arrived) {
-                          set(arrived.client, {Member::State::kReady, "", now});
+                          set(arrived.client, {Member::State::kReady, "", date()});
                         },
                         [&](const RunEngine::ClientLeft& gone) {
                           version_ += members_.erase(gone.client);
@@ -140,7 +181,10 @@ void RunWatch::heard(const RunEngine::Input& input, Time now) {
                         },
                         [&](const RunEngine::Offered& offered) {
                           const auto task = tasks_.find({offered.client, offered.offer.task()});
-                          if (task == tasks_.end() || has_ended(task->second.stage)) return;
+                          // Answers without an update, as evaluations, are not fetched. An offer of the
+                          // update that is being fetched is refused.
+                          if (task == tasks_.end() || task->second.offered || has_ended(task->second.stage))
+                            return;
                           task->second.offered = now;
                           task->second.bytes = offered.offer.update.payload_size;
                           ++version_;
@@ -149,11 +193,16 @@ void RunWatch::heard(const RunEngine::Input& input, Time now) {
                           end(damaged.client, damaged.task, TaskStage::kRefused, damaged.error, now);
                         },
                         [&](const RunEngine::Failed& failed) {
+                          // The engine takes no notice of it for an update that is being fetched.
+                          const auto task = tasks_.find({failed.client, failed.failure.task()});
+                          if (task == tasks_.end() || task->second.stage == TaskStage::kUploading) return;
                           end(failed.client, failed.failure.task(), TaskStage::kFailed,
                               {failed.failure.code, failed.failure.reason}, now);
                         },
                         [&](const RunEngine::Restarted&) {
                           members_.clear();
+                          for (auto& [key, task] : tasks_)
+                            if (task.stage == TaskStage::kTraining) task.stage = TaskStage::kAway;
                           ++version_;
                         },
                         [](const auto&) {}},
@@ -161,8 +210,11 @@ void RunWatch::heard(const RunEngine::Input& input, Time now) {
 }
 
 void RunWatch::sent(const RunEngine::Send& sent, Time now) {
-  if (const auto* cancel = std::get_if<protocol::CancelTask>(&sent.message))
-    return end(sent.client, cancel->task(), TaskStage::kLate, {{}, cancel->reason}, now);
+  if (const auto* cancel = std::get_if<protocol::CancelTask>(&sent.message)) {
+    const bool late = cancel->reason.ends_with("deadline");  // the engines' word for it
+    return end(sent.client, cancel->task(), late ? TaskStage::kLate : TaskStage::kUnneeded,
+               {{}, cancel->reason}, now);
+  }
   const auto* verdict = std::get_if<protocol::UpdateVerdict>(&sent.message);
   if (verdict == nullptr) return;
   if (verdict->accepted) return end(sent.client, verdict->task(), TaskStage::kAccepted, {}, now);
@@ -177,7 +229,7 @@ void RunWatch::end(ClientId client, TaskId task, TaskStage stage, const Error& w
   ended.ended = now;
   ended.code = why.code;
   ended.reason = why.message;
-  if (ended_) told_.push_back(ended);
+  if (ended_ && stage != TaskStage::kAccepted) told_.push_back(ended);
   ++version_;
 }
 
@@ -190,14 +242,15 @@ void RunWatch::end_all(ClientId client, const char* why, Time now) {
 void RunWatch::close(const RunEngine::CloseRound& turn, Time now) {
   if (turn.round != last_round_) last_.clear();
   last_round_ = turn.round;
-  round_ = std::max(round_, turn.round);
+  round_ = buffered_ ? RoundNumber(turn.round.value() + 1) : std::max(round_, turn.round);
   for (auto task = tasks_.begin(); task != tasks_.end();) {
     if (!buffered_ && task->first.second == turn.task())
-      end(task->first.first, task->first.second, TaskStage::kLate, {{}, "the round was closed"}, now);
+      end(task->first.first, task->first.second, TaskStage::kUnneeded, {{}, "the round was closed"}, now);
     if (!has_ended(task->second.stage)) {
       ++task;
       continue;
     }
+    if (ended_ && task->second.stage == TaskStage::kAccepted) told_.push_back(task->second);
     last_.push_back(std::move(task->second));
     task = tasks_.erase(task);
   }
@@ -214,15 +267,14 @@ bool RunWatch::awaits(ClientId client) const {
 
 LiveRun RunWatch::progress() const {
   const std::lock_guard lock(mutex_);
-  LiveRun progress{
-      .now = now_ + (std::chrono::steady_clock::now() - noted_), .round = round_, .last_round = last_round_};
+  LiveRun progress{.now = present(), .round = round_, .last_round = last_round_};
   for (const auto& [key, task] : tasks_) progress.tasks.push_back(task);
   progress.last = last_;
   for (const auto& [client, member] : members_) {
     if (member.state == Member::State::kReady) ++progress.ready;
     if (member.state == Member::State::kPreparing) ++progress.preparing;
     if (member.state == Member::State::kDeclined)
-      progress.declined.push_back({client, member.reason, member.since});
+      progress.declined.push_back({client, member.reason, member.date});
   }
   progress.waiting = waiting_;
   return progress;
@@ -236,6 +288,31 @@ std::optional<std::pair<const char*, std::string>> RunWatch::standing(ClientId c
   if (member->second.state == Member::State::kReady) state = "ready";
   if (member->second.state == Member::State::kDeclined) state = "declined";
   return std::pair(state, member->second.reason);
+}
+
+std::int64_t RunWatch::date() const { return ended_ ? calendar_now() : 0; }
+
+Time RunWatch::present() const { return now_ + (std::chrono::steady_clock::now() - noted_); }
+
+Time RunWatch::now() const {
+  const std::lock_guard lock(mutex_);
+  return present();
+}
+
+std::optional<LiveRun::Waiting> RunWatch::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_;
+}
+
+RunWatch::Counts RunWatch::counts() const {
+  const std::lock_guard lock(mutex_);
+  Counts counts{.round = round_};
+  for (const auto& [key, task] : tasks_) ++counts.tasks[task.stage];
+  for (const auto& [client, member] : members_) {
+    if (member.state == Member::State::kReady) ++counts.ready;
+    if (member.state == Member::State::kDeclined) ++counts.declined;
+  }
+  return counts;
 }
 
 std::uint64_t RunWatch::version() const {

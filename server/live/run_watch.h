@@ -19,15 +19,17 @@
 
 namespace fedge::server {
 
-// The stages of a task, in order. The last five end it.
+// The stages of a task, in order. Those from kAccepted on end it.
 enum class TaskStage {
+  kAway,       // the coordinator restarted, and the client has not returned
   kTraining,   // the client was asked; it fetches the model and trains
   kUploading,  // it offered its update, which the coordinator fetches
   kAccepted,
-  kRefused,  // by the coordinator
-  kFailed,   // the client reported a failure, or declined the task
-  kLost,     // the connection ended
-  kLate,     // the round ended, or needed the update no longer
+  kRefused,   // by the coordinator
+  kFailed,    // the client reported a failure, or declined the task
+  kLost,      // the connection ended
+  kLate,      // the deadline passed
+  kUnneeded,  // the round had enough without it, or the run ended: nobody's failure
 };
 const char* name_of(TaskStage stage);
 const char* name_of(TaskKind kind);  // "training"
@@ -38,6 +40,7 @@ struct WatchedTask {
   TaskId task;
   TaskStage stage = TaskStage::kTraining;
   Time asked{};
+  std::int64_t asked_date = 0;  // in Unix seconds; 0: in an earlier process
   std::optional<Time> offered = {};
   std::optional<Time> ended = {};
   std::uint64_t bytes = 0;  // of the update, as it is sent
@@ -49,13 +52,14 @@ struct LiveRun {
   struct Declined {
     ClientId client;
     std::string reason;
-    Time since;
+    std::int64_t date;  // since when, in Unix seconds
   };
   struct Waiting {
     RoundNumber round;
     std::size_t clients;  // that are ready
     std::size_t needed;
     Time since;
+    std::int64_t date;  // the same in Unix seconds
   };
   Time now{};                           // on the run's clock
   RoundNumber round;                    // that is in progress, or the last one
@@ -73,7 +77,8 @@ class RunWatch final : public Watch {
   // `buffered`: tasks outlive the buffers that close meanwhile.
   explicit RunWatch(bool buffered = false) : buffered_(buffered) {}
 
-  // Called with each task that ends.
+  // Called with each task that ends; with an accepted one when its round closes, because a secure sum may
+  // begin anew before.
   using Ended = std::function<void(const WatchedTask&)>;
 
   // ---- on the run's thread ----
@@ -84,13 +89,24 @@ class RunWatch final : public Watch {
                Time now) override;
   // What the engine waits for now; nothing: for no client.
   void waits(const std::optional<RunEngine::Waiting>& waiting, Time now);
-  void on_ended(Ended ended);
+  // From now on this process leads the run, and `ended` is called.
+  void begin(Ended ended);
 
   // Whether a task of the client may still be answered: also of one that has disconnected.
   bool awaits(ClientId client) const;
 
   // ---- on any thread ----
   LiveRun progress() const;
+  // Parts of progress() that cost less.
+  std::optional<LiveRun::Waiting> waiting() const;
+  Time now() const;
+  struct Counts {
+    RoundNumber round;
+    std::map<TaskStage, std::size_t> tasks;
+    std::size_t ready = 0;
+    std::size_t declined = 0;
+  };
+  Counts counts() const;
   // What the connected client does in the run: "preparing", "ready" or "declined", and why it declined;
   // nothing if it is not connected.
   std::optional<std::pair<const char*, std::string>> standing(ClientId client) const;
@@ -101,7 +117,7 @@ class RunWatch final : public Watch {
   struct Member {
     enum class State { kPreparing, kReady, kDeclined } state;
     std::string reason;
-    Time since;
+    std::int64_t date;
   };
   using Tasks = std::map<std::pair<ClientId, TaskId>, WatchedTask>;
 
@@ -110,6 +126,10 @@ class RunWatch final : public Watch {
   void end(ClientId client, TaskId task, TaskStage stage, const Error& why, Time now);
   void end_all(ClientId client, const char* why, Time now);
   void close(const RunEngine::CloseRound& turn, Time now);
+  Time present() const;
+  // The calendar's time; 0 while an earlier process' inputs are repeated.
+  std::int64_t date() const;
+  void forget_old(ClientId client);
   void set(ClientId client, Member member);
   void note(Time now);
 

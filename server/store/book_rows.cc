@@ -169,6 +169,20 @@ Result<std::optional<TokenRecord>> BookRows::find_promise(ClientId client) const
   return token(select.bind(1, number(client)));
 }
 
+Result<std::vector<TokenRecord>> BookRows::replacements_of(ClientId client) const {
+  FEDGE_TRY(
+      select,
+      database_->prepare(
+          (std::string(kTokens) + "WHERE replaces = ? AND used < uses AND revoked = 0 ORDER BY id").c_str()));
+  select.bind(1, number(client));
+  std::vector<TokenRecord> tokens;
+  for (;;) {
+    FEDGE_TRY(more, select.step());
+    if (!more) return tokens;
+    tokens.push_back(token_row(select));
+  }
+}
+
 Result<std::optional<ClientRecord>> BookRows::find_client(ClientId id) const {
   FEDGE_TRY(select, database_->prepare((std::string(kClients) + "WHERE client = ?").c_str()));
   return client(select.bind(1, number(id)));

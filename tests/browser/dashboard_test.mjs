@@ -2,7 +2,7 @@
 //
 // watch    a run from its submission to its end, without reloading the page
 // roles    what each role sees and may press; every press is in the audit log
-// hostile  names and labels of clients are text; nobody can frame the page, and no token is in an address
+// hostile  everything that clients say is text; nobody can frame the page, and no token is in an address
 // reading  axe finds nothing on any page, in light and dark, on a phone; everything is reachable with the keyboard
 // large    1,000 clients and 1,000 rounds are shown; prints how long it took
 //
@@ -227,11 +227,26 @@ const cases = {
     const evil = "<img src=x onerror=alert(1)>";
     const access = token("ann", "admin");
     fedge("client", "add", "cd".repeat(32), "--name", evil);
+    // What a client says of itself and of its failures, as a hostile one would.
+    processes.pop().kill("SIGTERM");
+    await until(() => !fs.existsSync(path.join(data, "admin.sock")), "the coordinator stops");
+    const failure = { run: 1, round: 1, kind: `failed.${evil}`, reason: evil, at: 1 };
+    const activity = JSON.stringify({
+      last_seen: 1, address: evil, software: evil, platform: evil, project: "default", accepted: 0,
+      failures: { [evil]: 3 }, received: 0, sent: 0, last_failure: failure,
+    });
+    const written = spawnSync("python3", ["-c",
+      "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute('INSERT OR REPLACE INTO clients VALUES (0, ?)', [sys.argv[2]]); d.commit()",
+      path.join(data, "fleet.db"), activity], { encoding: "utf8" });
+    assert.equal(written.status, 0, written.stderr);
+    url = await startCoordinator();
     const page = await open(browser, url, access);
     await go(page, "Clients", "#/clients");
     await page.getByText(`0 · ${evil}`).waitFor();
     await go(page, "Client 0", "#/clients/0");
-    await page.getByText(evil).first().waitFor();
+    await page.getByText(`Last: failed.${evil}`).waitFor();
+    for (const what of ["Address", "Version", "Platform"])
+      assert.equal(await page.locator("dt", { hasText: what }).locator("xpath=following-sibling::dd[1]").textContent(), evil);
     assert.equal(await page.locator("img[src=x]").count(), 0);
     // The token is in no address, no cookie and no storage that outlives the tab.
     assert.equal((await page.context().cookies()).length, 0);

@@ -353,7 +353,7 @@ TEST_CASE("access: tokens for several uses, approval and revocation, in tables a
   CHECK(clients[3]["state"] == "pending");
   CHECK(site.fedge("client approve 3").code == 0);
   CHECK(nlohmann::json::parse(site.fedge("client show 3 --format json").output)["state"] == "enrolled");
-  CHECK(site.fedge("client show 3").output.starts_with("client    3\nstate     enrolled\n"));
+  CHECK(site.fedge("client show 3").output.starts_with("client        3\nstate         enrolled\n"));
   CHECK(site.fedge("client approve 3").code == 1);
   CHECK(site.fedge("client revoke 3").output ==
         "client 3 is revoked; token 5 is revoked too, because the client knows it and others could join with "

@@ -118,7 +118,8 @@ TEST_CASE("run ls, run show: a run while it waits for its client, and the same o
   std::set<std::string> fields;
   for (const auto& [field, value] : waiting[0].items()) fields.insert(field);
   CHECK(fields == std::set<std::string>{"run", "id", "name", "project", "state", "rounds", "submitted",
-                                        "submitter", "started", "ended", "reason", "results"});
+                                        "submitter", "started", "ended", "reason", "waiting", "position",
+                                        "results"});
   CHECK(waiting[0]["run"] == 1);
   CHECK(waiting[0]["name"] == "observed");
   CHECK(waiting[0]["state"] == "running");

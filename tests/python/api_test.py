@@ -6,6 +6,7 @@ attacks   tokens, limits, other sites, oversized and unfinished requests
 queue     a removed user's requests that were already sent
 projects  a run and the clients of another project
 stolen    a laptop is stolen in the middle of a round: revoked, replaced, and its run goes on, all from another machine
+waits     a run that waits for clients for longer than wait_limit_hours is paused
 live      what clients and runs do at present: events as they happen, the timeline of rounds, after restarts too
 story     a remote operator admits, names and revokes a client with the command line alone
 """
@@ -504,7 +505,7 @@ def stolen(coordinator):
     assert re.search(r"laptop of ward 3 .* \d+ s ago|laptop of ward 3 .* now", table), table
     # The round closes as soon as the laptop is revoked, although it is not connected, and the next one waits.
     fedge("client", "revoke", thief)
-    wait_for(lambda: "waits for clients: it needs 2, and 1 are ready" in fedge("run", "progress", 1), coordinator)
+    wait_for(lambda: "waits for clients: it needs 2, and 1 is ready" in fedge("run", "progress", 1), coordinator)
     done = rounds()
     # Its replacement takes over the number, the name and the labels, and the run goes on.
     device = start_device(coordinator, "new laptop", fedge("token", "create", "--replaces", thief).strip(), *data)
@@ -526,6 +527,30 @@ def stolen(coordinator):
     for one in (desk, device, old):
         one.terminate()
         one.wait(60)
+    print("ok")
+
+
+def waits(coordinator):
+    """A run that waits for clients for too long is paused, and continues when an operator resumes it."""
+    coordinator.stop()
+    settings = coordinator.data.parent / "coordinator.toml"
+    settings.write_text("wait_limit_hours = 0.0003\n")  # a second
+    coordinator.start("--config", settings)
+    run = coordinator.data.parent / "run.toml"
+    run.write_text(RUN)
+    coordinator.here("run", "submit", run)
+
+    def shown():
+        return json.loads(coordinator.here("run", "show", "1", "--format", "json"))
+
+    wait_for(lambda: shown()["state"] == "paused", coordinator)
+    assert shown()["reason"] == ("it waited for clients for longer than wait_limit_hours: 0 of 3 were ready"), shown()
+    paused = [one for one in json.loads(coordinator.here("audit", "ls", "--format", "json")) if one["action"] == "run.paused"]
+    assert len(paused) == 1 and paused[0]["details"]["reason"] == shown()["reason"], paused
+    # It waits once more, and is paused once more.
+    coordinator.here("run", "resume", "1")
+    wait_for(lambda: coordinator.log().count("run.paused") == 2, coordinator)
+    assert shown()["state"] == "paused"
     print("ok")
 
 
@@ -595,7 +620,7 @@ def live(coordinator):
     assert progress["waiting"]["needed"] == 2 and progress["waiting"]["ready"] == 1, progress
     declined = [one["client"] for one in progress["declined"]]
     text = coordinator.here("run", "progress", "1")
-    assert "round 1 waits for clients: it needs 2, and 1 are ready" in text and "declined" in text, text
+    assert "round 1 waits for clients: it needs 2, and 1 is ready" in text and "declined" in text, text
     shown = json.loads(coordinator.here("client", "show", str(declined[0]), "--format", "json"))
     assert shown["name"] == "without data" and shown["online"], shown
     assert [(one["run"], one["state"]) for one in shown["runs"]] == [(1, "declined")], shown
@@ -672,7 +697,7 @@ def main():
         coordinator = Coordinator(directory)
         try:
             {"document": document, "roles": roles, "attacks": attacks, "story": story, "queue": queue,
-             "projects": projects, "live": live, "stolen": stolen}[sys.argv[2]](coordinator)
+             "projects": projects, "live": live, "stolen": stolen, "waits": waits}[sys.argv[2]](coordinator)
         except SystemExit:
             raise
         finally:

@@ -179,7 +179,7 @@ def messages(root):
     """Returns the quoted messages of the troubleshooting page whose words are in no string of the sources."""
     texts = [os.strerror(number) for number in range(1, 132)] + ["Error while parsing"]
     literal = r'"(?:[^"\\\n]|\\.)*"'
-    for path in root.rglob("*.cc"):
+    for path in [*root.rglob("*.cc"), *root.rglob("*.h")]:
         if path.relative_to(root).parts[0] in ("tests", "build", "bench"):
             continue
         for group in re.findall(rf"{literal}(?:\s*{literal})*", path.read_text()):

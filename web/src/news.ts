@@ -4,9 +4,10 @@ import type { FeedEvent } from "./api.js";
 const kKept = 30;
 const kept: FeedEvent[] = [];
 
-// Tasks and rounds have places of their own on the pages.
+// What happens in every round is not news: the pages of the runs show it.
 export function note(event: FeedEvent): void {
-  if (["progress", "round", "gap"].includes(event.name)) return;
+  const routine = /^(progress|round|gap|(round|evaluation|statistics)\.(started|closed|completed|waiting))$/;
+  if (routine.test(event.name) && event.data["level"] !== "warning") return;
   kept.unshift(event);
   kept.length = Math.min(kept.length, kKept);
 }

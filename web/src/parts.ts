@@ -3,7 +3,7 @@ import { Child, h } from "./dom.js";
 
 const tones: Record<string, string> = {
   running: "good", enrolled: "good", accepted: "good", open: "good", online: "good", ready: "good",
-  pending: "wait", paused: "wait", training: "wait", uploading: "wait", late: "wait", invited: "wait", preparing: "wait",
+  pending: "wait", away: "wait", paused: "wait", training: "wait", uploading: "wait", late: "wait", invited: "wait", preparing: "wait",
   failed: "bad", refused: "bad", lost: "bad", revoked: "bad", declined: "bad",
 };
 

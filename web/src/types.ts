@@ -21,10 +21,10 @@ export interface Round {
   tracks?: TrackRound[];
 }
 export interface Task {
-  client: number; round: number; track: number; kind: string; stage: string; asked: string; training_seconds: number;
+  client: number; round: number; track: number; kind: string; stage: string; asked: string | null; training_seconds: number;
   upload_seconds: number | null; bytes: number | null; code: string | null; reason: string | null;
 }
-export interface Declined { client: number; reason: string; since: string }
+export interface Declined { client: number; reason: string; since: string | null }
 export interface Progress {
   run: number; led: boolean; round: number; tasks: Task[]; last_round: number; last_tasks: Task[]; ready: number;
   preparing: number; declined: Declined[]; waiting: Waiting | null;

@@ -48,10 +48,9 @@ std::vector<CommandDoc> client_command_docs() {
         {"List the clients with a label as JSON",
          "fedge client ls --data-dir /var/lib/fedge --label ward-3 --format json"}},
        {"'accepted' counts the client's tasks whose answer was accepted, 'failures' the others by their "
-        "kind: "
-        "late, lost (the connection ended), failed (the client said so) and refused (the coordinator said "
-        "so), "
-        "the last two with a code."}},
+        "kind: late (the deadline passed), lost (the connection ended), failed (the client failed, or "
+        "declined the task) and refused (by the coordinator), the last two with a code. A client that "
+        "returns to a lost task may be counted twice."}},
       {"client show",
        "",
        "Show one client: its connection, its runs, its last task and its last failure",
@@ -121,7 +120,7 @@ std::vector<CommandDoc> run_docs() {
        "",
        "Show the metrics of each round of a run",
        {{"Show the rounds of run 1", "fedge run log 1 --data-dir /var/lib/fedge"},
-        {"Print each round when it is complete, until the run ends",
+        {"Print each round when it is complete, until the run ends or is paused",
          "fedge run log 1 --data-dir /var/lib/fedge --follow"},
         {"Print the lines of metrics.jsonl", "fedge run log 1 --data-dir /var/lib/fedge --format json"}},
        {"The column 'since start' is the time from the start of the run to the end of the round. It does not "
@@ -130,8 +129,8 @@ std::vector<CommandDoc> run_docs() {
        "",
        "Show what a run waits for, and the tasks of its current and its last round",
        {{"Show the progress of run 1", "fedge run progress 1 --data-dir /var/lib/fedge"}},
-       {"A client's time of training includes the download of the model. A client is 'late' if the round was "
-        "closed without it, and 'lost' if its connection ended."}},
+       {"A client's time of training includes the download of the model. A client is 'late' if the deadline "
+        "passed, 'unneeded' if the round had enough without it, and 'lost' if its connection ended."}},
       {"run stats",
        "",
        "Show the statistics of the clients' data by which a run normalises",

@@ -145,8 +145,8 @@ std::vector<ApiRoute> user_routes();
 std::vector<ApiRoute> audit_routes();
 std::vector<ApiRoute> live_routes();
 
-// Adds what the client did lately to its JSON.
-Result<void> add_activity(Call& call, ClientId client, Json& json);
+// Adds what the client did lately in this project, its present one, to its JSON.
+Result<void> add_activity(Call& call, ClientId client, const std::string& project, Json& json);
 // What the run waits for, or null.
 Json waiting_of(const Call& call, RunNumber run);
 

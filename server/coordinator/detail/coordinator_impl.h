@@ -90,6 +90,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   // ---- runs ----
   // Opens and updates runs according to their status in the store.
   void arrange();
+  // Pauses the runs that have waited for clients for too long.
+  void end_waits();
   void apply_run_status(const RunRecord& run, const std::shared_ptr<RunHost>& host);
   void take_up(const RunRecord& run);
   void open(const RunRecord& run);
@@ -135,6 +137,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   std::vector<RunRecord> runs_;  // last list from the queue
   std::map<RunId, std::shared_ptr<RunHost>> hosts_;
   std::map<RunNumber, bool> opening_;       // value: whether the run had begun
+  std::set<RunNumber> waited_out_;          // paused because they waited for too long
   std::set<RunNumber> given_up_;            // could not be opened; no retry was requested
   std::map<RunNumber, DiskRetry> retries_;  // of runs that could not be opened for lack of disk space
   std::unique_ptr<dht::DirectoryNode> directory_;

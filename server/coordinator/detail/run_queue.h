@@ -41,6 +41,8 @@ class RunQueue : public std::enable_shared_from_this<RunQueue> {
   // Marks the run as running if that is allowed, then passes its record to `claimed`. Calls on_runs first.
   void claim(RunNumber run, std::function<void(const Result<RunRecord>&)> claimed);
   void set_status(RunNumber run, RunStatus status, const std::string& reason);
+  // Asks for this state, as an operator does.
+  void ask(RunNumber run, RunStatus wanted, const std::string& reason);
   // As RunStore::explain(), until the next call. Writes the reason again after claim() has cleared it, and
   // after an error.
   void explain(RunNumber run, const std::string& reason);

@@ -30,9 +30,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void start();
   void close();
   bool is_open() const { return socket_->is_open(); }
-  // Whether the connection must not give way to others: it has a request that is being answered, or a stream.
+  // Whether the connection must not give way to others: it has a request of a known sender that arrives or is
+  // being answered, a request that is being answered, or a stream.
   bool is_serving() const { return serving_ || stream_ != nullptr; }
-  // Whether a request on it was admitted.
+  // Whether the sender of a request on it was known.
   bool is_known() const { return known_; }
   std::chrono::steady_clock::time_point heard() const { return heard_; }
 

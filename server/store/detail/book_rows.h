@@ -38,6 +38,8 @@ class BookRows {
   Result<std::optional<TokenRecord>> find_secret(const std::string& secret_hash) const;
   // Returns the token that promises this client number.
   Result<std::optional<TokenRecord>> find_promise(ClientId client) const;
+  // Returns the tokens for a replacement of the client that are neither used nor revoked.
+  Result<std::vector<TokenRecord>> replacements_of(ClientId client) const;
   Result<std::optional<ClientRecord>> find_client(ClientId client) const;
   Result<std::optional<ClientRecord>> find_key(const PublicKey& key) const;
   Result<bool> is_retired(const PublicKey& key) const;

@@ -87,7 +87,7 @@ new '                             if (true) return greet(alive, protocol::Hello{
 caught_by integration_federation 'A1'
 
 mutant token-for-ever 'A1: a join token may be used as often as one likes'
-file server/enrolment.cc
+file server/enrolment_changes.cc
 old '    ++token->used;
 '
 new ''
@@ -155,7 +155,7 @@ new '    asked_ = takes_long ? std::max(window, rules_.first) : window;'
 caught_by unit_client 'asks again, slowly, for ever'
 
 mutant revoked-keeps-token 'A1: a token for several uses stays open when a client that knows it is revoked'
-file server/enrolment.cc
+file server/enrolment_changes.cc
 old '      promise = came_by;
 '
 new '      if (came_by && came_by->uses == 1) promise = came_by;

@@ -82,8 +82,8 @@ caught_by unit_server 'access control: after an older book was restored'
 
 mutant http-body-unbounded 'a body above the limit is read'
 file server/http/http_connection.cc
-old '  if (request_.announced_body > std::get<std::size_t>(admitted))'
-new '  if (request_.announced_body > std::get<std::size_t>(admitted) + (1U << 30))'
+old '  if (request_.announced_body > admission.most_body)'
+new '  if (request_.announced_body > admission.most_body + (1U << 30))'
 caught_by unit_server 'http server: a body'
 
 mutant http-refused-body-read 'the body of a refused request is the next request'
@@ -131,8 +131,8 @@ caught_by unit_server 'run watch: a buffer that closes'
 
 mutant watch-forgets-the-begin 'a client that returns to its task seems to have begun anew'
 file server/live/run_watch.cc
-old 'task.task == work.task ? task.asked : now;'
-new 'now;'
+old '.asked = known ? task.asked : now,'
+new '.asked = now,'
 caught_by unit_server 'run watch: a client that returns'
 
 mutant watch-waits-anew 'a run that waits seems to wait only since the last client came'
@@ -180,16 +180,16 @@ new '  return true;'
 caught_by unit_server 'event streams: a revocation'
 
 mutant replaced-key-joins-again 'a replaced device comes back with another token'
-file server/enrolment.cc
+file server/enrolment_changes.cc
 old '    if (retired) return refuse(kKeyRetired);'
 new '    (void)retired;'
 caught_by unit_server 'replacement: the new device'
 
 mutant replaced-key-stays 'a running coordinator lets the replaced device in'
 file server/enrolment.cc
-old '    former = {.client = retired.client, .key = retired.key, .state = ClientState::kRevoked};
+old '    index_[retired.key] = {.client = retired.client, .key = retired.key, .state = ClientState::kRevoked};
     retired_.insert(retired.key);'
-new '    (void)former;'
+new ''
 caught_by unit_server 'replacement: the new device'
 
 mutant replacement-lost 'after an older book was put back, the replaced device is in again'
@@ -198,3 +198,45 @@ old '  if (event.action == "client.replaced") return replace_again(rows, entry, 
 '
 new ''
 caught_by unit_server 'replacement: holds after an older copy'
+
+mutant replacement-across-projects 'a token of the former project still replaces a client that was moved'
+file server/enrolment_changes.cc
+old '      if (before->description.project != token->description.project) return refuse(kMoved);'
+new ''
+caught_by unit_server 'replacement: a token is void'
+
+mutant replacement-outlives-revocation 'a token for a replacement brings a revoked client back'
+file server/enrolment_changes.cc
+old '      token.revoked = true;'
+new ''
+caught_by unit_server 'replacement: a revocation also closes'
+
+mutant retired-keys-are-clients 'a coordinator that starts counts a replaced key as a client less'
+file server/enrolment.cc
+old '    if (former != index_.end()) enrolled_ -= counts(former->second);'
+new '    enrolled_ -= former != index_.end() ? counts(former->second) : 1;'
+caught_by unit_server 'replacement: a coordinator that starts later'
+
+mutant fleet-shows-former-project 'what a client did for one project is shown to the next'
+file server/live/fleet.cc
+old '  if (!activity.project.empty()) forget_tasks(activity);'
+new ''
+caught_by unit_server 'fleet: what a client did for one project'
+
+mutant watch-counts-attempts 'an update counts once for each attempt at a secure sum'
+file server/live/run_watch.cc
+old 'if (ended_ && stage != TaskStage::kAccepted) told_.push_back(ended);'
+new 'if (ended_) told_.push_back(ended);'
+caught_by unit_server 'run watch: a secure sum'
+
+mutant watch-believes-failures 'a failure that the engine ignores counts'
+file server/live/run_watch.cc
+old 'task->second.stage == TaskStage::kUploading) return;'
+new 'false) return;'
+caught_by unit_server 'run watch: a failure that the engine'
+
+mutant streams-without-limit 'one user takes all connections for streams'
+file server/api/event_streams.cc
+old 'static_cast<std::size_t>(of_user) >= kMostOfUser'
+new 'static_cast<std::size_t>(of_user) > 4 * kMostOfUser'
+caught_by unit_server 'event streams: one user'

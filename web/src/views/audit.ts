@@ -16,7 +16,7 @@ export const audit: MakeView = () => {
       .then(summary => { verified.textContent = `${summary.entries} entries, unbroken. Hash of the last: ${summary.head}`; })
       .catch((error: Error) => say(error.message, true)),
   }, "Check the chain");
-  const element = h("div", {}, h("div", { class: "actions" }, check), verified, list);
+  const element = h("div", {}, h("div", { class: "actions" }, check), verified, h("div", { class: "card" }, list));
   return {
     title: "Audit log",
     element,
@@ -25,7 +25,7 @@ export const audit: MakeView = () => {
       const page = await get<Page<AuditEntry>>(`/audit?limit=${kShown}&after=${Math.max(0, summary.entries - kShown)}`);
       replace(list, table("Audit log", [
         { title: "Entry", cell: entry => entry.seq, right: true },
-        { title: "Time", cell: entry => moment(entry.time) },
+        { title: "Time", cell: entry => h("time", { class: "nowrap" }, moment(entry.time)) },
         { title: "Who", cell: entry => entry.actor.length > 24 ? h("code", { title: entry.actor }, `${entry.actor.slice(0, 24)}…`) : entry.actor },
         { title: "Action", cell: entry => entry.action },
         { title: "Subject", cell: entry => entry.subject, minor: true },

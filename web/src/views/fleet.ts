@@ -6,6 +6,8 @@ import { badge, labels, link, table } from "../parts.js";
 import type { Client } from "../types.js";
 import type { MakeView } from "./view.js";
 
+const kMost = 10_000;
+
 function failures(client: Client): string {
   return Object.entries(client.failures).map(([kind, count]) => `${count} ${kind}`).join(", ");
 }
@@ -19,12 +21,13 @@ export const fleet: MakeView = () => {
   const filter = h("input", { type: "search", placeholder: "Name, label, project, state …", "aria-label": "Filter clients" });
   const count = h("p", { class: "muted", "aria-live": "polite" });
   const list = h("div");
-  const element = h("div", {}, h("div", { class: "filter" }, filter, count), list);
+  const element = h("div", {}, h("div", { class: "filter" }, filter, count), h("div", { class: "card" }, list));
   let clients: Client[] = [];
   const show = (): void => {
     const text = filter.value.trim().toLowerCase();
     const shown = clients.filter(client => text === "" || fits(client, text));
-    count.textContent = `${plural(shown.length, "client")}, ${shown.filter(client => client.online).length} online`;
+    const cut = clients.length >= kMost ? ` The first ${kMost} are shown.` : "";
+    count.textContent = `${plural(shown.length, "client")}, ${shown.filter(client => client.online).length} online.${cut}`;
     replace(list, table("Clients", [
       { title: "Client", cell: client => link(`clients/${client.client}`, `${client.client}${client.name ? ` · ${client.name}` : ""}`) },
       { title: "Seen", cell: client => client.online ? badge("online") : ago(client.last_seen) },
@@ -42,9 +45,9 @@ export const fleet: MakeView = () => {
     title: "Clients",
     element,
     async refresh() {
-      clients = await all<Client>("/clients");
+      clients = await all<Client>("/clients", kMost);
       show();
     },
-    concerns: (event: FeedEvent) => event.name.startsWith("client.") || event.name === "round",
+    concerns: (event: FeedEvent) => event.name.startsWith("client."),
   };
 };

@@ -72,7 +72,7 @@ export const joining: MakeView = session => {
         { title: "For", cell: one => one.replaces !== null ? `replaces client ${one.replaces}` : one.name },
         { title: "Labels", cell: one => labels(one.labels), minor: true },
         { title: "Project", cell: one => one.project, minor: true },
-        { title: "Expires", cell: one => moment(one.expires), minor: true },
+        { title: "Expires", cell: one => h("time", { class: "nowrap" }, moment(one.expires)), minor: true },
         {
           title: "Action", cell: one => one.state === "open" && session.may("operator", one.project) &&
             h("button", {

@@ -62,9 +62,12 @@ function budgetIn(document: string): number | null {
 
 // A bar from the request to the end, in the time of the whole round.
 function timeline(tasks: Task[]): HTMLElement {
-  const start = Math.min(...tasks.map(task => Date.parse(task.asked)));
+  const dates = tasks.flatMap(task => task.asked === null ? [] : [Date.parse(task.asked)]);
+  const start = dates.length > 0 ? Math.min(...dates) : 0;
+  // A task from before a restart has no date: its bar begins at the left.
+  const delay = (task: Task): number => task.asked === null ? 0 : (Date.parse(task.asked) - start) / 1000;
   const length = (task: Task): number =>
-    (Date.parse(task.asked) - start) / 1000 + task.training_seconds + (task.upload_seconds ?? 0);
+    delay(task) + task.training_seconds + (task.upload_seconds ?? 0);
   const whole = Math.max(1e-3, ...tasks.map(length));
   const part = (value: number): string => `${(value / whole * 100).toFixed(2)}`;
   return table("Tasks of the round", [
@@ -77,7 +80,7 @@ function timeline(tasks: Task[]): HTMLElement {
         svgBar.setAttribute("viewBox", "0 0 100 8");
         svgBar.setAttribute("preserveAspectRatio", "none");
         svgBar.setAttribute("aria-hidden", "true");
-        const offset = (Date.parse(task.asked) - start) / 1000;
+        const offset = delay(task);
         const add = (from: number, size: number, kind: string): void => {
           const rectangle = document.createElementNS("http://www.w3.org/2000/svg", "rect");
           for (const [name, value] of Object.entries({ x: part(from), y: "1", width: part(size), height: "6", class: kind }))
@@ -109,7 +112,7 @@ function present(progress: Progress): HTMLElement {
   if (progress.declined.length > 0)
     box.append(table("Clients that declined", [
       { title: "Client", cell: one => link(`clients/${one.client}`, String(one.client)) },
-      { title: "Declined", cell: one => ago(one.since) },
+      { title: "Declined", cell: one => one.since === null ? "" : ago(one.since) },
       { title: "Reason", cell: one => one.reason },
     ], progress.declined, ""));
   if (progress.tasks.length > 0) box.append(h("h3", {}, `Round ${progress.round}`), timeline(progress.tasks));

@@ -7,7 +7,7 @@ import type { Run } from "../types.js";
 import type { MakeView } from "./view.js";
 
 export const runs: MakeView = () => {
-  const element = h("div");
+  const element = h("div", { class: "card" });
   return {
     title: "Runs",
     element,

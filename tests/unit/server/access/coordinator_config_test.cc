@@ -44,6 +44,7 @@ TEST_CASE("coordinator config: every key that is documented is read, and into it
 listen = "[::1]:7000"
 data_directory = "/var/lib/fedge"
 runs_at_once = 4
+wait_limit_hours = 1.5
 threads = 3
 log_level = "trace"
 log_format = "json"
@@ -80,6 +81,7 @@ announce = ["fedge.example.org:7433", "192.0.2.7:1"]
   CHECK(config->listen.port == 7000);
   CHECK(config->data_directory == "/var/lib/fedge");
   CHECK(config->runs_at_once == 4);
+  CHECK(config->wait_limit_hours == 1.5);
   CHECK(config->threads == 3);
   CHECK(config->log_level == "trace");
   CHECK(config->log_format == "json");
@@ -99,7 +101,7 @@ announce = ["fedge.example.org:7433", "192.0.2.7:1"]
   CHECK(config->api.key == "/etc/fedge/key.pem");
   CHECK(config->api.directories == std::vector<std::filesystem::path>{"/srv/data"});
   CHECK(config->api.hosts == std::vector<std::string>{"fedge.example.org"});
-  CHECK(server::describe_coordinator_config().size() == 24);
+  CHECK(server::describe_coordinator_config().size() == 25);
 }
 
 TEST_CASE("coordinator config: a bad key or value is named with file and line, and what would be right") {

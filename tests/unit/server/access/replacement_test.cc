@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "server/access_control.h"
 #include "server/audit_log.h"
 #include "server/enrolment.h"
 #include "tests/support/tiny_dataset.h"
@@ -92,6 +93,39 @@ TEST_CASE("replacement: of a revoked client, which is enrolled again with the ne
   CHECK(why(ward.open().redeem({ward.token(), device_key(2), 2001})) == "client 0");
   CHECK(why(ward.open().authenticate(device_key(2))) == "client 0");
   CHECK_FALSE(ward.open().authenticate(device_key(1)));
+}
+
+TEST_CASE("replacement: a revocation also closes the tokens that were made for a replacement before") {
+  const Ward ward;
+  const std::string first = ward.token();
+  const std::string second = ward.token();
+  REQUIRE(ward.open().revoke(ClientId(0)));
+  for (const std::string& secret : {first, second})
+    CHECK(why(ward.open().redeem({secret, device_key(2), 2001})) == "the join token has been revoked");
+  CHECK(why(ward.open().redeem({ward.token(), device_key(2), 2001})) == "client 0");
+}
+
+TEST_CASE("replacement: a token is void once its client has another project") {
+  const Ward ward;
+  const std::string secret = ward.token();
+  REQUIRE(AccessControl(ward.directory.path()).add_project(Actor{"uid 0", ""}, "oncology", 2000));
+  REQUIRE(ward.open().describe(ClientId(0), {.project = "oncology"}));
+  const auto refusal = ward.open().redeem({secret, device_key(2), 2001});
+  CHECK(why(refusal) == "the client that this token replaces was moved to another project");
+  CHECK(refusal.error().code == ErrorCode::kRefused);
+  CHECK(why(ward.open().authenticate(device_key(1))) == "client 0");
+  // Nor does the former project get another token.
+  CHECK(ward.open().create_tokens({.now = 2000, .lifetime = kOneDay, .replaces = ClientId(0)}).error().code ==
+        ErrorCode::kRefused);
+}
+
+TEST_CASE("replacement: a coordinator that starts later counts the clients that may connect") {
+  const Ward ward;
+  CHECK(why(ward.open().redeem({ward.token(), device_key(2), 2001})) == "client 0");
+  CHECK(why(ward.open().redeem({ward.token(), device_key(3), 2002})) == "client 0");
+  Enrolment started = ward.open();
+  REQUIRE_FALSE(started.authenticate(device_key(1)));
+  CHECK(*started.count() == 1);
 }
 
 TEST_CASE("replacement: with approval the device waits, and meanwhile neither key is admitted") {

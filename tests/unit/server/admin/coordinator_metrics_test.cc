@@ -37,7 +37,9 @@ struct Watched {
                                 const auto book = enrolment.count();
                                 return book ? Result<void>() : book.error();
                               },
-                              .directory = [this] { return part; }}};
+                              .directory = [this] { return part; },
+                              .live = [this] { return live; }}};
+  std::shared_ptr<Live> live = std::make_shared<Live>();
   std::optional<DirectoryFigures> part = DirectoryFigures{};
   Scrape scrape() {
     Scrape scrape = parse_exposition(metrics.text());
@@ -253,6 +255,27 @@ TEST_CASE("coordinator metrics: every family of the table is on the page, and th
   for (const auto& [name, type] : scrape.type) found.insert(name);
   CHECK(found == expected);
   CHECK(expected.size() == coordinator_families().size());
+}
+
+TEST_CASE("coordinator metrics: what became of tasks, who fails, and what the runs wait for") {
+  Watched watched;
+  watched.live->fleet.connected(ClientId(4), "192.0.2.7:1", "", "", 100);
+  for (const TaskStage stage : {TaskStage::kAccepted, TaskStage::kLate, TaskStage::kUnneeded})
+    watched.live->fleet.ended(RunNumber(2),
+                              {.client = ClientId(4), .task = {RoundNumber(1), {}}, .stage = stage}, 110);
+  const auto watch = std::make_shared<RunWatch>();
+  watched.live->open(RunNumber(2), "default", watch);
+  watch->declined(ClientId(4), "no data", Time());
+  watch->decided(RunEngine::ClientArrived{ClientId(5), SampleCount(1)}, {}, Time());
+  watch->waits(RunEngine::Waiting{RoundNumber(1), 1, 2}, Time());
+  watch->waits(RunEngine::Waiting{RoundNumber(1), 1, 2}, Time(seconds(100)));
+  const Scrape scrape = watched.scrape();
+  CHECK(scrape.value("fedge_tasks_ended_total", {{"outcome", "late"}}) == 1);
+  CHECK(scrape.value("fedge_tasks_ended_total", {{"outcome", "unneeded"}}) == 1);
+  CHECK(scrape.value("fedge_client_failures_total", {{"client", "4"}}) == 1);
+  CHECK(scrape.value("fedge_run_clients_ready", {{"run", "2"}}) == 1);
+  CHECK(scrape.value("fedge_run_clients_declined", {{"run", "2"}}) == 1);
+  CHECK(scrape.value("fedge_run_waiting_seconds", {{"run", "2"}}) >= 100);
 }
 
 TEST_CASE("coordinator metrics: the reference lists every family with its type, and no other") {

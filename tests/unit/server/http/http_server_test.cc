@@ -39,9 +39,9 @@ class Echo final : public HttpService {
  public:
   static constexpr std::size_t kMostBody = 1 << 20;
 
-  std::variant<std::size_t, HttpResponse> admit(const HttpRequest& head) override {
+  std::variant<HttpAdmission, HttpResponse> admit(const HttpRequest& head) override {
     if (head.path() == "/closed") return HttpResponse{.status = 401, .body = "no\n"};
-    return head.path() == "/echo" ? kMostBody : std::size_t{0};
+    return HttpAdmission{head.path() == "/echo" ? kMostBody : std::size_t{0}, head.path() != "/stranger"};
   }
   void serve(HttpRequest request, HttpAnswer answer) override {
     const std::string path = request.path();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace fedge::server {
 namespace {
@@ -28,9 +29,9 @@ struct Station {
   std::shared_ptr<Live> live = std::make_shared<Live>();
   bool revoked = false;
   std::shared_ptr<EventStreams> streams = std::make_shared<EventStreams>(
-      io, live, [this](const HttpRequest&) -> std::variant<Principal, HttpResponse> {
+      io, live, [this](const HttpRequest& request) -> std::variant<Principal, HttpResponse> {
         if (revoked) return HttpResponse{.status = 401};
-        return watcher("card=viewer");
+        return watcher(*request.field("authorization"));
       });
 
   Station() {
@@ -45,6 +46,7 @@ struct Station {
   std::shared_ptr<WrittenStream> watch(const std::string& grants, const std::string& query = "",
                                        const std::string& last = "") {
     HttpRequest request{.method = "GET", .target = "/api/v1/events" + query};
+    request.fields.emplace_back("authorization", grants);
     if (!last.empty()) request.fields.emplace_back("last-event-id", last);
     const auto answer = streams->open(request, watcher(grants));
     REQUIRE(answer);
@@ -113,6 +115,20 @@ TEST_CASE("event streams: a reader goes on after its last event, or learns that 
     CAPTURE(unknown);
     CHECK(station.watch("*=viewer", "", unknown)->text.find("event: gap") != std::string::npos);
   }
+}
+
+TEST_CASE("event streams: one user cannot take all streams") {
+  Station station;
+  std::vector<std::shared_ptr<WrittenStream>> open;
+  for (std::size_t i = 0; i < EventStreams::kMostOfUser; ++i) open.push_back(station.watch("*=viewer"));
+  const auto more = [&](const std::string& name) {
+    Principal sender = Station::watcher("*=viewer");
+    sender.actor.name = name;
+    return station.streams->open({.method = "GET", .target = "/api/v1/events"}, sender);
+  };
+  REQUIRE_FALSE(more("user ann"));
+  CHECK(more("user ann").error().code == ErrorCode::kResource);
+  CHECK(more("user bob"));
 }
 
 TEST_CASE("event streams: a revocation ends the stream within the next look, also when nothing happens") {

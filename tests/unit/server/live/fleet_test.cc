@@ -107,6 +107,34 @@ TEST_CASE("fleet: only what has changed is written, and another process reads it
   CHECK(second->last_failure->kind == "refused.invalid");
 }
 
+TEST_CASE("fleet: what a client did for one project is not shown to another") {
+  Fleet fleet;
+  fleet.connected(ClientId(1), "192.0.2.7:5000", "", "", 100);
+  fleet.set_project(ClientId(1), "cardiology");
+  fleet.ended(RunNumber(2), task_of(1, TaskStage::kRefused, ErrorCode::kInvalid), 110);
+  fleet.set_project(ClientId(1), "cardiology");
+  CHECK(fleet.find(ClientId(1), 120)->last_failure);
+  fleet.set_project(ClientId(1), "oncology");
+  const auto moved = fleet.find(ClientId(1), 120);
+  CHECK_FALSE(moved->last_failure);
+  CHECK_FALSE(moved->last_task);
+  CHECK(moved->failures.empty());
+  CHECK(moved->online_since == 100);
+  CHECK(parse_activity(ClientId(1), encode_activity(*moved))->project == "oncology");
+}
+
+TEST_CASE("fleet: what could not be written is written again, and what is not needed is no failure") {
+  Fleet fleet;
+  fleet.connected(ClientId(1), "192.0.2.7:5000", "", "", 100);
+  CHECK(fleet.take_changed(110, false).size() == 1);
+  fleet.mark_changed({ClientId(1), ClientId(9)});
+  CHECK(fleet.take_changed(110, false).size() == 1);
+  fleet.ended(RunNumber(2), task_of(1, TaskStage::kUnneeded), 120);
+  fleet.ended(RunNumber(2), task_of(1, TaskStage::kLate), 120);
+  CHECK(fleet.find(ClientId(1), 130)->failures == std::map<std::string, std::uint64_t>{{"late", 1}});
+  CHECK(fleet.outcomes() == std::map<std::string, std::uint64_t>{{"late", 1}, {"unneeded", 1}});
+}
+
 TEST_CASE("fleet: a damaged file is reported and set aside, and a missing one is no clients") {
   const test::TemporaryDirectory directory;
   const auto none = FleetFile::read(directory.path());

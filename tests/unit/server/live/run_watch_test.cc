@@ -27,7 +27,7 @@ struct WatchedWorld : RecordedWorld {
 
   explicit WatchedWorld(Kind kind = Kind::kDirect) : RecordedWorld(kind) {
     follower = &timeline;
-    timeline.on_ended([this](const WatchedTask& task) { ended.push_back(task); });
+    timeline.begin([this](const WatchedTask& task) { ended.push_back(task); });
   }
   LiveRun progress() const { return timeline.progress(); }
 };
@@ -49,16 +49,68 @@ TEST_CASE("run watch: the stages of a task, with their times") {
   world.conductor->received(
       ClientId(1), protocol::TaskFailed{kRun, RoundNumber(1), ErrorCode::kResource, "no memory"}, world.now);
   world.leave(2);
+  CHECK(stages(world.progress().tasks) == "0 accepted, 1 failed, 2 lost");
+  REQUIRE(world.ended.size() == 2);
+  CHECK(world.ended[0].stage == TaskStage::kFailed);
+  CHECK(world.ended[0].code == ErrorCode::kResource);
+  CHECK(world.ended[0].reason == "no memory");
+  CHECK(world.ended[1].stage == TaskStage::kLost);
+  // An accepted update counts when its round closes.
+  world.now = Time(seconds(61));
+  world.conductor->expired(world.now);
   REQUIRE(world.ended.size() == 3);
-  const WatchedTask& first = world.ended[0];
+  const WatchedTask& first = world.ended[2];
   CHECK(first.stage == TaskStage::kAccepted);
   CHECK(first.bytes == 4 * kParameters);
   CHECK(first.offered == Time(seconds(4)));
   CHECK(first.ended == Time(seconds(5)));
-  CHECK(world.ended[1].stage == TaskStage::kFailed);
-  CHECK(world.ended[1].code == ErrorCode::kResource);
-  CHECK(world.ended[1].reason == "no memory");
-  CHECK(world.ended[2].stage == TaskStage::kLost);
+}
+
+TEST_CASE("run watch: a failure that the engine does not believe is none") {
+  WatchedWorld world;
+  world.start();
+  world.arrive({0, 1, 2});
+  world.offer(0);
+  world.conductor->received(
+      ClientId(0), protocol::TaskFailed{kRun, RoundNumber(1), ErrorCode::kResource, "no memory"}, world.now);
+  world.conductor->uploaded(ClientId(0), kRoundOne, {}, world.now);
+  CHECK(world.count("fold 0") == 1);
+  CHECK(stages(world.progress().tasks) == "0 accepted, 1 training, 2 training");
+  CHECK(world.ended.empty());
+}
+
+TEST_CASE("run watch: a secure sum that begins anew forgets what the former attempt had accepted") {
+  RunWatch timeline;
+  std::vector<WatchedTask> ended;
+  timeline.begin([&](const WatchedTask& task) { ended.push_back(task); });
+  const TaskId task{RoundNumber(1), {}};
+  const RunEngine::Assign work{.client = ClientId(3), .task = task};
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    timeline.decided(Expired{}, {RunEngine::BeginSecure{.task = task}, work}, Time());
+    timeline.decided(Expired{}, {RunEngine::Fold{.client = ClientId(3), .task = task}}, Time());
+  }
+  timeline.decided(Expired{}, {RunEngine::CloseRound{.round = RoundNumber(1)}}, Time());
+  CHECK(ended.size() == 1);
+  CHECK(stages(timeline.progress().last) == "3 accepted");
+}
+
+TEST_CASE("run watch: a task that is not needed any more is nobody's failure") {
+  RunWatch timeline;
+  std::vector<WatchedTask> ended;
+  timeline.begin([&](const WatchedTask& task) { ended.push_back(task); });
+  const TaskId task{RoundNumber(1), {}};
+  for (const std::uint32_t client : {3U, 4U, 5U})
+    timeline.decided(Expired{}, {RunEngine::Assign{.client = ClientId(client), .task = task}}, Time());
+  const auto cancel = [&](std::uint32_t client, const char* reason) {
+    timeline.decided(
+        Expired{},
+        {RunEngine::Send{ClientId(client), protocol::CancelTask{kRun, RoundNumber(1), reason, {}}}}, Time());
+  };
+  cancel(3, "round closed: enough updates");
+  cancel(4, "round closed: deadline");
+  timeline.decided(Expired{}, {RunEngine::Finished{.reason = "all rounds are done"}}, Time());
+  CHECK(stages(timeline.progress().tasks) == "3 unneeded, 4 late, 5 unneeded");
+  CHECK(ended.size() == 3);
 }
 
 TEST_CASE("run watch: a client that returns to its task trains again, and is counted once more") {
@@ -141,13 +193,28 @@ TEST_CASE("run watch: after a restart the timeline is that of the journal, and n
   world.arrive({0, 1, 2});
   world.offer(0);
   world.conductor->uploaded(ClientId(0), kRoundOne, {}, world.now);
-  REQUIRE(world.ended.size() == 1);
+  CHECK(world.ended.empty());
   RunWatch retold;  // of the next process
   world.follower = &retold;
   world.restart();
-  CHECK(stages(retold.progress().tasks) == "0 accepted, 1 training, 2 training");
+  CHECK(stages(retold.progress().tasks) == "0 accepted, 1 away, 2 away");
   CHECK(retold.progress().ready == 0);  // nobody has returned yet
-  CHECK(world.ended.size() == 1);
+  world.arrive({1});
+  CHECK(stages(retold.progress().tasks).starts_with("0 accepted, 1 "));
+  CHECK(world.ended.empty());
+}
+
+TEST_CASE("run watch: a client that fails again and again takes no more memory") {
+  RunWatch timeline(/*buffered=*/true);
+  for (std::uint32_t number = 1; number <= 1000; ++number) {
+    const TaskId task{RoundNumber(number), {}};
+    timeline.decided(Expired{}, {RunEngine::Assign{.client = ClientId(3), .task = task}}, Time());
+    timeline.decided(RunEngine::Failed{ClientId(3), protocol::TaskFailed{.run = kRun, .round = task.round}},
+                     {}, Time());
+  }
+  const LiveRun now = timeline.progress();
+  CHECK(now.tasks.size() < 20);
+  CHECK(now.tasks.back().task.round == RoundNumber(1000));
 }
 
 TEST_CASE("run watch: a buffer that closes leaves the tasks of other clients in progress") {
@@ -170,6 +237,7 @@ TEST_CASE("run watch: a buffer that closes leaves the tasks of other clients in 
     feed(RunEngine::Stored{ClientId(client), task});
   }
   const LiveRun now = timeline.progress();
+  CHECK(now.round == RoundNumber(2));
   CHECK(now.last_round == RoundNumber(1));
   CHECK(stages(now.last) == "0 accepted, 1 accepted");
   REQUIRE_FALSE(now.tasks.empty());
