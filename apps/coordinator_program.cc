@@ -178,6 +178,7 @@ class Daemon {
                                 .listen = settled_.listen,
                                 .connections = settled_.connections,
                                 .joining = settled_.joining,
+                                .lock_patience = std::chrono::seconds(10),
                                 .runs_at_once = settled_.runs_at_once,
                                 .threads = settled_.threads,
                                 .wait_limit = fedge::seconds(settled_.wait_limit_hours * 3600),

@@ -20,15 +20,13 @@ namespace {
 
 constexpr std::size_t kDeparturesToTrim = 64;
 constexpr std::chrono::seconds kAnnounce{5};  // interval of announce()
-// The command-line tool holds the lock while a command works on the directory of a stopped coordinator.
-constexpr std::chrono::milliseconds kLockPatience{10'000};
 constexpr std::chrono::milliseconds kLockAgain{20};
 static_assert(kMaxOpenRuns <= protocol::kMaxRunsInProgress, "a Welcome names them all");
 
-Result<DirectoryLock> lock_directory(const std::filesystem::path& directory) {
+Result<DirectoryLock> lock_directory(const std::filesystem::path& directory, Duration patience) {
   for (std::chrono::milliseconds waited{0};; waited += kLockAgain) {
     auto lock = DirectoryLock::acquire(directory);
-    if (lock || lock.error().code != ErrorCode::kUnavailable || waited >= kLockPatience) return lock;
+    if (lock || lock.error().code != ErrorCode::kUnavailable || waited >= patience) return lock;
     std::this_thread::sleep_for(kLockAgain);
   }
 }
@@ -338,7 +336,7 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
                                                          const CoordinatorOptions& options,
                                                          const RunCallbacks& callbacks) {
   FEDGE_TRY_VOID(make_directory(options.data_directory, 0700));
-  FEDGE_TRY(lock, lock_directory(options.data_directory));
+  FEDGE_TRY(lock, lock_directory(options.data_directory, options.lock_patience));
   FEDGE_TRY(key, open_coordinator_key(options.data_directory));
   FEDGE_TRY(identity, protocol::make_tls_identity(key));
   FEDGE_TRY(made_good, Enrolment(options.data_directory).take_up(key.public_key()));

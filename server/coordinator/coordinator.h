@@ -44,6 +44,9 @@ struct CoordinatorOptions {
   protocol::ListenOptions connections = {};  // limits; the address in it is ignored
   JoinRates joining = {};
   ArrivalRules arrivals = {};
+  // How long to wait for the directory's lock: the command-line tool holds it while a command works on the
+  // directory of a stopped coordinator.
+  Duration lock_patience{};
   std::size_t runs_at_once = 1;    // runs executed at once; the others wait
   std::size_t threads = 1;         // per run, for evaluation and aggregation
   Duration wait_limit{};           // a run that waits for clients for longer is paused; 0: no limit

@@ -30,8 +30,8 @@ struct RunParts {
   std::unique_ptr<protocol::ChunkStore> updates;  // clients' updates
   std::unique_ptr<ThreadPool> threads;
   std::unique_ptr<RunState> state;
-  std::shared_ptr<RunWatch> watch;       // follows the conductor
-  std::unique_ptr<Conductor> conductor;  // to be taken over
+  std::shared_ptr<RunWatch> watch = std::make_shared<RunWatch>();  // follows the conductor
+  std::unique_ptr<Conductor> conductor;                            // to be taken over
   Recovered recovered;
   bool made_noise_key = false;  // noise.key was missing and was created
 };

@@ -100,9 +100,6 @@ class Federation {
     coordinator->stop("for a test");
     run_until([&] { return coordinator->activity().clients == 0; });
     coordinator.reset();
-    // Handlers that still own the former coordinator, and so its lock, must run before create() waits for it.
-    io.restart();
-    io.poll();
     const int before = led;
     run_until([&] {
       if (coordinator) return true;

@@ -6,6 +6,7 @@ attacks   tokens, limits, other sites, oversized and unfinished requests
 queue     a removed user's requests that were already sent
 projects  a run and the clients of another project
 stolen    a laptop is stolen in the middle of a round: revoked, replaced, and its run goes on, all from another machine
+ending    a coordinator that stops while requests and streams come in
 waits     a run that waits for clients for longer than wait_limit_hours is paused
 live      what clients and runs do at present: events as they happen, the timeline of rounds, after restarts too
 story     a remote operator admits, names and revokes a client with the command line alone
@@ -554,6 +555,33 @@ def waits(coordinator):
     print("ok")
 
 
+def ending(coordinator):
+    """A coordinator that is told to stop while requests and streams come in ends in order."""
+    token = coordinator.token("ann", "viewer")
+
+    def ask():
+        try:
+            link = coordinator.connection()
+            while True:
+                link.request("GET", "/api/v1/identity", headers={"Authorization": "Bearer " + token})
+                link.getresponse().read()
+        except (OSError, http.client.HTTPException):
+            pass  # it has ended
+
+    for _ in range(6):
+        threads = [threading.Thread(target=ask) for _ in range(30)]
+        watching = Events(coordinator, token)
+        for thread in threads:
+            thread.start()
+        wait_for(lambda: coordinator.call("GET", "/identity", token)[0].status == 200, coordinator)
+        coordinator.stop()  # checks the exit code
+        for thread in threads:
+            thread.join()
+        watching.wait(lambda one: one.ended)
+        coordinator.start()
+    print("ok")
+
+
 class Events(threading.Thread):
     """Reads a stream of events until it ends."""
 
@@ -697,7 +725,7 @@ def main():
         coordinator = Coordinator(directory)
         try:
             {"document": document, "roles": roles, "attacks": attacks, "story": story, "queue": queue,
-             "projects": projects, "live": live, "stolen": stolen, "waits": waits}[sys.argv[2]](coordinator)
+             "projects": projects, "live": live, "stolen": stolen, "waits": waits, "ending": ending}[sys.argv[2]](coordinator)
         except SystemExit:
             raise
         finally:

@@ -240,3 +240,15 @@ file server/api/event_streams.cc
 old 'static_cast<std::size_t>(of_user) >= kMostOfUser'
 new 'static_cast<std::size_t>(of_user) > 4 * kMostOfUser'
 caught_by unit_server 'event streams: one user'
+
+mutant http-strangers-known 'whoever fetches an open page pushes out those who have logged in'
+file server/http/http_connection.cc
+old '  known_ = known_ || admission.known;'
+new '  known_ = true;'
+caught_by unit_server 'http server: whoever has only fetched'
+
+mutant http-body-gives-way 'a request whose body is arriving is ended by strangers'
+file server/http/http_connection.cc
+old '  serving_ = admission.known;  // also while its body arrives'
+new ''
+caught_by unit_server 'http server: a known sender whose body'

@@ -458,6 +458,37 @@ TEST_CASE("http server: a request that is being answered does not give way to st
   CHECK(body_of(asking.read_answer()) == "done\n");
 }
 
+TEST_CASE("http server: whoever has only fetched an open page is a stranger all the same") {
+  Served served({.max_connections = 4});
+  HttpClient known(served.port());
+  known.send(get("/hello"));
+  CHECK(body_of(known.read_answer()) == "/hello\n");
+  std::vector<std::unique_ptr<HttpClient>> strangers;
+  for (int i = 0; i < 40; ++i) {
+    strangers.push_back(std::make_unique<HttpClient>(served.port()));
+    strangers.back()->send(get("/stranger"));
+    CHECK_FALSE(strangers.back()->read_answer().empty());
+  }
+  known.send(get("/hello?again"));
+  CHECK(body_of(known.read_answer()) == "/hello?again\n");
+}
+
+TEST_CASE("http server: a known sender whose body is still arriving does not give way to strangers") {
+  Served served({.max_connections = 4});
+  HttpClient sender(served.port());
+  sender.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+  REQUIRE(sender.hears_within(std::chrono::seconds(60)));
+  std::vector<std::unique_ptr<HttpClient>> others;
+  for (int i = 0; i < 40; ++i) {
+    others.push_back(std::make_unique<HttpClient>(served.port()));
+    others.back()->send(get("/hello"));
+    CHECK_FALSE(others.back()->read_answer().empty());
+  }
+  sender.send("body");
+  sender.send_end();
+  CHECK(sender.read_to_end().ends_with("\r\n\r\nbody"));
+}
+
 TEST_CASE("http server: streams do not give way to further connections") {
   Served served({.max_connections = 2});
   auto opened = served.service().events.get_future();
