@@ -5,7 +5,8 @@
   bench/operation/watchers.py latency [--clients 10000] [--seconds 30] [--rate 50]
 
 rounds   A federation of four processes trains without a pause. Windows with and without watchers take turns: streams of
-         events over HTTPS, and requests at a fixed rate (runs, clients, progress in turn). Prints the mean time of a
+         events over HTTPS, and requests at a fixed rate (runs, clients, progress in turn). The watchers are a process
+         of the lowest priority on the same machine. Prints the mean time of a
          round in both, and the ratio with its 95 % confidence interval over pairs of neighbouring windows.
 latency  Thousands of idle clients are connected (swarm_clients). Prints percentiles of the time of an answer.
 
@@ -188,7 +189,7 @@ def rounds(options):
             alone, watched = [], []
             watcher = None
             for window in range(2 * options.windows):
-                # Alone and watched in turn; the watchers are a process of their own, at the lowest priority but one.
+                # Alone and watched in turn.
                 if window % 2 == 1:
                     watcher = subprocess.Popen([sys.executable, __file__, "watch", "--place", place, "--watchers",
                                                 str(options.watchers), "--rate", str(options.rate)], stdout=subprocess.PIPE,
@@ -196,11 +197,8 @@ def rounds(options):
                     watcher.stdout.readline()  # all are connected
                 (watched if window % 2 == 1 else alone).append(measured(site, options.seconds))
                 if watcher is not None:
-                    out = watcher.communicate("", timeout=60)[0] if watcher.poll() is not None else None
-                    if out is None:
-                        watcher.terminate()
-                        out = watcher.communicate(timeout=60)[0]
-                    print(out.strip().splitlines()[-1] if out.strip() else "", flush=True)
+                    watcher.terminate()
+                    print(watcher.communicate(timeout=60)[0].strip(), flush=True)
                     watcher = None
             ratios = [b / a for a, b in zip(alone, watched)]
             spread = 1.96 * statistics.stdev(ratios) / math.sqrt(len(ratios)) if len(ratios) > 1 else float("nan")
@@ -212,6 +210,7 @@ def rounds(options):
 
 
 async def watch_all(options):
+    os.nice(19)  # in reality they are other machines
     site = Site(options.place)
     site.host, port = (site.data / "api-address").read_text().strip().rsplit(":", 1)
     site.port, site.token = int(port), os.environ["TOKEN"]
