@@ -197,7 +197,8 @@ mutant replacement-lost 'after an older book was put back, the replaced device i
 file server/store/book_history.cc
 old '  if (event.action == "client.replaced") return replace_again(rows, entry, known);
 '
-new ''
+new '  if (event.action == "client.replaced" && rows.marks.change < 0) return replace_again(rows, entry, known);
+'
 caught_by unit_server 'replacement: holds after an older copy'
 
 mutant replacement-across-projects 'a token of the former project still replaces a client that was moved'
