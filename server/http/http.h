@@ -69,7 +69,7 @@ struct HttpResponse {
 // Call exactly once, from any thread.
 using HttpAnswer = std::function<void(HttpResponse)>;
 
-// What a service says to the head of a request.
+// The answer of a service to the head of a request that it accepts.
 struct HttpAdmission {
   std::size_t most_body = 0;  // bytes of the largest acceptable body
   // The sender has proved who it is: its connection does not give way to those of strangers.

@@ -87,7 +87,7 @@ class RunWatch final : public Watch {
   void left(ClientId client, Time now) override;
   void decided(const RunEngine::Input& input, const std::vector<RunEngine::Effect>& effects,
                Time now) override;
-  // What the engine waits for now; nothing: for no client.
+  // Takes up what the engine waits for now; nothing if it waits for no client.
   void waits(const std::optional<RunEngine::Waiting>& waiting, Time now);
   // From now on this process leads the run, and `ended` is called.
   void begin(Ended ended);

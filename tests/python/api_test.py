@@ -5,31 +5,24 @@ roles     each role may use the routes of POLICY and no others; a policy of our 
 attacks   tokens, limits, other sites, oversized and unfinished requests
 queue     a removed user's requests that were already sent
 projects  a run and the clients of another project
-stolen    a laptop is stolen in the middle of a round: revoked, replaced, and its run goes on, all from another machine
 ending    a coordinator that stops while requests and streams come in
-waits     a run that waits for clients for longer than wait_limit_hours is paused
-live      what clients and runs do at present: events as they happen, the timeline of rounds, after restarts too
 story     a remote operator admits, names and revokes a client with the command line alone
 """
 
 import http.client
 import json
-import os
 import pathlib
 import re
-import signal
 import socket
 import ssl
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-BIN = pathlib.Path(sys.argv[1])
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from coordinator_process import BIN, RUN, Events, run_case, wait_for
+
 SKIPPED = 77
-DEVICES = []  # processes of start_device(), which main() ends
 
 # operation: the lowest role, and whether it is needed in all projects
 POLICY = {
@@ -57,93 +50,6 @@ BODIES = {
     "addDisagreement": {"kind": "full", "clients": ["0"]}, "addUser": {"name": "zoe", "grants": []},
     "grantRoles": {"grants": ["default=viewer"]}, "createAccessToken": {"days": 1}, "addProject": {"name": "new"},
 }
-
-
-# A run that waits for clients with data of their own.
-RUN = """
-[run]
-name = "machines"
-rounds = 2
-[data]
-dataset = "csv"
-name = "machines"
-numeric = ["temperature"]
-mean = [70]
-deviation = [12]
-target = "ok"
-classes = ["no", "yes"]
-partition = { kind = "own", clients = 3 }
-[model]
-kind = "softmax"
-"""
-
-
-class Coordinator:
-    """fedge-coordinator with HTTPS on a free port, in a directory of its own."""
-
-    def __init__(self, directory):
-        self.data = pathlib.Path(directory) / "data"
-        self.environment = dict(os.environ, XDG_CONFIG_HOME=str(pathlib.Path(directory) / "config"))
-        self.environment.pop("FEDGE_DATA_DIR", None)
-        self.log_path = pathlib.Path(directory) / "log"
-        self.start()
-
-    def start(self, *more):
-        address = self.data / "api-address"
-        address.unlink(missing_ok=True)
-        with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(
-                [BIN / "fedge-coordinator", "--data-dir", self.data, "--listen", "127.0.0.1:0", "--api-listen",
-                 "127.0.0.1:0", *more], stdout=subprocess.DEVNULL, stderr=log, env=self.environment)
-        until = time.monotonic() + 60
-        while not address.exists() or not address.read_text().endswith("\n"):
-            assert self.process.poll() is None and time.monotonic() < until, self.log()
-            time.sleep(0.02)
-        self.host, port = address.read_text().strip().rsplit(":", 1)
-        self.port = int(port)
-
-    def stop(self):
-        self.process.terminate()
-        assert self.process.wait(60) == 0, self.log()
-
-    def log(self):
-        return self.log_path.read_text(errors="replace")
-
-    def fingerprint(self):
-        return re.findall(r'api\.listening .*fingerprint="([0-9a-f]{64})"', self.log())[-1]
-
-    def fedge(self, *arguments, code=0, stdin=""):
-        done = subprocess.run([BIN / "fedge", *map(str, arguments)], input=stdin, capture_output=True, text=True,
-                              env=self.environment, timeout=100, check=False)
-        assert done.returncode == code, (arguments, done.returncode, done.stdout, done.stderr)
-        return done.stdout + done.stderr
-
-    def here(self, *arguments, **more):
-        return self.fedge(*arguments, "--data-dir", self.data, **more)
-
-    def token(self, name, grants, *more):
-        self.here("user", "add", name, "--role", grants)
-        return self.here("user", "token", "create", name, *more).strip()
-
-    def connection(self):
-        context = ssl.create_default_context(cafile=str(self.data / "api-cert.pem"))
-        assert context.minimum_version
-        return http.client.HTTPSConnection(self.host, self.port, context=context, timeout=60)
-
-    def call(self, method, path, token=None, body=None, headers=None):
-        connection = self.connection()
-        fields = dict(headers or {})
-        if token is not None:
-            fields["Authorization"] = "Bearer " + token
-        data = None if body is None else json.dumps(body)
-        if data is not None:
-            fields.setdefault("Content-Type", "application/json")
-        connection.request(method, "/api/v1" + path, data, fields)
-        answer = connection.getresponse()
-        streams = answer.getheader("Content-Type") == "text/event-stream"  # it has no end
-        text = "" if streams else answer.read().decode()
-        connection.close()
-        return answer, json.loads(text) if text else None
 
 
 def operations(document):
@@ -448,113 +354,6 @@ def projects(coordinator):
     print("ok")
 
 
-def wait_for(until_true, coordinator):
-    until = time.monotonic() + 60
-    while not until_true():
-        assert time.monotonic() < until, coordinator.log()
-        time.sleep(0.05)
-
-
-def start_device(coordinator, name, join="", *more):
-    """Starts fedge-client in a state directory of this name; with a token if it has not joined yet."""
-    place = coordinator.data.parent
-    process = subprocess.Popen(
-        [BIN / "fedge-client", "--state-dir", place / name, "run", *(["--token-file", "-"] if join else []), *more],
-        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=open(place / (name + ".log"), "ab"), text=True)
-    DEVICES.append(process)
-    process.stdin.write(join)
-    process.stdin.close()
-    return process
-
-
-def stolen(coordinator):
-    place = coordinator.data.parent
-    (place / "machines.csv").write_text("temperature,ok\n" + "70,yes\n90,no\n" * 40)
-    data = ("--data", f"machines={place / 'machines.csv'}")
-    # The operator works on another machine: no command below names the data directory.
-    boss = coordinator.token("boss", "operator")
-    coordinator.fedge("login", f"https://localhost:{coordinator.port}", "--fingerprint", coordinator.fingerprint(),
-                      stdin=boss)
-    fedge = coordinator.fedge
-
-    def shown(*what):
-        return json.loads(fedge(*what, "--format", "json"))
-
-    def rounds():
-        return shown("run", "show", 1)["rounds"]
-
-    joins = fedge("token", "create", "--count", 2, "--labels", "ward-3").split()
-    desk = start_device(coordinator, "desk", joins[0], *data)
-    laptop = start_device(coordinator, "laptop", joins[1], *data)
-    wait_for(lambda: [one["online"] for one in shown("client", "ls")] == [True, True], coordinator)
-    thief = next(one["client"] for one in shown("client", "ls") if one["token"] == 2)
-    fedge("client", "set", thief, "--name", "laptop of ward 3")
-    text = RUN.replace("clients = 3", "clients = 2").replace("rounds = 2", "rounds = 100000\nround_deadline = 100000")
-    (place / "run.toml").write_text(text + "[sampling]\nmin_available = 2\nclients_per_round = 2\n")
-    fedge("run", "submit", place / "run.toml")
-    wait_for(lambda: rounds() >= 2, coordinator)
-
-    # The laptop vanishes in the middle of a round, which would wait for it until its deadline, for a day.
-    os.kill(laptop.pid, signal.SIGSTOP)
-    wait_for(lambda: [one["stage"] for one in shown("run", "progress", 1)["tasks"] if one["client"] == thief]
-             == ["training"], coordinator)
-    laptop.kill()
-    laptop.wait(60)
-    wait_for(lambda: [one["stage"] for one in shown("run", "progress", 1)["tasks"] if one["client"] == thief]
-             == ["lost"], coordinator)
-    table = fedge("client", "ls")
-    assert re.search(r"laptop of ward 3 .* \d+ s ago|laptop of ward 3 .* now", table), table
-    # The round closes as soon as the laptop is revoked, although it is not connected, and the next one waits.
-    fedge("client", "revoke", thief)
-    wait_for(lambda: "waits for clients: it needs 2, and 1 is ready" in fedge("run", "progress", 1), coordinator)
-    done = rounds()
-    # Its replacement takes over the number, the name and the labels, and the run goes on.
-    device = start_device(coordinator, "new laptop", fedge("token", "create", "--replaces", thief).strip(), *data)
-    wait_for(lambda: rounds() >= done + 2, coordinator)
-    now = shown("client", "show", thief)
-    assert now["name"] == "laptop of ward 3" and now["labels"] == ["ward-3"] and now["state"] == "enrolled", now
-    assert now["accepted"] >= 4 and now["failures"]["lost"] == 1, now
-    # The thief's device is refused for ever.
-    old = start_device(coordinator, "laptop")
-    wait_for(lambda: "another device has taken over this client's number" in (place / "laptop.log").read_text(),
-             coordinator)
-    # Whoever asks later finds out who did all that, and from where.
-    audit = [(one["actor"], one["action"]) for one in json.loads(coordinator.here("audit", "ls", "--format", "json"))
-             if one["subject"] == f"client {thief}"]
-    assert [action for _, action in audit] == ["client.enrolled", "client.described", "client.revoked",
-                                               "client.replaced"], audit
-    assert audit[2][0] == "user boss" and audit[3][0] == "key " + now["key"], audit
-    fedge("run", "stop", 1)
-    for one in (desk, device, old):
-        one.terminate()
-        one.wait(60)
-    print("ok")
-
-
-def waits(coordinator):
-    """A run that waits for clients for too long is paused, and continues when an operator resumes it."""
-    coordinator.stop()
-    settings = coordinator.data.parent / "coordinator.toml"
-    settings.write_text("wait_limit_hours = 0.0003\n")  # a second
-    coordinator.start("--config", settings)
-    run = coordinator.data.parent / "run.toml"
-    run.write_text(RUN)
-    coordinator.here("run", "submit", run)
-
-    def shown():
-        return json.loads(coordinator.here("run", "show", "1", "--format", "json"))
-
-    wait_for(lambda: shown()["state"] == "paused", coordinator)
-    assert shown()["reason"] == ("it waited for clients for longer than wait_limit_hours: 0 of 3 were ready"), shown()
-    paused = [one for one in json.loads(coordinator.here("audit", "ls", "--format", "json")) if one["action"] == "run.paused"]
-    assert len(paused) == 1 and paused[0]["details"]["reason"] == shown()["reason"], paused
-    # It waits once more, and is paused once more.
-    coordinator.here("run", "resume", "1")
-    wait_for(lambda: coordinator.log().count("run.paused") == 2, coordinator)
-    assert shown()["state"] == "paused"
-    print("ok")
-
-
 def ending(coordinator):
     """A coordinator that is told to stop while requests and streams come in ends in order."""
     token = coordinator.token("ann", "viewer")
@@ -582,156 +381,5 @@ def ending(coordinator):
     print("ok")
 
 
-class Events(threading.Thread):
-    """Reads a stream of events until it ends."""
-
-    def __init__(self, coordinator, token, query="", last=None):
-        super().__init__(daemon=True)
-        self.link = coordinator.connection()
-        fields = {"Authorization": "Bearer " + token} | ({"Last-Event-ID": last} if last else {})
-        self.link.request("GET", "/api/v1/events" + query, headers=fields)
-        self.answer = self.link.getresponse()
-        assert self.answer.status == 200, self.answer.read()
-        self.seen, self.ended = [], False  # seen: (id, name, data)
-        self.start()
-
-    def run(self):
-        fields = {}
-        while line := self.answer.readline():
-            name, _, value = line.decode().rstrip("\n").partition(": ")
-            if name and value:
-                fields[name] = value
-            elif not name and "event" in fields:
-                self.seen.append((fields.get("id"), fields["event"], json.loads(fields["data"])))
-                fields = {}
-        self.ended = True
-
-    def names(self):
-        return {name for _, name, _ in self.seen}
-
-    def wait(self, holds):
-        until = time.monotonic() + 60
-        while not holds(self):
-            assert time.monotonic() < until, self.seen
-            time.sleep(0.02)
-
-
-def live(coordinator):
-    coordinator.here("project", "add", "card")
-    coordinator.here("project", "add", "onco")
-    place = coordinator.data.parent
-    (place / "machines.csv").write_text("temperature,ok\n" + "70,yes\n90,no\n" * 40)
-    ann = coordinator.token("ann", "card=submitter")
-    events = Events(coordinator, ann)
-    stranger = Events(coordinator, coordinator.token("bob", "onco=viewer"))
-    everywhere = Events(coordinator, coordinator.token("root", "viewer"), "?names=client.connected,run.ended")
-    revoked = Events(coordinator, coordinator.token("eve", "card=viewer"))
-    number = next(one["token"] for one in json.loads(coordinator.here("user", "token", "ls", "--format", "json"))
-                  if one["user"] == "eve")
-
-    run = place / "run.toml"
-    run.write_text(RUN.replace("[data]", "wait_for_clients = 2\n[data]", 1))
-    submitted = coordinator.call("POST", "/runs", ann, {"document": run.read_text(), "project": "card"})
-    assert submitted[0].status == 201, submitted
-
-    def device(name, *more):
-        join = coordinator.here("token", "create", "--project", "card", "--name", name).strip()
-        return start_device(coordinator, name, join, *more)
-
-    data = ("--data", f"machines={place / 'machines.csv'}")
-    # A device without the data declines, and the run waits: both are said, with the reason.
-    devices = [device("with data", *data), device("without data")]
-    events.wait(lambda one: "client.declined" in one.names())
-    events.wait(lambda one: any(data.get("needed") == 2 for _, name, data in one.seen if name == "progress"))
-    progress = coordinator.call("GET", "/runs/1/progress", ann)[1]
-    assert progress["led"] and progress["ready"] == 1 and progress["tasks"] == [], progress
-    assert progress["waiting"]["needed"] == 2 and progress["waiting"]["ready"] == 1, progress
-    declined = [one["client"] for one in progress["declined"]]
-    text = coordinator.here("run", "progress", "1")
-    assert "round 1 waits for clients: it needs 2, and 1 is ready" in text and "declined" in text, text
-    shown = json.loads(coordinator.here("client", "show", str(declined[0]), "--format", "json"))
-    assert shown["name"] == "without data" and shown["online"], shown
-    assert [(one["run"], one["state"]) for one in shown["runs"]] == [(1, "declined")], shown
-    assert coordinator.call("GET", "/runs/1", ann)[1]["run"]["waiting"]["needed"] == 2
-
-    # Another process follows the run to its end.
-    follower = subprocess.Popen([BIN / "fedge", "run", "log", "1", "--follow", "--data-dir", coordinator.data],
-                                stdout=subprocess.PIPE, text=True, env=coordinator.environment)
-    devices.append(device("late", *data))
-    events.wait(lambda one: "run.ended" in one.names())
-    rounds = [data["metrics"]["round"] for _, name, data in events.seen if name == "round" and data["run"] == 1]
-    assert rounds == [1, 2], events.seen
-    stages = [data["tasks"] for _, name, data in events.seen if name == "progress"]
-    assert stages, events.seen
-    out = follower.communicate(timeout=60)[0]
-    assert out.splitlines()[-1] == "run 1 is finished" and len(out.splitlines()) == 4, out
-
-    # Who may not see the project saw nothing; who asked for names got only those.
-    everywhere.wait(lambda one: "run.ended" in one.names())
-    assert everywhere.names() == {"client.connected", "run.ended"}, everywhere.names()
-    assert stranger.seen == [], stranger.seen
-    # A reader that was cut off goes on where it was, and learns that it cannot.
-    middle = [one[0] for one in events.seen if one[1] == "round"][0]
-    again = Events(coordinator, ann, "", middle)
-    after = events.seen[[one[0] for one in events.seen].index(middle) + 1:]
-    again.wait(lambda one: len(one.seen) >= len(after))
-    assert again.seen[:len(after)] == after, (again.seen, after)
-    lost = Events(coordinator, ann, "", "00000000-7")
-    lost.wait(lambda one: "gap" in one.names())
-
-    # A revoked token's stream ends, whether anything happens or not.
-    coordinator.here("user", "token", "revoke", number)
-    revoked.wait(lambda one: one.ended)
-    assert not events.ended
-    devices[2].terminate()
-    assert devices[2].wait(60) == 0
-    late = json.loads(coordinator.here("client", "ls", "--format", "json"))[-1]
-    assert late["name"] == "late", late
-    seen = lambda: json.loads(coordinator.here("client", "show", str(late["client"]), "--format", "json"))
-    events.wait(lambda one: not seen()["online"])
-    gone = seen()
-    assert gone["accepted"] >= 2 and gone["last_task"]["outcome"] == "accepted" and gone["failures"] == {}, gone
-    assert gone["received"] > 0 and gone["sent"] > 0 and gone["last_seen"], gone
-    assert gone["software"].startswith("fedge-client ") and gone["platform"] == f"{os.uname().sysname} {os.uname().machine}"
-    assert "accepted" in coordinator.here("client", "show", str(late["client"]))
-    online = coordinator.here("client", "ls", "--online")
-    assert "with data" in online and "late" not in online, online
-
-    # What clients did outlives the coordinator; also while none runs.
-    coordinator.stop()
-    assert events.ended or events.wait(lambda one: one.ended) is None
-    stopped = seen()
-    assert {key: stopped[key] for key in ("accepted", "received", "sent", "last_task", "last_seen")} == \
-           {key: gone[key] for key in ("accepted", "received", "sent", "last_task", "last_seen")}, (stopped, gone)
-    assert "no coordinator executes this run" in coordinator.here("run", "progress", "1")
-    coordinator.start()
-    assert seen()["accepted"] == gone["accepted"]
-    for one in devices[:2]:
-        one.terminate()
-        one.wait(60)
-    # A damaged file is set aside; the coordinator starts.
-    coordinator.stop()
-    (coordinator.data / "fleet.db").write_bytes(b"nonsense" * 1000)
-    for rest in ("-wal", "-shm"):
-        (coordinator.data / ("fleet.db" + rest)).unlink(missing_ok=True)
-    coordinator.start()
-    assert "fleet.unreadable" in coordinator.log() and (coordinator.data / "fleet.db.damaged").exists()
-    assert seen()["accepted"] == 0
-    print("ok")
-
-
-def main():
-    with tempfile.TemporaryDirectory() as directory:
-        coordinator = Coordinator(directory)
-        try:
-            {"document": document, "roles": roles, "attacks": attacks, "story": story, "queue": queue,
-             "projects": projects, "live": live, "stolen": stolen, "waits": waits, "ending": ending}[sys.argv[2]](coordinator)
-        except SystemExit:
-            raise
-        finally:
-            for process in [coordinator.process, *DEVICES]:
-                process.kill()
-                process.wait()
-
-
-main()
+run_case({"document": document, "roles": roles, "attacks": attacks, "story": story, "queue": queue, "projects": projects,
+          "ending": ending})

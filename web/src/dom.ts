@@ -44,6 +44,17 @@ export function say(text: string, wrong = false): void {
   setTimeout(() => line.remove(), wrong ? 12_000 : 5_000);
 }
 
+// Does something at the coordinator, says that it is done or why not, and shows the result.
+export async function act(work: () => Promise<unknown>, done: string, refresh: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+    say(done);
+    await refresh();
+  } catch (error) {
+    say((error as Error).message, true);
+  }
+}
+
 // Asks before something that cannot be taken back. Resolves to the text of the field, or null.
 export function ask(title: string, text: string, action: string, field?: string): Promise<string | null> {
   return new Promise(resolve => {

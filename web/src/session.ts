@@ -1,4 +1,5 @@
-// Who is logged in, and what that user may do. The coordinator decides; this only hides what it would refuse.
+// Session knows the user who is logged in and its roles. The coordinator decides; this only hides what it would
+// refuse.
 import type { Identity, Role } from "./types.js";
 
 const order: Role[] = ["viewer", "submitter", "operator", "admin"];

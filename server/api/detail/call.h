@@ -37,7 +37,7 @@ class ApiStores {
     return enrolment_;
   }
   AccessControl& access() { return access_; }
-  // What a client did lately; nothing if it has never connected.
+  // Returns what a client did lately; nothing if it has never connected.
   Result<std::optional<ClientActivity>> activity(ClientId client);
   AuditLog audit() const { return AuditLog(parts_.data_directory); }
 
@@ -54,7 +54,7 @@ class ApiStores {
 struct Reply {
   int status = 200;
   Json json;
-  // What a PATCH can change of `json`; null: all. The rest may change at any time.
+  // The part of `json` that a PATCH can change; null: all of it. The rest may change at any time.
   Json settable = {};
 };
 

@@ -1,6 +1,6 @@
 // One client: who it is, what it did, and what an operator may do with it.
 import { get, patch, post } from "../api.js";
-import { ask, h, replace, say } from "../dom.js";
+import { act as attempt, ask, h, replace } from "../dom.js";
 import { ago, bytes, moment, seconds } from "../format.js";
 import { badge, card, facts, labels, link, stat, table } from "../parts.js";
 import type { Client } from "../types.js";
@@ -17,15 +17,7 @@ export const client: MakeView = (session, argument) => {
   const element = h("div", {}, actions, join, head, card("Device", about), card("Runs in progress", runs),
     card("Failures", failures));
 
-  const act = async (work: () => Promise<unknown>, done: string): Promise<void> => {
-    try {
-      await work();
-      say(done);
-      await view.refresh();
-    } catch (error) {
-      say((error as Error).message, true);
-    }
-  };
+  const act = (work: () => Promise<unknown>, done: string): Promise<void> => attempt(work, done, () => view.refresh());
   const revoke = async (): Promise<void> => {
     if (await ask(`Revoke client ${number}`, "It is disconnected at once, and its task ends.", "Revoke") === null) return;
     await act(() => post(`/clients/${number}/revoke`, {}), `Client ${number} is revoked`);

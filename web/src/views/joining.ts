@@ -1,6 +1,6 @@
 // Approvals and join tokens.
 import { all, post } from "../api.js";
-import { ask, h, replace, say } from "../dom.js";
+import { act as attempt, ask, h, replace } from "../dom.js";
 import { moment } from "../format.js";
 import { badge, card, labels, link, table } from "../parts.js";
 import type { Client, JoinToken } from "../types.js";
@@ -14,15 +14,7 @@ export const joining: MakeView = session => {
   const element = h("div", {}, card("Devices that wait for approval", pending), card("Create a join token", form, made),
     card("Join tokens", tokens));
 
-  const act = async (work: () => Promise<unknown>, done: string): Promise<void> => {
-    try {
-      await work();
-      say(done);
-      await view.refresh();
-    } catch (error) {
-      say((error as Error).message, true);
-    }
-  };
+  const act = (work: () => Promise<unknown>, done: string): Promise<void> => attempt(work, done, () => view.refresh());
   const field = (name: string, label: string, attributes: Record<string, string | number>): HTMLElement =>
     h("label", {}, label, h("input", { name, ...attributes }));
   form.append(

@@ -1,7 +1,7 @@
 // One run: its curves, the current round, why it waits, and its run file.
 import { all, FeedEvent, get, post } from "../api.js";
 import { chart, Line } from "../chart.js";
-import { ask, h, replace, say } from "../dom.js";
+import { act, ask, h, replace } from "../dom.js";
 import { ago, bytes, figure, moment, percent, plural, seconds } from "../format.js";
 import { badge, card, facts, link, stat, table } from "../parts.js";
 import type { Figure, Progress, Round, Run, RunDetails, Task } from "../types.js";
@@ -137,13 +137,7 @@ export const run: MakeView = (session, argument) => {
   const change = async (what: string, title: string, text: string): Promise<void> => {
     const reason = await ask(title, text, title.split(" ")[0]!, "Reason, for the audit log");
     if (reason === null) return;
-    try {
-      await post(`/runs/${number}/${what}`, reason ? { reason } : {});
-      say(`Run ${number}: done`);
-      await view.refresh();
-    } catch (error) {
-      say(String((error as Error).message), true);
-    }
+    await act(() => post(`/runs/${number}/${what}`, reason ? { reason } : {}), `Run ${number}: done`, () => view.refresh());
   };
   const showHead = (): void => {
     if (!shown) return;

@@ -1,4 +1,4 @@
-// Who gets which events, with streams that write down what they are sent.
+// Streams of events: a watcher gets those of its projects, and none after its token was revoked.
 #include "server/api/event_streams.h"
 
 #include <doctest/doctest.h>

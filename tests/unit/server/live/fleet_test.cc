@@ -1,4 +1,4 @@
-// What a coordinator knows of its clients, in memory and over restarts.
+// The fleet: a coordinator's knowledge of its clients, in memory and over restarts.
 #include "server/live/fleet.h"
 
 #include <doctest/doctest.h>
