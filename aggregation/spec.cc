@@ -162,6 +162,35 @@ std::string traits_of(const AggregatorKind& kind) {
 
 }  // namespace
 
+namespace {
+
+void read_eligibility(config::Reader& section, SamplingSpec& spec) {
+  const std::string where = section.text(
+      "where", "",
+      "Condition on the labels of clients, for example \"label == 'ward-3' and not label == 'test'\". Only "
+      "clients that fulfil it take part in the run. Labels are given with fedge token create --labels or "
+      "fedge client set --labels, in a simulation with simulation.labels. Empty: all clients of the "
+      "project.");
+  auto filter = ClientFilter::parse(where);
+  if (!filter)
+    section.fail("where", filter.error().message);
+  else
+    spec.where = std::move(*filter);
+  spec.quarantine_after = static_cast<std::uint32_t>(section.integer(
+      "quarantine_after", spec.quarantine_after, {0, 1000},
+      "Number of failed trainings in succession after which a client gets no tasks for quarantine_rounds "
+      "rounds. A client fails if it reports an error or sends a damaged or invalid update; a lost "
+      "connection, "
+      "a passed deadline or a rule of its owner is no failure. After the quarantine, one more failure is "
+      "enough for the next, until an update is accepted. If only clients in quarantine are connected, they "
+      "take part. 0: no quarantine."));
+  spec.quarantine_rounds = static_cast<std::uint32_t>(section.integer(
+      "quarantine_rounds", spec.quarantine_rounds, {1, 1'000'000},
+      "Number of rounds that a quarantine lasts. With a buffered schedule: in units of run.round_deadline."));
+}
+
+}  // namespace
+
 SamplingSpec read_sampling(config::Reader& root, const std::string& implied_kind) {
   const SamplingSpec defaults;
   SamplingSpec spec;
@@ -188,6 +217,7 @@ SamplingSpec read_sampling(config::Reader& root, const std::string& implied_kind
       section.integer("min_available", static_cast<std::int64_t>(defaults.min_available), {1, 1'000'000},
                       "Minimum number of connected clients for a round to start. With a buffered schedule: "
                       "for the run to start."));
+  read_eligibility(section, spec);
   root.adopt(section);
   return spec;
 }

@@ -13,6 +13,7 @@
 #include "aggregation/barrier.h"
 #include "aggregation/fixed_point.h"
 #include "aggregation/planners/planner.h"
+#include "aggregation/samplers/client_filter.h"
 #include "aggregation/samplers/sampler.h"
 #include "aggregation/server_optimizers/server_optimizer.h"
 #include "core/config/reader.h"
@@ -30,6 +31,10 @@ struct SamplingSpec {
   // updates.
   double over_selection = 1.0;
   std::size_t min_available = 1;  // fewest connected clients for a round to begin
+  ClientFilter where;             // the run is for the clients that it matches
+  // A client whose last so many trainings failed gets no tasks for quarantine_rounds rounds; 0: never.
+  std::uint32_t quarantine_after = 3;
+  std::uint32_t quarantine_rounds = 10;
 };
 
 // When the model moves: after a synchronous round, or whenever a buffer of updates is full (FedBuff; Nguyen

@@ -20,6 +20,7 @@
 #include "apps/run_results.h"
 #include "core/platform/files.h"
 #include "core/platform/thread_pool.h"
+#include "protocol/session/loop.h"
 #include "server/audit_log.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator_config.h"
@@ -200,13 +201,20 @@ class Daemon {
       results_.show(submitted.number, results);
     }
     FEDGE_TRY_VOID(record("coordinator.started"));  // before any client is served
-    FEDGE_TRY_VOID(admin_.serve_api({.parts = {settled_.data_directory, fedge::apps::software(kSoftware),
-                                               settled_.api.directories, coordinator_->live()},
-                                     .listen = settled_.api.listen,
-                                     .certificate = settled_.api.certificate,
-                                     .key = settled_.api.key,
-                                     .hosts = settled_.api.hosts}));
+    FEDGE_TRY_VOID(
+        admin_.serve_api({.parts = {settled_.data_directory, fedge::apps::software(kSoftware),
+                                    settled_.api.directories, coordinator_->live(), settled_.keep_days},
+                          .listen = settled_.api.listen,
+                          .certificate = settled_.api.certificate,
+                          .key = settled_.api.key,
+                          .report = [this](const fedge::Event& event) { log_later(event); },
+                          .hosts = settled_.api.hosts}));
     return admin_.listen(io_, settled_.admin, *coordinator_);
+  }
+
+  // From any thread.
+  void log_later(const fedge::Event& event) {
+    fedge::protocol::post(io_, [this, event] { admin_.log(event); });
   }
 
   // Adds the file of nodes known in an earlier process.
@@ -228,6 +236,8 @@ class Daemon {
                   admin_.add(run, metrics);
                   if (const auto added = results_.add(run, metrics); !added) note(added.error());
                 },
+            .on_kept = [this](fedge::server::RunNumber run, fedge::RoundNumber round,
+                              const auto& models) { return results_.keep(run, round, models); },
             .on_models = [this](fedge::server::RunNumber run, const auto& models, const std::string& failure)
                 -> fedge::Result<void> { return results_.finish(run, models, failure); },
             .on_left = [this](fedge::server::RunNumber run, fedge::server::RunStatus status,

@@ -51,6 +51,7 @@ Result<void> RunResults::begin(const server::RunRecord& run, const run::RunConfi
   const auto directory =
       is_shown(run.number) ? shown_->out : server::run_results(data_directory_, run.number);
   FEDGE_TRY(output, server::RunOutput::create(directory, config, version()));
+  const std::lock_guard lock(mutex_);
   const auto place = outputs_.insert_or_assign(run.number, std::move(output)).first;
   if (is_shown(run.number)) {
     table_ = std::make_unique<server::RoundTable>(stdout, config.rounds);
@@ -69,6 +70,12 @@ Result<void> RunResults::add(server::RunNumber run, const server::RoundMetrics& 
   else
     log_(completed(run, metrics));
   return outputs_.at(run).add(metrics);
+}
+
+Result<void> RunResults::keep(server::RunNumber run, RoundNumber round,
+                              const std::vector<server::FinalModel>& models) {
+  const std::lock_guard lock(mutex_);
+  return outputs_.at(run).keep(round.value(), models);
 }
 
 Result<void> RunResults::finish(server::RunNumber run, const std::vector<server::FinalModel>& models,

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,11 +41,16 @@ class RunResults {
   Result<void> begin(const server::RunRecord& run, const run::RunConfig& config,
                      const std::vector<server::RoundMetrics>& history);
   Result<void> add(server::RunNumber run, const server::RoundMetrics& metrics);
+  // Writes the models of a round that run.keep_models keeps. From any thread, between begin() and forget().
+  Result<void> keep(server::RunNumber run, RoundNumber round, const std::vector<server::FinalModel>& models);
   // Call after the last round.
   Result<void> finish(server::RunNumber run, const std::vector<server::FinalModel>& models,
                       const std::string& failure);
   bool leads(server::RunNumber run) const { return outputs_.contains(run); }
-  void forget(server::RunNumber run) { outputs_.erase(run); }
+  void forget(server::RunNumber run) {
+    const std::lock_guard lock(mutex_);
+    outputs_.erase(run);
+  }
   // Summary of the shown run once it has finished; otherwise empty.
   const std::string& summary() const { return summary_; }
 
@@ -58,6 +64,7 @@ class RunResults {
   std::filesystem::path data_directory_;
   std::function<void(const Event&)> log_;
   std::optional<Shown> shown_;
+  std::mutex mutex_;  // for keep(): the map does not change meanwhile
   std::map<server::RunNumber, server::RunOutput> outputs_;
   std::unique_ptr<server::RoundTable> table_;
   std::string summary_;

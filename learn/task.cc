@@ -129,7 +129,7 @@ Result<std::shared_ptr<const Task>> Task::build(const TaskSpec& spec, std::uint6
 
 Result<std::shared_ptr<const Task>> Task::build_for(const TaskSpec& spec, std::uint64_t seed, ClientId client,
                                                     bool evaluates) {
-  if (client.value() >= spec.data.partition.clients)
+  if (client.value() >= spec.data.partition.clients && !is_own(spec.data))
     return invalid(
         "client " + std::to_string(client.value()) +
         " has no part of the data, because client numbers must be below data.partition.clients, which is " +

@@ -60,6 +60,12 @@ RunConfig read_sections(config::Reader& root, config::Table& table, const ReadMo
       "evaluate_every", 1, {1, 1'000'000},
       "Rounds between two evaluations of the model, by the coordinator or by clients. The model is always "
       "evaluated after the last round."));
+  run.keep_models = static_cast<std::uint32_t>(
+      section.integer("keep_models", 0, {0, 100'000},
+                      "Number of rounds whose models are kept in the results beside the last one, in "
+                      "models/round-000001.safetensors. The models of older rounds are removed."));
+  run.keep_models_every = static_cast<std::uint32_t>(
+      section.integer("keep_models_every", 1, {1, 1'000'000}, "Rounds between two models that are kept."));
   run.tensorboard = section.boolean(
       "tensorboard", false,
       "Also write the metrics of each round as scalars for TensorBoard, to events.out.tfevents.fedge in the "
@@ -197,6 +203,13 @@ Result<RunConfig> finish_run(const CompleteFile& file, const ReadMore& more) {
 }
 
 }  // namespace
+
+std::size_t client_numbers(const RunConfig& run) {
+  const std::size_t clients = run.task.data.partition.clients;
+  const bool counted = run.strategy.planner_traits.numbers_clients || run.sampling.traits.independent ||
+                       run.privacy.on() || !run.tracks.policy.disagreements.empty();
+  return is_own(run.task.data) && !counted ? std::max(clients, kOpenNumbers) : clients;
+}
 
 Result<RunConfig> read_run_config(const config::Document& document, const ReadMore& more) {
   BaseHashes bases;

@@ -44,6 +44,8 @@ struct RunConfig {
   std::size_t wait_for_clients = 1;         // clients to wait for before the first round
   std::vector<std::size_t> evaluate_ranks;  // ranks of the model's adapters to evaluate
   std::uint32_t evaluate_every = 1;         // rounds; the last round is always evaluated
+  std::uint32_t keep_models = 0;            // rounds whose models are kept beside the last one
+  std::uint32_t keep_models_every = 1;      // rounds between two of them
   bool tensorboard = false;                 // the results contain an event file for TensorBoard
   std::uint32_t chunk_size = 0;             // bytes
   learn::TaskSpec task;
@@ -68,6 +70,12 @@ struct RunConfig {
   // The document read, for errors found later (config::at_key).
   std::shared_ptr<const config::Document> source;
 };
+
+// Number of client numbers that can take part in the run, counted from 0. With data of their own, clients may
+// have any numbers below kOpenNumbers, unless a part of the run counts clients: then, and with partitioned
+// data, data.partition.clients.
+inline constexpr std::size_t kOpenNumbers = 1'000'000;
+std::size_t client_numbers(const RunConfig& run);
 
 // Reads and checks further sections of a run file; the run may be only partly read. Errors stay in the reader
 // of the whole file. May be called several times.

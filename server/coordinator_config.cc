@@ -158,6 +158,12 @@ CoordinatorConfig read_all(config::Reader& root) {
   const std::vector<std::string> formats = {"text", "json"};
   config.log_format = formats[root.choice("log_format", formats, 0,
                                           "Form of the log's lines. json = one object for each event.")];
+  config::Reader retention = root.section("retention");
+  config.keep_days = retention.number("keep_days", 0, {0, 36'500},
+                                      "Days for which a run that has ended is kept. It is then removed with "
+                                      "its results, metrics and journal, "
+                                      "which the audit log records. 0 = for ever.");
+  root.adopt(retention);
   config::Reader limits = root.section("limits");
   read_limits(limits, config);
   root.adopt(limits);

@@ -32,6 +32,7 @@ struct CoordinatorConfig {
   std::filesystem::path data_directory;  // empty: not given
   std::size_t runs_at_once = 1;
   double wait_limit_hours = 0;  // 0: runs wait for clients without a limit
+  double keep_days = 0;         // 0: runs that have ended are kept for ever
   std::size_t threads = 0;      // per run; 0: number of processors
   std::string log_level;
   std::string log_format;               // "text" or "json"

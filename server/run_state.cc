@@ -105,6 +105,7 @@ RoundRules RunState::rules() const {
                    .masked = config_->secure.on ? std::optional(config_->secure.masking.codec) : std::nullopt,
                    .overlaps = config_->task.training.overlap != learn::OverlapKind::kNone};
   sums_.add_rules(*config_, model_->layout()->trainable().ranges().front().begin, rules);
+  rules.quarantine = {config_->sampling.quarantine_after, config_->sampling.quarantine_rounds};
   const run::DifferentialPrivacySpec& privacy = config_->privacy;
   if (privacy.on()) rules.releases = privacy.most_releases;
   if (privacy.sampling_rate < 1) {
@@ -118,14 +119,14 @@ RoundRules RunState::rules() const {
   return rules;
 }
 
-Result<std::vector<FinalModel>> RunState::load_models() const {
+Result<std::vector<FinalModel>> RunState::load_models(Which which) const {
   std::vector<std::pair<TrackId, const TrackEntry*>> entries;
   for (const auto& [id, entry] : tracks_) entries.emplace_back(id, &entry);
   std::ranges::stable_sort(entries, {}, [](const auto& each) { return each.second->turn; });
   std::vector<FinalModel> models;
   for (const auto& [id, entry] : entries) {
     // A track that is younger than the best round has its last model.
-    const auto best = best_.find(id);
+    const auto best = which == Which::kBest ? best_.find(id) : best_.end();
     protocol::StoredObject& object = best == best_.end() ? *entry->complete : *best->second;
     ParameterVector values(model_->layout());
     FEDGE_TRY_VOID(object.read_bytes(0, std::as_writable_bytes(values.values())));

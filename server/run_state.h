@@ -62,8 +62,9 @@ class RunState {
   // Returns the track's model as clients get it; valid until the track changes.
   TrackView view(TrackId track) const;
   // Loads all tracks' models as the last complete round left them, or as they started since, in the order of
-  // their phases.
-  Result<std::vector<FinalModel>> load_models() const;
+  // their phases. kBest: those of the best round, if the run keeps it.
+  enum class Which { kBest, kLast };
+  Result<std::vector<FinalModel>> load_models(Which which = Which::kBest) const;
 
   // Returns the live tracks, ascending, whose state clients should keep. Empty if clients keep no state per
   // track, or if there are too many tracks for a message.

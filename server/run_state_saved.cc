@@ -71,7 +71,7 @@ Result<void> RunState::restore_progress(const std::optional<SavedProgress>& save
 
 Result<void> RunState::restore(std::string_view saved, const Descriptions& descriptions) {
   FEDGE_TRY(state, decode_state(saved));
-  if (state.tracks.empty() || state.participation.size() != participation_.counts().size())
+  if (state.tracks.empty() || state.participation.size() < participation_.expected())
     return Error{ErrorCode::kCorrupt, "the checkpoint belongs to another run"};
   const run::TrackModel parent = std::move(tracks_.begin()->second.model);
   tracks_.clear();
@@ -97,7 +97,7 @@ Result<void> RunState::restore(std::string_view saved, const Descriptions& descr
   FEDGE_TRY_VOID(ledger_.take_up(std::move(state.charges)));
   FEDGE_TRY_VOID(sums_.restore(std::move(state.statistics)));
   FEDGE_TRY_VOID(restore_progress(state.progress));
-  participation_ = Participation(std::move(state.participation));
+  participation_ = Participation(participation_.expected(), std::move(state.participation));
   const auto& initial = parent.object();
   if (std::ranges::none_of(tracks_, [&](const auto& each) { return each.second.model.object() == initial; }))
     store_->remove(initial->manifest().id());

@@ -68,7 +68,12 @@ Result<void> start_clients(const ConcreteOptions& options, const WayIn& way, Chi
   server::Enrolment enrolment(data);
   for (std::size_t i = 0; i < options.capabilities.size(); ++i) {
     const double capability = options.capabilities[i];
-    FEDGE_TRY(created, enrolment.create_token(server::calendar_now(), kTokenLifetime));
+    FEDGE_TRY(tokens,
+              enrolment.create_tokens(
+                  {.now = server::calendar_now(),
+                   .lifetime = kTokenLifetime,
+                   .description = {.labels = options.labels.of(ClientId(static_cast<std::uint32_t>(i)))}}));
+    const server::NewToken& created = tokens.front();
     std::vector<protocol::Address> addresses;
     if (!way.node) addresses.push_back(way.coordinator);
     const std::string token = protocol::encode_join_token(

@@ -15,6 +15,7 @@
 #include "core/energy/power.h"
 #include "core/ids.h"
 #include "core/result.h"
+#include "sim/clients/client_labels.h"
 
 namespace fedge::sim {
 
@@ -26,6 +27,7 @@ struct ConcreteOptions {
   std::filesystem::path out;             // results of the coordinator; claimed by the caller
   std::filesystem::path scratch;         // keys, enrolment, chunks; the caller removes it
   std::vector<double> capabilities;      // one client for each: its declared capability
+  ClientLabels labels;                   // that the clients get with their join tokens
   // Each client's description of the energy of its work; empty: none has one.
   std::vector<std::shared_ptr<const DevicePower>> powers;
   std::vector<std::string> data;  // each client's --data; empty: none has one

@@ -261,6 +261,7 @@ void Simulation::build_clients() {
                                                                            .config = state_.config(),
                                                                            .task = task_,
                                                                            .devices = *devices_,
+                                                                           .labels = spec_.labels,
                                                                            .links = *links_,
                                                                            .presence = *presence_,
                                                                            .dropouts = *dropouts_,

@@ -70,6 +70,14 @@ SimulationSpec read_section(config::Reader& section) {
       "participants", false,
       "Write the participants of each round, and each client's evaluations, as NumPy columns into the output "
       "directory (participants/).");
+  auto labels = ClientLabels::parse(section.texts(
+      "labels", std::vector<std::string>(),
+      "Labels of clients, for sampling.where: entries such as \"ward-3: 0-49, 60\", a label and the numbers "
+      "of the clients that have it. A client may have several labels."));
+  if (!labels)
+    section.fail("labels", labels.error().message);
+  else
+    spec.labels = std::move(*labels);
   config::Reader energy = section.section("energy");
   spec.energy = read_energy(energy);
   const SimulationSpec defaults;
@@ -124,6 +132,14 @@ Result<Experiment> read_experiment(const config::Document& document, bool concre
           root.fail_at(fits.error(), {"simulation.energy", "strategy"});
         if (const auto fits = check_directory(simulation, config); !fits)
           root.fail_at(fits.error(), {"simulation.directory", "status", "sampling.kind"});
+        if (const std::size_t highest = simulation.labels.highest();
+            highest > 0 && highest >= config.task.data.partition.clients)
+          root.fail("simulation.labels",
+                    "names client " + std::to_string(highest) + ", but the clients of the run are 0 to " +
+                        std::to_string(config.task.data.partition.clients - 1),
+                    {"data.partition.clients"});
+        if (const auto fits = check_where(simulation, config); !fits)
+          root.fail_at(fits.error(), {"sampling.where", "simulation.labels"});
         if (const auto fits = check_availability(simulation, config); !fits && !concrete)
           root.fail_at(fits.error(), {"simulation.availability", "run.wait_for_clients",
                                       "data.partition.clients", "sampling.clients_per_round"});
@@ -185,6 +201,19 @@ Result<void> check_directory(const SimulationSpec& spec, const run::RunConfig& c
   return invalid(
       "status.via: is \"directory\", but the simulation has no directory; set simulation.directory.kind to "
       "\"memory\", \"chord\", \"pastry\" or \"kademlia\"");
+}
+
+Result<void> check_where(const SimulationSpec& spec, const run::RunConfig& config) {
+  const aggregation::ClientFilter& where = config.sampling.where;
+  if (where.matches_all()) return {};
+  std::size_t matching = 0;
+  for (std::uint32_t client = 0; client < config.task.data.partition.clients; ++client)
+    matching += where.matches(spec.labels.of(ClientId(client))) ? 1U : 0U;
+  const std::size_t needed = std::max(config.wait_for_clients, config.sampling.min_available);
+  if (matching >= needed) return {};
+  return invalid("sampling.where: only " + std::to_string(matching) +
+                 " clients of the simulation have such labels (simulation.labels), but the run waits for " +
+                 std::to_string(needed) + " clients (run.wait_for_clients, sampling.min_available)");
 }
 
 Result<void> check_availability(const SimulationSpec& spec, const run::RunConfig& config) {

@@ -12,6 +12,7 @@
 #include "run/run_config.h"
 #include "sim/attacks/attacks.h"
 #include "sim/availability/spec.h"
+#include "sim/clients/client_labels.h"
 #include "sim/directory/spec.h"
 #include "sim/energy/spec.h"
 
@@ -37,6 +38,7 @@ struct SimulationSpec {
   Duration dropout_offline{};                          // time until the client returns
   double coordinator_samples_per_second = 0;           // in split training; 0: it needs no time
   std::size_t client_memory = std::size_t{512} << 20;  // bytes, for what clients keep between tasks
+  ClientLabels labels;                                 // as operators give them to clients
   bool participants = false;  // the results say which clients took part in each round
   EnergySpec energy;
   AvailabilitySpec availability;
@@ -62,6 +64,8 @@ bool computes_on_arrival(const SimulationSpec& spec, const run::RunConfig& confi
 std::optional<std::string> cannot_continue(const SimulationSpec& spec);
 // Checks that the run can begin although some devices are never up.
 Result<void> check_availability(const SimulationSpec& spec, const run::RunConfig& config);
+// Checks that enough clients have the labels that the run selects by.
+Result<void> check_where(const SimulationSpec& spec, const run::RunConfig& config);
 // Checks that devices with processors are compatible with the rest of the run.
 Result<void> check_energy(const SimulationSpec& spec, const run::RunConfig& config);
 // Checks that the directory that the run requires is configured.

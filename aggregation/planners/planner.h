@@ -105,6 +105,8 @@ struct PlannerTraits {
   bool reads_samples = false;
   // A client must describe its energy (Planner::describe()) before it is given a task.
   bool reads_power = false;
+  // It keeps something for each client, by number: the numbers must be below PlannerContext::clients.
+  bool numbers_clients = false;
 };
 
 struct PlannerKind {

@@ -17,15 +17,15 @@ void TaintLedger::start(TrackId track, TrackId source) {
 void TaintLedger::contribute(TrackId track, ClientId client, RoundNumber round) {
   const auto it = last_.find(track);
   FEDGE_CHECK(it != last_.end(), "the track is not live");
-  FEDGE_CHECK(client.value() < clients_, "no client of this ledger");
   FEDGE_CHECK(round.value() > 0, "rounds count from 1");
+  if (client.value() >= it->second.size()) it->second.resize(std::size_t{client.value()} + 1, RoundNumber(0));
   RoundNumber& last = it->second[client.value()];
   last = std::max(last, round);
 }
 
 RoundNumber TaintLedger::last(TrackId track, ClientId client) const {
-  FEDGE_CHECK(client.value() < clients_, "no client of this ledger");
-  return of(track)[client.value()];
+  const std::vector<RoundNumber>& rounds = of(track);
+  return client.value() < rounds.size() ? rounds[client.value()] : RoundNumber(0);
 }
 
 bool TaintLedger::permits(TrackId track, ClientId excluded, RoundNumber since) const {

@@ -1,7 +1,8 @@
 // TaintLedger: the last round in which each client contributed to each track's model, directly or through the
 // model that the track was started from. It generalises the taint set, taint(model) = {x : last > 0}. Because
 // it keeps the round, one rule covers exclusions that forgive the past and exclusions that do not. Owned by
-// the code that trains tracks; not thread-safe. 4 bytes a live track and client.
+// the code that trains tracks; not thread-safe. 4 bytes a live track and client
+// number, up to the highest that contributed.
 //
 //   initial model       no contributors
 //   upload of c         the contributors of the track's model, and c
@@ -20,7 +21,7 @@ namespace fedge::aggregation {
 
 class TaintLedger {
  public:
-  // Clients 0 .. clients - 1.
+  // For this many clients; others may contribute, too.
   explicit TaintLedger(std::size_t clients) : clients_(clients) {}
 
   // Starts or restarts the track with the initial model.

@@ -4,6 +4,7 @@
 
 #include <cctype>
 #include <cstdlib>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -136,15 +137,48 @@ HttpCall AdminClient::http_call(const AdminCall& call) const {
   return http;
 }
 
+server::ApiResponse AdminClient::answer_here(const AdminCall& call) const {
+  const std::size_t mark = std::min(call.path.find('?'), call.path.size());
+  return offline_->answer({.method = call.method,
+                           .path = server::kApiRoot + call.path.substr(0, mark),
+                           .query = call.path.substr(std::min(mark + 1, call.path.size())),
+                           .body = call.body.is_null() ? std::string() : json_text(call.body),
+                           .principal = server::local_administrator(::getuid()),
+                           .idempotency_key = call.idempotency_key});
+}
+
+Result<std::uint64_t> AdminClient::download(const std::string& path, const std::filesystem::path& out) const {
+  const std::filesystem::path unfinished = out.string() + ".part";
+  std::error_code error;
+  std::filesystem::remove(unfinished, error);
+  std::uint64_t size = 0;
+  if (offline_) {
+    const auto answer = answer_here({"GET", path});
+    if (answer.file.empty()) return outcome(answer.status, answer.body).error();
+    std::filesystem::copy_file(answer.file, unfinished, error);
+    if (error) return system_error("cannot write", unfinished, error.value());
+    size = std::filesystem::file_size(unfinished, error);
+  } else {
+    Result<void> written;
+    HttpCall http = http_call({"GET", path});
+    http.on_part = [&](const std::string& part) {
+      written = write_file_at(unfinished, size, std::as_bytes(std::span(part)));
+      size += part.size();
+      return written.has_value();
+    };
+    const auto answer = send_request(place_, http);
+    if (!written) return written.error();
+    if (!answer) return answer.error();
+    if (answer->status != 200) return outcome(answer->status, answer->body).error();
+  }
+  std::filesystem::rename(unfinished, out, error);
+  if (error) return system_error("cannot write", out, error.value());
+  return size;
+}
+
 Result<Json> AdminClient::call(const AdminCall& call) const {
   if (offline_) {
-    const std::size_t mark = std::min(call.path.find('?'), call.path.size());
-    const auto answer = offline_->answer({.method = call.method,
-                                          .path = server::kApiRoot + call.path.substr(0, mark),
-                                          .query = call.path.substr(std::min(mark + 1, call.path.size())),
-                                          .body = call.body.is_null() ? std::string() : json_text(call.body),
-                                          .principal = server::local_administrator(::getuid()),
-                                          .idempotency_key = call.idempotency_key});
+    const auto answer = answer_here(call);
     return outcome(answer.status, answer.body);
   }
   const auto answer = send_request(place_, http_call(call));

@@ -3,6 +3,8 @@
 // process. A command therefore never changes the files of a running coordinator itself.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -54,6 +56,10 @@ class AdminClient {
       const std::string& query,
       const std::function<Result<bool>(const std::string& name, const Json& data)>& visit) const;
 
+  // Gets a file at this path of the API and writes it to `out`, first under a temporary name. Returns its
+  // size in bytes.
+  Result<std::uint64_t> download(const std::string& path, const std::filesystem::path& out) const;
+
   // Whether paths in requests mean files of this machine.
   bool is_local() const { return !remote_; }
   // Whether a coordinator answers.
@@ -61,6 +67,7 @@ class AdminClient {
 
  private:
   HttpCall http_call(const AdminCall& call) const;
+  server::ApiResponse answer_here(const AdminCall& call) const;
 
   HttpPlace place_;
   std::string token_;

@@ -153,6 +153,11 @@ std::string progress_text(const Json& progress) {
   for (const Json& one : progress["declined"])
     text += "client " + std::to_string(one["client"].get<std::uint64_t>()) + " declined " +
             when(one["since"]) + ": " + text_of(one["reason"]) + "\n";
+  for (const Json& one : progress["quarantined"])
+    text += "client " + std::to_string(one["client"].get<std::uint64_t>()) + " gets no tasks for " +
+            std::to_string(one["rounds"].get<std::uint64_t>()) + " rounds after round " +
+            std::to_string(one["round"].get<std::uint64_t>()) + ": its last " +
+            std::to_string(one["failures"].get<std::uint64_t>()) + " trainings failed\n";
   Listing list({"round", "client", "task", "stage", "asked", "training", "upload", "size", "reason"});
   add_tasks(list, progress["last_tasks"]);
   add_tasks(list, progress["tasks"]);

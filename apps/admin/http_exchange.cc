@@ -15,6 +15,7 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
+#include <limits>
 
 #include "core/crypto/sha256.h"
 #include "core/platform/files.h"
@@ -93,10 +94,8 @@ Result<HttpResult> talk(Steps& steps, Stream& stream, const std::function<void()
   if (sent == asio::error::timed_out) return failed(sent);
   boost::beast::flat_buffer buffer;
   http::response_parser<http::string_body> parser;
-  if (call.on_part)
-    parser.body_limit(boost::none);
-  else
-    parser.body_limit(kMostAnswer);
+  // Without a limit, some versions of Beast refuse every body of a known length.
+  parser.body_limit(call.on_part ? std::numeric_limits<std::uint64_t>::max() : kMostAnswer);
   if (call.method == "HEAD") parser.skip(true);
   while (!parser.is_done()) {
     const ErrorValue error =

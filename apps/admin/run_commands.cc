@@ -13,11 +13,14 @@
 #include "apps/admin/cells.h"
 #include "apps/admin/client_view.h"
 #include "apps/admin/command_table.h"
+#include "apps/admin/statistics_view.h"
 #include "core/detail/json.h"
 #include "core/platform/files.h"
+#include "core/safetensors.h"
 #include "core/text.h"
 #include "server/report/console.h"
 #include "server/report/metrics.h"
+#include "server/report/results_place.h"
 
 namespace fedge::apps {
 namespace {
@@ -32,6 +35,11 @@ struct RunOptions {
   std::optional<std::string> project;
   std::string key;
   bool follow = false;
+  std::optional<std::uint64_t> round;
+  bool best = false;
+  std::string exclude;
+  std::string out;
+  bool force = false;
 
   std::string path(const char* what = "") const { return "/runs/" + std::to_string(number) + what; }
 };
@@ -202,41 +210,6 @@ Result<std::string> show_progress(const RunOptions& options, const AdminClient& 
   return options.format == "json" ? json_text(progress) + "\n" : progress_text(progress);
 }
 
-// Five significant digits.
-std::string rounded(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.5g", value);
-  return text;
-}
-
-std::string rounded(const std::optional<learn::Estimate>& estimate) {
-  return estimate ? rounded(estimate->value) : "";
-}
-
-std::string table_of(const learn::DataStatistics& statistics) {
-  Listing columns({"column", "values", "missing", "mean", "deviation", "minimum", "25 %", "median", "75 %",
-                   "maximum", "within"});
-  for (const learn::ColumnStatistics& one : statistics.columns) {
-    const bool known = one.count > 0 && one.agreed.empty();
-    double error = 0;
-    for (const auto& estimate :
-         {one.minimum, one.lower_quartile, one.median, one.upper_quartile, one.maximum})
-      if (estimate) error = std::max(error, estimate->error);
-    columns.add({one.name, static_cast<std::int64_t>(one.count), static_cast<std::int64_t>(one.missing),
-                 known ? rounded(one.mean) : "", known ? rounded(one.deviation) : "", rounded(one.minimum),
-                 rounded(one.lower_quartile), rounded(one.median), rounded(one.upper_quartile),
-                 rounded(one.maximum), known ? rounded(error) : ""});
-  }
-  std::string text = server::count_text(statistics) + "\n\n" + columns.table();
-  for (const learn::ColumnStatistics& one : statistics.columns)
-    if (!one.agreed.empty()) text += "\n" + one.name + ": " + server::agreed_text(one) + "\n";
-  if (statistics.labels.empty()) return text;
-  Listing labels({"class", statistics.samples > 0 ? "samples" : "clients"});
-  for (const auto& label : statistics.labels)
-    labels.add({label.name, static_cast<std::int64_t>(label.count)});
-  return text + "\n" + labels.table();
-}
-
 // JSON output is the object in the first line of metrics.jsonl.
 Result<std::string> show_statistics(const RunOptions& options, const AdminClient& client) {
   FEDGE_TRY(statistics, client.call({"GET", options.path("/statistics")}));
@@ -244,7 +217,7 @@ Result<std::string> show_statistics(const RunOptions& options, const AdminClient
   std::string text;
   FEDGE_TRY_VOID(client.each(options.path("/rounds"), [&](const Json& line) -> Result<bool> {
     FEDGE_TRY(round, round_of(options, line));
-    if (round.statistics) text = table_of(*round.statistics);
+    if (round.statistics) text = statistics_text(*round.statistics);
     return !round.statistics;
   }));
   return text;
@@ -274,6 +247,39 @@ Result<std::string> resume_run(const RunOptions& options, const AdminClient& cli
 
 Result<std::string> stop_run(const RunOptions& options, const AdminClient& client) {
   return ask(options, client, "/stop");
+}
+
+Result<std::string> get_model(const RunOptions& options, const AdminClient& client) {
+  if (options.best && options.round) return invalid("give only one of --round and --best");
+  std::string query;
+  const auto add = [&](const std::string& name, const std::string& value) {
+    query += (query.empty() ? "?" : "&") + name + "=" + url_escaped(value);
+  };
+  if (options.round) add("round", std::to_string(*options.round));
+  if (options.best) add("which", "best");
+  if (!options.exclude.empty()) add("exclude", options.exclude);
+  FEDGE_TRY_VOID(server::check_new_file(options.out, options.force));
+  FEDGE_TRY(size, client.download(options.path("/model") + query, options.out));
+  FEDGE_TRY(file, open_safetensors(options.out, SIZE_MAX));
+  FEDGE_TRY(header, read_safetensors_header(file));
+  return options.out + ": the model after round " + header.metadata["round"] + ", " +
+         std::to_string(header.layout.size()) + " parameters, " + std::to_string(size) + " bytes\n";
+}
+
+Result<std::string> list_models(const RunOptions& options, const AdminClient& client) {
+  FEDGE_TRY(models, client.call({"GET", options.path("/models")}));
+  if (options.format == "json") return json_text(models) + "\n";
+  const auto cell = [](const Json& round) { return round.is_null() ? std::string("-") : json_text(round); };
+  std::string kept;
+  for (const Json& round : models["rounds"]) kept += (kept.empty() ? "" : " ") + json_text(round);
+  return "last  " + cell(models["last"]) + "\nbest  " + cell(models["best"]) + "\nkept  " +
+         (kept.empty() ? "-" : kept) + "\n";
+}
+
+Result<std::string> remove_run(const RunOptions& options, const AdminClient& client) {
+  FEDGE_TRY(removed, client.call({"DELETE", options.path()}));
+  return options.format == "json" ? json_text(removed) + "\n"
+                                  : "run " + std::to_string(options.number) + " is removed\n";
 }
 
 // A coordinator on this machine has another working directory, so relative paths are made absolute.
@@ -333,9 +339,23 @@ RunCommands::RunCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
   list->add_option("--project", options.project, "Only runs of this project")->type_name("PROJECT");
   for (CLI::App* command : {pause, stop})
     command->add_option("--reason", options.reason, "Reason, shown by 'fedge run ls' and in the audit log");
-  for (CLI::App* command : {submit, list, show, log, progress, stats, pause, resume, stop})
+  auto* model = impl_->add(run, "model", get_model);
+  model->add_option("--round", options.round, "Round after which the model is wanted; default: the last one")
+      ->type_name("NUMBER");
+  model->add_flag("--best", options.best, "The model of the best round so far, in a run with run.keep_best");
+  model
+      ->add_option(
+          "--exclude", options.exclude,
+          "The model of the track that excludes these clients: their names, with commas between them")
+      ->type_name("NAMES");
+  model->add_option("-o,--out", options.out, "File to write; default: model.safetensors")->type_name("FILE");
+  model->add_flag("-f,--force", options.force, "Overwrite the file");
+  options.out = "model.safetensors";
+  auto* models = impl_->add(run, "models", list_models);
+  auto* remove = impl_->add(run, "rm", remove_run);
+  for (CLI::App* command : {submit, list, show, log, progress, stats, pause, resume, stop, models, remove})
     impl_->add_format(command);
-  for (CLI::App* command : {show, log, progress, stats, pause, resume, stop})
+  for (CLI::App* command : {show, log, progress, stats, pause, resume, stop, model, models, remove})
     command->add_option("NUMBER", options.number, "The run's number, as listed by 'fedge run ls'")
         ->required();
 }

@@ -21,6 +21,7 @@
 #include "learn/task.h"
 #include "protocol/chunks/chunk_store.h"
 #include "server/report/console.h"
+#include "server/report/model_files.h"
 #include "server/report/results_place.h"
 #include "server/report/run_output.h"
 #include "server/report/run_verdict.h"
@@ -216,6 +217,7 @@ Result<void> run_concrete(const ConcreteRun& options, const sim::SimulationSpec&
                                .out = options.results,
                                .scratch = scratch,
                                .capabilities = std::move(capabilities),
+                               .labels = spec.labels,
                                .powers = std::move(powers),
                                .data = std::move(paths),
                                .in_directory = options.in_directory,
@@ -227,6 +229,16 @@ Result<void> run_concrete(const ConcreteRun& options, const sim::SimulationSpec&
   std::printf("server    peak memory %.0f MB, CPU time %.1f s\n",
               static_cast<double>(usage.peak_memory.value()) * 1e-6, usage.processor_seconds);
   return {};
+}
+
+// Adds a round to the results, with its models if run.keep_models keeps them.
+Result<void> keep(server::RunOutput& output, const server::RoundMetrics& metrics,
+                  const server::RunState& state) {
+  if (server::keeps_model(state.config(), metrics.round)) {
+    FEDGE_TRY(models, state.load_models(server::RunState::Which::kLast));
+    FEDGE_TRY_VOID(output.keep(metrics.round, models));
+  }
+  return output.add(metrics);
 }
 
 Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec& spec,
@@ -267,8 +279,8 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
   const auto simulated =
       simulation.run({.on_round =
                           [&](const server::RoundMetrics& metrics) {
-                            if (const auto added = output.add(metrics); !added && !failure)
-                              failure = added.error();
+                            const auto added = keep(output, metrics, *parts.state);
+                            if (!added && !failure) failure = added.error();
                             verdict.add(metrics);
                             table.add(metrics);
                             ++completed;

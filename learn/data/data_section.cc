@@ -37,8 +37,10 @@ PartitionSpec read_partition(config::Reader& reader) {
   spec.kind = static_cast<PartitionKind>(kind);
   spec.clients = to_size(reader.integer("clients", 10, {1, kMaxClients},
                                         "Number of clients over which the data is partitioned. own: number "
-                                        "of clients that may take part; a client "
-                                        "with a higher number may not."));
+                                        "of clients that are expected. More may take part, unless the run "
+                                        "has disagreements, differential privacy, the sampler poisson or a "
+                                        "planner that gives clients different parts: then client numbers "
+                                        "must be below this number."));
   if (reader.has("seed")) {
     spec.seed = static_cast<std::uint64_t>(reader.integer("seed", 0, {0, INT64_MAX}, kSeedDoc));
   } else {

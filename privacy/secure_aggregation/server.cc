@@ -1,6 +1,7 @@
 #include "privacy/secure_aggregation/server.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/check.h"
@@ -40,6 +41,21 @@ bool SecureServer::all(const Asked& asked, const Done& done) const {
     const Party& party = entry.second;
     return party.excluded || !asked(party) || !party.here || done(party);
   });
+}
+
+SecureServer::Progress SecureServer::progress() const {
+  constexpr std::array<const char*, 6> kNames = {"keys",     "shares",    "updates",
+                                                 "consents", "unmasking", "over"};
+  Progress progress{kNames.at(static_cast<std::size_t>(stage_)), {}};
+  for (const auto& [client, party] : parties_) {
+    if (party.excluded || !party.here) continue;
+    const bool awaited = (stage_ == Stage::kAdvertising && !party.keys) ||
+                         (stage_ == Stage::kSharing && party.keys && !party.shares) ||
+                         (stage_ == Stage::kConsenting && party.survives && !party.consent) ||
+                         (stage_ == Stage::kUnmasking && party.consent && !party.unmask);
+    if (awaited) progress.awaited.push_back(client);
+  }
+  return progress;
 }
 
 void SecureServer::go_on(Time now, bool late, std::vector<Effect>& effects) {

@@ -85,6 +85,13 @@ class SecureServer {
   const std::vector<Range>& cells() const { return roster_.cells; }
   std::size_t left_out() const { return left_out_; }
   const GraphParameters& graph() const { return graph_; }
+  // What the session does, for operators: "keys", "shares", "updates", "consents", "unmasking" or "over". In
+  // all stages but "updates" it awaits a message of each of these connected members, ascending.
+  struct Progress {
+    const char* stage;
+    std::vector<ClientId> awaited;
+  };
+  Progress progress() const;
   // Valid from Unmaskable on, once.
   Unmasking take_unmasking();
   const protocol::SecureSession& session() const { return terms_.session; }

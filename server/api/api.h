@@ -35,6 +35,7 @@ struct ApiResponse {
   std::string body = {};  // JSON; of errors, a problem of RFC 9457 with the fields detail and code
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> fields = {};  // further header fields
+  std::filesystem::path file = {};  // if not empty, the body is this file instead
 };
 
 struct ApiParts {
@@ -43,6 +44,7 @@ struct ApiParts {
   // Directories whose files remote users may name in run files; files elsewhere may be other teams'.
   std::vector<std::filesystem::path> directories = {};
   std::shared_ptr<Live> live = {};  // of the running coordinator; null: none runs
+  double keep_days = 0;             // days for which runs that have ended are kept; 0: for ever
 };
 
 inline constexpr const char* kApiRoot = "/api/v1";
@@ -60,6 +62,8 @@ class Api {
   Api& operator=(const Api&) = delete;
 
   ApiResponse answer(const ApiRequest& request);
+  // Does what the coordinator does by itself from time to time: removes runs that ended long ago.
+  Result<void> tidy_up(UnixSeconds now);
 
  private:
   class Impl;

@@ -48,7 +48,8 @@ std::filesystem::path admin_socket(const std::filesystem::path& data_directory) 
 
 class ApiServer::Impl {
  public:
-  explicit Impl(const ApiParts& parts) : service_(std::make_shared<ApiService>(io_, parts)) {}
+  explicit Impl(const ApiServerOptions& options)
+      : service_(std::make_shared<ApiService>(io_, options.parts, options.report)) {}
   ~Impl() {
     boost::asio::post(io_, [this] {
       service_->end_streams();
@@ -106,7 +107,7 @@ ApiServer::ApiServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ApiServer::~ApiServer() = default;
 
 Result<std::unique_ptr<ApiServer>> ApiServer::start(const ApiServerOptions& options) {
-  auto impl = std::make_unique<Impl>(options.parts);
+  auto impl = std::make_unique<Impl>(options);
   FEDGE_TRY_VOID(impl->start(options));
   return std::unique_ptr<ApiServer>(new ApiServer(std::move(impl)));
 }

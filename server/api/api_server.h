@@ -4,11 +4,13 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/event.h"
 #include "core/result.h"
 #include "protocol/session/endpoint.h"
 #include "server/api/api.h"
@@ -23,6 +25,8 @@ struct ApiServerOptions {
   // PEM files; empty: api-cert.pem and api-key.pem in the data directory, created if both are missing.
   std::filesystem::path certificate = {};
   std::filesystem::path key = {};
+  // Gets what goes wrong without a request, from any thread.
+  std::function<void(const Event&)> report = [](const Event&) {};
   std::vector<std::string> hosts = {};  // further names and addresses in a created certificate
 };
 

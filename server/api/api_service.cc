@@ -15,13 +15,15 @@ namespace {
 
 constexpr const char* kDocumentPath = "/api/v1/openapi.json";
 constexpr const char* kEventsPath = "/api/v1/events";
+constexpr std::chrono::hours kTidyUp{1};
 constexpr std::string_view kScheme = "Bearer ";
 
 HttpResponse http_of(ApiResponse response) {
   HttpResponse http{.status = response.status,
                     .body = std::move(response.body),
                     .content_type = std::move(response.content_type),
-                    .fields = std::move(response.fields)};
+                    .fields = std::move(response.fields),
+                    .file = std::move(response.file)};
   http.fields.emplace_back("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'");
   return http;
 }
@@ -43,12 +45,16 @@ bool reads(const HttpRequest& request) { return request.method == "GET" || reque
 
 }  // namespace
 
-ApiService::ApiService(boost::asio::io_context& io, const ApiParts& parts)
+ApiService::ApiService(boost::asio::io_context& io, const ApiParts& parts,
+                       std::function<void(const Event&)> report)
     : access_(parts.data_directory, AccessControl::Waiting::kNever),
       wrong_tokens_(kWrongAccessTokensPerMinute, std::chrono::minutes(1)),
+      tidy_timer_(io),
+      report_(std::move(report)),
       reading_(parts),
       writing_(parts) {
   if (!parts.live) return;
+  if (parts.keep_days > 0) tidy_up();
   streams_ = std::make_shared<EventStreams>(
       io, parts.live, [this](const HttpRequest& request) { return sender_of(request, access_); });
   streams_->start();
@@ -127,7 +133,16 @@ void ApiService::watch(const HttpRequest& request, const HttpAnswer& answer) {
   answer(opened ? std::move(*opened) : refusal(status, opened.error()));
 }
 
+void ApiService::tidy_up() {
+  writing_.worker->post([this] {
+    if (const auto done = writing_.api.tidy_up(calendar_now()); !done)
+      report_(Event{Severity::kError, "retention.failed", {}}.with("reason", done.error().message));
+  });
+  tidy_timer_.after(kTidyUp, [this] { tidy_up(); });
+}
+
 void ApiService::end_streams() {
+  tidy_timer_.cancel();
   if (streams_) streams_->stop();
 }
 

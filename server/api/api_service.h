@@ -6,8 +6,10 @@
 // send requests in a user's name. Streams of events (EventStreams) need neither thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 
+#include "core/event.h"
 #include "protocol/session/loop.h"
 #include "server/access/rate_limiter.h"
 #include "server/access_control.h"
@@ -22,7 +24,10 @@ inline constexpr std::size_t kWrongAccessTokensPerMinute = 10;  // from one addr
 class ApiService final : public HttpService {
  public:
   // `io` runs the thread on which the service is called.
-  ApiService(boost::asio::io_context& io, const ApiParts& parts);
+  // `report` gets what goes wrong without a request, from any thread.
+  ApiService(
+      boost::asio::io_context& io, const ApiParts& parts,
+      std::function<void(const Event&)> report = [](const Event&) {});
 
   std::variant<HttpAdmission, HttpResponse> admit(const HttpRequest& head) override;
   void serve(HttpRequest request, HttpAnswer answer) override;
@@ -39,6 +44,8 @@ class ApiService final : public HttpService {
   static std::variant<Principal, HttpResponse> sender_of(const HttpRequest& request, AccessControl& access);
 
   void watch(const HttpRequest& request, const HttpAnswer& answer);
+  // Now and every hour.
+  void tidy_up();
 
   AccessControl access_;  // for admit() and streams: does not wait for the disk
   RateLimiter wrong_tokens_;
@@ -51,6 +58,8 @@ class ApiService final : public HttpService {
     std::unique_ptr<protocol::Worker> worker;  // after what its jobs use
   };
   std::shared_ptr<EventStreams> streams_;  // null without a running coordinator
+  protocol::Timer tidy_timer_;
+  std::function<void(const Event&)> report_;
   Thread reading_;
   Thread writing_;
 };

@@ -51,6 +51,12 @@ Result<Reply> show_progress(Call& call) {
   for (const LiveRun::Declined& one : now.declined)
     json["declined"].push_back(
         {{"client", one.client.value()}, {"reason", one.reason}, {"since", time_or_null(one.date)}});
+  json["quarantined"] = Json::array();
+  for (const LiveRun::Quarantined& one : now.quarantined)
+    json["quarantined"].push_back({{"client", one.client.value()},
+                                   {"failures", one.failures},
+                                   {"round", one.round.value()},
+                                   {"rounds", one.rounds}});
   json["waiting"] = waiting_of(call, run.number);
   return Reply{200, std::move(json)};
 }

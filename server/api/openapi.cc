@@ -28,10 +28,7 @@ Json type_json(std::string_view type) {
   }
   if (type.ends_with("[]")) return list_of(type_json(type.substr(0, type.size() - 2)));
   Json json;
-  if (type == "strings") {
-    json["type"] = "string";
-    return list_of(std::move(json));
-  }
+  if (type == "strings" || type == "integers") return list_of(type_json(type.substr(0, type.size() - 1)));
   if (find_schema(std::string(type)) != nullptr) return reference(type);
   json["type"] = type;
   if (type == "integer") json["minimum"] = 0;
@@ -95,7 +92,7 @@ Json parameters_json(const ApiRoute& route) {
     list.push_back(parameter_json(parameter.name, "query", parameter.type, parameter.doc));
   if (route.stream)
     list.push_back(parameter_json("Last-Event-ID", "header", "string", "Event after which to go on"));
-  else if (std::string_view(route.method) == "GET")
+  else if (std::string_view(route.method) == "GET" && !route.file)
     list.push_back(parameter_json("If-None-Match", "header", "string", "ETag of an earlier answer"));
   if (std::string_view(route.method) == "PATCH")
     list.push_back(parameter_json("If-Match", "header", "string", "ETag of the state that is to be changed"));
@@ -119,14 +116,15 @@ Json operation_json(const ApiRoute& route) {
       if (field.required) json["requestBody"]["required"] = true;
   }
   const std::string_view answer = route.answer;
-  Json success = route.stream
-                     ? content("text/event-stream", type_json("string"))
+  Json success = route.stream ? content("text/event-stream", type_json("string"))
+                 : route.file
+                     ? content("application/octet-stream", type_json("string"))
                      : content("application/json", answer.ends_with("[]")
                                                        ? page_json(answer.substr(0, answer.size() - 2))
                                                        : reference(answer));
   success["description"] = "Success";
   json["responses"][std::to_string(route.success)] = std::move(success);
-  if (std::string_view(route.method) == "GET" && !route.stream)
+  if (std::string_view(route.method) == "GET" && !route.stream && !route.file)
     json["responses"]["304"]["description"] = "Not changed";
   Json failure = content("application/problem+json", reference("Problem"));
   failure["description"] = "An error";

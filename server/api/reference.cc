@@ -65,7 +65,7 @@ std::string linked(std::string_view type) {
       anchor += *c >= 'A' && *c <= 'Z' ? static_cast<char>(*c - 'A' + 'a') : *c;
     text = "[" + name + "](#" + anchor + ")";
   }
-  if (name == "strings") text = "list of strings";
+  if (name == "strings" || name == "integers") text = "list of " + name;
   if (list) text = "list of " + text;
   return optional ? text + " or null" : text;
 }
@@ -75,7 +75,11 @@ std::string details_of(const ApiRoute& route) {
   if (*route.body != '\0') text += " Body: " + linked(route.body) + ".";
   for (const Parameter& parameter : route.query)
     text += std::string(" `") + parameter.name + "`: " + parameter.doc + ".";
-  return text + " Answer: " + (route.stream ? "[events](#events)" : linked(route.answer)) + ".";
+  return text + " Answer: " +
+         (route.stream ? "[events](#events)"
+          : route.file ? "the file"
+                       : linked(route.answer)) +
+         ".";
 }
 
 }  // namespace

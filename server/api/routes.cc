@@ -129,8 +129,8 @@ ApiResponse tagged(const ApiRequest& request, ApiResponse response, const Json& 
 const std::vector<ApiRoute>& all_routes() {
   static const std::vector<ApiRoute> routes = [] {
     std::vector<ApiRoute> all;
-    for (auto part : {client_routes, join_token_routes, run_routes, live_routes, disagreement_routes,
-                      user_routes, audit_routes})
+    for (auto part : {client_routes, join_token_routes, run_routes, model_routes, live_routes,
+                      disagreement_routes, user_routes, audit_routes})
       std::ranges::move(part(), std::back_inserter(all));
     return all;
   }();
@@ -169,6 +169,8 @@ class Api::Impl {
  public:
   explicit Impl(ApiParts parts) : stores_(std::move(parts)) {}
 
+  Result<void> tidy_up(UnixSeconds now) { return remove_old_runs(stores_, now); }
+
   ApiResponse answer(const ApiRequest& request) {
     std::string allowed;
     for (const ApiRoute& route : all_routes()) {
@@ -202,6 +204,11 @@ class Api::Impl {
     bool forbidden = false;
     const auto reply = handle(route, request, std::move(path), forbidden);
     if (!reply) return problem(forbidden ? 403 : status_of(reply.error().code), reply.error());
+    if (!reply->file.empty())
+      return {.content_type = "application/octet-stream",
+              .fields = {{"Content-Disposition",
+                          "attachment; filename=\"" + reply->file.filename().string() + "\""}},
+              .file = reply->file};
     ApiResponse response{reply->status, json_text(reply->json)};
     return request.method == "GET" || request.method == "HEAD"
                ? tagged(request, std::move(response), reply->settable)
@@ -231,5 +238,6 @@ class Api::Impl {
 Api::Api(ApiParts parts) : impl_(std::make_unique<Impl>(std::move(parts))) {}
 Api::~Api() = default;
 ApiResponse Api::answer(const ApiRequest& request) { return impl_->answer(request); }
+Result<void> Api::tidy_up(UnixSeconds now) { return impl_->tidy_up(now); }
 
 }  // namespace fedge::server

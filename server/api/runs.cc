@@ -6,6 +6,7 @@
 
 #include "core/crypto/sha256.h"
 #include "core/detail/json.h"
+#include "core/platform/files.h"
 #include "core/text.h"
 #include "run/run_config.h"
 #include "server/api/detail/call.h"
@@ -135,24 +136,40 @@ Result<Reply> show_statistics(Call& call) {
           "them after its first round"};
 }
 
-AuditEvent event_about(const Call& call, const char* action, const RunRecord& run,
+AuditEvent event_about(const Actor& actor, const char* action, const RunRecord& run,
                        const std::string& reason) {
   AuditDetails details = {{"run_id", text_of(run.id)}};
   // A submitted run has an id but no number yet.
   if (run.number.value() > 0) details.emplace_back("run", std::to_string(run.number.value()));
   if (run.project != kDefaultProject) details.emplace_back("project", run.project);
   if (!reason.empty()) details.emplace_back("reason", reason);
-  return event_by(call.actor(), action, "run " + run.name, std::move(details));
+  return event_by(actor, action, "run " + run.name, std::move(details));
 }
 
 // Records the change in the audit log before it takes effect, and that it failed if it did.
-Result<void> recorded(const Call& call, const AuditEvent& event,
+Result<void> recorded(const ApiStores& stores, const Actor& actor, const AuditEvent& event,
                       const std::function<Result<void>()>& change) {
-  const AuditLog audit = call.stores.audit();
+  const AuditLog audit = stores.audit();
   FEDGE_TRY(entry, audit.record(event));
   auto done = change();
-  if (!done) (void)audit.append(change_failed(call.actor(), entry, event.action, done.error().message));
+  if (!done) (void)audit.append(change_failed(actor, entry, event.action, done.error().message));
   return done;
+}
+
+Result<void> remove_files(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::filesystem::remove_all(directory, error);
+  return error ? Result<void>(system_error("cannot remove", directory, error.value())) : Result<void>();
+}
+
+Result<void> remove_for_good(const ApiStores& stores, const Actor& actor, RunStore& store,
+                             const RunRecord& run, const std::string& reason) {
+  const auto& data = stores.parts().data_directory;
+  return recorded(stores, actor, event_about(actor, "run.removed", run, reason), [&]() -> Result<void> {
+    FEDGE_TRY_VOID(remove_files(run_results(data, run.number)));
+    FEDGE_TRY_VOID(remove_files(run_directory(data, run.number)));
+    return store.remove(run.number);
+  });
 }
 
 // Requests a change of state; a running coordinator checks for requests every second.
@@ -163,7 +180,7 @@ Result<Reply> ask(Call& call, RunStatus wanted, const char* action) {
   FEDGE_TRY(run, call.find_run(*store, Role::kSubmitter));
   const auto now = calendar_now();
   FEDGE_TRY(possible, transition(run, wanted, reason, now));
-  FEDGE_TRY_VOID(recorded(call, event_about(call, action, possible, reason),
+  FEDGE_TRY_VOID(recorded(call.stores, call.actor(), event_about(call.actor(), action, possible, reason),
                           [&] { return store->ask(run.number, wanted, reason, now); }));
   FEDGE_TRY(asked, store->run(run.number));
   FEDGE_TRY(json, run_json(call, *store, asked));
@@ -173,6 +190,18 @@ Result<Reply> ask(Call& call, RunStatus wanted, const char* action) {
 Result<Reply> pause_run(Call& call) { return ask(call, RunStatus::kPaused, "run.paused"); }
 Result<Reply> resume_run(Call& call) { return ask(call, RunStatus::kPending, "run.resumed"); }
 Result<Reply> stop_run(Call& call) { return ask(call, RunStatus::kStopped, "run.stopped"); }
+
+// Files first: without them, the request can be repeated.
+Result<Reply> remove_run(Call& call) {
+  FEDGE_TRY(store, call.stores.runs());
+  FEDGE_TRY(run, call.find_run(*store, Role::kOperator));
+  if (!run.is_over())
+    return Error{ErrorCode::kRefused, where(run) + "is " + name_of(run.status) +
+                                          "; stop it first: fedge run stop " +
+                                          std::to_string(run.number.value())};
+  FEDGE_TRY_VOID(remove_for_good(call.stores, call.actor(), *store, run, ""));
+  return Reply{200, Json{{"run", run.number.value()}}};
+}
 
 // A request that is repeated with its key, as after a lost answer, names the same run.
 RunId id_of(const Call& call, const std::string& project) {
@@ -254,16 +283,30 @@ Result<Reply> submit_run(Call& call) {
                                           std::to_string(before->number.value())};
     if (before) return submitted(call, *store, *before, config.notes);
   }
-  FEDGE_TRY_VOID(recorded(call, event_about(call, "run.submitted", run, ""), [&]() -> Result<void> {
-    FEDGE_TRY(number, store->submit(run));
-    run.number = number;
-    return {};
-  }));
+  FEDGE_TRY_VOID(recorded(call.stores, call.actor(), event_about(call.actor(), "run.submitted", run, ""),
+                          [&]() -> Result<void> {
+                            FEDGE_TRY(number, store->submit(run));
+                            run.number = number;
+                            return {};
+                          }));
   FEDGE_TRY(stored, store->run(run.number));
   return submitted(call, *store, stored, config.notes);
 }
 
 }  // namespace
+
+Result<void> remove_old_runs(ApiStores& stores, UnixSeconds now) {
+  const double days = stores.parts().keep_days;
+  if (days <= 0) return {};
+  FEDGE_TRY(store, stores.runs());
+  FEDGE_TRY(runs, store->runs());
+  const auto before = now - static_cast<UnixSeconds>(days * 86'400);
+  for (const RunRecord& run : runs)
+    if (run.is_over() && run.ended < before)
+      FEDGE_TRY_VOID(remove_for_good(stores, {"coordinator"}, *store, run,
+                                     "it ended more than retention.keep_days ago"));
+  return {};
+}
 
 std::vector<ApiRoute> run_routes() {
   const std::vector<Parameter> pages = {
@@ -322,6 +365,13 @@ std::vector<ApiRoute> run_routes() {
            .role = Role::kViewer,
            .handler = show_statistics,
            .answer = "Statistics"},
+          {.method = "DELETE",
+           .path = "/runs/{run}",
+           .operation = "removeRun",
+           .summary = "Remove a run that has ended, with its results, metrics and journal",
+           .role = Role::kOperator,
+           .handler = remove_run,
+           .answer = "RemovedRun"},
           change("/runs/{run}/pause", "pauseRun", "Pause a run", pause_run),
           change("/runs/{run}/resume", "resumeRun", "Continue a paused run", resume_run),
           change("/runs/{run}/stop", "stopRun", "End a run; its last model becomes its result", stop_run)};

@@ -67,6 +67,7 @@ Conductor::Conductor(Setup setup, std::unique_ptr<RunEngine> engine, const Ports
 void Conductor::linked(ClientId client, Time now) {
   if (over_) return;
   now_ = now;
+  if (!is_for(client)) return exclude(client);
   if (ports_.watch != nullptr) ports_.watch->linked(client, now);
   route_->linked(client);
   const run::RunConfig& config = setup_.config;
@@ -75,10 +76,33 @@ void Conductor::linked(ClientId client, Time now) {
   pump();
 }
 
+bool Conductor::is_for(ClientId client) const {
+  const aggregation::ClientFilter& where = setup_.config.sampling.where;
+  return where.matches_all() || where.matches(ports_.clients->labels_of(client));
+}
+
+void Conductor::exclude(ClientId client) {
+  excluded_.insert(client);
+  if (ports_.watch != nullptr)
+    ports_.watch->declined(client,
+                           "the run is for clients with " + setup_.config.sampling.where.text() +
+                               " (sampling.where), which the labels of this client do not fulfil",
+                           now_);
+}
+
+void Conductor::relabelled(ClientId client, Time now) {
+  if (over_ || is_for(client) != excluded_.contains(client)) return;
+  if (excluded_.erase(client) > 0) return linked(client, now);
+  ports_.clients->send(client, protocol::RunEnded{setup_.config.id, "the run is no longer for this client"});
+  left(client, /*for_good=*/true, now);
+  exclude(client);
+}
+
 void Conductor::left(ClientId client, bool for_good, Time now) {
   if (over_) return;
   now_ = now;
   declined_.erase(client);
+  excluded_.erase(client);
   if (ports_.watch != nullptr) ports_.watch->left(client, now);
   const bool held = !for_good && route_->holds(client);
   if (!held) submit(RunEngine::ClientLeft{client, for_good});
@@ -86,8 +110,9 @@ void Conductor::left(ClientId client, bool for_good, Time now) {
   pump();
 }
 
+// A client that the run is no longer for may have sent something before it learned of that.
 Heard Conductor::received(ClientId client, const protocol::Message& message, Time now) {
-  if (over_) return Heard::kTaken;
+  if (over_ || excluded_.contains(client)) return Heard::kTaken;
   now_ = now;
   const Heard by_route = route_->receive(client, message);
   bool of_a_route = false;
@@ -124,13 +149,11 @@ void Conductor::decline(ClientId client, const std::string& reason) {
 }
 
 void Conductor::answered(ClientId client, const protocol::RunAnswer& answer) {
-  const std::size_t clients = setup_.config.task.data.partition.clients;
-  const bool has_part = client.value() < clients;
+  const bool has_part = client.value() < numbers();
   if (!answer.ready || !has_part)
     return decline(client, has_part ? answer.reason
-                                    : "the client's number is too high: the data of the run has parts for "
-                                      "only " +
-                                          std::to_string(clients) +
+                                    : "the client's number is too high: the run has places for " +
+                                          std::to_string(numbers()) +
                                           " clients (data.partition.clients), numbered from 0");
   declined_.erase(client);
   const SampleCount most = counted_at_most(setup_.config, setup_.samples_of(client));
@@ -149,6 +172,25 @@ void Conductor::answered(ClientId client, const protocol::RunAnswer& answer) {
   submit(
       RunEngine::ClientArrived{client, answer.samples, answer.capability, most, answer.evaluation_samples,
                                answer.power ? std::make_shared<const DevicePower>(*answer.power) : nullptr});
+}
+
+std::size_t Conductor::numbers() const {
+  return disagree_ ? setup_.config.task.data.partition.clients : run::client_numbers(setup_.config);
+}
+
+std::optional<Error> Conductor::objection(const aggregation::Policy& policy) const {
+  if (policy.disagreements.empty() || !highest_ || highest_->value() < policy.clients) return std::nullopt;
+  return invalid("clients can disagree only if the numbers of all clients are below " +
+                 std::to_string(policy.clients) + " (data.partition.clients), but client " +
+                 std::to_string(highest_->value()) + " has taken part in the run");
+}
+
+// Takes up what later decisions about clients depend on.
+void Conductor::note(const RunEngine::Input& input) {
+  if (const auto* arrived = std::get_if<RunEngine::ClientArrived>(&input))
+    highest_ = std::max(highest_.value_or(arrived->client), arrived->client);
+  if (const auto* changed = std::get_if<RunEngine::PolicyChanged>(&input))
+    disagree_ = disagree_ || !changed->policy.disagreements.empty();
 }
 
 void Conductor::uploaded(ClientId client, TaskId task, const Result<void>& outcome, Time now,
@@ -220,6 +262,7 @@ Result<void> Conductor::retell(const RunEngine::Input& input, Time now) {
   now_ = now;
   retelling_ = true;
   route_->retell(input);
+  note(input);
   Decision decision;
   decision.input_ = input;
   FEDGE_TRY_VOID(engine_->try_step(input, {now, rng_}, decision.effects_));
@@ -259,6 +302,7 @@ void Conductor::pump() {
   for (; !inputs_.empty() && !over_; inputs_.pop_front()) {
     Decision decision;
     decision.input_ = std::move(inputs_.front());
+    note(decision.input_);
     ports_.gate->record(decision.input_);
     if (const auto taken = engine_->try_step(decision.input_, {now_, rng_}, decision.effects_); !taken)
       fail(taken.error());

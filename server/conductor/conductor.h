@@ -58,8 +58,10 @@ class Conductor final : private RouteHost {
   Conductor(Setup setup, std::unique_ptr<RunEngine> engine, const Ports& ports);
 
   // --- what happens to clients ---
-  // A client connected: it receives the description of the run.
+  // A client connected: it receives the description of the run, if the run is for it (sampling.where).
   void linked(ClientId client, Time now);
+  // The labels of a connected client may have changed: the run may be for it now, or no longer.
+  void relabelled(ClientId client, Time now);
   // It disconnected; `for_good`: its key was revoked.
   void left(ClientId client, bool for_good, Time now);
   // Returns kUnasked if nobody asked for this message.
@@ -98,6 +100,8 @@ class Conductor final : private RouteHost {
   void stop();
   // Whether a phase's model is being made by clients, or its sum is being unmasked.
   bool makes_model() const { return route_->makes_model(); }
+  // Why the run cannot adopt this policy; nothing if it can.
+  std::optional<Error> objection(const aggregation::Policy& policy) const;
 
   const RunEngine& engine() const { return *engine_; }
 
@@ -114,12 +118,19 @@ class Conductor final : private RouteHost {
   // Gives the engine its inputs, unless effects are being carried out: what they cause comes after them. Ends
   // the run once no model is being made, so that its models are those of a closed phase.
   void pump();
+  void note(const RunEngine::Input& input);
   void fail(const Error& error);
   void perform(const RunEngine::Effect& effect);
   void assign(const RunEngine::Assign& work);
   void send(ClientId client, const protocol::Message& message);
   void answered(ClientId client, const protocol::RunAnswer& answer);
   void decline(ClientId client, const std::string& reason);
+  // Whether the run is for this client.
+  bool is_for(ClientId client) const;
+  // Tells whoever watches that the run is not for the client. The client itself does not learn of the run.
+  void exclude(ClientId client);
+  // The number of client numbers that can take part from now on.
+  std::size_t numbers() const;
   void heard(ClientId client, const protocol::UpdateOffer& offer);
   void heard(ClientId client, const protocol::TaskFailed& failed);
 
@@ -135,6 +146,9 @@ class Conductor final : private RouteHost {
   std::size_t closing_ = 0;            // phases whose model is not durable yet
   std::optional<std::string> ending_;  // why the run ends once there is none
   std::set<ClientId> declined_;        // connected clients that take no part: they learn of the end, too
+  std::set<ClientId> excluded_;        // connected clients that the run is not for
+  std::optional<ClientId> highest_;    // of the clients that ever took part
+  bool disagree_ = false;              // clients disagree, so there are as many as the policy counts
   bool over_ = false;
   bool retelling_ = false;
 };

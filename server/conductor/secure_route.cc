@@ -47,11 +47,14 @@ class SecureRoute final : public Route {
  private:
   void carry_out(std::vector<SecureRound::Effect>& effects);
   void closed(SecureRound::Closed closed);
+  // Tells who watches the run, if something has changed.
+  void show();
 
   RouteParts parts_;
   SecureRound::Setup setup_;
   std::optional<SecureRound> round_;
   std::optional<RunEngine::CloseRound> turn_;  // phase being closed
+  SecureStage shown_;                          // the last one that was told
 };
 
 // The secrets of a session do not survive the process.
@@ -160,6 +163,17 @@ void SecureRoute::carry_out(std::vector<SecureRound::Effect>& effects) {
                           [&](SecureRound::Closed& result) { closed(std::move(result)); },
                           [&](const Event& event) { parts_.host.report(event); }},
                effect);
+  show();
+}
+
+void SecureRoute::show() {
+  if (parts_.ports.watch == nullptr || !round_) return;
+  auto progress = round_->progress();
+  if (!progress) return;
+  SecureStage now{round_->task(), round_->attempt(), progress->stage, std::move(progress->awaited)};
+  if (now == shown_) return;
+  shown_ = now;
+  parts_.ports.watch->secure(now, parts_.host.now());
 }
 
 }  // namespace

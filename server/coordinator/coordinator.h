@@ -62,6 +62,10 @@ struct RunCallbacks {
       on_led;
   // A round has become durable.
   std::function<void(RunNumber, const RoundMetrics&)> on_round;
+  // Called with the models of a round that run.keep_models keeps, before the round is durable and perhaps
+  // again after a restart; on another thread than the other functions.
+  std::function<Result<void>(RunNumber, RoundNumber, const std::vector<FinalModel>&)> on_kept =
+      [](RunNumber, RoundNumber, const std::vector<FinalModel>&) { return Result<void>(); };
   // Called with the run's last models (RunState::load_models) and why it failed (empty if it did not). The
   // run ends if this succeeds; otherwise the next coordinator in the data directory calls it again.
   std::function<Result<void>(RunNumber, std::vector<FinalModel>, const std::string& failure)> on_models;

@@ -93,6 +93,7 @@ Result<void> Coordinator::Impl::lead(RunParts parts) {
               [this, project = run.project](const std::shared_ptr<protocol::Link>& link) {
                 return gate_.is_welcome(link) && gate_.project_of(*link) == project;
               },
+          .labels_of = [this](const protocol::Link& link) { return gate_.labels_of(link); },
           .misbehaved = [this](ClientId client, const std::string& sent) { misbehaved(client, sent); },
           .data_directory = options_.data_directory,
           .directory = directory(),
@@ -132,6 +133,9 @@ RunHost::Callbacks Coordinator::Impl::callbacks_of(const RunRecord& run) {
                                      [this, number = run.number](const std::string& reason) {
                                        if (!finished_) queue_->explain(number, reason);
                                      }),
+      .on_kept = [keep = callbacks_.on_kept, number = run.number](
+                     RoundNumber round,
+                     const std::vector<FinalModel>& models) { return keep(number, round, models); },
       .on_models =
           [this, number = run.number](std::vector<FinalModel> models, const std::string& failure) {
             return callbacks_.on_models(number, std::move(models), failure);

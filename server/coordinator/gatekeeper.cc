@@ -303,6 +303,10 @@ void Gatekeeper::report_fault(const std::string& fault) {
                         : Event{Severity::kError, "enrolment.unavailable", {}}.with("reason", fault));
 }
 
+std::vector<std::string> Gatekeeper::labels_of(const protocol::Link& link) const {
+  return enrolment_.labels_of(link.peer());
+}
+
 std::string Gatekeeper::project_of(const protocol::Link& link) {
   const auto standing = enrolment_.authenticate(link.peer());
   return standing ? standing->project : std::string();

@@ -4,6 +4,7 @@
 #include "protocol/session/loop.h"
 #include "run/file/tokenizer_parts.h"
 #include "server/coordinator/detail/run_host.h"
+#include "server/engine/round_events.h"
 
 namespace fedge::server {
 namespace {
@@ -41,7 +42,7 @@ Result<void> RunHost::open_records() {
                  "status.via is \"directory\", but this coordinator is not connected to a directory; set "
                  "directory.listen in the coordinator's configuration"};
   nodes_.emplace(NodeRecords::Options{.run = config().id,
-                                      .clients = config().task.data.partition.clients,
+                                      .clients = run::client_numbers(config()),
                                       .every = status.every,
                                       .directory = in_directory ? house_.directory : nullptr},
                  [this](ClientId client, const NodeRecord& record) { described(client, record); });
@@ -84,7 +85,7 @@ void RunHost::start() {
   for (const LostUpdate& lost : parts_.recovered.lost) journal_->add(now(), encode_record(lost), nullptr);
   for (const Event& event : parts_.recovered.events) report(event);
   if (parts_.recovered.entries > 0) conductor_.resume(now());
-  if (policy_change_) submit(RunEngine::PolicyChanged{std::move(*policy_change_)});
+  if (policy_change_) adopt(std::move(*policy_change_));
   if (!goes_on()) return;
   for (const auto& close : parts_.recovered.closed)
     submit(RunEngine::Committed{close.round, close.track, close.kind, parts_.state->sums_made(close),
@@ -110,6 +111,7 @@ void RunHost::reconsider(ClientId client) {
   if (!goes_on()) return;
   const auto link = house_.peers.find(client);
   const bool belongs = link && house_.is_welcome(link);
+  if (belongs && members_.contains(client)) return conductor_.relabelled(client, now());
   if (belongs == members_.contains(client)) return;
   if (belongs) return joined(client);
   if (link) link->send(protocol::RunEnded{config().id, "this client was moved to another project"});
@@ -269,12 +271,18 @@ RunState::Traffic RunHost::traffic_since_last_round() {
           .activations_down = total.activations_down - before.activations_down};
 }
 
+void RunHost::adopt(aggregation::Policy policy) {
+  if (const auto objection = conductor_.objection(policy))
+    return report(Event{Severity::kError, "policy.refused", {}}.with("reason", objection->message));
+  submit(RunEngine::PolicyChanged{std::move(policy)});
+}
+
 void RunHost::read_policy() {
   if (finished_ || !policy_) return;
   const auto policy = policy_->changed();
   if (!policy)
     return report(Event{Severity::kError, "policy.refused", {}}.with("reason", policy.error().message));
-  if (*policy) submit(RunEngine::PolicyChanged{**policy});
+  if (*policy) adopt(std::move(**policy));
 }
 
 // Runs every second. Reads the policy, for which a round may be waiting, and gives spare disk space to

@@ -38,6 +38,7 @@ void RunHost::make_ports() {
   lines_.emplace(ClientLines::Surroundings{
       .peers = house_.peers,
       .is_welcome = house_.is_welcome,
+      .labels_of = house_.labels_of,
       .state = state_,
       .uploads = *uploads_,
       .allowance = allowance_,
@@ -103,6 +104,7 @@ void RunHost::make_aggregate() {
       .on_closed =
           [this](const RunEngine::CloseRound& turn, bool aggregated, bool ends,
                  const std::optional<RoundMetrics>& metrics) { closed(turn, aggregated, ends, metrics); },
+      .keep = callbacks_.on_kept,
       .on_event = [this](const Event& event) { report(event); },
       .on_failure = [this](const Error& error) { failed(error); }});
 }

@@ -83,7 +83,7 @@ Result<RunParts> open_parts(const std::filesystem::path& data_directory, const R
   const auto chunks = chunks_of(data_directory, record.number);
   FEDGE_TRY_VOID(make_directory(run_directory(data_directory, record.number), 0700));
   const protocol::FileStoreOptions kept{.max_bytes = kMaxStoredPayload, .durable = true, .all_wanted = true};
-  FEDGE_TRY(models, protocol::open_file_chunk_store(chunks / "models", kept));
+  FEDGE_TRY(models, protocol::open_file_chunk_store(models_of(data_directory, record.number), kept));
   FEDGE_TRY(updates, protocol::open_file_chunk_store(chunks / "updates", kept));
   parts.models = std::make_unique<DeferredRemovals>(std::move(models));
   parts.updates = std::move(updates);
@@ -119,6 +119,21 @@ Result<RunParts> open_parts(const std::filesystem::path& data_directory, const R
 }
 
 }  // namespace
+
+Result<std::pair<run::RunConfig, std::unique_ptr<learn::Model>>> model_of(const RunRecord& record) {
+  FEDGE_TRY(config, read_record(record));
+  FEDGE_TRY(info, learn::describe(config.task.data));
+  FEDGE_TRY(model, learn::make_model(config.task.model, info.shape, info.target()));
+  return std::pair(std::move(config), std::move(model));
+}
+
+std::filesystem::path models_of(const std::filesystem::path& data_directory, RunNumber run) {
+  return chunks_of(data_directory, run) / "models";
+}
+
+std::filesystem::path asked_models_of(const std::filesystem::path& data_directory, RunNumber run) {
+  return chunks_of(data_directory, run) / "asked";
+}
 
 Result<void> check_run(const run::RunConfig& config) {
   const auto bench = make_bench(config);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "core/platform/thread_pool.h"
 #include "learn/data/dataset.h"
@@ -36,6 +37,11 @@ struct RunParts {
   bool made_noise_key = false;  // noise.key was missing and was created
 };
 
+// Returns the run's file, read, and the model that it describes.
+Result<std::pair<run::RunConfig, std::unique_ptr<learn::Model>>> model_of(const RunRecord& record);
+// Where a run's models are while it has not ended, and models that were asked for meanwhile.
+std::filesystem::path models_of(const std::filesystem::path& data_directory, RunNumber run);
+std::filesystem::path asked_models_of(const std::filesystem::path& data_directory, RunNumber run);
 // Checks that this machine can execute such a run. Errors name the file or the key at fault.
 Result<void> check_run(const run::RunConfig& config);
 

@@ -8,7 +8,7 @@
 #include "learn/task.h"
 #include "protocol/codecs/raw_size.h"
 #include "protocol/codecs/selection.h"
-#include "server/engine/buffered_engine.h"
+#include "server/engine/buffered/buffered_engine.h"
 #include "server/engine/round_engine.h"
 
 namespace fedge::server {

@@ -23,7 +23,10 @@ Participations::Bounds bounds_of(const RoundRules& rules, const TrackBook& track
 }  // namespace
 
 RoundEngine::RoundEngine(const RoundRules& rules, TrackBook tracks)
-    : rules_(rules), tracks_(std::move(tracks)), participations_(bounds_of(rules, tracks_)) {
+    : rules_(rules),
+      tracks_(std::move(tracks)),
+      participations_(bounds_of(rules, tracks_)),
+      quarantine_(rules.quarantine) {
   if (rules_.statistics) kind_ = TaskKind::kStatistics;
 }
 
@@ -76,7 +79,8 @@ void RoundEngine::on(const ClientArrived& arrived, const StepContext& context, s
     task->missed = false;
     assign(arrived.client, context, effects);
   } else if (open && refills() && task == nullptr && taken_places() < wanted_ &&
-             arrived.samples.value() > 0 && may_take_part(arrived.client)) {
+             arrived.samples.value() > 0 && may_take_part(arrived.client) &&
+             quarantine_.admits(arrived.client, round_)) {
     // Fills a place that became free when no substitute was available.
     plan(arrived.client, context);
     assign(arrived.client, context, effects);
@@ -126,9 +130,9 @@ void RoundEngine::on(const Offered& offered, const StepContext& context, std::ve
                           .with("code", to_string(error->code))
                           .with("reason", error->message));
     // An invalid update will not improve, so its task fails. A stale offer does not affect this round.
-    if (error->code == ErrorCode::kInvalid)
-      lose(offered.client, TaskState::kFailed, error->message, context, effects);
-    return;
+    if (error->code != ErrorCode::kInvalid) return;
+    blame(offered.client, effects);
+    return lose(offered.client, TaskState::kFailed, error->message, context, effects);
   }
   RoundTask& task = tasks_.at(offered.client);
   tasks_.set_state(task, TaskState::kFetching);
@@ -160,6 +164,7 @@ void RoundEngine::on(const Stored& stored, const StepContext& context, std::vect
     return;
   }
   tasks_.set_state(*task, TaskState::kDone);
+  quarantine_.succeeded(stored.client);
   if (stored.reported) task->take_report(*stored.reported);
   track().last_rounds[stored.client] = round_;
   tracks_.contributed(turn_, stored.client);
@@ -193,6 +198,7 @@ void RoundEngine::on(const Damaged& damaged, const StepContext& context, std::ve
                         .with("client", number(damaged.client))
                         .with("code", to_string(damaged.error.code))
                         .with("reason", damaged.error.message));
+  blame(damaged.client, effects);
   lose(damaged.client, TaskState::kFailed, damaged.error.message, context, effects);
 }
 
@@ -204,6 +210,7 @@ void RoundEngine::on(const Failed& failed, const StepContext& context, std::vect
   if (failed.failure.run != rules_.run || task == nullptr ||
       (task->state != TaskState::kAssigned && task->state != TaskState::kLost))
     return;
+  if (is_fault(failed.failure.code)) blame(failed.client, effects);
   lose(failed.client, TaskState::kFailed, failed.failure.reason, context, effects);
 }
 
@@ -306,12 +313,6 @@ void RoundEngine::give_up_waiting(const StepContext& context, std::vector<Effect
 Event RoundEngine::turn_event(Severity severity, const char* name) const {
   Event result = event(severity, name, round_);
   return track().description ? result.with("track", std::int64_t{track().id.value()}) : result;
-}
-
-// Counts a missing update as zeros. Its weight affects the mean, so its client counts as a contributor.
-void RoundEngine::count_as_zeros(ClientId client, const RoundTask& task, std::vector<Effect>& effects) {
-  tracks_.contributed(turn_, client);
-  effects.push_back(Count{client, current(), tracks_.weight(turn_, client, task.samples), task.coverage});
 }
 
 void RoundEngine::close_if_complete(const StepContext& context, std::vector<Effect>& effects) {

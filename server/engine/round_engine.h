@@ -16,6 +16,7 @@
 #include "server/engine/participations.h"
 #include "server/engine/phase_tasks.h"
 #include "server/engine/roster.h"
+#include "server/engine/round_events.h"
 #include "server/engine/run_engine.h"
 #include "server/engine/sums/sums_phase.h"
 
@@ -54,6 +55,11 @@ class RoundEngine final : public RunEngine {
   void tell_records();
   // Returns whether the participation bounds admit the client to this phase.
   bool may_take_part(ClientId client) const { return participations_.admits(track().id, client, round_); }
+  // Counts a failed task, for which the client is at fault.
+  void blame(ClientId client, std::vector<Effect>& effects) {
+    if (kind_ == TaskKind::kTraining && quarantine_.failed(client, round_))
+      effects.push_back(in_quarantine(client, quarantine_, round_));
+  }
   // Returns whether the privacy budget allows no further round.
   bool budget_spent() const;
   // Starts the phase of the next track.
@@ -153,6 +159,7 @@ class RoundEngine final : public RunEngine {
   std::uint32_t attempt_ = 0;
   bool anew_ = false;
   Participations participations_;
+  Quarantine quarantine_;
   std::uint64_t released_ = 0;                // closed track phases
   double chance_ = 1;                         // CloseRound::chance of the current phase
   Roster present_;                            // busy: those with a task

@@ -33,7 +33,9 @@ Secret draw_key(const Secret& root, TaskId task) {
 class RoundEngine::Substitutes final : public aggregation::CandidateView::Source {
  public:
   explicit Substitutes(RoundEngine& engine)
-      : engine_(engine), all_admitted_(engine.tracks_.is_whole() && !engine.participations_.bounded()) {}
+      : engine_(engine),
+        all_admitted_(engine.tracks_.is_whole() && !engine.participations_.bounded() &&
+                      engine.quarantine_.is_empty()) {}
   std::size_t size() const override { return all_admitted_ ? engine_.present_.free() : all().size(); }
   aggregation::Candidate at(std::size_t index) const override {
     if (!all_admitted_) return all()[index];
@@ -51,14 +53,20 @@ class RoundEngine::Substitutes final : public aggregation::CandidateView::Source
   mutable std::optional<std::span<const aggregation::Candidate>> all_;
 };
 
-// O(clients).
+// O(clients). A round without any other candidate is for the clients in quarantine, so that it does not stay
+// empty.
 std::span<const aggregation::Candidate> RoundEngine::candidates(bool without_task) {
   pool_.clear();
   pool_.reserve(present_.trainers());
-  present_.each_trainer([&](ClientId client, SampleCount samples, bool busy) {
-    if (!(busy && without_task) && tracks_.is_member(turn_, client) && may_take_part(client))
-      pool_.push_back({client, samples});
-  });
+  const auto gather = [&](bool in_quarantine) {
+    present_.each_trainer([&](ClientId client, SampleCount samples, bool busy) {
+      if (!(busy && without_task) && tracks_.is_member(turn_, client) && may_take_part(client) &&
+          quarantine_.admits(client, round_) != in_quarantine)
+        pool_.push_back({client, samples});
+    });
+  };
+  gather(false);
+  if (pool_.empty() && !without_task && !quarantine_.is_empty()) gather(true);
   return pool_;
 }
 
@@ -235,6 +243,12 @@ void RoundEngine::assign(ClientId client, const StepContext& context, std::vecto
                            .secure_attempt = rules_.masked ? attempt_ : 0,
                            .next = task.next,
                            .effort = task.effort});
+}
+
+// Counts a missing update as zeros. Its weight affects the mean, so its client counts as a contributor.
+void RoundEngine::count_as_zeros(ClientId client, const RoundTask& task, std::vector<Effect>& effects) {
+  tracks_.contributed(turn_, client);
+  effects.push_back(Count{client, current(), tracks_.weight(turn_, client, task.samples), task.coverage});
 }
 
 void RoundEngine::draw_uploads(const StepContext& context, std::vector<Effect>& effects) {

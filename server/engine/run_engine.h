@@ -22,6 +22,7 @@
 #include "core/result.h"
 #include "protocol/codecs/payload_codec.h"
 #include "protocol/messages.h"
+#include "server/engine/participations.h"
 #include "server/engine/sums/sums_rules.h"
 #include "server/engine/track_book.h"
 
@@ -52,6 +53,7 @@ struct RoundRules {
   // Maximum number of rounds with a client, and minimum number of rounds between two of them.
   std::uint64_t max_participations = UINT64_MAX;
   std::uint64_t min_separation = 0;
+  Quarantine::Rule quarantine = {};  // of clients whose tasks fail
   // Key of the draws of a round's clients, in a run whose privacy requires secret draws; elsewhere null.
   std::shared_ptr<const Secret> secret_draws = {};
   std::optional<EvaluationRules> evaluation = {};  // empty: clients evaluate no models
@@ -243,8 +245,5 @@ class RunEngine {
   // Nothing if no client is missing.
   virtual std::optional<Waiting> waiting() const = 0;
 };
-
-// Returns the event round.waiting.
-Event event_of(const RunEngine::Waiting& waiting);
 
 }  // namespace fedge::server

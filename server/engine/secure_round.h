@@ -58,6 +58,11 @@ class SecureRound {
   void begin(std::vector<Effect>& effects);
 
   TaskId task() const { return begin_.task; }
+  std::uint32_t attempt() const { return begin_.attempt; }
+  // What the session does; nothing if no member is connected.
+  std::optional<privacy::SecureServer::Progress> progress() const {
+    return session_ ? std::optional(session_->progress()) : std::nullopt;
+  }
   // Returns whether the message belongs to secure aggregation.
   static bool is_about(const protocol::Message& message);
   // Returns false if the message does not belong to secure aggregation.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
 #include "core/node.h"
 #include "server/access/calendar.h"
@@ -116,6 +117,7 @@ void RunWatch::decided(const RunEngine::Input& input, const std::vector<RunEngin
                                .asked = known ? task.asked : now,
                                .asked_date = known ? task.asked_date : date()};
                        forget_old(work.client);
+                       quarantined_.erase(work.client);
                        // In a buffered run, tasks have numbers of their own.
                        round_ = std::max(round_, buffered_ ? RoundNumber(1) : work.task.round);
                        ++version_;
@@ -144,7 +146,7 @@ void RunWatch::decided(const RunEngine::Input& input, const std::vector<RunEngin
                      [&](const RunEngine::GiveUp& missing) {
                        end_all(missing.client, "it did not return after the coordinator's restart", now);
                      },
-                     [](const auto&) {}},
+                     [&](const Event& event) { take_up(event); }, [](const auto&) {}},
           effect);
     for (const RunEngine::Effect& effect : effects)
       if (const auto* turn = std::get_if<RunEngine::CloseRound>(&effect)) close(*turn, now);
@@ -152,6 +154,20 @@ void RunWatch::decided(const RunEngine::Input& input, const std::vector<RunEngin
   }
   if (!ended_) return;
   for (const WatchedTask& task : told) ended_(task);
+}
+
+void RunWatch::take_up(const Event& event) {
+  if (event.name != "client.quarantined") return;
+  const auto number = [&](std::string_view key) {
+    for (const auto& [name, value] : event.fields)
+      if (const auto* whole = std::get_if<std::int64_t>(&value); whole != nullptr && name == key)
+        return static_cast<std::uint64_t>(*whole);
+    return std::uint64_t{0};
+  };
+  const ClientId client(static_cast<std::uint32_t>(number("client")));
+  quarantined_[client] = {client, RoundNumber(static_cast<std::uint32_t>(number("round"))), number("rounds"),
+                          number("failures")};
+  ++version_;
 }
 
 // In a buffered run, a client may fail again and again before the buffer closes.
@@ -276,6 +292,7 @@ LiveRun RunWatch::progress() const {
     if (member.state == Member::State::kDeclined)
       progress.declined.push_back({client, member.reason, member.date});
   }
+  for (const auto& [client, one] : quarantined_) progress.quarantined.push_back(one);
   progress.waiting = waiting_;
   return progress;
 }

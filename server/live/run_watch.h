@@ -61,6 +61,13 @@ struct LiveRun {
     Time since;
     std::int64_t date;  // the same in Unix seconds
   };
+  // A client that gets no tasks for some rounds, because its last ones failed.
+  struct Quarantined {
+    ClientId client;
+    RoundNumber round;           // of the last failure
+    std::uint64_t rounds = 0;    // for which it lasts
+    std::uint64_t failures = 0;  // in succession
+  };
   Time now{};                           // on the run's clock
   RoundNumber round;                    // that is in progress, or the last one
   std::vector<WatchedTask> tasks = {};  // of the phase in progress, by client
@@ -69,6 +76,7 @@ struct LiveRun {
   std::size_t ready = 0;                // connected clients that take part
   std::size_t preparing = 0;            // that have not answered yet
   std::vector<Declined> declined = {};  // connected clients that take no part
+  std::vector<Quarantined> quarantined = {};
   std::optional<Waiting> waiting = {};
 };
 
@@ -126,6 +134,7 @@ class RunWatch final : public Watch {
   void end(ClientId client, TaskId task, TaskStage stage, const Error& why, Time now);
   void end_all(ClientId client, const char* why, Time now);
   void close(const RunEngine::CloseRound& turn, Time now);
+  void take_up(const Event& event);
   Time present() const;
   // The calendar's time; 0 while an earlier process' inputs are repeated.
   std::int64_t date() const;
@@ -145,6 +154,7 @@ class RunWatch final : public Watch {
   RoundNumber last_round_;
   std::vector<WatchedTask> last_;
   std::map<ClientId, Member> members_;
+  std::map<ClientId, LiveRun::Quarantined> quarantined_;  // until the client's next task
   std::optional<LiveRun::Waiting> waiting_;
 };
 

@@ -4,14 +4,27 @@
 
 namespace fedge::server {
 
-Participation::Participation(std::vector<std::uint32_t> counts) : counts_(std::move(counts)) {
-  for (const std::uint32_t count : counts_) ++with_[count];
+Participation::Participation(std::size_t clients, std::vector<std::uint32_t> counts)
+    : expected_(clients), counts_(std::move(counts)) {
+  if (counts_.size() < clients) counts_.resize(clients, 0);
+  for (const std::uint32_t count : counts_)
+    if (count > 0) ++with_[count];
+  count_absent();
+}
+
+// The clients that have not taken part.
+void Participation::count_absent() {
+  with_.erase(0);
+  std::uint64_t took_part = 0;
+  for (const auto& [count, number] : with_) took_part += number;
+  if (took_part < expected_) with_[0] = expected_ - took_part;
 }
 
 void Participation::add(ClientId client) {
-  std::uint32_t& count = counts_.at(client.value());
+  if (client.value() >= counts_.size()) counts_.resize(std::size_t{client.value()} + 1, 0);
+  std::uint32_t& count = counts_[client.value()];
   const auto before = with_.find(count);
-  if (--before->second == 0) with_.erase(before);
+  if (before != with_.end() && --before->second == 0) with_.erase(before);
   ++with_[++count];
 }
 
@@ -34,7 +47,7 @@ ParticipationFigures Participation::figures() const {
     squares += n * c * c;
   }
   if (sum == 0) return figures;
-  const auto clients = static_cast<double>(counts_.size());
+  const auto clients = smaller;  // all of them
   figures.gini = differences / (clients * sum);
   figures.jain = sum * sum / (clients * squares);
   return figures;

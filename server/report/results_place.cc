@@ -8,6 +8,7 @@
 #include "core/config/document.h"
 #include "core/platform/files.h"
 #include "server/report/event_file.h"
+#include "server/report/model_files.h"
 
 namespace fedge::server {
 namespace {
@@ -88,6 +89,7 @@ Result<void> remove_results(const std::filesystem::path& directory, const std::f
     if (!std::filesystem::remove(path, error) && error)
       return system_error("cannot remove", path, error.value());
   }
+  remove_models_after(directory, 0);
   return {};
 }
 

@@ -14,23 +14,13 @@
 #include "server/access/calendar.h"
 #include "server/report/console.h"
 #include "server/report/metrics_csv.h"
+#include "server/report/model_files.h"
 #include "server/report/page/html.h"
 #include "server/report/page/run_facts.h"
 #include "server/report/run_progress.h"
 
 namespace fedge::server {
 namespace {
-
-constexpr const char* kVersionMetadata = "fedge_version";
-constexpr const char* kFailureMetadata = "failure";
-
-// Returns the first 128 bits of the hash of the excluded clients' names, so that any names give a short,
-// valid file name.
-std::string file_name(const TrackDescription& track) {
-  std::string text;
-  for (const std::string& name : track.exclude) text += name + "\n";
-  return to_hex(sha256(text)).substr(0, 32);
-}
 
 // Removes the files of an earlier run that not every run writes.
 void remove_tracks_and_events(const std::filesystem::path& directory) {
@@ -183,6 +173,7 @@ Result<RunOutput> RunOutput::create(const std::filesystem::path& directory, cons
     remove_unfinished(directory / name);
   FEDGE_TRY_VOID(write_file_atomic(directory / "run.toml", config.canonical));
   remove_tracks_and_events(directory);
+  remove_models_after(directory, rounds);
   const auto path = directory / "metrics.jsonl";
   FEDGE_TRY(former, keep_rounds(path, rounds));
   std::FILE* lines = std::fopen(path.c_str(), rounds > 0 ? "ae" : "we");
@@ -205,26 +196,25 @@ Result<void> RunOutput::add(const RoundMetrics& metrics) {
   return events_ ? events_->add(metrics) : Result<void>();
 }
 
+Result<void> RunOutput::keep(std::uint64_t round, std::span<const FinalModel> models) const {
+  return keep_models(directory_, {.config = config_, .round = round, .version = version_}, models);
+}
+
 Result<void> RunOutput::finish(std::span<const FinalModel> models, const std::string& failure) {
   const RunProgress progress = progress_of(config_.selection, rounds_);
   const std::uint64_t last = rounds_.empty() ? 0 : rounds_.back().round;
-  const std::string rounds = std::to_string(progress.state().kept ? progress.state().kept->round : last);
+  const ModelFacts facts{.config = config_,
+                         .round = progress.state().kept ? progress.state().kept->round : last,
+                         .version = version_,
+                         .failure = failure};
   for (const FinalModel& model : models) {
-    std::map<std::string, std::string> metadata =
-        learn::task_metadata(config_.task_text, config_.task.data, config_.seed);
-    metadata.insert({{"run", config_.name},
-                     {"round", rounds},
-                     {"model_hash", to_hex(model_hash(model.values.values()))},
-                     {kVersionMetadata, version_}});
-    if (!failure.empty()) metadata[kFailureMetadata] = failure;
-    if (model.track) metadata["exclude"] = joined_names(model.track->exclude, ',');
     auto path = directory_ / "model.safetensors";
     if (&model != &models.front()) {
       FEDGE_TRY_VOID(make_directory(directory_ / "tracks"));
       path = directory_ / "tracks" /
              (file_name(model.track ? *model.track : TrackDescription{}) + ".safetensors");
     }
-    FEDGE_TRY_VOID(write_safetensors(path, model.values, metadata));
+    FEDGE_TRY_VOID(write_safetensors(path, model.values, model_metadata(facts, model)));
   }
   return write_reports(directory_, config_, config_.canonical, rounds_);
 }

@@ -1,7 +1,8 @@
 // RunOutput writes a run's output directory. It writes run.toml (the run file as executed) at the start, a
 // line of metrics.jsonl after each round, and at the end metrics.csv, model.safetensors and report.html. A
-// run with tracks also has tracks.csv and one model per track; one with run.tensorboard an event file, which
-// grows with the rounds. Files of an earlier run are replaced.
+// run with tracks also has tracks.csv and one model per track; one with run.keep_models models of earlier
+// rounds; one with run.tensorboard an event file, which grows with the rounds. Files of an earlier run are
+// replaced.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,8 @@ class RunOutput {
                                   const std::string& version, std::uint64_t rounds = 0);
 
   Result<void> add(const RoundMetrics& metrics);
+  // Writes the models of a round that run.keep_models keeps. Any thread.
+  Result<void> keep(std::uint64_t round, std::span<const FinalModel> models) const;
   const std::vector<RoundMetrics>& rounds() const { return rounds_; }
   // Writes the first model to model.safetensors, the models of further tracks to tracks/NAME.safetensors.
   // `failure`: why the run failed; empty if it did not.

@@ -90,7 +90,7 @@ class RunStore {
   virtual Result<RunNumber> submit(const RunRecord& run) = 0;
   virtual Result<std::vector<RunRecord>> runs() = 0;       // ascending
   virtual Result<std::vector<RunRecord>> open_runs() = 0;  // runs that are not over
-  virtual Result<RunNumber> highest() = 0;                 // number of the last run, 0 if there is none
+  virtual Result<RunNumber> highest() = 0;  // number of the last run, also if it was removed; 0: none yet
   // kNotFound if there is no such run.
   virtual Result<RunRecord> run(RunNumber number) = 0;
   virtual Result<std::optional<RunRecord>> find(RunId id) = 0;
@@ -105,6 +105,10 @@ class RunStore {
   // Sets the run's status and reason; if the status is an end, the run is over.
   virtual Result<void> set_status(RunNumber number, RunStatus status, const std::string& reason,
                                   UnixSeconds now) = 0;
+
+  // Removes a run that is over, with its journal, checkpoint and metrics. Its number is not used again.
+  // kRefused: it is not over.
+  virtual Result<void> remove(RunNumber number) = 0;
 
   // kResource: no disk space; nothing was stored, and the call may be repeated. After any other error, what
   // was stored is unknown until the store is opened again. kUnavailable also if its file was removed or

@@ -1,77 +1,13 @@
 #include "server/store/sqlite_store.h"
 
 #include <cstdint>
-#include <limits>
-#include <map>
 #include <utility>
 
-#include "server/store/detail/database.h"
 #include "server/store/detail/row_checksums.h"
 #include "server/store/detail/run_schema.h"
+#include "server/store/detail/sqlite_run_store.h"
 
 namespace fedge::server {
-namespace {
-
-std::string of_run(RunNumber run) { return " of run " + std::to_string(run.value()); }
-
-class SqliteStore final : public RunStore {
- public:
-  SqliteStore(std::filesystem::path path, std::unique_ptr<Database> database)
-      : path_(std::move(path)), database_(std::move(database)) {}
-
-  Result<void> prepare();
-
-  Result<RunNumber> submit(const RunRecord& run) override;
-  Result<std::vector<RunRecord>> runs() override { return list(""); }
-  Result<std::vector<RunRecord>> open_runs() override { return list("WHERE ended = 0 "); }
-  Result<RunNumber> highest() override {
-    FEDGE_TRY(last, database_->number("SELECT coalesce(max(number), 0) FROM runs"));
-    return RunNumber(last);
-  }
-  Result<RunRecord> run(RunNumber number) override { return find(number); }
-  Result<std::optional<RunRecord>> find(RunId id) override;
-  Result<void> ask(RunNumber number, RunStatus wanted, const std::string& reason, UnixSeconds now) override;
-  Result<bool> claim(RunNumber number, UnixSeconds now) override;
-  Result<void> explain(RunNumber number, const std::string& reason) override;
-  Result<void> set_status(RunNumber number, RunStatus status, const std::string& reason,
-                          UnixSeconds now) override;
-  Result<void> append(std::span<const Batch> batches) override;
-  Result<void> read_journal(RunNumber run,
-                            const std::function<Result<void>(const JournalEntry&)>& visit) override;
-  Result<std::optional<Checkpoint>> checkpoint(RunNumber run) override;
-  Result<std::vector<std::string>> metrics(RunNumber run) override { return metrics(run, 0, INT64_MAX); }
-  Result<std::vector<std::string>> metrics(RunNumber run, std::uint64_t after, std::uint64_t most) override;
-  Result<std::uint64_t> rounds(RunNumber run) override;
-  Result<std::uint64_t> foreign_changes() override;
-
- private:
-  struct Head {
-    std::uint64_t sequence = 0;
-    std::string chain;
-  };
-  Error damaged(const std::string& what) const {
-    return {ErrorCode::kCorrupt, path_.string() + ": " + what +
-                                     " does not match its checksum; the disk or another program has changed "
-                                     "it. Restore the data directory from a backup"};
-  }
-  Result<void> migrate(std::int64_t from) const;
-  // kResource: there are too many open runs already.
-  Result<void> check_room(const std::string& project) const;
-  Result<RunRecord> read(const Statement& row) const;
-  Result<RunRecord> find(RunNumber number) const;
-  Result<std::vector<RunRecord>> list(const char* which) const;
-  // Edits a run's row in a transaction; `edit` returns whether to write it.
-  Result<bool> change(RunNumber number, const std::function<Result<bool>(RunRecord&)>& edit) const;
-  Result<void> write(const RunRecord& run) const;
-  Result<Head> head(RunNumber run) const;
-  // Appends entries and returns the journal's new head.
-  Result<Head> add(RunNumber run, Head head, std::span<const JournalEntry> entries) const;
-  Result<void> keep(RunNumber run, const Checkpoint& checkpoint) const;
-
-  std::filesystem::path path_;
-  std::unique_ptr<Database> database_;
-  std::map<RunNumber, Head> heads_;  // of the journals that this process appended to
-};
 
 Result<void> SqliteStore::prepare() {
   // Another program's file must not be modified.
@@ -111,7 +47,7 @@ Result<RunRecord> SqliteStore::read(const Statement& row) const {
   const std::int64_t status = row.integer(4);
   if (row.text(9) != checksum_of(run) || status < 0 ||
       status > static_cast<std::int64_t>(RunStatus::kStopped))
-    return damaged("the row" + of_run(run.number));
+    return damaged("the row of run " + std::to_string(run.number.value()));
   return run;
 }
 
@@ -257,129 +193,21 @@ Result<void> SqliteStore::set_status(RunNumber number, RunStatus status, const s
   return {};
 }
 
-Result<SqliteStore::Head> SqliteStore::head(RunNumber run) const {
-  if (const auto known = heads_.find(run); known != heads_.end()) return known->second;
-  FEDGE_TRY(select, database_->prepare(
-                        "SELECT sequence, chain FROM journal WHERE run = ? ORDER BY sequence DESC LIMIT 1"));
-  select.bind(1, run.value());
-  FEDGE_TRY(found, select.step());
-  if (!found) return Head{};
-  return Head{static_cast<std::uint64_t>(select.integer(0)), select.text(1)};
-}
-
-Result<SqliteStore::Head> SqliteStore::add(RunNumber run, Head head,
-                                           std::span<const JournalEntry> entries) const {
-  FEDGE_TRY(insert, database_->prepare("INSERT INTO journal VALUES (?, ?, ?, ?, ?)"));
-  for (const JournalEntry& entry : entries) {
-    if (entry.sequence != head.sequence + 1)
-      return Error{ErrorCode::kInvalid, "entry " + std::to_string(entry.sequence) + of_run(run) +
-                                            " does not follow entry " + std::to_string(head.sequence)};
-    head = {entry.sequence, chain(head.chain, run, entry)};
-    FEDGE_TRY_VOID(insert.bind(1, run.value())
-                       .bind(2, static_cast<std::int64_t>(entry.sequence))
-                       .bind(3, std::int64_t{entry.time.time_since_epoch().count()})
-                       .bind_bytes(4, entry.input)
-                       .bind_bytes(5, head.chain)
-                       .run());
-  }
-  return head;
-}
-
-Result<void> SqliteStore::keep(RunNumber run, const Checkpoint& checkpoint) const {
-  const auto rounds = static_cast<std::int64_t>(checkpoint.rounds);
-  FEDGE_TRY(replace, database_->prepare("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?)"));
-  FEDGE_TRY_VOID(replace.bind(1, run.value())
-                     .bind(2, rounds)
-                     .bind_bytes(3, checkpoint.state)
-                     .bind_bytes(4, checksum_of(run, rounds, checkpoint.state))
-                     .run());
-  FEDGE_TRY(insert, database_->prepare("INSERT INTO rounds VALUES (?, ?, ?, ?)"));
-  return insert.bind(1, run.value())
-      .bind(2, rounds)
-      .bind(3, checkpoint.metrics)
-      .bind_bytes(4, checksum_of(run, rounds, checkpoint.metrics))
-      .run();
-}
-
-Result<void> SqliteStore::append(std::span<const Batch> batches) {
+Result<void> SqliteStore::remove(RunNumber number) {
   FEDGE_TRY_VOID(database_->check_in_place());
   FEDGE_TRY(transaction, Transaction::begin(*database_));
-  std::map<RunNumber, Head> heads;
-  for (const Batch& batch : batches) {
-    if (!heads.contains(batch.run)) {
-      FEDGE_TRY(known, head(batch.run));
-      heads[batch.run] = std::move(known);
-    }
-    FEDGE_TRY(now, add(batch.run, heads[batch.run], batch.entries));
-    heads[batch.run] = std::move(now);
-    if (batch.checkpoint) FEDGE_TRY_VOID(keep(batch.run, *batch.checkpoint));
+  FEDGE_TRY(record, find(number));
+  if (!record.is_over())
+    return Error{ErrorCode::kRefused, "run " + std::to_string(number.value()) + " is " +
+                                          name_of(record.status) + "; stop it first"};
+  for (const char* table :
+       {"journal WHERE run", "checkpoints WHERE run", "rounds WHERE run", "runs WHERE number"}) {
+    FEDGE_TRY(removal, database_->prepare((std::string("DELETE FROM ") + table + " = ?").c_str()));
+    FEDGE_TRY_VOID(removal.bind(1, number.value()).run());
   }
   FEDGE_TRY_VOID(transaction.commit());
-  for (auto& [run, now] : heads) heads_[run] = std::move(now);
-  return database_->check_in_place();  // if not, the batch must not be acknowledged
-}
-
-Result<void> SqliteStore::read_journal(RunNumber run,
-                                       const std::function<Result<void>(const JournalEntry&)>& visit) {
-  FEDGE_TRY(select, database_->prepare("SELECT sequence, time, input, chain FROM journal "
-                                       "WHERE run = ?1 AND sequence > ?2 ORDER BY sequence LIMIT 1"));
-  Head before;
-  auto after = std::numeric_limits<std::int64_t>::min();  // also finds entries with an altered number
-  for (;;) {
-    select.bind(1, run.value()).bind(2, after);
-    FEDGE_TRY(more, select.step());
-    if (!more) return {};
-    const JournalEntry entry{.sequence = static_cast<std::uint64_t>(select.integer(0)),
-                             .time = Time(Duration(select.integer(1))),
-                             .input = select.text(2)};
-    Head now{entry.sequence, chain(before.chain, run, entry)};
-    if (entry.sequence != before.sequence + 1 || now.chain != select.text(3))
-      return damaged("entry " + std::to_string(before.sequence + 1) + " of the journal" + of_run(run));
-    before = std::move(now);
-    after = select.integer(0);
-    // Reset before `visit`, which may write: a statement that is still reading keeps its snapshot, and
-    // SQLite refuses to write from a snapshot once another connection has written.
-    select.reset();
-    FEDGE_TRY_VOID(visit(entry));
-  }
-}
-
-Result<std::optional<Checkpoint>> SqliteStore::checkpoint(RunNumber run) {
-  FEDGE_TRY(select, database_->prepare("SELECT rounds, state, checksum FROM checkpoints WHERE run = ?"));
-  select.bind(1, run.value());
-  FEDGE_TRY(found, select.step());
-  if (!found) return std::optional<Checkpoint>();
-  Checkpoint result{.rounds = static_cast<std::uint64_t>(select.integer(0)), .state = select.text(1)};
-  if (select.text(2) != checksum_of(run, select.integer(0), result.state))
-    return damaged("the checkpoint" + of_run(run));
-  FEDGE_TRY(lines, metrics(run));
-  if (lines.size() != result.rounds) return damaged("the list of rounds" + of_run(run));
-  result.metrics = lines.back();
-  return std::optional(std::move(result));
-}
-
-Result<std::uint64_t> SqliteStore::rounds(RunNumber run) {
-  FEDGE_TRY(select, database_->prepare("SELECT coalesce(max(round), 0) FROM rounds WHERE run = ?"));
-  FEDGE_TRY(found, select.bind(1, run.value()).step());
-  return found ? static_cast<std::uint64_t>(select.integer(0)) : 0;
-}
-
-Result<std::vector<std::string>> SqliteStore::metrics(RunNumber run, std::uint64_t after,
-                                                      std::uint64_t most) {
-  FEDGE_TRY(select, database_->prepare("SELECT round, metrics, checksum FROM rounds WHERE run = ?1 AND "
-                                       "round > ?2 ORDER BY round LIMIT ?3"));
-  const auto first = static_cast<std::int64_t>(after);
-  select.bind(1, run.value()).bind(2, first).bind(3, static_cast<std::int64_t>(most));
-  std::vector<std::string> lines;
-  for (;;) {
-    FEDGE_TRY(more, select.step());
-    if (!more) return lines;
-    const auto round = first + static_cast<std::int64_t>(lines.size()) + 1;
-    std::string line = select.text(1);
-    if (select.integer(0) != round || select.text(2) != checksum_of(run, round, line))
-      return damaged("round " + std::to_string(round) + of_run(run));
-    lines.push_back(std::move(line));
-  }
+  heads_.erase(number);
+  return {};
 }
 
 Result<std::uint64_t> SqliteStore::foreign_changes() {
@@ -387,8 +215,6 @@ Result<std::uint64_t> SqliteStore::foreign_changes() {
   FEDGE_TRY(version, database_->number("PRAGMA data_version"));
   return static_cast<std::uint64_t>(version);
 }
-
-}  // namespace
 
 Result<std::unique_ptr<RunStore>> open_sqlite_store(const std::filesystem::path& path) {
   FEDGE_TRY(database, Database::open(path));

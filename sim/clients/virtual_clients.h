@@ -12,6 +12,7 @@
 #include "client/conductor/task_conductor.h"
 #include "server/conductor/conductor.h"
 #include "sim/availability/presence.h"
+#include "sim/clients/client_labels.h"
 #include "sim/clients/dropouts.h"
 #include "sim/clients/virtual_training.h"
 #include "sim/directory/run_directory.h"
@@ -32,6 +33,7 @@ class VirtualClients final : public server::Clients {
     const run::RunConfig& config;
     const learn::Task& task;
     const Devices& devices;
+    const ClientLabels& labels;
     ClientLinks& links;
     Presence& presence;
     Dropouts& dropouts;
@@ -62,6 +64,9 @@ class VirtualClients final : public server::Clients {
 
   bool connected(ClientId client) const override { return surroundings_.links.online(client); }
   PublicKey key_of(ClientId client) const override;
+  std::vector<std::string> labels_of(ClientId client) const override {
+    return surroundings_.labels.of(client);
+  }
   void send(ClientId client, const protocol::Message& message) override;
 
  private:

@@ -1,5 +1,7 @@
 #include "sim/coordinator/virtual_coordinator.h"
 
+#include "server/engine/round_events.h"
+
 #include <utility>
 
 namespace fedge::sim {

@@ -140,6 +140,24 @@ std::vector<CommandDoc> run_docs() {
         "training samples of all clients that took part. Extremes and quartiles come from histograms: each "
         "is "
         "right within the number in the last column, or less."}},
+      {"run model",
+       "",
+       "Get a run's model, also while the run goes on",
+       {{"Get the model after the last complete round", "fedge run model 1 --data-dir /var/lib/fedge"},
+        {"Get the model after round 3", "fedge run model 1 --round 3 --out round-3.safetensors"},
+        {"Get the best model so far", "fedge run model 1 --best --out best.safetensors"}},
+       {"The models of earlier rounds are there if the run file sets run.keep_models, and the best one if it "
+        "sets run.keep_best. Without options, the model of a run that has ended is its result."}},
+      {"run models",
+       "",
+       "List the rounds whose models are there",
+       {{"List them", "fedge run models 1 --data-dir /var/lib/fedge"}}},
+      {"run rm",
+       "",
+       "Remove a run that has ended, with its results, metrics and journal",
+       {{"Remove run 1", "fedge run rm 1 --data-dir /var/lib/fedge"}},
+       {"The audit log keeps what it says about the run, and no other run gets its number. The coordinator "
+        "removes old runs by itself if its configuration sets retention.keep_days."}},
       {"run pause",
        "",
        "Pause a run: its clients receive no further tasks until the run is resumed",

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -56,6 +57,7 @@ struct Reply {
   Json json;
   // The part of `json` that a PATCH can change; null: all of it. The rest may change at any time.
   Json settable = {};
+  std::filesystem::path file = {};  // if not empty, it is the answer instead of `json`
 };
 
 // A request on its route.
@@ -127,6 +129,7 @@ struct ApiRoute {
   std::vector<Parameter> query = {};
   int success = 200;
   bool stream = false;  // the answer is a stream of events
+  bool file = false;    // the answer is a file
 };
 const std::vector<ApiRoute>& all_routes();
 
@@ -140,6 +143,7 @@ Reply page_of(Json items, std::optional<std::uint64_t> next);
 std::vector<ApiRoute> client_routes();
 std::vector<ApiRoute> join_token_routes();
 std::vector<ApiRoute> run_routes();
+std::vector<ApiRoute> model_routes();
 std::vector<ApiRoute> disagreement_routes();
 std::vector<ApiRoute> user_routes();
 std::vector<ApiRoute> audit_routes();
@@ -149,6 +153,9 @@ std::vector<ApiRoute> live_routes();
 Result<void> add_activity(Call& call, ClientId client, const std::string& project, Json& json);
 // What the run waits for, or null.
 Json waiting_of(const Call& call, RunNumber run);
+
+// Removes the runs that ended more than ApiParts::keep_days ago.
+Result<void> remove_old_runs(ApiStores& stores, UnixSeconds now);
 
 // A time, or null for 0.
 Json time_or_null(UnixSeconds time);

@@ -40,6 +40,9 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
     std::function<void(const Event&)> on_event;
     // Why the run makes no progress; empty: it does.
     std::function<void(const std::string& reason)> on_waiting;
+    // Receives the models of a round that run.keep_models keeps, on another thread than the others.
+    std::function<Result<void>(RoundNumber, const std::vector<FinalModel>&)> on_kept =
+        [](RoundNumber, const std::vector<FinalModel>&) { return Result<void>(); };
     // Receives the run's last models and why it failed (empty if it did not), before the run ends.
     std::function<Result<void>(std::vector<FinalModel>, const std::string&)> on_models;
     // The run has ended, also in the store; no other callback follows.
@@ -53,6 +56,8 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
     const Peers& peers;
     // Returns whether this client's key is still admitted, and belongs to the run's project.
     std::function<bool(const std::shared_ptr<protocol::Link>&)> is_welcome;
+    // Returns the labels that operators gave to this link's client.
+    std::function<std::vector<std::string>(const protocol::Link&)> labels_of;
     // The client sent an illegal message.
     std::function<void(ClientId, const std::string& sent)> misbehaved;
     std::filesystem::path data_directory;
@@ -118,6 +123,8 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   // Ends the run as failed if the error is kInvalid, else the coordinator.
   void failed(const Error& error) override;
 
+  // Gives the engine a policy of the operator, unless the run cannot adopt it.
+  void adopt(aggregation::Policy policy);
   // Passes the operator's policy changes to the engine.
   void read_policy();
   void look_around();

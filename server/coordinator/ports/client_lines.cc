@@ -17,6 +17,11 @@ PublicKey ClientLines::key_of(ClientId client) const {
   return link ? link->peer() : PublicKey{};
 }
 
+std::vector<std::string> ClientLines::labels_of(ClientId client) const {
+  const auto link = surroundings_.peers.find(client);
+  return link ? surroundings_.labels_of(*link) : std::vector<std::string>();
+}
+
 void ClientLines::send(ClientId client, const protocol::Message& message) {
   const auto link = surroundings_.peers.find(client);
   if (!link) return;

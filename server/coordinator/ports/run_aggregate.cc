@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/report/model_files.h"
 #include "server/store/input_codec.h"
 
 namespace fedge::server {
@@ -140,6 +141,11 @@ Result<void> RunAggregate::close_on_disk(Closing& closing) {
     closing.ends = state().ends_early();
   }
   if (!closing.turn.ends_round) return {};
+  // Before the round is durable: a process that is killed in between computes the round again.
+  if (keeps_model(state().config(), closing.metrics->round)) {
+    FEDGE_TRY(models, state().load_models(RunState::Which::kLast));
+    FEDGE_TRY_VOID(surroundings_.keep(closing.turn.round, models));
+  }
   FEDGE_TRY(saved, state().save());
   closing.checkpoint = Checkpoint{closing.turn.round.value(), std::move(saved), to_json(*closing.metrics)};
   closing.removals = parts.models->take();

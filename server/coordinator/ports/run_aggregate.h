@@ -40,6 +40,8 @@ class RunAggregate final : public Aggregate {
     std::function<void(const RunEngine::CloseRound&, bool aggregated, bool ends,
                        const std::optional<RoundMetrics>&)>
         on_closed;
+    // Writes the models of a round that run.keep_models keeps; called on the worker's thread.
+    std::function<Result<void>(RoundNumber, const std::vector<FinalModel>&)> keep;
     std::function<void(const Event&)> on_event;
     std::function<void(const Error&)> on_failure;
   };

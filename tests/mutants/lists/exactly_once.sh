@@ -27,7 +27,7 @@ new '  if (task == nullptr) {
 caught_by unit_server 'N4, round: '
 
 mutant hands-out-while-moving 'in an asynchronous run it is chance which model a client that comes back begins with'
-file server/engine/buffered_engine.cc
+file server/engine/buffered/buffered_engine.cc
 old '    returned_.insert(arrived.client);
   }'
 new '    returned_.insert(arrived.client);
@@ -36,7 +36,7 @@ new '    returned_.insert(arrived.client);
 caught_by unit_server 'buffered: whoever comes back'
 
 mutant skip-duplicate-check-buffered 'N4: in an asynchronous run another update may take the place of one that is on its way'
-file server/engine/buffered_engine.cc
+file server/engine/buffered/buffered_engine.cc
 old '  if (task->second.fetching)
     return'
 new '  if (false)

@@ -102,7 +102,7 @@ new '  if (!said.host.empty() && !protocol::same_host(said.host, seen.host) && s
 caught_by integration_federation 'third party'
 
 mutant too-stale-by-one 'an update of the greatest staleness that is allowed is refused'
-file server/engine/buffered_engine.cc
+file server/engine/buffered/buffered_engine.cc
 old 'stale > schedule_.max_staleness)'
 new 'stale >= schedule_.max_staleness)'
 caught_by unit_server 'greatest staleness'
@@ -120,7 +120,7 @@ new 'std::min(arrived.samples, rules_.max_samples)'
 caught_by unit_server 'no more than the partition gives it'
 
 mutant weight-as-said-buffered 'a client of an asynchronous run counts as many samples as it says'
-file server/engine/buffered_engine.cc
+file server/engine/buffered/buffered_engine.cc
 old 'std::min({arrived.samples, arrived.most, rules_.max_samples})'
 new 'std::min(arrived.samples, rules_.max_samples)'
 caught_by unit_server 'no more than the partition gives it'

@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "server/engine/buffered_engine.h"
+#include "server/engine/buffered/buffered_engine.h"
 #include "tests/unit/server/engine_harness.h"
 
 namespace fedge::server {

@@ -1,4 +1,4 @@
-#include "server/engine/buffered_engine.h"
+#include "server/engine/buffered/buffered_engine.h"
 
 #include <doctest/doctest.h>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "aggregation/samplers/uniform.h"
-#include "server/engine/buffered_engine.h"
+#include "server/engine/buffered/buffered_engine.h"
 #include "server/engine/round_engine.h"
 
 namespace fedge::server {

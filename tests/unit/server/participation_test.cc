@@ -67,4 +67,25 @@ TEST_CASE("participation: the figures are those of the definitions, pair by pair
   }
 }
 
+TEST_CASE("participation: N is the number of expected clients, or of those that took part if they are more") {
+  Participation open(4);
+  for (const std::uint32_t client : {9U, 9U, 70U}) open.add(ClientId(client));
+  const ParticipationFigures expected = slow({2, 1, 0, 0});
+  CHECK(open.figures().gini == doctest::Approx(expected.gini));
+  CHECK(open.figures().jain == doctest::Approx(expected.jain));
+  CHECK(open.figures().gap == 2);
+  for (const std::uint32_t client : {1U, 2U, 3U, 4U}) open.add(ClientId(client));
+  const ParticipationFigures more = slow({2, 1, 1, 1, 1, 1});
+  CHECK(open.figures().gini == doctest::Approx(more.gini));
+  CHECK(open.figures().jain == doctest::Approx(more.jain));
+  CHECK(open.figures().gap == 1);
+  // A later process continues from the counts.
+  Participation again(4, open.counts());
+  CHECK(again.figures().gini == open.figures().gini);
+  again.add(ClientId(0));
+  open.add(ClientId(0));
+  CHECK(again.counts() == open.counts());
+  CHECK(again.figures().jain == open.figures().jain);
+}
+
 }  // namespace fedge::server

@@ -509,3 +509,28 @@ TEST_CASE("runs that the audit log tells of and the database does not hold are m
   REQUIRE(log.append({"uid 1", "coordinator.started", "all runs", {}}));
   CHECK(check_runs_kept(directory.path(), RunNumber(3)));
 }
+
+TEST_CASE("run store: a removed run is gone with all that belongs to it, and its number is not used again") {
+  with_each_store([](const Reopen& reopen) {
+    auto store = reopen();
+    for (const char* name : {"a", "b", "c"}) REQUIRE(store->submit(another_run(name)));
+    const RunNumber last(3);
+    CHECK(store->remove(last).error().code == ErrorCode::kRefused);
+    CHECK(store->remove(RunNumber(9)).error().code == ErrorCode::kNotFound);
+    const std::vector<Batch> batches = {
+        {.run = last, .entries = {entry(1, "x")}, .checkpoint = Checkpoint{1, "state", "{}"}}};
+    REQUIRE(store->append(batches));
+    REQUIRE(store->set_status(last, RunStatus::kFinished, "", 2000));
+    REQUIRE(store->remove(last));
+    CHECK(store->run(last).error().code == ErrorCode::kNotFound);
+    CHECK(store->runs()->size() == 2);
+    CHECK(journal(*store, last).empty());
+    CHECK_FALSE(*store->checkpoint(last));
+    CHECK(store->metrics(last)->empty());
+    CHECK(*store->highest() == last);
+    store = reopen();
+    CHECK(*store->highest() == last);
+    CHECK(*store->submit(another_run("d")) == RunNumber(4));
+    CHECK(store->run(RunNumber(2)));
+  });
+}

@@ -107,6 +107,7 @@ class MemoryRuns final : public RunStore {
   // The coordinator, not a run, calls these.
   Result<RunNumber> submit(const RunRecord&) override { return invalid("not used"); }
   Result<std::vector<RunRecord>> runs() override { return invalid("not used"); }
+  Result<void> remove(RunNumber) override { return invalid("not used"); }
   Result<std::optional<RunRecord>> find(RunId) override { return invalid("not used"); }
   Result<std::vector<std::string>> metrics(RunNumber, std::uint64_t, std::uint64_t) override {
     return invalid("not used");

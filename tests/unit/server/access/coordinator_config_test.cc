@@ -101,7 +101,7 @@ announce = ["fedge.example.org:7433", "192.0.2.7:1"]
   CHECK(config->api.key == "/etc/fedge/key.pem");
   CHECK(config->api.directories == std::vector<std::filesystem::path>{"/srv/data"});
   CHECK(config->api.hosts == std::vector<std::string>{"fedge.example.org"});
-  CHECK(server::describe_coordinator_config().size() == 25);
+  CHECK(server::describe_coordinator_config().size() == 26);
 }
 
 TEST_CASE("coordinator config: a bad key or value is named with file and line, and what would be right") {

@@ -91,7 +91,8 @@ class BufferedEngine final : public RunEngine {
   void end_task(Tasks::iterator task, const std::string& reason, std::vector<Effect>& effects);
   void refuse(ClientId client, const protocol::UpdateOffer& offer, const Error& error,
               std::vector<Effect>& effects);
-  void rest(ClientId client, const StepContext& context);
+  // `fault`: the client is at fault for the failure of its task.
+  void rest(ClientId client, bool fault, const StepContext& context, std::vector<Effect>& effects);
   // Updates the model with the buffered updates.
   void close(const std::string& reason, std::vector<Effect>& effects);
   void finish(const std::string& reason, std::vector<Effect>& effects);
@@ -107,6 +108,7 @@ class BufferedEngine final : public RunEngine {
   std::map<ClientId, Member> members_;  // all clients seen so far
   std::size_t present_ = 0;             // connected members
   std::set<ClientId> resting_;          // members with a `resting` time
+  Quarantine quarantine_;
   Tasks tasks_;
   std::set<ClientId> returned_;        // returned after a restart; task not yet assigned again
   std::uint64_t assigned_ = 0;         // tasks assigned so far
