@@ -18,6 +18,7 @@
 namespace fedge::server {
 
 class Live;
+class TokenVerifier;
 
 struct ApiRequest {
   std::string method;
@@ -43,6 +44,8 @@ struct ApiParts {
   // Directories whose files remote users may name in run files; files elsewhere may be other teams'.
   std::vector<std::filesystem::path> directories = {};
   std::shared_ptr<Live> live = {};  // of the running coordinator; null: none runs
+  // Accepts tokens of the organisation's identity provider over HTTPS; null: only access tokens count.
+  std::shared_ptr<TokenVerifier> identity_provider = {};
 };
 
 inline constexpr const char* kApiRoot = "/api/v1";

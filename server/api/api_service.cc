@@ -8,6 +8,7 @@
 
 #include "protocol/session/endpoint.h"
 #include "server/access/calendar.h"
+#include "server/access/oidc/token_verifier.h"
 #include "server/api/dashboard.h"
 
 namespace fedge::server {
@@ -16,6 +17,7 @@ namespace {
 constexpr const char* kDocumentPath = "/api/v1/openapi.json";
 constexpr const char* kEventsPath = "/api/v1/events";
 constexpr std::string_view kScheme = "Bearer ";
+constexpr std::chrono::seconds kLookAtKeys{1};
 
 HttpResponse http_of(ApiResponse response) {
   HttpResponse http{.status = response.status,
@@ -47,7 +49,11 @@ ApiService::ApiService(boost::asio::io_context& io, const ApiParts& parts)
     : access_(parts.data_directory, AccessControl::Waiting::kNever),
       wrong_tokens_(kWrongAccessTokensPerMinute, std::chrono::minutes(1)),
       reading_(parts),
-      writing_(parts) {
+      writing_(parts),
+      identity_provider_(parts.identity_provider),
+      keys_timer_(io) {
+  access_.trust(identity_provider_);
+  if (identity_provider_) look_at_keys();
   if (!parts.live) return;
   streams_ = std::make_shared<EventStreams>(
       io, parts.live, [this](const HttpRequest& request) { return sender_of(request, access_); });
@@ -127,7 +133,13 @@ void ApiService::watch(const HttpRequest& request, const HttpAnswer& answer) {
   answer(opened ? std::move(*opened) : refusal(status, opened.error()));
 }
 
+void ApiService::look_at_keys() {
+  identity_provider_->refresh();
+  keys_timer_.after(kLookAtKeys, [this] { look_at_keys(); });
+}
+
 void ApiService::end_streams() {
+  keys_timer_.cancel();
   if (streams_) streams_->stop();
 }
 
