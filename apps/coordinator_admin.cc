@@ -2,6 +2,7 @@
 
 #include "apps/common.h"
 #include "core/platform/files.h"
+#include "protocol/session/loop.h"
 #include "server/admin/pages.h"
 
 namespace fedge::apps {
@@ -45,6 +46,13 @@ Result<void> CoordinatorAdmin::listen(boost::asio::io_context& io,
   const std::string real = protocol::to_string(pages_->address());
   log(Event{Severity::kInfo, "admin.listening", {}}.with("address", real));
   return write_file_atomic(address_file_, real + "\n");
+}
+
+Result<std::shared_ptr<server::TokenVerifier>> CoordinatorAdmin::identity_provider(
+    boost::asio::io_context& io, const std::optional<server::IdentityProvider>& provider) {
+  if (!provider) return std::shared_ptr<server::TokenVerifier>();
+  return server::TokenVerifier::open(
+      *provider, [this, &io](const Event& event) { protocol::post(io, [this, event] { log(event); }); });
 }
 
 Result<void> CoordinatorAdmin::serve_api(const server::ApiServerOptions& options) {

@@ -11,6 +11,7 @@
 
 #include "core/event.h"
 #include "core/result.h"
+#include "server/access/oidc/token_verifier.h"
 #include "server/admin/coordinator_metrics.h"
 #include "server/api/api_server.h"
 #include "server/coordinator/coordinator.h"
@@ -33,6 +34,10 @@ class CoordinatorAdmin {
   // without an address removes that file. The coordinator must already listen.
   Result<void> listen(boost::asio::io_context& io, const std::optional<protocol::Address>& address,
                       const server::Coordinator& coordinator);
+  // Returns what accepts tokens of this identity provider; null if none is configured. Its events are logged
+  // on the thread of `io`.
+  Result<std::shared_ptr<server::TokenVerifier>> identity_provider(
+      boost::asio::io_context& io, const std::optional<server::IdentityProvider>& provider);
   // Serves the admin API: on the Unix socket, and over HTTPS if an address is given. Writes that address to
   // the file api-address in the data directory.
   Result<void> serve_api(const server::ApiServerOptions& options);

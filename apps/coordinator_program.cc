@@ -115,6 +115,7 @@ std::vector<std::string> wrong_paths(const fedge::server::CoordinatorConfig& con
   if (!config.data_directory.empty()) add(check_data_directory(config.data_directory));
   if (!config.api.certificate.empty())
     add(fedge::server::load_http_identity({config.api.certificate, config.api.key}));
+  if (config.api.oidc) add(fedge::server::TokenVerifier::open(*config.api.oidc));
   return wrong;
 }
 
@@ -200,15 +201,16 @@ class Daemon {
       given_ = submitted.number;
       results_.show(submitted.number, results);
     }
+    FEDGE_TRY(provider, admin_.identity_provider(io_, settled_.api.oidc));
     FEDGE_TRY_VOID(record("coordinator.started"));  // before any client is served
-    FEDGE_TRY_VOID(
-        admin_.serve_api({.parts = {settled_.data_directory, fedge::apps::software(kSoftware),
-                                    settled_.api.directories, coordinator_->live(), settled_.keep_days},
-                          .listen = settled_.api.listen,
-                          .certificate = settled_.api.certificate,
-                          .key = settled_.api.key,
-                          .report = [this](const fedge::Event& event) { log_later(event); },
-                          .hosts = settled_.api.hosts}));
+    FEDGE_TRY_VOID(admin_.serve_api(
+        {.parts = {settled_.data_directory, fedge::apps::software(kSoftware), settled_.api.directories,
+                   coordinator_->live(), settled_.keep_days, provider},
+         .listen = settled_.api.listen,
+         .certificate = settled_.api.certificate,
+         .key = settled_.api.key,
+         .report = [this](const fedge::Event& event) { log_later(event); },
+         .hosts = settled_.api.hosts}));
     return admin_.listen(io_, settled_.admin, *coordinator_);
   }
 

@@ -8,6 +8,7 @@
 #include "apps/common.h"
 #include "learn/data/dataset.h"
 #include "server/data_directory.h"
+#include "server/report/model_files.h"
 #include "server/store/sqlite_store.h"
 
 namespace fedge::apps {
@@ -51,6 +52,7 @@ Result<void> RunResults::begin(const server::RunRecord& run, const run::RunConfi
   const auto directory =
       is_shown(run.number) ? shown_->out : server::run_results(data_directory_, run.number);
   FEDGE_TRY(output, server::RunOutput::create(directory, config, version()));
+  server::remove_models_after(directory, history.empty() ? 0 : history.back().round);
   const std::lock_guard lock(mutex_);
   const auto place = outputs_.insert_or_assign(run.number, std::move(output)).first;
   if (is_shown(run.number)) {

@@ -1,11 +1,12 @@
 #include "server/access_control.h"
 
-#include <map>
 #include <utility>
 
 #include "core/crypto/random.h"
 #include "core/crypto/sha256.h"
 #include "core/text.h"
+#include "server/access/oidc/signed_token.h"
+#include "server/access/oidc/token_verifier.h"
 #include "server/store/detail/access_rows.h"
 #include "server/store/detail/logged_book.h"
 
@@ -63,18 +64,22 @@ Result<void> AccessControl::look() {
   }
   FEDGE_TRY(rows, replaced ? book_->rows() : now);
   FEDGE_TRY(all, AccessRows(rows).all());
-  std::map<std::string, UserRecord> users;
-  for (UserRecord& user : all.users) users.emplace(user.name, user);
+  users_.clear();
+  for (UserRecord& user : all.users) users_.emplace(user.name, user);
   known_.clear();
   for (AccessTokenRecord& token : all.tokens)
-    if (const auto user = users.find(token.user); user != users.end())
+    if (const auto user = users_.find(token.user); user != users_.end())
       known_.emplace(token.secret_hash, Known{token, user->second});
   seen_ = rows.marks.change;
   return {};
 }
 
+void AccessControl::trust(std::shared_ptr<TokenVerifier> provider) { provider_ = std::move(provider); }
+
 Result<Principal> AccessControl::authenticate(const std::string& secret, UnixSeconds now) {
   if (const auto looked = look(); !looked) return Error{ErrorCode::kUnavailable, looked.error().message};
+  if (provider_ && !secret.starts_with(kPrefix) && looks_like_signed_token(secret))
+    return bearer_of(secret, now);
   const auto found = known_.find(to_hex(sha256(secret)));
   if (found == known_.end() || found->second.user.removed)
     return Error{ErrorCode::kRefused, "this coordinator does not know the access token"};
@@ -83,6 +88,17 @@ Result<Principal> AccessControl::authenticate(const std::string& secret, UnixSec
   if (now > token.expires)
     return Error{ErrorCode::kRefused, "the access token expired at " + calendar_text(token.expires)};
   return Principal{{user_name(user.name)}, effective_grants(user, token)};
+}
+
+// The token only names its bearer: what the user may do, and whether there is one, is in the book.
+Result<Principal> AccessControl::bearer_of(const std::string& token, UnixSeconds now) {
+  const auto name = provider_->verify(token, now);
+  if (!name) return name.error().with_prefix("the identity provider's token is not accepted: ");
+  const auto found = users_.find(*name);
+  if (found == users_.end() || found->second.removed)
+    return Error{ErrorCode::kRefused, "this coordinator has no user '" + *name +
+                                          "'; an administrator adds one with: fedge user add"};
+  return Principal{{user_name(*name)}, found->second.grants};
 }
 
 Result<AccessBook> AccessControl::read() {

@@ -19,6 +19,7 @@
 namespace fedge::server {
 
 class LoggedBook;
+class TokenVerifier;
 
 struct AccessTokenOrder {
   std::string user;
@@ -43,8 +44,12 @@ class AccessControl {
   AccessControl(AccessControl&&) noexcept;
   AccessControl& operator=(AccessControl&&) noexcept;
 
-  // Returns the sender of a request with this access token. kRefused: unknown, expired or revoked, or its
-  // user was removed; kUnavailable: the book cannot be read.
+  // From now on also accepts tokens of this identity provider for users of the book; null: none.
+  void trust(std::shared_ptr<TokenVerifier> provider);
+
+  // Returns the sender of a request with this access token, or with this token of the identity provider.
+  // kRefused: unknown, expired or revoked, or its user was removed or never added; kUnavailable: the book
+  // cannot be read.
   Result<Principal> authenticate(const std::string& secret, UnixSeconds now);
   Result<AccessBook> read();
 
@@ -67,11 +72,14 @@ class AccessControl {
   // Reads the book again if it has changed. If the file is another or an older copy, what it lacks is made
   // good from the audit log first.
   Result<void> look();
+  Result<Principal> bearer_of(const std::string& token, UnixSeconds now);
 
   std::unique_ptr<LoggedBook> book_;
+  std::shared_ptr<TokenVerifier> provider_;
   Waiting waiting_;
   std::int64_t seen_ = -1;                        // last change that was read
   std::unordered_map<std::string, Known> known_;  // by secret_hash
+  std::unordered_map<std::string, UserRecord> users_;
 };
 
 }  // namespace fedge::server

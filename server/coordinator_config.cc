@@ -103,6 +103,39 @@ std::optional<DirectoryOptions> read_directory(config::Reader& reader) {
   return options;
 }
 
+std::optional<IdentityProvider> read_oidc(config::Reader& reader) {
+  IdentityProvider provider;
+  provider.expected.issuer =
+      reader.text("issuer", "",
+                  "Issuer (claim iss) of the access tokens of the organisation's identity provider, exactly "
+                  "as its tokens have it. Empty = only Fedge's own access tokens count.");
+  provider.expected.audience = reader.text(
+      "audience", "",
+      "Audience (claim aud) that the identity provider puts into access tokens for this coordinator. Give "
+      "the coordinator an audience of its own.");
+  provider.key_set =
+      reader.text("key_set", "",
+                  "File of the identity provider's public keys (JSON Web Key Set, RFC 7517). It is read "
+                  "again when it changes; while a new version is wrong, the former keys stay in force.");
+  const std::vector<std::string> claims = {"sub", "preferred_username", "email"};
+  provider.expected.user_claim = claims[reader.choice(
+      "user_claim", claims, 0,
+      "Claim that is the name of the user in Fedge. sub is the only one that providers never give to "
+      "another person. email counts only if email_verified is true.")];
+  if (provider.expected.issuer.empty()) {
+    for (const char* key : {"audience", "key_set", "user_claim"})
+      if (reader.has(key)) reader.fail(key, "has no effect without api.oidc.issuer", {"api.oidc.issuer"});
+    return std::nullopt;
+  }
+  if (provider.expected.audience.empty())
+    reader.fail("audience", "is missing; without it, tokens for other services would count",
+                {"api.oidc.issuer"});
+  if (provider.key_set.empty())
+    reader.fail("key_set", "is missing; it is the file of the identity provider's public keys",
+                {"api.oidc.issuer"});
+  return provider;
+}
+
 ApiConfig read_api(config::Reader& reader) {
   ApiConfig api;
   api.listen =
@@ -124,8 +157,11 @@ ApiConfig read_api(config::Reader& reader) {
            "Directories whose files remote users may name in run files (data.directory, "
            "data.tokenizer.file, model.base). Files elsewhere on the coordinator's machine are refused."))
     api.directories.emplace_back(directory);
+  config::Reader oidc = reader.section("oidc");
+  api.oidc = read_oidc(oidc);
+  reader.adopt(oidc);
   if (!api.listen)
-    for (const char* key : {"certificate", "key", "hosts", "directories"})
+    for (const char* key : {"certificate", "key", "hosts", "directories", "oidc"})
       if (reader.has(key)) reader.fail(key, "has no effect without api.listen", {"api.listen"});
   if (api.certificate.empty() != api.key.empty())
     reader.fail(api.key.empty() ? "certificate" : "key", "needs both api.certificate and api.key",

@@ -14,6 +14,7 @@
 #include "core/result.h"
 #include "protocol/session/endpoint.h"
 #include "server/access/join_limits.h"
+#include "server/access/oidc/token_verifier.h"
 #include "server/coordinator/coordinator.h"
 
 namespace fedge::server {
@@ -25,6 +26,7 @@ struct ApiConfig {
   std::filesystem::path key;
   std::vector<std::string> hosts;                  // further names and addresses in that certificate
   std::vector<std::filesystem::path> directories;  // whose files remote users may name
+  std::optional<IdentityProvider> oidc;            // section [api.oidc]; empty: only access tokens count
 };
 
 struct CoordinatorConfig {

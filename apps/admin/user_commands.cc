@@ -16,11 +16,12 @@
 #include "core/detail/json.h"
 #include "core/platform/files.h"
 #include "core/text.h"
+#include "server/access/oidc/signed_token.h"
 
 namespace fedge::apps {
 namespace {
 
-constexpr std::size_t kMostTokenBytes = 4096;
+constexpr std::size_t kMostTokenBytes = server::kMaxSignedToken + 2;  // and the end of its line
 
 struct UserOptions {
   AdminTarget target;

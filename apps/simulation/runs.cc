@@ -263,6 +263,7 @@ Result<void> run_abstract(const AbstractRun& options, const sim::SimulationSpec&
   }
   const std::uint64_t former = checkpoints ? checkpoints->rounds() : 0;
   FEDGE_TRY(output, server::RunOutput::create(results, config, version(), former));
+  server::remove_models_after(results, former);
   FEDGE_TRY_VOID(sim::remove_energy_file(results));
   if (former > 0)
     std::printf("continues after round %llu of %u\n", static_cast<unsigned long long>(former), config.rounds);

@@ -15,6 +15,9 @@ inline constexpr int kMaxJsonLevels = 16;
 nlohmann::json parse_json(std::string_view text);
 // Same as parse_json() with a limit of `levels`. Objects keep the order of their fields.
 nlohmann::ordered_json parse_ordered_json(std::string_view text, int levels);
+// Same as parse_json() with a limit of `levels`. Also discards a text in which an object has two members of
+// one name, because two programs may read different ones of them.
+nlohmann::json parse_json_without_duplicates(std::string_view text, int levels);
 
 // Indented by `indent` spaces a level, or on one line; bytes that are not UTF-8 are replaced.
 inline constexpr int kOneLine = -1;

@@ -18,6 +18,7 @@
 namespace fedge::server {
 
 class Live;
+class TokenVerifier;
 
 struct ApiRequest {
   std::string method;
@@ -45,6 +46,8 @@ struct ApiParts {
   std::vector<std::filesystem::path> directories = {};
   std::shared_ptr<Live> live = {};  // of the running coordinator; null: none runs
   double keep_days = 0;             // days for which runs that have ended are kept; 0: for ever
+  // Accepts tokens of the organisation's identity provider over HTTPS; null: only access tokens count.
+  std::shared_ptr<TokenVerifier> identity_provider = {};
 };
 
 inline constexpr const char* kApiRoot = "/api/v1";

@@ -8,6 +8,7 @@
 
 #include "protocol/session/endpoint.h"
 #include "server/access/calendar.h"
+#include "server/access/oidc/token_verifier.h"
 #include "server/api/dashboard.h"
 
 namespace fedge::server {
@@ -17,6 +18,7 @@ constexpr const char* kDocumentPath = "/api/v1/openapi.json";
 constexpr const char* kEventsPath = "/api/v1/events";
 constexpr std::chrono::hours kTidyUp{1};
 constexpr std::string_view kScheme = "Bearer ";
+constexpr std::chrono::seconds kLookAtKeys{1};
 
 HttpResponse http_of(ApiResponse response) {
   HttpResponse http{.status = response.status,
@@ -52,7 +54,11 @@ ApiService::ApiService(boost::asio::io_context& io, const ApiParts& parts,
       tidy_timer_(io),
       report_(std::move(report)),
       reading_(parts),
-      writing_(parts) {
+      writing_(parts),
+      identity_provider_(parts.identity_provider),
+      keys_timer_(io) {
+  access_.trust(identity_provider_);
+  if (identity_provider_) look_at_keys();
   if (!parts.live) return;
   if (parts.keep_days > 0) tidy_up();
   streams_ = std::make_shared<EventStreams>(
@@ -141,7 +147,13 @@ void ApiService::tidy_up() {
   tidy_timer_.after(kTidyUp, [this] { tidy_up(); });
 }
 
+void ApiService::look_at_keys() {
+  identity_provider_->refresh();
+  keys_timer_.after(kLookAtKeys, [this] { look_at_keys(); });
+}
+
 void ApiService::end_streams() {
+  keys_timer_.cancel();
   tidy_timer_.cancel();
   if (streams_) streams_->stop();
 }

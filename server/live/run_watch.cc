@@ -189,9 +189,13 @@ void RunWatch::heard(const RunEngine::Input& input, Time now) {
                           set(arrived.client, {Member::State::kReady, "", date()});
                         },
                         [&](const RunEngine::ClientLeft& gone) {
-                          version_ += members_.erase(gone.client);
+                          // A client that the run is no longer for stays connected, and has been declined.
+                          const auto member = members_.find(gone.client);
+                          if (member != members_.end() && member->second.state != Member::State::kDeclined)
+                            members_.erase(member), ++version_;
                           end_all(gone.client,
-                                  gone.for_good ? "it was revoked, or moved to another project"
+                                  gone.for_good ? "the client was revoked, moved to another project, or no "
+                                                  "longer has a label that the run asks for"
                                                 : "the connection ended",
                                   now);
                         },

@@ -173,7 +173,6 @@ Result<RunOutput> RunOutput::create(const std::filesystem::path& directory, cons
     remove_unfinished(directory / name);
   FEDGE_TRY_VOID(write_file_atomic(directory / "run.toml", config.canonical));
   remove_tracks_and_events(directory);
-  remove_models_after(directory, rounds);
   const auto path = directory / "metrics.jsonl";
   FEDGE_TRY(former, keep_rounds(path, rounds));
   std::FILE* lines = std::fopen(path.c_str(), rounds > 0 ? "ae" : "we");

@@ -254,3 +254,36 @@ file server/http/http_connection.cc
 old '  serving_ = admission.known;  // also while its body arrives'
 new ''
 caught_by unit_server 'http server: a known sender whose body'
+
+mutant oidc-signature-not-checked 'a token of the identity provider counts without a right signature'
+file server/access/oidc/signed_token.cc
+old '  if (!key->verifies(header.algorithm, parts.covered, signature)) return refused("its signature is wrong");'
+new '  if (!key->fits(header.algorithm) || signature.empty()) return refused("its signature is wrong");'
+caught_by unit_server 'signed token'
+
+mutant oidc-any-audience 'a token for another service counts'
+file server/access/oidc/claims.cc
+old '  if (!is_for(claims, expected.audience))'
+new '  if (!claims.contains("aud") && !is_for(claims, expected.audience))'
+caught_by unit_server 'the audience is the coordinator'
+
+mutant oidc-cache-outlives-keys 'a token that was accepted once counts after its key was taken away'
+file server/access/oidc/token_verifier.cc
+old '  known_.clear();
+  order_.clear();'
+new ''
+caught_by unit_server 'a changed key set counts at once'
+
+mutant oidc-cache-without-expiry 'a token that was accepted once counts for ever'
+file server/access/oidc/token_verifier.cc
+old '    FEDGE_TRY_VOID(check_expiry(found->second.expires, now));'
+new ''
+caught_by unit_server 'a token names its user until it expires'
+
+mutant oidc-removed-user 'a removed user comes back with a token of the identity provider'
+file server/access_control.cc
+old '  if (found == users_.end() || found->second.removed)
+    return Error{ErrorCode::kRefused, "this coordinator has no user'
+new '  if (found == users_.end())
+    return Error{ErrorCode::kRefused, "this coordinator has no user'
+caught_by unit_server 'makes its bearer the user of the book'

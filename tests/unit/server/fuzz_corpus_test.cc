@@ -6,6 +6,7 @@
 #include "tests/fuzz/targets/http_targets.h"
 #include "tests/fuzz/targets/name_targets.h"
 #include "tests/fuzz/targets/split_targets.h"
+#include "tests/fuzz/targets/token_targets.h"
 
 using namespace fedge;
 using fuzz::replay;
@@ -46,4 +47,8 @@ TEST_CASE(
 
 TEST_CASE("fuzz corpus: every recorded HTTP stream is read alike whole and in pieces") {
   CHECK(replay("http_request", fuzz::feed_http) >= 20);
+}
+
+TEST_CASE("fuzz corpus: of every recorded token only what the owner of a key has signed counts") {
+  CHECK(replay("signed_token", fuzz::feed_signed_token) >= 15);
 }

@@ -66,6 +66,11 @@ certificate = "/etc/fedge/cert.pem"
 key = "/etc/fedge/key.pem"
 hosts = ["fedge.example.org"]
 directories = ["/srv/data"]
+[api.oidc]
+issuer = "https://id.example.org"
+audience = "fedge"
+key_set = "/etc/fedge/keys.json"
+user_claim = "email"
 [directory]
 listen = "0.0.0.0:4222"
 bootstrap = ["dht.example.org:4223"]
@@ -100,8 +105,13 @@ announce = ["fedge.example.org:7433", "192.0.2.7:1"]
   CHECK(config->api.certificate == "/etc/fedge/cert.pem");
   CHECK(config->api.key == "/etc/fedge/key.pem");
   CHECK(config->api.directories == std::vector<std::filesystem::path>{"/srv/data"});
+  REQUIRE(config->api.oidc);
+  CHECK(config->api.oidc->expected.issuer == "https://id.example.org");
+  CHECK(config->api.oidc->expected.audience == "fedge");
+  CHECK(config->api.oidc->expected.user_claim == "email");
+  CHECK(config->api.oidc->key_set == "/etc/fedge/keys.json");
   CHECK(config->api.hosts == std::vector<std::string>{"fedge.example.org"});
-  CHECK(server::describe_coordinator_config().size() == 26);
+  CHECK(server::describe_coordinator_config().size() == 30);
 }
 
 TEST_CASE("coordinator config: a bad key or value is named with file and line, and what would be right") {
@@ -117,4 +127,25 @@ TEST_CASE("coordinator config: a bad key or value is named with file and line, a
   CHECK(fault("[admin]\nlisten = '127.0.0.1'\n").starts_with("coordinator.toml:2: admin.listen: "));
   CHECK(fault("log_level = 'inf'\n").find("did you mean \"info\"?") != std::string::npos);
   CHECK(fault("[limit]\n").find("did you mean limits?") != std::string::npos);
+}
+
+TEST_CASE("coordinator config: an identity provider needs its issuer, audience and key set, and HTTPS") {
+  const std::string api = "[api]\nlisten = '127.0.0.1:0'\n[api.oidc]\n";
+  const std::string whole = "issuer = 'https://id'\naudience = 'fedge'\nkey_set = 'keys.json'\n";
+  const auto config = read(api + whole);
+  REQUIRE_MESSAGE(config, config.error().message);
+  REQUIRE(config->api.oidc);
+  CHECK(config->api.oidc->expected.user_claim == "sub");
+  CHECK_FALSE(read("[api]\nlisten = '127.0.0.1:0'\n")->api.oidc);
+  for (const std::string key : {"audience = 'fedge'", "key_set = 'keys.json'", "user_claim = 'sub'"})
+    CHECK(fault(api + key + "\n") == "coordinator.toml:4: api.oidc." + key.substr(0, key.find(' ')) +
+                                         ": has no effect without api.oidc.issuer");
+  CHECK(fault(api + "issuer = 'https://id'\nkey_set = 'keys.json'\n").find("api.oidc.audience: is missing") !=
+        std::string::npos);
+  CHECK(fault(api + "issuer = 'https://id'\naudience = 'fedge'\n").find("api.oidc.key_set: is missing") !=
+        std::string::npos);
+  CHECK(fault("[api.oidc]\n" + whole).find("api.oidc: has no effect without api.listen") !=
+        std::string::npos);
+  CHECK(fault(api + whole + "user_claim = 'name'\n").find("api.oidc.user_claim") != std::string::npos);
+  CHECK(fault(api + whole + "client_id = 'x'\n").find("unknown key api.oidc.client_id") != std::string::npos);
 }
