@@ -184,7 +184,8 @@ class Daemon {
                                 .wait_limit = fedge::seconds(settled_.wait_limit_hours * 3600),
                                 .upload_limit = fedge::apps::bytes_per_second(settled_.swarm_upload_mbit),
                                 .software = fedge::apps::software(kSoftware),
-                                .directory = directory()},
+                                .directory = directory(),
+                                .traces = settled_.traces},
                                callbacks()));
     coordinator_ = std::move(coordinator);
     if (config) {

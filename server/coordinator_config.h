@@ -15,6 +15,7 @@
 #include "protocol/session/endpoint.h"
 #include "server/access/join_limits.h"
 #include "server/coordinator/coordinator.h"
+#include "server/traces/trace_endpoint.h"
 
 namespace fedge::server {
 
@@ -41,6 +42,7 @@ struct CoordinatorConfig {
   std::optional<protocol::Address> admin;  // of the metrics endpoint; empty: no endpoint
   ApiConfig api;
   std::optional<DirectoryOptions> directory;
+  std::optional<TraceEndpoint> traces;  // empty: no traces are sent
 };
 
 // trace, debug, info, warning, error, off.
