@@ -25,7 +25,8 @@ CoordinatorAdmin::CoordinatorAdmin(const std::filesystem::path& data_directory)
              if (directory == nullptr) return std::nullopt;
              return server::DirectoryFigures{directory->status(), directory->ignored()};
            },
-           .live = [this] { return coordinator_ ? coordinator_->live() : nullptr; }}) {}
+           .live = [this] { return coordinator_ ? coordinator_->live() : nullptr; },
+           .traces = [this] { return coordinator_ ? coordinator_->traces() : std::nullopt; }}) {}
 
 void CoordinatorAdmin::log(const Event& event) {
   log_event(event);

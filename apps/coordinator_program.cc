@@ -5,9 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -17,39 +15,20 @@
 #include "apps/cli/validators.h"
 #include "apps/common.h"
 #include "apps/coordinator_admin.h"
+#include "apps/coordinator_settings.h"
 #include "apps/run_results.h"
 #include "core/platform/files.h"
-#include "core/platform/thread_pool.h"
 #include "protocol/session/loop.h"
 #include "server/audit_log.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator_config.h"
-#include "server/http/http_identity.h"
 #include "server/report/results_place.h"
 
 namespace {
 
-constexpr const char* kSoftware = "fedge-coordinator";
+using Options = fedge::apps::CoordinatorProgramOptions;
 
-struct Options {
-  std::string program;  // its name
-  std::string config_file;
-  bool check_config = false;
-  // These override the configuration file.
-  std::optional<std::string> data_directory;
-  std::optional<std::string> listen;
-  std::optional<std::string> admin_listen;
-  std::optional<std::string> api_listen;
-  std::optional<std::size_t> threads;
-  std::optional<std::string> log_level;
-  std::optional<std::string> log_format;
-  std::string run_file;
-  std::optional<std::string> out;
-  bool force = false;
-  bool out_is_claimed = false;
-  std::vector<std::string> assignments;
-  int ready_fd = -1;
-};
+constexpr const char* kSoftware = "fedge-coordinator";
 
 // Writes the address as one line to the descriptor that a supervisor passed.
 void announce(const std::string& program, int fd, const std::string& address) {
@@ -57,80 +36,6 @@ void announce(const std::string& program, int fd, const std::string& address) {
   const std::string line = address + "\n";
   if (::write(fd, line.data(), line.size()) < 0) std::perror((program + ": --ready-fd").c_str());
   ::close(fd);
-}
-
-fedge::Result<fedge::server::CoordinatorConfig> settings(const Options& options) {
-  fedge::config::Document document{"the command line", {}};
-  if (!options.config_file.empty()) {
-    FEDGE_TRY(loaded, fedge::apps::load_document(options.config_file, {}));
-    document = std::move(loaded);
-  }
-  FEDGE_TRY(config, fedge::server::read_coordinator_config(document));
-  if (options.listen) {
-    const auto listen = fedge::protocol::parse_address(*options.listen);
-    if (!listen) return listen.error().with_prefix("--listen: ");
-    config.listen = *listen;
-  }
-  if (options.admin_listen) {
-    const auto listen = fedge::protocol::parse_address(*options.admin_listen);
-    if (!listen) return listen.error().with_prefix("--admin-listen: ");
-    config.admin = *listen;
-  }
-  if (options.api_listen) {
-    const auto listen = fedge::protocol::parse_address(*options.api_listen);
-    if (!listen) return listen.error().with_prefix("--api-listen: ");
-    config.api.listen = *listen;
-  }
-  if (options.data_directory) config.data_directory = *options.data_directory;
-  if (const char* exported = std::getenv("FEDGE_DATA_DIR");
-      exported != nullptr && config.data_directory.empty())
-    config.data_directory = exported;
-  if (options.threads) config.threads = *options.threads;
-  if (config.threads == 0) config.threads = fedge::available_processors();
-  if (options.log_level) config.log_level = *options.log_level;
-  if (options.log_format) config.log_format = *options.log_format;
-  return config;
-}
-
-// Returns why a coordinator could not create or write its data directory.
-fedge::Result<void> check_data_directory(const std::filesystem::path& directory) {
-  std::error_code ignored;
-  std::filesystem::path existing = std::filesystem::absolute(directory, ignored);
-  while (!std::filesystem::exists(existing, ignored) && existing.has_relative_path())
-    existing = existing.parent_path();
-  if (!std::filesystem::is_directory(existing, ignored))
-    return fedge::Error{fedge::ErrorCode::kInvalid,
-                        "data_directory: " + existing.string() + " is not a directory"};
-  if (::access(existing.c_str(), W_OK | X_OK) != 0)
-    return fedge::system_error("data_directory: this user cannot write to", existing, errno);
-  return fedge::check_owner(directory / "node.key");
-}
-
-// All that is wrong with the paths in the configuration, one line for each.
-std::vector<std::string> wrong_paths(const fedge::server::CoordinatorConfig& config) {
-  std::vector<std::string> wrong;
-  const auto add = [&](const auto& checked) {
-    if (!checked) wrong.push_back(checked.error().message);
-  };
-  if (!config.data_directory.empty()) add(check_data_directory(config.data_directory));
-  if (!config.api.certificate.empty())
-    add(fedge::server::load_http_identity({config.api.certificate, config.api.key}));
-  if (config.api.oidc) add(fedge::server::TokenVerifier::open(*config.api.oidc));
-  return wrong;
-}
-
-int check_config(const Options& options) {
-  const auto config = settings(options);
-  if (!config) return fedge::apps::report_failure(options.program, config.error());
-  if (const auto wrong = wrong_paths(*config); !wrong.empty()) {
-    std::string lines;
-    for (const std::string& line : wrong) lines += options.config_file + ": " + line + "\n";
-    lines += std::to_string(wrong.size()) + (wrong.size() == 1 ? " error in " : " errors in ") +
-             options.config_file;
-    return fedge::apps::report_failure(options.program, {fedge::ErrorCode::kInvalid, lines});
-  }
-  std::printf("%s: the configuration is valid\n", options.config_file.c_str());
-  return fedge::apps::kOk;
 }
 
 // The daemon and the receivers of its callbacks; lives until the process ends.
@@ -186,7 +91,8 @@ class Daemon {
                                 .wait_limit = fedge::seconds(settled_.wait_limit_hours * 3600),
                                 .upload_limit = fedge::apps::bytes_per_second(settled_.swarm_upload_mbit),
                                 .software = fedge::apps::software(kSoftware),
-                                .directory = directory()},
+                                .directory = directory(),
+                                .traces = settled_.traces},
                                callbacks()));
     coordinator_ = std::move(coordinator);
     if (config) {
@@ -368,7 +274,7 @@ void add_options(CLI::App& app, Options& options) {
 }
 
 int run_daemon(const Options& options) {
-  const auto settled = settings(options);
+  const auto settled = fedge::apps::coordinator_settings(options);
   if (!settled) return fedge::apps::report_failure(options.program, settled.error());
   if (settled->data_directory.empty())
     return fedge::apps::report_wrong_usage(options.program,
@@ -400,6 +306,7 @@ int fedge::apps::coordinator_main_as(const std::string& program, int argc, char*
   add_options(app, options);
   if (const auto code = fedge::apps::parse_command_line(app, renamed(coordinator_doc(), program), argc, argv))
     return *code;
-  return fedge::apps::run_safely(
-      program, [&] { return options.check_config ? check_config(options) : run_daemon(options); });
+  return fedge::apps::run_safely(program, [&] {
+    return options.check_config ? fedge::apps::check_coordinator_config(options) : run_daemon(options);
+  });
 }

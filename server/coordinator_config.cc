@@ -169,6 +169,22 @@ ApiConfig read_api(config::Reader& reader) {
   return api;
 }
 
+std::optional<TraceEndpoint> read_traces(config::Reader& reader) {
+  const std::string url = reader.text(
+      "endpoint", "",
+      "Base address http://HOST:PORT of an OpenTelemetry collector that accepts OTLP over HTTP; /v1/traces "
+      "is "
+      "appended. The coordinator sends one trace for each round there. Only http:// is supported, so the "
+      "collector must be on this machine or in a trusted network; it can forward the traces over TLS. Empty "
+      "= "
+      "send no traces.");
+  if (url.empty()) return std::nullopt;
+  auto endpoint = parse_trace_endpoint(url);
+  if (endpoint) return std::move(*endpoint);
+  reader.fail("endpoint", endpoint.error().message);
+  return std::nullopt;
+}
+
 CoordinatorConfig read_all(config::Reader& root) {
   CoordinatorConfig config;
   if (const auto listen = read_address(root, "listen", "127.0.0.1:7433",
@@ -214,6 +230,9 @@ CoordinatorConfig read_all(config::Reader& root) {
   config::Reader directory = root.section("directory");
   config.directory = read_directory(directory);
   root.adopt(directory);
+  config::Reader traces = root.section("traces");
+  config.traces = read_traces(traces);
+  root.adopt(traces);
   return config;
 }
 

@@ -16,6 +16,7 @@
 #include "server/access/join_limits.h"
 #include "server/access/oidc/token_verifier.h"
 #include "server/coordinator/coordinator.h"
+#include "server/traces/trace_endpoint.h"
 
 namespace fedge::server {
 
@@ -44,6 +45,7 @@ struct CoordinatorConfig {
   std::optional<protocol::Address> admin;  // of the metrics endpoint; empty: no endpoint
   ApiConfig api;
   std::optional<DirectoryOptions> directory;
+  std::optional<TraceEndpoint> traces;  // empty: no traces are sent
 };
 
 // trace, debug, info, warning, error, off.

@@ -6,6 +6,7 @@
 
 #include "apps/admin/cells.h"
 #include "apps/commands/listing.h"
+#include "core/detail/json.h"
 #include "server/access/calendar.h"
 
 namespace fedge::apps {
@@ -158,6 +159,12 @@ std::string progress_text(const Json& progress) {
             std::to_string(one["rounds"].get<std::uint64_t>()) + " rounds after round " +
             std::to_string(one["round"].get<std::uint64_t>()) + ": its last " +
             std::to_string(one["failures"].get<std::uint64_t>()) + " trainings failed\n";
+  if (const Json& secure = progress["secure"]; !secure.is_null()) {
+    text += "secure sum: stage " + secure["stage"].get<std::string>();
+    std::string awaited;
+    for (const Json& one : secure["awaited"]) awaited += (awaited.empty() ? "" : ", ") + json_text(one);
+    text += (awaited.empty() ? "" : ", waits for clients " + awaited) + "\n";
+  }
   Listing list({"round", "client", "task", "stage", "asked", "training", "upload", "size", "reason"});
   add_tasks(list, progress["last_tasks"]);
   add_tasks(list, progress["tasks"]);

@@ -7,6 +7,7 @@
 
 #include "client/handshake.h"
 #include "client/local/client_memory.h"
+#include "core/tracing/trace_id.h"
 
 namespace fedge::client {
 namespace {
@@ -156,7 +157,8 @@ bool CoordinatorLink::withhold(const protocol::UpdateOffer& offer) const {
       Event{Severity::kError, "update.withheld", {}}
           .with("run", run.name)
           .with("round", std::int64_t{offer.round.value()})
-          .with("reason", "the update is not masked, and this client may send only masked updates"));
+          .with("reason", "the update is not masked, and this client may send only masked updates")
+          .with("trace", trace_of(offer.run, offer.task())));
   return true;
 }
 

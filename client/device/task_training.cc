@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "client/device/task_worker.h"
+#include "core/tracing/trace_id.h"
 
 namespace fedge::client {
 
@@ -178,11 +179,12 @@ void TaskWorker::trained(const UpdateMaker::Order& order, const Result<TaskFiles
 void TaskWorker::report_fault(const PreparedRun& run, const protocol::TrainRequest& request,
                               const Error& fault) {
   protocol::post(context_.io, [self = context_.alive(this), name = run.name, round = request.round,
-                               reason = fault.message] {
+                               trace = trace_of(request.run, request.task()), reason = fault.message] {
     self->context_.report(Event{Severity::kError, "training.failed", {}}
                               .with("run", name)
                               .with("round", std::int64_t{round.value()})
-                              .with("reason", reason));
+                              .with("reason", reason)
+                              .with("trace", trace));
   });
 }
 

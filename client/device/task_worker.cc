@@ -8,6 +8,7 @@
 #include "client/node_status.h"
 #include "client/tokenizer_files.h"
 #include "core/platform/calendar.h"
+#include "core/tracing/trace_id.h"
 #include "dht/node_record.h"
 #include "protocol/chunks/chunk_selection.h"
 
@@ -288,7 +289,8 @@ void TaskWorker::all_fetched(const ClientEngine::FetchModel& fetch, Time begun,
                       .with("seconds", to_seconds(context_.now() - begun))
                       .with("swarm_from_coordinator", centre)
                       .with("swarm_from_clients", since(after.received, before.received) - centre)
-                      .with("swarm_to_clients", since(after.sent, before.sent)));
+                      .with("swarm_to_clients", since(after.sent, before.sent))
+                      .with("trace", trace_of(fetch.run, fetch.task)));
   if (in_hand_) exchange_.fetched(fetch.run, fetch.task, in_hand_->download.model);
   context_.step(ClientEngine::ModelFetched{fetch.run, fetch.task});
 }

@@ -79,6 +79,12 @@ constexpr MetricFamily kFree{"fedge_data_directory_free_bytes", kGauge,
                              "Free space of the data directory's file system."};
 constexpr MetricFamily kLag{"fedge_event_loop_lag_seconds", kGauge,
                             "Delay of the last look of the thread that executes the runs."};
+constexpr MetricFamily kSpans{"fedge_trace_spans_exported_total", kCounter,
+                              "Spans that the collector of traces has accepted."};
+constexpr MetricFamily kSpansDropped{"fedge_trace_spans_dropped_total", kCounter,
+                                     "Spans that were not exported, and will not be."};
+constexpr MetricFamily kSpanRequests{"fedge_trace_requests_failed_total", kCounter,
+                                     "Requests to the collector of traces that failed."};
 constexpr MetricFamily kBytesUp{"fedge_received_bytes_total", kCounter,
                                 "Bytes received from clients, counted when a round ends."};
 constexpr MetricFamily kBytesDown{"fedge_sent_bytes_total", kCounter,
@@ -123,6 +129,9 @@ constexpr std::array kFamilies = {kBuild,
                                   kDirectoryMessages,
                                   kDirectoryRefused,
                                   kDirectoryIgnored,
+                                  kSpans,
+                                  kSpansDropped,
+                                  kSpanRequests,
                                   kEvents,
                                   kFree,
                                   kResident,
@@ -281,6 +290,14 @@ void CoordinatorMetrics::add_live(Exposition& page) const {
   page.add(kLag, live->lag());
 }
 
+void CoordinatorMetrics::add_traces(Exposition& page) const {
+  const auto counts = sources_.traces ? sources_.traces() : std::nullopt;
+  if (!counts) return;
+  page.add(kSpans, static_cast<double>(counts->exported));
+  page.add(kSpansDropped, static_cast<double>(counts->dropped));
+  page.add(kSpanRequests, static_cast<double>(counts->failed));
+}
+
 void CoordinatorMetrics::add_process(Exposition& page) const {
   struct statvfs disk {};
   if (::statvfs(sources_.data_directory.c_str(), &disk) == 0)
@@ -302,6 +319,7 @@ std::string CoordinatorMetrics::text() {
   add_live(page);
   if (sources_.directory)
     if (const auto figures = sources_.directory()) add_directory(page, *figures);
+  add_traces(page);
   page.add(kEvents, events_);
   add_process(page);
   return page.text();

@@ -21,6 +21,7 @@
 #include "server/live/live.h"
 #include "server/report/metrics.h"
 #include "server/store/run_store.h"
+#include "server/traces/trace_exporter.h"
 
 namespace fedge::server {
 
@@ -38,8 +39,9 @@ class CoordinatorMetrics {
     std::function<Result<std::size_t>()> enrolled = {};  // clients that may connect; may be null
     std::function<Result<void>()> check = {};            // error if the coordinator cannot work; may be null
     std::function<std::optional<DirectoryFigures>()> directory =
-        {};                                                  // nullopt without a directory; may be null
-    std::function<std::shared_ptr<const Live>()> live = {};  // may be null, and return null
+        {};                                                   // nullopt without a directory; may be null
+    std::function<std::shared_ptr<const Live>()> live = {};   // may be null, and return null
+    std::function<std::optional<TraceCounts>()> traces = {};  // nullopt without traces; may be null
   };
   explicit CoordinatorMetrics(Sources sources);
 
@@ -59,6 +61,7 @@ class CoordinatorMetrics {
   void add_rounds(Exposition& page) const;
   void add_clients(Exposition& page);
   void add_live(Exposition& page) const;
+  void add_traces(Exposition& page) const;
   void add_process(Exposition& page) const;
 
   Sources sources_;

@@ -57,6 +57,16 @@ Result<Reply> show_progress(Call& call) {
                                    {"failures", one.failures},
                                    {"round", one.round.value()},
                                    {"rounds", one.rounds}});
+  json["secure"] = Json();
+  if (now.secure) {
+    Json& secure = json["secure"];
+    secure["stage"] = now.secure->stage.stage;
+    secure["round"] = now.secure->stage.task.round.value();
+    secure["attempt"] = now.secure->stage.attempt;
+    secure["since"] = time_or_null(now.secure->date);
+    secure["awaited"] = Json::array();
+    for (const ClientId client : now.secure->stage.awaited) secure["awaited"].push_back(client.value());
+  }
   json["waiting"] = waiting_of(call, run.number);
   return Reply{200, std::move(json)};
 }

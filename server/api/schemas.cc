@@ -109,7 +109,19 @@ const std::vector<Schema>& api_schemas() {
         {"preparing", "integer", "Connected clients that have not answered yet"},
         {"declined", "Declined[]", "Connected clients that take no part"},
         {"quarantined", "Quarantined[]", "Clients that get no tasks for some rounds, because theirs failed"},
+        {"secure", "SecureSum?", "The secure sum in progress"},
         {"waiting", "Waiting?", "What the run waits for; null: for no further client"}}},
+      {"SecureSum",
+       "A secure sum in progress",
+       {{"stage", "string",
+         "keys, shares and updates, while clients exchange keys, send shares of their secrets, and send "
+         "masked "
+         "updates; consents and unmasking, while they confirm who took part and send what removes the masks; "
+         "over"},
+        {"round", "integer", "Round"},
+        {"attempt", "integer", "It begins anew after a restart of the coordinator"},
+        {"since", "string?", "Since when it is in this stage, or awaits these clients"},
+        {"awaited", "integers", "Connected clients whose next message is awaited"}}},
       {"Quarantined",
        "A client that gets no tasks for some rounds",
        {{"client", "integer", "Number of the client"},

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/crypto/sha256.h"
 #include "core/platform/calendar.h"
 #include "core/platform/heap.h"
 #include "protocol/limits.h"
@@ -100,6 +101,17 @@ Result<void> Coordinator::Impl::enter_directory(SecretKey key) {
   report(Event{Severity::kInfo, "directory.joined", {}}.with("port",
                                                              std::int64_t{directory_->directory().port()}));
   return {};
+}
+
+void Coordinator::Impl::open_traces(const PublicKey& key) {
+  if (!options_.traces) return;
+  const std::string& software = options_.software;
+  const auto tell = protocol::weakly(this, [this](const Event& event) { report(event); });
+  exporter_ = std::make_shared<TraceExporter>(TraceExporter::Options{
+      .endpoint = *options_.traces,
+      .resource = {.version = software.substr(software.find(' ') + 1),
+                   .instance = to_hex(sha256(to_hex(key.bytes))).substr(0, 32)},
+      .report = [this, tell](const Event& event) { protocol::post(io_, [tell, event] { tell(event); }); }});
 }
 
 void Coordinator::Impl::announce() {
@@ -320,6 +332,7 @@ void Coordinator::Impl::shut_down() {
     host->shut_down();
   }
   keeper_->shut_down();
+  if (exporter_) exporter_->stop();
   leave_directory();
 }
 
@@ -350,6 +363,7 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
                 "reason",
                 "the audit log contains changes that the enrolment book lacks, as after an older copy of the "
                 "book was restored; the recorded enrolments and revocations were added to the book again"));
+  impl->open_traces(key.public_key());
   FEDGE_TRY_VOID(impl->open_queue());
   FEDGE_TRY_VOID(impl->listen(std::move(identity)));
   FEDGE_TRY_VOID(impl->enter_directory(std::move(key)));
@@ -366,6 +380,7 @@ Result<std::size_t> Coordinator::enrolled() const { return impl_->enrolled(); }
 Result<void> Coordinator::check() const { return impl_->check(); }
 const std::vector<RunRecord>& Coordinator::runs() const { return impl_->runs(); }
 std::shared_ptr<Live> Coordinator::live() const { return impl_->live(); }
+std::optional<TraceCounts> Coordinator::traces() const { return impl_->traces(); }
 dht::NetworkDirectory* Coordinator::directory() const { return impl_->directory(); }
 void Coordinator::stop(const std::string& reason) { impl_->stop(reason); }
 const std::optional<Error>& Coordinator::failure() const { return impl_->failure_; }

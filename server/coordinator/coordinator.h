@@ -25,6 +25,7 @@
 #include "server/report/final_model.h"
 #include "server/report/metrics.h"
 #include "server/store/run_store.h"
+#include "server/traces/trace_exporter.h"
 
 namespace boost::asio {
 class io_context;
@@ -53,6 +54,7 @@ struct CoordinatorOptions {
   std::uint64_t upload_limit = 0;  // bytes per second of chunks sent in swarms; 0: no limit
   std::string software;            // sent to clients, for example "fedge-coordinator 0.1.0"
   std::optional<DirectoryOptions> directory = {};
+  std::optional<TraceEndpoint> traces = {};  // where traces of rounds are sent; empty: nowhere
 };
 
 // Callbacks about runs, on the io_context's thread. All must be set.
@@ -103,6 +105,8 @@ class Coordinator {
   Result<void> check() const;
   // What others may watch, on any thread.
   std::shared_ptr<Live> live() const;
+  // Nothing unless traces are sent.
+  std::optional<TraceCounts> traces() const;
   // Null without a directory.
   dht::NetworkDirectory* directory() const;
   // Returns the runs in the store, at most about a second old.

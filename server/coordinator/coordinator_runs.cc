@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/platform/calendar.h"
 #include "protocol/session/loop.h"
 #include "server/coordinator/detail/coordinator_impl.h"
+#include "server/traces/run_tracer.h"
 
 namespace fedge::server {
 
@@ -102,7 +104,8 @@ Result<void> Coordinator::Impl::lead(RunParts parts) {
           .on_task =
               [keeper = std::weak_ptr(keeper_), number = run.number](const WatchedTask& task) {
                 if (const auto alive = keeper.lock()) alive->ended(number, task);
-              }},
+              },
+          .records = records_of(parts)},
       std::move(parts), callbacks_of(run));
   FEDGE_TRY_VOID(host->prepare());
   FEDGE_TRY_VOID(callbacks_.on_led(run, host->config(), host->history()));
@@ -119,6 +122,14 @@ Result<void> Coordinator::Impl::lead(RunParts parts) {
   for (const WatchedTask& task : host->watch()->progress().tasks)
     if (gate_.is_revoked(task.client)) host->revoked(task.client);
   return {};
+}
+
+WatchRecords Coordinator::Impl::records_of(const RunParts& parts) const {
+  if (!exporter_) return {};
+  const RunRecord& run = parts.record;
+  return records_for(std::make_shared<RunTracer>(
+      TracedRun{run.number, run.id, run.name, parts.state->config().strategy.schedule.buffered},
+      [exporter = exporter_](TracePart part) { exporter->add(std::move(part)); }, calendar_time));
 }
 
 RunHost::Callbacks Coordinator::Impl::callbacks_of(const RunRecord& run) {

@@ -249,6 +249,7 @@ void RunHost::closed(const RunEngine::CloseRound& turn, bool aggregated, bool en
                      const std::optional<RoundMetrics>& metrics) {
   if (metrics) verdict_.add(*metrics);
   if (metrics) callbacks_.on_round(*metrics);
+  if (!aggregated) parts_.watch->not_aggregated(turn.task());
   if (ending_) return finish();
   read_policy();
   if (goes_on()) conductor_.closed(turn, aggregated, ends, now());

@@ -57,7 +57,7 @@ void RunHost::make_ports() {
           },
       .carry_out = [this](const Decision& decision) { conductor_.carry_out(decision, now()); },
       .clients_aggregate = config().dissemination.serverless});
-  parts_.watch->begin(house_.on_task);
+  parts_.watch->begin(house_.on_task, house_.records);
   conductor_.take_over({&*lines_, &*lines_, &*lines_, exchange_.get(), &*aggregate_, &*gate_, this,
                         halves_.get(), parts_.watch.get()});
 }

@@ -78,6 +78,13 @@ void RunWatch::left(ClientId client, Time now) {
   version_ += members_.erase(client);
 }
 
+void RunWatch::secure(const SecureStage& stage, Time now) {
+  const std::lock_guard lock(mutex_);
+  note(now);
+  secure_ = {stage, date()};
+  ++version_;
+}
+
 void RunWatch::waits(const std::optional<RunEngine::Waiting>& waiting, Time now) {
   const std::lock_guard lock(mutex_);
   note(now);
@@ -94,66 +101,94 @@ void RunWatch::waits(const std::optional<RunEngine::Waiting>& waiting, Time now)
   ++version_;
 }
 
-void RunWatch::begin(Ended ended) {
+void RunWatch::begin(Ended ended, WatchRecords records) {
   const std::lock_guard lock(mutex_);
   ended_ = std::move(ended);
+  records_ = std::move(records);
+}
+
+void RunWatch::not_aggregated(TaskId task) {
+  const std::lock_guard lock(mutex_);
+  recorder_.not_aggregated(task);
 }
 
 void RunWatch::decided(const RunEngine::Input& input, const std::vector<RunEngine::Effect>& effects,
                        Time now) {
   std::vector<WatchedTask> told;
+  std::vector<std::pair<TaskId, std::vector<WatchedTask>>> tasks;
+  std::vector<RoundRecord> rounds;
   {
     const std::lock_guard lock(mutex_);
     note(now);
     heard(input, now);
-    for (const RunEngine::Effect& effect : effects)
-      std::visit(
-          Overloaded{[&](const RunEngine::Assign& work) {
-                       // A client that returned to its task was asked before.
-                       auto& task = tasks_[{work.client, work.task}];
-                       const bool known = task.task == work.task;
-                       task = {.client = work.client,
-                               .task = work.task,
-                               .asked = known ? task.asked : now,
-                               .asked_date = known ? task.asked_date : date()};
-                       forget_old(work.client);
-                       quarantined_.erase(work.client);
-                       // In a buffered run, tasks have numbers of their own.
-                       round_ = std::max(round_, buffered_ ? RoundNumber(1) : work.task.round);
-                       ++version_;
-                     },
-                     [&](const RunEngine::Fetch& fetch) {
-                       const auto task = tasks_.find({fetch.client, fetch.offer.task()});
-                       if (task == tasks_.end()) return;
-                       task->second.stage = TaskStage::kUploading;
-                       task->second.offered = now;
-                       task->second.bytes = fetch.offer.update.payload_size;
-                       ++version_;
-                     },
-                     [&](const RunEngine::Fold& fold) {
-                       end(fold.client, fold.task, TaskStage::kAccepted, {}, now);
-                     },
-                     [&](const RunEngine::Send& message) { sent(message, now); },
-                     // A secure sum that begins anew: what was accepted before is not in it.
-                     [&](const RunEngine::BeginSecure& sum) {
-                       std::erase_if(tasks_, [&](const auto& task) { return task.first.second == sum.task; });
-                       ++version_;
-                     },
-                     [&](const RunEngine::Finished& finished) {
-                       for (auto& [key, task] : tasks_)
-                         end(key.first, key.second, TaskStage::kUnneeded, {{}, finished.reason}, now);
-                     },
-                     [&](const RunEngine::GiveUp& missing) {
-                       end_all(missing.client, "it did not return after the coordinator's restart", now);
-                     },
-                     [&](const Event& event) { take_up(event); }, [](const auto&) {}},
-          effect);
+    recorder_.decided(input, effects, now);
+    for (const RunEngine::Effect& effect : effects) carried_out(effect, now);
     for (const RunEngine::Effect& effect : effects)
       if (const auto* turn = std::get_if<RunEngine::CloseRound>(&effect)) close(*turn, now);
     told = std::exchange(told_, {});
+    tasks = std::exchange(recorded_, {});
+    rounds = recorder_.take();
   }
   if (!ended_) return;
   for (const WatchedTask& task : told) ended_(task);
+  for (auto& [phase, closed] : tasks) records_.on_tasks(phase, std::move(closed), now);
+  if (!records_.on_round) return;
+  for (RoundRecord& round : rounds) records_.on_round(std::move(round), now);
+}
+
+void RunWatch::carried_out(const RunEngine::Effect& effect, Time now) {
+  std::visit(
+      Overloaded{
+          [&](const RunEngine::Assign& work) {
+            // A client that returned to its task was asked before.
+            auto& task = tasks_[{work.client, work.task}];
+            const bool known = task.task == work.task;
+            task = {.client = work.client,
+                    .task = work.task,
+                    .asked = known ? task.asked : now,
+                    .asked_date = known ? task.asked_date : date(),
+                    .attempt = work.secure_attempt};
+            forget_old(work.client);
+            quarantined_.erase(work.client);
+            // In a buffered run, tasks have numbers of their own.
+            round_ = std::max(round_, buffered_ ? RoundNumber(1) : work.task.round);
+            ++version_;
+          },
+          [&](const RunEngine::Fetch& fetch) {
+            const auto task = tasks_.find({fetch.client, fetch.offer.task()});
+            if (task == tasks_.end()) return;
+            task->second.stage = TaskStage::kUploading;
+            task->second.offered = now;
+            task->second.bytes = fetch.offer.update.payload_size;
+            ++version_;
+          },
+          [&](const RunEngine::Fold& fold) { end(fold.client, fold.task, TaskStage::kAccepted, {}, now); },
+          [&](const RunEngine::Send& message) { sent(message, now); },
+          // A secure sum that begins anew: what was accepted before is not in it.
+          [&](const RunEngine::BeginSecure& sum) {
+            std::erase_if(tasks_, [&](const auto& task) { return task.first.second == sum.task; });
+            ++version_;
+          },
+          [&](const RunEngine::Finished& finished) { finish(finished.reason, now); },
+          [&](const RunEngine::GiveUp& missing) {
+            end_all(missing.client, "it did not return after the coordinator's restart", now);
+          },
+          [&](const Event& event) { take_up(event); }, [](const auto&) {}},
+      effect);
+}
+
+void RunWatch::finish(const std::string& reason, Time now) {
+  std::vector<WatchedTask> last;
+  for (auto& [key, task] : tasks_) {
+    end(key.first, key.second, TaskStage::kUnneeded, {{}, reason}, now);
+    last.push_back(task);
+  }
+  const TaskId phase = last.empty() ? TaskId() : last.front().task;
+  record(phase, std::move(last));
+}
+
+void RunWatch::record(TaskId phase, std::vector<WatchedTask> tasks) {
+  if (ended_ && records_.on_tasks && !tasks.empty()) recorded_.emplace_back(phase, std::move(tasks));
 }
 
 void RunWatch::take_up(const Event& event) {
@@ -260,8 +295,10 @@ void RunWatch::end_all(ClientId client, const char* why, Time now) {
 }
 
 void RunWatch::close(const RunEngine::CloseRound& turn, Time now) {
+  std::vector<WatchedTask> closed;
   if (turn.round != last_round_) last_.clear();
   last_round_ = turn.round;
+  secure_.reset();
   round_ = buffered_ ? RoundNumber(turn.round.value() + 1) : std::max(round_, turn.round);
   for (auto task = tasks_.begin(); task != tasks_.end();) {
     if (!buffered_ && task->first.second == turn.task())
@@ -271,9 +308,11 @@ void RunWatch::close(const RunEngine::CloseRound& turn, Time now) {
       continue;
     }
     if (ended_ && task->second.stage == TaskStage::kAccepted) told_.push_back(task->second);
+    if (records_.on_tasks) closed.push_back(task->second);
     last_.push_back(std::move(task->second));
     task = tasks_.erase(task);
   }
+  record(turn.task(), std::move(closed));
   ++version_;
 }
 
@@ -297,6 +336,7 @@ LiveRun RunWatch::progress() const {
       progress.declined.push_back({client, member.reason, member.date});
   }
   for (const auto& [client, one] : quarantined_) progress.quarantined.push_back(one);
+  progress.secure = secure_;
   progress.waiting = waiting_;
   return progress;
 }

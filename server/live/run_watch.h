@@ -16,6 +16,7 @@
 #include "core/result.h"
 #include "core/time.h"
 #include "server/conductor/watch.h"
+#include "server/live/round_record.h"
 
 namespace fedge::server {
 
@@ -43,9 +44,10 @@ struct WatchedTask {
   std::int64_t asked_date = 0;  // in Unix seconds; 0: in an earlier process
   std::optional<Time> offered = {};
   std::optional<Time> ended = {};
-  std::uint64_t bytes = 0;  // of the update, as it is sent
-  ErrorCode code{};         // only if refused or failed
-  std::string reason = {};  // why it ended without being accepted
+  std::uint64_t bytes = 0;    // of the update, as it is sent
+  std::uint32_t attempt = 0;  // of its secure sum; 0: none
+  ErrorCode code{};           // only if refused or failed
+  std::string reason = {};    // why it ended without being accepted
 };
 
 struct LiveRun {
@@ -77,13 +79,26 @@ struct LiveRun {
   std::size_t preparing = 0;            // that have not answered yet
   std::vector<Declined> declined = {};  // connected clients that take no part
   std::vector<Quarantined> quarantined = {};
+  // The secure sum in progress.
+  struct Secure {
+    SecureStage stage;
+    std::int64_t date = 0;  // since when, in Unix seconds
+  };
+  std::optional<Secure> secure = {};
   std::optional<Waiting> waiting = {};
+};
+
+// Receives what traces are made of. May be empty.
+struct WatchRecords {
+  // The tasks of a phase that has closed, or those in progress when the run ended.
+  std::function<void(TaskId phase, std::vector<WatchedTask>, Time now)> on_tasks = {};
+  std::function<void(RoundRecord, Time now)> on_round = {};
 };
 
 class RunWatch final : public Watch {
  public:
   // `buffered`: tasks outlive the buffers that close meanwhile.
-  explicit RunWatch(bool buffered = false) : buffered_(buffered) {}
+  explicit RunWatch(bool buffered = false) : buffered_(buffered), recorder_(buffered) {}
 
   // Called with each task that ends; with an accepted one when its round closes, because a secure sum may
   // begin anew before.
@@ -93,12 +108,16 @@ class RunWatch final : public Watch {
   void linked(ClientId client, Time now) override;
   void declined(ClientId client, const std::string& reason, Time now) override;
   void left(ClientId client, Time now) override;
+  void secure(const SecureStage& stage, Time now) override;
   void decided(const RunEngine::Input& input, const std::vector<RunEngine::Effect>& effects,
                Time now) override;
   // Takes up what the engine waits for now; nothing if it waits for no client.
   void waits(const std::optional<RunEngine::Waiting>& waiting, Time now);
-  // From now on this process leads the run, and `ended` is called.
-  void begin(Ended ended);
+  // From now on this process leads the run, and `ended` and `records` are called: also about a round that
+  // an earlier process began, but not about phases that closed there.
+  void begin(Ended ended, WatchRecords records = {});
+  // The phase that is being closed gives no new model.
+  void not_aggregated(TaskId task);
 
   // Whether a task of the client may still be answered: also of one that has disconnected.
   bool awaits(ClientId client) const;
@@ -130,11 +149,14 @@ class RunWatch final : public Watch {
   using Tasks = std::map<std::pair<ClientId, TaskId>, WatchedTask>;
 
   void heard(const RunEngine::Input& input, Time now);
+  void carried_out(const RunEngine::Effect& effect, Time now);
+  void finish(const std::string& reason, Time now);
   void sent(const RunEngine::Send& sent, Time now);
   void end(ClientId client, TaskId task, TaskStage stage, const Error& why, Time now);
   void end_all(ClientId client, const char* why, Time now);
   void close(const RunEngine::CloseRound& turn, Time now);
   void take_up(const Event& event);
+  void record(TaskId phase, std::vector<WatchedTask> tasks);
   Time present() const;
   // The calendar's time; 0 while an earlier process' inputs are repeated.
   std::int64_t date() const;
@@ -145,8 +167,11 @@ class RunWatch final : public Watch {
   bool buffered_;
   mutable std::mutex mutex_;
   Ended ended_;
+  WatchRecords records_;
+  RoundRecorder recorder_;
   std::vector<WatchedTask> told_;  // to be passed to ended_ without the lock
-  Time now_{};                     // of the last call
+  std::vector<std::pair<TaskId, std::vector<WatchedTask>>> recorded_;               // likewise, to records_
+  Time now_{};                                                                      // of the last call
   std::chrono::steady_clock::time_point noted_ = std::chrono::steady_clock::now();  // when it came
   std::uint64_t version_ = 0;
   RoundNumber round_;
@@ -155,6 +180,7 @@ class RunWatch final : public Watch {
   std::vector<WatchedTask> last_;
   std::map<ClientId, Member> members_;
   std::map<ClientId, LiveRun::Quarantined> quarantined_;  // until the client's next task
+  std::optional<LiveRun::Secure> secure_;
   std::optional<LiveRun::Waiting> waiting_;
 };
 

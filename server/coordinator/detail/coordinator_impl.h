@@ -56,6 +56,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   Result<void> open_queue();
   Result<void> listen(std::shared_ptr<protocol::TlsIdentity> identity);
   Result<void> enter_directory(SecretKey key);
+  void open_traces(const PublicKey& key);
   Result<RunRecord> submit(const run::RunConfig& run);
   void start();
   void stop(const std::string& reason);
@@ -65,6 +66,9 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   Result<void> check();
   const std::vector<RunRecord>& runs() const { return runs_; }
   const std::shared_ptr<Live>& live() const { return keeper_->live(); }
+  std::optional<TraceCounts> traces() const {
+    return exporter_ ? std::optional(exporter_->counts()) : std::nullopt;
+  }
   dht::NetworkDirectory* directory() const { return directory_ ? &directory_->directory() : nullptr; }
   protocol::Address address() const { return listener_->local_address(); }
 
@@ -98,6 +102,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   void opened(const RunRecord& run, Result<RunParts> parts);
   Result<void> lead(RunParts parts);
   RunHost::Callbacks callbacks_of(const RunRecord& run);
+  // What gives the run's rounds to the exporter of traces, if there is one.
+  WatchRecords records_of(const RunParts& parts) const;
   void not_opened(const RunRecord& run, const Error& error);
   void wait_for_room(const RunRecord& run, const Error& full);
   // Destroys the host of a run that ended or paused.
@@ -144,9 +150,10 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   std::optional<Announcer> announcer_;
   protocol::Timer announce_timer_;
   std::shared_ptr<LiveKeeper> keeper_;
-  protocol::Worker opener_;     // replays journals
-  std::string unreadable_;      // last reported error of reading the list of runs
-  std::size_t departures_ = 0;  // since return_freed_memory()
+  std::shared_ptr<TraceExporter> exporter_;  // null without traces
+  protocol::Worker opener_;                  // replays journals
+  std::string unreadable_;                   // last reported error of reading the list of runs
+  std::size_t departures_ = 0;               // since return_freed_memory()
   bool finished_ = false;
 };
 

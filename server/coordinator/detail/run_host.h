@@ -65,6 +65,7 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
     Announcer* announcer = nullptr;       // null without a directory
     Seeder* seeder = nullptr;
     RunWatch::Ended on_task = {};  // a client's task has ended
+    WatchRecords records = {};     // for traces
     std::function<swarm::RoundWarmup::Seeds(TaskId)> warmup_seeds = random_seeds;  // of serverless runs
   };
   static swarm::RoundWarmup::Seeds random_seeds(TaskId task);

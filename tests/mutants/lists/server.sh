@@ -280,3 +280,41 @@ file server/run_state.cc
 old '      .uniform_weights = config_->strategy.traits.uniform_weights,'
 new '      .uniform_weights = config_->strategy.aggregator_kind == "uniform_mean",'
 caught_by unit_sim 'own traits, simulated: an aggregator'
+
+# Traces of rounds: their ids, what they must not contain, and the export, for which nobody waits.
+
+mutant trace-text-of-clients 'words of a client are exported'
+file server/traces/otlp.cc
+old '  return stage == TaskStage::kRefused || stage == TaskStage::kLate || stage == TaskStage::kLost;'
+new '  return stage != TaskStage::kAccepted;'
+caught_by unit_server 'no text of a client or an operator is exported'
+
+mutant trace-of-another-round 'clients and coordinator name different traces'
+file core/tracing/trace_id.cc
+old '"fedge trace\n"'
+new '"fedge traces\n"'
+caught_by unit_core 'they are the documented hashes'
+
+mutant trace-told-twice 'after a restart, rounds of an earlier process are exported again'
+file server/live/run_watch.cc
+old '    rounds = recorder_.take();'
+new '    if (ended_) rounds = recorder_.take();'
+caught_by unit_server 'what an earlier process has told is not told again'
+
+mutant trace-queue-unbounded 'spans fill the memory while there is no collector'
+file server/traces/trace_exporter.cc
+old '    while (bytes_ > options_.limits.queue_bytes || queue_.size() > options_.limits.queue_parts) {'
+new '    while (queue_.size() > options_.limits.queue_parts) {'
+caught_by unit_server 'a full queue drops the oldest'
+
+mutant trace-end-waits 'the coordinator cannot stop while a collector hangs'
+file server/traces/http_post.cc
+old '    limit_ = time.time_since_epoch().count();'
+new '    (void)time;'
+caught_by unit_server 'a collector that hangs or is not there'
+
+mutant trace-pause-ignored 'a collector that asks for a pause gets none'
+file server/traces/trace_exporter.cc
+old '  if (answer && answer->wait) pause = *answer->wait;'
+new '  if (answer && answer->wait) pause.reset();'
+caught_by unit_server 'the pause that a collector asks for'

@@ -382,7 +382,8 @@ TEST_CASE("resume: a next task that goes on from this update says that it was ac
   request.last_round = RoundNumber(4);
   request.coverage = Coverage::all(10);
   h.feed(ClientEngine::Received{request});
-  CHECK(h.event("update.accepted") == "update.accepted round=4 run=\"77\"");
+  CHECK(h.event("update.accepted") ==
+        "update.accepted round=4 run=\"77\" trace=\"2d83373a21f8fee8452d5e8baead4450\"");
   CHECK(h.event("update.dropped").empty());
   CHECK(h.effect<ClientEngine::FetchModel>() != nullptr);
 }

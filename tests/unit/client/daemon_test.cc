@@ -133,7 +133,7 @@ TEST_CASE("daemon: two runs hold an update each at the same time, and a verdict 
   CHECK(samples(0) == SampleCount(40));
   CHECK(samples(1) == SampleCount(40));
   site.link->send(protocol::UpdateVerdict{kFirst, RoundNumber(1), true, {}, {}});
-  CHECK(site.has_said("update.accepted round=1 run=\"run 7\""));
+  CHECK(site.has_said("update.accepted round=1 run=\"run 7\" trace=\"da57610638628e20a9c6e0578af86906\""));
   // The worker has forgotten the first update by the time it offers that of the next task.
   site.link->send(site.work.request(kFirst, 2));
   CHECK(site.run_until([&] { return site.count<protocol::UpdateOffer>(kFirst) == 2; }));
@@ -148,7 +148,8 @@ TEST_CASE("daemon: the next process offers both runs' updates when they are aske
   CHECK(site.pending(kFirst));
   CHECK(site.pending(kSecond));
   site.begin();
-  CHECK(std::ranges::count(site.said, "update.resumed round=1") == 2);
+  const auto is_resumed = [](const std::string& line) { return line.starts_with("update.resumed round=1 "); };
+  CHECK(std::ranges::count_if(site.said, is_resumed) == 2);
   for (const RunId run : {kFirst, kSecond}) REQUIRE(site.hears<protocol::RunAnswer>(run));
   site.link->stop_serving(site.work.model.id());  // so that no training can start
   for (const RunId run : {kSecond, kFirst}) site.link->send(site.work.request(run, 1));

@@ -28,6 +28,7 @@ TEST_CASE("coordinator config: an empty file is the documented defaults") {
   CHECK(config->threads == 0);
   CHECK(config->log_level == "info");
   CHECK_FALSE(config->admin);
+  CHECK_FALSE(config->traces);
   CHECK(config->connections.max_unauthorised == 256);
   CHECK(config->connections.max_unauthorised_per_address == 16);
   CHECK(config->connections.timeouts.handshake == std::chrono::seconds(10));
@@ -75,6 +76,8 @@ user_claim = "email"
 listen = "0.0.0.0:4222"
 bootstrap = ["dht.example.org:4223"]
 announce = ["fedge.example.org:7433", "192.0.2.7:1"]
+[traces]
+endpoint = "http://127.0.0.1:4318/otlp"
 )");
   REQUIRE_MESSAGE(config, config.error().message);
   REQUIRE(config->directory);
@@ -111,7 +114,10 @@ announce = ["fedge.example.org:7433", "192.0.2.7:1"]
   CHECK(config->api.oidc->expected.user_claim == "email");
   CHECK(config->api.oidc->key_set == "/etc/fedge/keys.json");
   CHECK(config->api.hosts == std::vector<std::string>{"fedge.example.org"});
-  CHECK(server::describe_coordinator_config().size() == 30);
+  CHECK(server::describe_coordinator_config().size() == 31);
+  REQUIRE(config->traces);
+  CHECK(config->traces->address == protocol::Address{"127.0.0.1", 4318});
+  CHECK(config->traces->target == "/otlp/v1/traces");
 }
 
 TEST_CASE("coordinator config: a bad key or value is named with file and line, and what would be right") {
@@ -125,6 +131,11 @@ TEST_CASE("coordinator config: a bad key or value is named with file and line, a
   CHECK(fault("listen = ''\n") == "coordinator.toml:1: listen: is empty");
   CHECK(fault("listen = 'nowhere'\n").starts_with("coordinator.toml:1: listen: "));
   CHECK(fault("[admin]\nlisten = '127.0.0.1'\n").starts_with("coordinator.toml:2: admin.listen: "));
+  CHECK(fault("[traces]\nendpoint = 'https://a:1'\n")
+            .starts_with(
+                "coordinator.toml:2: traces.endpoint: is 'https://a:1', but traces are sent only over "));
+  CHECK(
+      fault("[traces]\nendpoint = 'localhost:4318'\n").starts_with("coordinator.toml:2: traces.endpoint: "));
   CHECK(fault("log_level = 'inf'\n").find("did you mean \"info\"?") != std::string::npos);
   CHECK(fault("[limit]\n").find("did you mean limits?") != std::string::npos);
 }

@@ -38,9 +38,11 @@ struct Watched {
                                 return book ? Result<void>() : book.error();
                               },
                               .directory = [this] { return part; },
-                              .live = [this] { return live; }}};
+                              .live = [this] { return live; },
+                              .traces = [this] { return traces; }}};
   std::shared_ptr<Live> live = std::make_shared<Live>();
   std::optional<DirectoryFigures> part = DirectoryFigures{};
+  std::optional<TraceCounts> traces = TraceCounts{};
   Scrape scrape() {
     Scrape scrape = parse_exposition(metrics.text());
     CAPTURE(scrape.problems.size());
@@ -242,6 +244,17 @@ TEST_CASE("coordinator metrics: the part in the directory, where there is one") 
   CHECK(scrape.value("fedge_directory_ignored_records_total", {{"flaw", "forged"}}) == 0);
   watched.part.reset();
   CHECK_FALSE(watched.scrape().value("fedge_directory_stored_bytes"));
+}
+
+TEST_CASE("coordinator metrics: the export of traces, where there is one") {
+  Watched watched;
+  watched.traces = TraceCounts{.exported = 70, .dropped = 5, .failed = 3};
+  const Scrape scrape = watched.scrape();
+  CHECK(scrape.value("fedge_trace_spans_exported_total") == 70);
+  CHECK(scrape.value("fedge_trace_spans_dropped_total") == 5);
+  CHECK(scrape.value("fedge_trace_requests_failed_total") == 3);
+  watched.traces.reset();
+  CHECK_FALSE(watched.scrape().value("fedge_trace_spans_exported_total"));
 }
 
 TEST_CASE("coordinator metrics: every family of the table is on the page, and the page has no other") {
