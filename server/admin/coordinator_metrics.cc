@@ -75,6 +75,18 @@ constexpr MetricFamily kDeclined{"fedge_run_clients_declined", kGauge, "Connecte
                                  "run"};
 constexpr MetricFamily kWaiting{"fedge_run_waiting_seconds", kGauge,
                                 "Time for which the run has waited for clients; 0 if it does not.", "run"};
+constexpr MetricFamily kQuarantined{"fedge_run_clients_quarantined", kGauge,
+                                    "Clients that get no tasks for some rounds, because theirs failed.",
+                                    "run"};
+constexpr MetricFamily kLastRound{
+    "fedge_run_last_round", kGauge,
+    "Round after which the run ends at the latest: run.rounds, or earlier by the privacy budget.", "run"};
+constexpr MetricFamily kSecure{
+    "fedge_run_secure_stage", kGauge,
+    "Stage of the secure sum in progress: 1 keys, 2 shares, 3 updates, 4 consents, 5 unmasking; 0: none.",
+    "run"};
+constexpr MetricFamily kSecureAwaited{"fedge_run_secure_awaited_clients", kGauge,
+                                      "Clients whose next message the secure sum in progress awaits.", "run"};
 constexpr MetricFamily kFree{"fedge_data_directory_free_bytes", kGauge,
                              "Free space of the data directory's file system."};
 constexpr MetricFamily kLag{"fedge_event_loop_lag_seconds", kGauge,
@@ -122,6 +134,10 @@ constexpr std::array kFamilies = {kBuild,
                                   kReady,
                                   kDeclined,
                                   kWaiting,
+                                  kQuarantined,
+                                  kLastRound,
+                                  kSecure,
+                                  kSecureAwaited,
                                   kLag,
                                   kDirectoryNodes,
                                   kDirectoryRecords,
@@ -153,6 +169,13 @@ void keep_if_measured(double value, std::optional<double>& kept) {
 
 void add_if_known(Exposition& page, const MetricFamily& family, const std::optional<double>& value) {
   if (value) page.add(family, *value);
+}
+
+// The number of a stage of a secure sum, as the metric's help says.
+double stage_number(const std::string& stage) {
+  constexpr std::array<const char*, 5> kStages = {"keys", "shares", "updates", "consents", "unmasking"};
+  const auto* found = std::ranges::find(kStages, stage);
+  return found == kStages.end() ? 0 : 1 + static_cast<double>(found - kStages.begin());
 }
 
 }  // namespace
@@ -276,6 +299,10 @@ void CoordinatorMetrics::add_live(Exposition& page) const {
   Exposition::Samples ready;
   Exposition::Samples declined;
   Exposition::Samples waiting;
+  Exposition::Samples quarantined;
+  Exposition::Samples last_rounds;
+  Exposition::Samples stages;
+  Exposition::Samples awaited;
   for (const auto& [run, watch] : live->led()) {
     const RunWatch::Counts counts = watch->counts();
     const auto wait = watch->waiting();
@@ -283,10 +310,18 @@ void CoordinatorMetrics::add_live(Exposition& page) const {
     ready.emplace_back(number, static_cast<double>(counts.ready));
     declined.emplace_back(number, static_cast<double>(counts.declined));
     waiting.emplace_back(number, wait ? to_seconds(watch->now() - wait->since) : 0);
+    quarantined.emplace_back(number, static_cast<double>(counts.quarantined));
+    last_rounds.emplace_back(number, static_cast<double>(watch->facts().last_round));
+    stages.emplace_back(number, stage_number(counts.secure));
+    awaited.emplace_back(number, static_cast<double>(counts.secure_awaited));
   }
   page.add(kReady, ready);
   page.add(kDeclined, declined);
   page.add(kWaiting, waiting);
+  page.add(kQuarantined, quarantined);
+  page.add(kLastRound, last_rounds);
+  page.add(kSecure, stages);
+  page.add(kSecureAwaited, awaited);
   page.add(kLag, live->lag());
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/admin/process_figures.h"
 #include "server/api/detail/call.h"
 #include "server/live/live.h"
 
@@ -57,6 +58,13 @@ Result<Reply> show_progress(Call& call) {
                                    {"failures", one.failures},
                                    {"round", one.round.value()},
                                    {"rounds", one.rounds}});
+  const RunFacts facts = watch ? watch->facts() : RunFacts{};
+  const auto resident = live ? process_figures().resident_bytes : std::nullopt;
+  json["model_bytes"] = facts.model_bytes == 0 ? Json() : Json(facts.model_bytes);
+  json["memory_bytes"] = resident ? Json(static_cast<std::uint64_t>(*resident)) : Json();
+  json["ends_after"] = facts.last_round == 0 ? Json() : Json(facts.last_round);
+  json["epsilon_budget"] = facts.epsilon ? Json(*facts.epsilon) : Json();
+  json["delta"] = facts.delta > 0 ? Json(facts.delta) : Json();
   json["secure"] = Json();
   if (now.secure) {
     Json& secure = json["secure"];

@@ -1,5 +1,7 @@
 #include "server/coordinator/run_parts.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -74,6 +76,18 @@ Result<void> alarm(const std::filesystem::path& data_directory, RunParts& parts)
                {{"reason", reason}}});
 }
 
+RunFacts facts_of(const run::RunConfig& config, const learn::Model& model) {
+  RunFacts facts{.buffered = config.strategy.schedule.buffered,
+                 .model_bytes = std::uint64_t{model.layout()->size()} * sizeof(float),
+                 .last_round = config.rounds};
+  if (!config.privacy.on()) return facts;
+  // With several tracks, each phase is a release: the run ends earlier.
+  facts.last_round = std::min<std::uint64_t>(facts.last_round, config.privacy.most_releases);
+  facts.delta = config.privacy.delta;
+  if (std::isfinite(config.privacy.epsilon)) facts.epsilon = config.privacy.epsilon;
+  return facts;
+}
+
 Result<RunParts> open_parts(const std::filesystem::path& data_directory, const RunRecord& record,
                             const run::RunConfig& config, std::size_t threads) {
   FEDGE_TRY(bench, make_bench(config));
@@ -98,7 +112,7 @@ Result<RunParts> open_parts(const std::filesystem::path& data_directory, const R
     parts.state->take_noise_key(privacy::run_noise_root(noise, number));
   }
   FEDGE_TRY(engine, make_engine(*parts.state));
-  parts.watch = std::make_shared<RunWatch>(config.strategy.schedule.buffered);
+  parts.watch = std::make_shared<RunWatch>(facts_of(config, *parts.model));
   Recovery recovery(
       {*parts.store, record.number, *parts.state, *parts.updates, halves_of(data_directory, record.number)});
   parts.conductor = std::make_unique<Conductor>(

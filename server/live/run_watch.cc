@@ -367,7 +367,9 @@ std::optional<LiveRun::Waiting> RunWatch::waiting() const {
 
 RunWatch::Counts RunWatch::counts() const {
   const std::lock_guard lock(mutex_);
-  Counts counts{.round = round_};
+  Counts counts{.round = round_, .quarantined = quarantined_.size()};
+  if (secure_) counts.secure = secure_->stage.stage;
+  if (secure_) counts.secure_awaited = secure_->stage.awaited.size();
   for (const auto& [key, task] : tasks_) ++counts.tasks[task.stage];
   for (const auto& [client, member] : members_) {
     if (member.state == Member::State::kReady) ++counts.ready;

@@ -95,10 +95,21 @@ struct WatchRecords {
   std::function<void(RoundRecord, Time now)> on_round = {};
 };
 
+// What stays the same in a run.
+struct RunFacts {
+  bool buffered = false;          // tasks outlive the buffers that close meanwhile
+  std::uint64_t model_bytes = 0;  // of the model's values; 0: unknown
+  // The round after which the run ends at the latest: run.rounds, or earlier by the privacy budget; 0:
+  // unknown.
+  std::uint64_t last_round = 0;
+  std::optional<double> epsilon = {};  // the privacy budget, at `delta`
+  double delta = 0;
+};
+
 class RunWatch final : public Watch {
  public:
-  // `buffered`: tasks outlive the buffers that close meanwhile.
-  explicit RunWatch(bool buffered = false) : buffered_(buffered), recorder_(buffered) {}
+  explicit RunWatch(const RunFacts& facts = {})
+      : facts_(facts), buffered_(facts.buffered), recorder_(facts.buffered) {}
 
   // Called with each task that ends; with an accepted one when its round closes, because a secure sum may
   // begin anew before.
@@ -123,6 +134,7 @@ class RunWatch final : public Watch {
   bool awaits(ClientId client) const;
 
   // ---- on any thread ----
+  const RunFacts& facts() const { return facts_; }
   LiveRun progress() const;
   // Parts of progress() that cost less.
   std::optional<LiveRun::Waiting> waiting() const;
@@ -132,6 +144,9 @@ class RunWatch final : public Watch {
     std::map<TaskStage, std::size_t> tasks;
     std::size_t ready = 0;
     std::size_t declined = 0;
+    std::size_t quarantined = 0;
+    std::string secure = {};         // the stage of the secure sum in progress; empty: there is none
+    std::size_t secure_awaited = 0;  // members that it waits for
   };
   Counts counts() const;
   // What the connected client does in the run: "preparing", "ready" or "declined", and why it declined;
@@ -164,6 +179,7 @@ class RunWatch final : public Watch {
   void set(ClientId client, Member member);
   void note(Time now);
 
+  const RunFacts facts_;
   bool buffered_;
   mutable std::mutex mutex_;
   Ended ended_;

@@ -56,6 +56,19 @@ async function request<T>(method: string, path: string, body?: unknown): Promise
   throw error;
 }
 
+// Gets a file and gives it to the browser's downloads under this name.
+export async function download(path: string, name: string): Promise<void> {
+  const answer = await fetch(root + path, { headers: headers(), credentials: "omit", cache: "no-store" });
+  if (!answer.ok) throw await problemOf(answer);
+  const address = URL.createObjectURL(await answer.blob());
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(address);
+}
+
+export function remove<T>(path: string): Promise<T> { return request<T>("DELETE", path); }
 export function get<T>(path: string): Promise<T> { return request<T>("GET", path); }
 export function post<T>(path: string, body?: unknown): Promise<T> { return request<T>("POST", path, body); }
 export function patch<T>(path: string, body: unknown): Promise<T> { return request<T>("PATCH", path, body); }

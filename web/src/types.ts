@@ -25,9 +25,14 @@ export interface Task {
   upload_seconds: number | null; bytes: number | null; code: string | null; reason: string | null;
 }
 export interface Declined { client: number; reason: string; since: string | null }
+export interface Quarantined { client: number; failures: number; round: number; rounds: number }
+export interface SecureSum { stage: string; round: number; attempt: number; since: string | null; awaited: number[] }
+export interface Models { last: number | null; best: number | null; rounds: number[] }
 export interface Progress {
   run: number; led: boolean; round: number; tasks: Task[]; last_round: number; last_tasks: Task[]; ready: number;
   preparing: number; declined: Declined[]; waiting: Waiting | null;
+  quarantined: Quarantined[]; secure: SecureSum | null; model_bytes: number | null; memory_bytes: number | null;
+  ends_after: number | null; epsilon_budget: number | null; delta: number | null;
 }
 export interface ClientTask {
   run: number; round: number; kind: string; outcome: string; ended: string; training_seconds: number;

@@ -276,8 +276,15 @@ TEST_CASE("coordinator metrics: what became of tasks, who fails, and what the ru
   for (const TaskStage stage : {TaskStage::kAccepted, TaskStage::kLate, TaskStage::kUnneeded})
     watched.live->fleet.ended(RunNumber(2),
                               {.client = ClientId(4), .task = {RoundNumber(1), {}}, .stage = stage}, 110);
-  const auto watch = std::make_shared<RunWatch>();
+  const auto watch = std::make_shared<RunWatch>(RunFacts{.last_round = 12});
   watched.live->open(RunNumber(2), "default", watch);
+  watch->secure({{RoundNumber(1), {}}, 1, "shares", {ClientId(4), ClientId(5)}}, Time());
+  const Event quarantined = Event{Severity::kWarning, "client.quarantined", {}}
+                                .with("round", std::int64_t{3})
+                                .with("client", std::int64_t{7})
+                                .with("failures", std::int64_t{2})
+                                .with("rounds", std::int64_t{10});
+  watch->decided(RunEngine::Stop{}, {quarantined}, Time());
   watch->declined(ClientId(4), "no data", Time());
   watch->decided(RunEngine::ClientArrived{ClientId(5), SampleCount(1)}, {}, Time());
   watch->waits(RunEngine::Waiting{RoundNumber(1), 1, 2}, Time());
@@ -289,6 +296,10 @@ TEST_CASE("coordinator metrics: what became of tasks, who fails, and what the ru
   CHECK(scrape.value("fedge_run_clients_ready", {{"run", "2"}}) == 1);
   CHECK(scrape.value("fedge_run_clients_declined", {{"run", "2"}}) == 1);
   CHECK(scrape.value("fedge_run_waiting_seconds", {{"run", "2"}}) >= 100);
+  CHECK(scrape.value("fedge_run_clients_quarantined", {{"run", "2"}}) == 1);
+  CHECK(scrape.value("fedge_run_last_round", {{"run", "2"}}) == 12);
+  CHECK(scrape.value("fedge_run_secure_stage", {{"run", "2"}}) == 2);
+  CHECK(scrape.value("fedge_run_secure_awaited_clients", {{"run", "2"}}) == 2);
 }
 
 TEST_CASE("coordinator metrics: the reference lists every family with its type, and no other") {

@@ -205,7 +205,7 @@ TEST_CASE("run watch: after a restart the timeline is that of the journal, and n
 }
 
 TEST_CASE("run watch: a client that fails again and again takes no more memory") {
-  RunWatch timeline(/*buffered=*/true);
+  RunWatch timeline({.buffered = true});
   for (std::uint32_t number = 1; number <= 1000; ++number) {
     const TaskId task{RoundNumber(number), {}};
     timeline.decided(Expired{}, {RunEngine::Assign{.client = ClientId(3), .task = task}}, Time());
@@ -221,7 +221,7 @@ TEST_CASE("run watch: a buffer that closes leaves the tasks of other clients in 
   Harness harness;
   harness.schedule = aggregation::ScheduleSpec{.buffered = true, .buffer_size = 2};
   harness.rules.clients_per_round = 3;
-  RunWatch timeline(/*buffered=*/true);
+  RunWatch timeline({.buffered = true});
   const auto feed = [&](const RunEngine::Input& input) {
     harness.feed(input);
     timeline.decided(input, harness.effects, harness.now);
@@ -242,6 +242,50 @@ TEST_CASE("run watch: a buffer that closes leaves the tasks of other clients in 
   CHECK(stages(now.last) == "0 accepted, 1 accepted");
   REQUIRE_FALSE(now.tasks.empty());
   CHECK(stages(now.tasks).find("2 training") != std::string::npos);
+}
+
+TEST_CASE("run watch: a secure sum shows its stage and whom it awaits, until its phase closes") {
+  WatchedWorld world(RecordedWorld::Kind::kSecure);
+  world.start();
+  CHECK_FALSE(world.progress().secure);
+  const std::uint64_t before = world.timeline.version();
+  world.arrive({0, 1, 2});
+  REQUIRE(world.progress().secure);
+  CHECK(world.timeline.version() > before);
+  const SecureStage stage = world.progress().secure->stage;
+  CHECK(stage.stage == "keys");
+  CHECK(stage.task == kRoundOne);
+  CHECK(stage.attempt == 1);
+  CHECK(stage.awaited == std::vector{ClientId(0), ClientId(1), ClientId(2)});
+  CHECK(world.timeline.counts().secure == "keys");
+  CHECK(world.timeline.counts().secure_awaited == 3);
+  world.leave(1);
+  CHECK(world.progress().secure->stage.awaited == std::vector{ClientId(0), ClientId(2)});
+  world.now = Time(seconds(61));
+  world.conductor->expired(world.now);
+  CHECK_FALSE(world.progress().secure);
+}
+
+TEST_CASE("run watch: a client in quarantine is shown until its next task") {
+  WatchedWorld world;
+  world.harness.rules.rounds = 9;
+  world.harness.rules.quarantine = {.after = 1, .rounds = 2};
+  world.start();
+  world.arrive({0, 1, 2, 3});
+  const auto failing = world.requests.front();
+  const ClientId client = world.progress().tasks.front().client;
+  world.conductor->received(
+      client, protocol::TaskFailed{kRun, failing.round, ErrorCode::kResource, "no memory"}, world.now);
+  REQUIRE(world.progress().quarantined.size() == 1);
+  const LiveRun::Quarantined shown = world.progress().quarantined.front();
+  CHECK(shown.client == client);
+  CHECK(shown.round == RoundNumber(1));
+  CHECK(shown.rounds == 2);
+  CHECK(shown.failures == 1);
+  CHECK(world.timeline.counts().quarantined == 1);
+  world.timeline.decided(RunEngine::Stop{},
+                         {RunEngine::Assign{.client = client, .task = {RoundNumber(4), {}}}}, world.now);
+  CHECK(world.progress().quarantined.empty());
 }
 
 }  // namespace fedge::server
