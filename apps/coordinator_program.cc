@@ -19,6 +19,7 @@
 #include "apps/run_results.h"
 #include "core/platform/files.h"
 #include "protocol/session/loop.h"
+#include "server/api/verifier.h"
 #include "server/audit_log.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator_config.h"
@@ -111,13 +112,19 @@ class Daemon {
     FEDGE_TRY_VOID(record("coordinator.started"));  // before any client is served
     FEDGE_TRY_VOID(admin_.serve_api(
         {.parts = {settled_.data_directory, fedge::apps::software(kSoftware), settled_.api.directories,
-                   coordinator_->live(), settled_.keep_days, provider},
+                   coordinator_->live(), verifier(), settled_.keep_days, provider},
          .listen = settled_.api.listen,
          .certificate = settled_.api.certificate,
          .key = settled_.api.key,
          .report = [this](const fedge::Event& event) { log_later(event); },
          .hosts = settled_.api.hosts}));
     return admin_.listen(io_, settled_.admin, *coordinator_);
+  }
+
+  // Replays are done by fedge-sim, which is installed beside this program.
+  std::shared_ptr<fedge::server::Verifier> verifier() const {
+    const auto program = fedge::apps::own_program().parent_path() / "fedge-sim";
+    return std::make_shared<fedge::server::Verifier>(settled_.data_directory, program);
   }
 
   // From any thread.

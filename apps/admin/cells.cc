@@ -15,6 +15,10 @@ Listing::Cell cell_of(const Json& value) {
   return text.empty() ? Listing::Cell() : Listing::Cell(text);
 }
 
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
 std::vector<Listing::Cell> cells_of(const Json& object, const std::vector<std::string>& names) {
   std::vector<Listing::Cell> cells;
   for (const std::string& name : names)

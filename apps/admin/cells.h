@@ -11,6 +11,8 @@ namespace fedge::apps {
 
 // Null and an empty string become an empty cell; a list of strings is joined with commas.
 Listing::Cell cell_of(const Json& value);
+// The string; empty if it is none.
+std::string text_of(const Json& value);
 // The fields of the object with these names, in this order.
 std::vector<Listing::Cell> cells_of(const Json& object, const std::vector<std::string>& names);
 // Rows of a table with these columns, or the objects as JSON, one on each line.

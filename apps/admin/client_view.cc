@@ -19,10 +19,6 @@ std::string seconds_text(const Json& seconds) {
   return text;
 }
 
-std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
-
 // A time before the coordinator's last restart is not known.
 std::string when(const Json& time) {
   return time.is_string() ? ago(time.get<std::string>()) : "before a restart";

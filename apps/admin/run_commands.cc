@@ -276,6 +276,32 @@ Result<std::string> list_models(const RunOptions& options, const AdminClient& cl
          (kept.empty() ? "-" : kept) + "\n";
 }
 
+// Waits for the end of the replay, which may take as long as the training.
+Result<std::string> verify_run(const RunOptions& options, const AdminClient& client) {
+  Json body = Json::object();
+  if (options.round) body["until"] = *options.round;
+  FEDGE_TRY(verification, client.call({"POST", options.path("/verification"), std::move(body)}));
+  while (verification["state"] == "running") {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    FEDGE_TRY(now, client.call({"GET", options.path("/verification")}));
+    verification = std::move(now);
+  }
+  if (options.format == "json") return json_text(verification) + "\n";
+  Listing list({"round", "recorded", "replayed", "equal"});
+  for (const Json& round : verification["rounds"]) {
+    const std::string recorded = text_of(round["recorded"]);
+    const std::string replayed = text_of(round["replayed"]);
+    list.add({round["round"].get<std::int64_t>(), recorded.substr(0, 16), replayed.substr(0, 16),
+              recorded.empty()       ? "-"
+              : recorded == replayed ? "yes"
+                                     : "NO"});
+  }
+  if (verification["state"] == "equal")
+    return list.table() + json_text(verification["updates"]) + " updates and " +
+           std::to_string(verification["rounds"].size()) + " rounds: all equal\n";
+  return Error{ErrorCode::kRefused, where(options) + text_of(verification["reason"])};
+}
+
 Result<std::string> remove_run(const RunOptions& options, const AdminClient& client) {
   FEDGE_TRY(removed, client.call({"DELETE", options.path()}));
   return options.format == "json" ? json_text(removed) + "\n"
@@ -353,9 +379,13 @@ RunCommands::RunCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
   options.out = "model.safetensors";
   auto* models = impl_->add(run, "models", list_models);
   auto* remove = impl_->add(run, "rm", remove_run);
-  for (CLI::App* command : {submit, list, show, log, progress, stats, pause, resume, stop, models, remove})
+  auto* verify = impl_->add(run, "verify", verify_run);
+  verify->add_option("--until", options.round, "Last round that is replayed; default: the last complete one")
+      ->type_name("ROUND");
+  for (CLI::App* command :
+       {submit, list, show, log, progress, stats, pause, resume, stop, models, remove, verify})
     impl_->add_format(command);
-  for (CLI::App* command : {show, log, progress, stats, pause, resume, stop, model, models, remove})
+  for (CLI::App* command : {show, log, progress, stats, pause, resume, stop, model, models, remove, verify})
     command->add_option("NUMBER", options.number, "The run's number, as listed by 'fedge run ls'")
         ->required();
 }

@@ -18,6 +18,7 @@
 namespace fedge::server {
 
 class Live;
+class Verifier;
 class TokenVerifier;
 
 struct ApiRequest {
@@ -44,8 +45,9 @@ struct ApiParts {
   std::string software;  // "fedge-coordinator 0.1.0"
   // Directories whose files remote users may name in run files; files elsewhere may be other teams'.
   std::vector<std::filesystem::path> directories = {};
-  std::shared_ptr<Live> live = {};  // of the running coordinator; null: none runs
-  double keep_days = 0;             // days for which runs that have ended are kept; 0: for ever
+  std::shared_ptr<Live> live = {};          // of the running coordinator; null: none runs
+  std::shared_ptr<Verifier> verifier = {};  // replays runs; null: nobody does
+  double keep_days = 0;                     // days for which runs that have ended are kept; 0: for ever
   // Accepts tokens of the organisation's identity provider over HTTPS; null: only access tokens count.
   std::shared_ptr<TokenVerifier> identity_provider = {};
 };

@@ -129,8 +129,8 @@ ApiResponse tagged(const ApiRequest& request, ApiResponse response, const Json& 
 const std::vector<ApiRoute>& all_routes() {
   static const std::vector<ApiRoute> routes = [] {
     std::vector<ApiRoute> all;
-    for (auto part : {client_routes, join_token_routes, run_routes, model_routes, live_routes,
-                      disagreement_routes, user_routes, audit_routes})
+    for (auto part : {client_routes, join_token_routes, run_routes, model_routes, verification_routes,
+                      live_routes, disagreement_routes, user_routes, audit_routes})
       std::ranges::move(part(), std::back_inserter(all));
     return all;
   }();

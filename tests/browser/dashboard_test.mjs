@@ -3,7 +3,8 @@
 // watch    a run from its submission to its end, without reloading the page
 // roles    what each role sees and may press; every press is in the audit log
 // hostile  everything that clients say is text; nobody can frame the page, and no token is in an address
-// reading  axe finds nothing on any page, in light and dark, on a phone; everything is reachable with the keyboard
+// reading  axe finds nothing on any page, in light and dark, also on a phone; everything is reachable with the keyboard
+// secure   a secure sum that waits for a client: its stage, the client, and the coordinator's memory
 // large    1,000 clients and 1,000 rounds are shown; prints how long it took
 //
 // SHOTS: a directory for screenshots. Exit status 77: Chromium is not installed.
@@ -93,8 +94,9 @@ function device(called, project = "default") {
     `machines=${path.join(place, "machines.csv")}`], `${called}.log`, join);
 }
 
-function submit(rounds) {
-  fs.writeFileSync(path.join(place, "run.toml"), RUN.replace("ROUNDS", String(rounds)));
+function submit(rounds, clients = 2, more = "") {
+  const text = RUN.replace("ROUNDS", String(rounds)).replaceAll(/(wait_for_clients|clients_per_round) = 2/g, `$1 = ${clients}`);
+  fs.writeFileSync(path.join(place, "run.toml"), text + more);
   fedge("run", "submit", path.join(place, "run.toml"));
 }
 
@@ -150,6 +152,50 @@ const cases = {
     await go(page, "Overview", "#/");
     await page.getByText("run.ended").waitFor();
     await shot(page, "overview");
+    // The model, as a file; and an operator removes the run.
+    await go(page, "Run 1", "#/runs/1");
+    const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Round 12" }).click()]);
+    assert.equal(file.suggestedFilename(), "run-1-round-12.safetensors");
+    const result = JSON.parse(fedge("run", "show", 1, "--format", "json")).results;
+    assert.deepEqual(fs.readFileSync(await file.path()), fs.readFileSync(path.join(result, "model.safetensors")));
+    assert.equal(await page.getByRole("button", { name: "Remove" }).count(), 0);
+    // The data is on the clients alone, so the coordinator cannot replay the run, and says so.
+    await page.getByRole("button", { name: "Verify" }).click();
+    await page.locator(".badge", { hasText: "failed" }).waitFor();
+    await page.locator(".card", { hasText: "Verification" }).locator(".note.bad").waitFor();
+    const operator = await open(browser, url, token("olga", "operator"));
+    await go(operator, "Run 1", "#/runs/1");
+    await operator.getByRole("button", { name: "Remove" }).click();
+    await operator.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+    await operator.getByText("No run was submitted yet").waitFor();
+    assert.equal(fs.existsSync(result), false);
+    return [page, operator];
+  },
+
+  // What the dashboard shows of a secure sum that waits for a client, and of the privacy budget.
+  async secure(browser, url) {
+    const devices = ["first", "second", "third"].map(called => device(called));
+    submit(100000, 3, `[secure_aggregation]
+kind = "exact"
+patience = 3000
+[training.optimizer]
+learning_rate = 0.001
+`);
+    const page = await open(browser, url, token("ann", "viewer"));
+    await go(page, "Run 1", "#/runs/1");
+    await until(() => JSON.parse(fedge("run", "show", 1, "--format", "json")).rounds >= 2, "two rounds");
+    devices[1].kill("SIGSTOP");
+    const steps = page.locator("ol.steps li");
+    await page.getByText(/Waits for 1 client: \d/).waitFor();
+    assert.equal(await steps.count(), 5);
+    assert.equal(await page.locator("ol.steps li[aria-current=step]").count(), 1);
+    await page.locator(".stat", { hasText: "Memory" }).getByText("MB").waitFor();
+    const awaited = JSON.parse(fedge("run", "progress", 1, "--format", "json")).secure;
+    assert.equal(awaited.awaited.length, 1);
+    await shot(page, "secure");
+    devices[1].kill("SIGCONT");
+    const before = JSON.parse(fedge("run", "show", 1, "--format", "json")).rounds;
+    await until(() => JSON.parse(fedge("run", "show", 1, "--format", "json")).rounds > before, "the sum goes on");
     return [page];
   },
 
@@ -293,6 +339,7 @@ const cases = {
     for (const [look, options] of Object.entries({
       light: { colorScheme: "light" }, dark: { colorScheme: "dark" },
       phone: { colorScheme: "light", viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true },
+      "phone-dark": { colorScheme: "dark", viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true },
     })) {
       const page = await open(browser, url, null, { ...options, bypassCSP: true });
       for (const [title, hash] of [["Log in", ""], ...pages]) {

@@ -18,7 +18,7 @@ WARNING = re.compile(r"\babout\(" + NAME)  # matches about("client.awaiting_appr
 ACTION = re.compile(r"(?:AuditEvent event\{|AuditEvent\{|return \{|record\(\{|add\(\{|append\(\{)\s*"
                     r"(?:operator_name\(\)|\"audit log\"|\"key \"[^,]*),\s*(?:[^\";]*\?\s*)?" + NAMES)
 RUN_ACTION = re.compile(r"\bask\(call, .*?" + NAME + r"|\bevent_about\([\w.]*actor(?:\(\))?, " + NAME + r"|\brecord\(" + NAME)
-ACTOR_ACTION = re.compile(r"\bevent_by\(\s*\w+,\s*" + NAME)
+ACTOR_ACTION = re.compile(r"\bevent_by\(\s*[\w.]+(?:\(\))?,\s*" + NAME)
 FAILED_ACTION = re.compile(r"kChangeFailed = " + NAME)
 
 

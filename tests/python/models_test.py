@@ -2,6 +2,7 @@
 
 models     the model of a run at any time: last, best, of a round; running, paused, ended, without a coordinator
 removed    runs that have ended are removed by hand or by retention.keep_days, and what others may not remove
+verified   a run is replayed at an operator's request: equal, different after its record was changed, refused
 wards      runs select clients by label; with data of their own, clients have any number
 """
 
@@ -175,6 +176,71 @@ def ended_at(coordinator, run):
     return datetime.datetime.fromisoformat(text).timestamp()
 
 
+def tiny_images(directory):
+    """Forty training and ten test samples in the form of Fashion-MNIST."""
+    directory.mkdir()
+    for prefix, samples in (("train", 40), ("t10k", 10)):
+        labels = bytes(i % 10 for i in range(samples))
+        pixels = bytes(250 if p % 10 == i % 10 else i for i in range(samples) for p in range(784))
+        (directory / f"{prefix}-images-idx3-ubyte").write_bytes(struct.pack(">4I", 0x803, samples, 28, 28) + pixels)
+        (directory / f"{prefix}-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 0x801, samples) + labels)
+
+
+def verified(coordinator):
+    images = coordinator.data.parent / "images"
+    tiny_images(images)
+    joins = coordinator.here("token", "create", "--count", 2).split()
+    devices = [start_device(coordinator, f"device {i}", join, "--data-directory", str(images))
+               for i, join in enumerate(joins)]
+    run = submit(coordinator, f"""[run]
+rounds = 4
+[data]
+directory = "{images}"
+partition = {{ clients = 2 }}
+[model]
+kind = "softmax"
+[sampling]
+clients_per_round = 2
+""")
+    wait_for(lambda: shown(coordinator, "run", "show", run)["ended"] is not None, coordinator)
+    recorded = hashes(coordinator)
+    table = coordinator.here("run", "verify", run)
+    assert "8 updates and 4 rounds: all equal" in table and recorded[4][:16] in table, table
+    first = shown(coordinator, "run", "verify", run, "--until", "2")
+    assert first["state"] == "equal" and [one["replayed"] for one in first["rounds"]] == [recorded[1], recorded[2]], first
+    wrong = coordinator.here("run", "verify", run, "--until", 9, code=1)
+    assert "from 1 to 4" in wrong, wrong
+    # Viewers see the result and start nothing; who starts it is in the audit log.
+    viewer = coordinator.token("vera", "viewer")
+    assert coordinator.call("POST", f"/runs/{run}/verification", viewer, {})[0].status == 403
+    assert coordinator.call("GET", f"/runs/{run}/verification", viewer)[1]["state"] == "equal"
+    audit = [one["actor"] for one in shown(coordinator, "audit", "ls") if one["action"] == "run.verification_started"]
+    assert len(audit) == 2, audit
+    # The clients' data is other than it was: the replay says where it differs.
+    path = images / "train-images-idx3-ubyte"
+    original = path.read_bytes()
+    path.write_bytes(original[:-784 * 20] + bytes(784 * 20))
+    answer = coordinator.here("run", "verify", run, code=1)
+    assert "update of round 1 differs" in answer, answer
+    assert coordinator.call("GET", f"/runs/{run}/verification", viewer)[1]["state"] == "different"
+    path.unlink()
+    answer = coordinator.here("run", "verify", run, code=1)
+    assert str(path) in answer, answer
+    assert coordinator.call("GET", f"/runs/{run}/verification", viewer)[1]["state"] == "failed"
+    path.write_bytes(original)
+    # A coordinator that stops ends the replay with it, and leaves nothing behind.
+    asked = coordinator.call("POST", f"/runs/{run}/verification", coordinator.token("sue", "submitter"), {})
+    assert asked[0].status == 202, asked
+    coordinator.stop()
+    assert not (coordinator.data / "replay.json").exists()
+    offline = coordinator.here("run", "verify", run, code=1)
+    assert "fedge-sim replay" in offline, offline
+    for one in devices:
+        one.terminate()
+        one.wait(60)
+    print("ok")
+
+
 def wards(coordinator):
     # Five clients; the run is for two of them, with numbers above data.partition.clients.
     coordinator.here("token", "create", "--count", 3)
@@ -214,4 +280,4 @@ def wards(coordinator):
 
 
 if __name__ == "__main__":
-    run_case({"models": models, "removed": removed, "wards": wards})
+    run_case({"models": models, "removed": removed, "verified": verified, "wards": wards})

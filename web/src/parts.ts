@@ -2,9 +2,9 @@
 import { Child, h } from "./dom.js";
 
 const tones: Record<string, string> = {
-  running: "good", enrolled: "good", accepted: "good", open: "good", online: "good", ready: "good",
+  running: "good", equal: "good", enrolled: "good", accepted: "good", open: "good", online: "good", ready: "good",
   pending: "wait", away: "wait", paused: "wait", training: "wait", uploading: "wait", late: "wait", invited: "wait", preparing: "wait",
-  failed: "bad", refused: "bad", lost: "bad", revoked: "bad", declined: "bad",
+  failed: "bad", refused: "bad", lost: "bad", revoked: "bad", declined: "bad", different: "bad",
 };
 
 export function badge(state: string): HTMLElement {

@@ -27,6 +27,10 @@ export interface Task {
 export interface Declined { client: number; reason: string; since: string | null }
 export interface Quarantined { client: number; failures: number; round: number; rounds: number }
 export interface SecureSum { stage: string; round: number; attempt: number; since: string | null; awaited: number[] }
+export interface Verification {
+  run: number; until: number; state: string; started: string; ended: string | null; reason: string | null; updates: number;
+  rounds: { round: number; recorded: string | null; replayed: string }[];
+}
 export interface Models { last: number | null; best: number | null; rounds: number[] }
 export interface Progress {
   run: number; led: boolean; round: number; tasks: Task[]; last_round: number; last_tasks: Task[]; ready: number;

@@ -152,6 +152,15 @@ std::vector<CommandDoc> run_docs() {
        "",
        "List the rounds whose models are there",
        {{"List them", "fedge run models 1 --data-dir /var/lib/fedge"}}},
+      {"run verify",
+       "",
+       "Replay a run on the coordinator's machine, and compare its models",
+       {{"Replay run 1", "fedge run verify 1 --data-dir /var/lib/fedge"},
+        {"Replay its first 3 rounds", "fedge run verify 1 --until 3"}},
+       {"The coordinator's machine must have the data of the run and fedge-sim (docs/reference/replay.md). "
+        "One run "
+        "is replayed at a time, with one thread. Exit code 1: there is a difference, or the run cannot be "
+        "replayed."}},
       {"run rm",
        "",
        "Remove a run that has ended, with its results, metrics and journal",

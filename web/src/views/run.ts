@@ -7,6 +7,7 @@ import type { Progress, Round, Run, RunDetails } from "../types.js";
 import { curves } from "./run/curves.js";
 import { models } from "./run/models.js";
 import { present } from "./run/present.js";
+import { VerificationCard } from "./run/verification.js";
 import type { MakeView } from "./view.js";
 
 export const run: MakeView = (session, argument) => {
@@ -17,7 +18,8 @@ export const run: MakeView = (session, argument) => {
   const now = h("div");
   const about = h("div");
   const files = h("div");
-  const element = h("div", {}, actions, head, plots, card("At present", now), card("Models", files), card("About this run", about));
+  const verification = new VerificationCard(number, () => session.may("submitter", shown?.project ?? ""));
+  const element = h("div", {}, actions, head, plots, card("At present", now), card("Models", files), card("Verification", verification.element), card("About this run", about));
   let rounds: Round[] = [];
   let shown: Run | null = null;
   let progress: Progress | null = null;
@@ -89,6 +91,7 @@ export const run: MakeView = (session, argument) => {
       await readProgress();
       showHead();
       replace(files, await models(number));
+      if (rounds.length > 0) await verification.refresh();
       const model = rounds[rounds.length - 1]?.model_hash;
       replace(about,
         facts([["Name", shown.name], ["Project", shown.project], ["Submitted", `${moment(shown.submitted)} by ${shown.submitter ?? "unknown"}`],
