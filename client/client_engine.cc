@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "client/pending_update.h"
-#include "core/tracing/trace_id.h"
 
 namespace fedge::client {
 namespace {
@@ -20,10 +19,10 @@ Event about_run(const std::string& run, Event event, const std::string& reason) 
   return event;
 }
 
-// Returns an event about the run's current task, with its trace; `reason` may be empty.
+// Returns an event about the run's current task, with its trace if it is traced; `reason` may be empty.
 Event about_task(const ClientRun& run, Severity severity, const char* name, const std::string& reason) {
   const Event word = event(severity, name).with("round", std::int64_t{run.task->round.value()});
-  return about_run(run.name, word, reason).with("trace", trace_of(run.id, run.task->task()));
+  return run.with_trace(about_run(run.name, word, reason));
 }
 
 // What the coordinator is told about a run that this client cannot take part in.
@@ -274,8 +273,9 @@ void ClientEngine::on(const RunRejected& rejected, const StepContext&, std::vect
 }
 
 void ClientEngine::on(const ModelFetched& fetched, const StepContext&, std::vector<Effect>&) {
-  if (Run* run = runs_.at_work(fetched.run, fetched.task, WorkState::kFetching))
-    run->work = WorkState::kFetched;
+  Run* run = runs_.at_work(fetched.run, fetched.task, WorkState::kFetching);
+  if (run == nullptr) return;
+  run->work = WorkState::kFetched;
 }
 
 void ClientEngine::on(const ModelFailed& failed, const StepContext&, std::vector<Effect>& effects) {

@@ -1,8 +1,8 @@
 // ClientEngine: the client's decisions as a pure state machine (core/node.h). It keeps a connection, takes
 // part in several runs, fetches and trains one task at a time over all of them, and offers the updates.
 // After a disconnect or a killed process it offers a finished update again instead of training again.
-// Sockets, training and storage are effects; the daemon and the simulator run the same engine. A client
-// with one run and no task takes less than 400 bytes.
+// Sockets, training and storage are effects, in daemon and simulator. A run without a task: at most 400
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -161,7 +161,7 @@ class ClientEngine {
   using Effect = std::variant<Connect, Disconnect, Send, PrepareRun, FetchModel, Train, TrainAhead,
                               AbandonAhead, Abandon, ForgetRun, RunOver, Publish, Revoked, Finished, Event>;
 
-  explicit ClientEngine(BackoffRules backoff = {}) : backoff_(backoff) {}
+  explicit ClientEngine(BackoffRules backoff = {}, bool traced = false) : backoff_(backoff), runs_(traced) {}
 
   // context.rng is this client's own stream; back-off jitter is drawn from it.
   void step(const Input& input, const StepContext& context, std::vector<Effect>& effects);

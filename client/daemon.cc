@@ -29,7 +29,7 @@ class Daemon::Impl final : public std::enable_shared_from_this<Daemon::Impl>, pu
        SecretKey key, std::unique_ptr<TaskFiles> files)
       : lock_(std::move(lock)),
         context_{io, std::move(options), std::move(membership), std::move(key), std::move(files)},
-        conductor_(context_.membership.client, context_.options.backoff),
+        conductor_(context_.membership.client, context_.options.backoff, /*traced=*/true),
         link_(context_),
         records_(context_),
         exchange_(context_),

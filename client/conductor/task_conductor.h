@@ -54,7 +54,9 @@ class TaskConductor {
   using Input = std::variant<ClientEngine::Input, Prepared, TrainedUnmasked, KnownClientsWritten, SumWritten,
                              RoundStep, PowerCut>;
 
-  explicit TaskConductor(ClientId self, BackoffRules backoff = {}) : engine_(backoff), self_(self) {}
+  // `traced`: as of ClientEngine.
+  explicit TaskConductor(ClientId self, BackoffRules backoff = {}, bool traced = false)
+      : engine_(backoff, traced), self_(self) {}
 
   // Carries out the input, and all that follow from it.
   void step(Input input, const Context& context);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/tracing/trace_id.h"
 
 namespace fedge::client {
 
@@ -60,6 +61,10 @@ bool ClientRun::has_trained(const protocol::TrainRequest& request) const {
   return ahead && ahead->work == Ahead::Work::kTrained && is_expected(ahead->request, request);
 }
 
+Event ClientRun::with_trace(Event event) const {
+  return traced ? event.with("trace", trace_of(id, task->task())) : event;
+}
+
 void ClientRun::end_task() {
   task.reset();
   offer.reset();
@@ -82,6 +87,7 @@ ClientRun& RunBook::add(RunId id) {
   FEDGE_CHECK(!full() && find(id) == nullptr, "a client has each run once, and a bounded number of them");
   ClientRun& run = runs_.emplace_back();
   run.id = id;
+  run.traced = traced_;
   return run;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client/engine/boxed.h"
+#include "core/event.h"
 #include "core/ids.h"
 #include "core/result.h"
 #include "core/time.h"
@@ -51,6 +52,7 @@ struct ClientRun {
   bool masked = false;
   bool overlaps = false;              // it trains for the next task while its update is under way
   bool rejection_is_private = false;  // the coordinator gets only its code
+  bool traced = false;                // events about its tasks name their traces
   std::optional<Time> publish_at;     // while online and prepared
   std::optional<Time> trained_at;     // last time
   Boxed<Error> rejection;             // why this client cannot take part in the run
@@ -67,6 +69,8 @@ struct ClientRun {
   bool works_on(TaskId wanted) const { return has(wanted) && work != Work::kOffered; }
   // Checks the task against the run: a masked run needs a secure session, an unmasked run none.
   Result<void> check(const protocol::TrainRequest& request) const;
+  // Adds the trace of the current task to the event, if the run is traced.
+  Event with_trace(Event event) const;
   void end_task();
   // Expects what the current task says about the next one.
   void expect_next();
@@ -92,6 +96,8 @@ class RunBook {
     std::string reason;           // why the run is rejected; empty if it is not
   };
 
+  // `traced`: of all runs.
+  explicit RunBook(bool traced = false) : traced_(traced) {}
   // Null if the run is unknown.
   ClientRun* find(RunId run);
   const ClientRun* find(RunId run) const;
@@ -125,6 +131,7 @@ class RunBook {
  private:
   static bool trains_ahead(const ClientRun& run);
 
+  bool traced_;
   std::uint64_t turns_ = 0;  // tasks assigned so far
   std::vector<ClientRun> runs_;
 };

@@ -382,8 +382,7 @@ TEST_CASE("resume: a next task that goes on from this update says that it was ac
   request.last_round = RoundNumber(4);
   request.coverage = Coverage::all(10);
   h.feed(ClientEngine::Received{request});
-  CHECK(h.event("update.accepted") ==
-        "update.accepted round=4 run=\"77\" trace=\"2d83373a21f8fee8452d5e8baead4450\"");
+  CHECK(h.event("update.accepted") == "update.accepted round=4 run=\"77\"");
   CHECK(h.event("update.dropped").empty());
   CHECK(h.effect<ClientEngine::FetchModel>() != nullptr);
 }
@@ -458,4 +457,23 @@ TEST_CASE("back-off: a coordinator that says when to come back is obeyed, once, 
   CHECK(*std::ranges::min_element(delays) < 22);
   CHECK(*std::ranges::max_element(delays) <= 40);
   CHECK(*std::ranges::max_element(delays) > 38);
+}
+
+// The ids come from Python: hashlib.sha256(b"fedge trace\nround\n000000000000004d\n1").
+TEST_CASE("client: events about a task name its trace in the daemon, and none in a simulation") {
+  for (const bool traced : {false, true}) {
+    CAPTURE(traced);
+    EngineHarness h(traced);
+    h.go_online();
+    h.describe_and_prepare();
+    h.offer(1);
+    h.feed(ClientEngine::Received{protocol::UpdateVerdict{kRun, RoundNumber(1), true, {}, {}}});
+    const std::string trace = " trace=\"02b0c5ed1d82ce82989318b83111e5d3\"";
+    CHECK(h.event("update.accepted") == "update.accepted round=1 run=\"77\"" + (traced ? trace : ""));
+    h.train(4);
+    h.feed(ClientEngine::TrainingFailed{kRun, {RoundNumber(4), {}}, {ErrorCode::kResource, "no memory"}});
+    const std::string next = " trace=\"2d83373a21f8fee8452d5e8baead4450\"";
+    CHECK(h.event("task.failed") ==
+          "task.failed round=4 reason=\"no memory\" run=\"77\"" + (traced ? next : ""));
+  }
 }

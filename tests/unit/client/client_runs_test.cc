@@ -110,8 +110,7 @@ TEST_CASE("runs: the second run's task waits, and begins when the first's update
   CHECK(h.engine.holds_update(kOther));
   h.verdict(kOther, 1);
   CHECK(h.abandoned() == std::vector{kOther});
-  CHECK(h.event("update.accepted") ==
-        "update.accepted round=1 run=\"78\" trace=\"ca4279a68150797b8cf7871ef3de19e7\"");
+  CHECK(h.event("update.accepted") == "update.accepted round=1 run=\"78\"");
   CHECK(h.work(kRun) == "offered");
   h.verdict(kRun, 1);
   CHECK(h.abandoned() == std::vector{kRun});
@@ -222,9 +221,7 @@ TEST_CASE("runs: what is kept of a run that the coordinator no longer names is d
   h.offer(3, kOther);
   h.lose_link();
   h.connected({kOther});
-  CHECK(h.event("update.dropped") ==
-        "update.dropped round=1 reason=\"the run has ended\" run=\"77\" "
-        "trace=\"02b0c5ed1d82ce82989318b83111e5d3\"");
+  CHECK(h.event("update.dropped") == "update.dropped round=1 reason=\"the run has ended\" run=\"77\"");
   CHECK(h.event("run.ended") ==
         "run.ended reason=\"the run ended while this client was disconnected\" run=\"77\"");
   CHECK(h.abandoned() == std::vector{kRun});
@@ -248,12 +245,11 @@ TEST_CASE("runs: updates of earlier processes are kept for the runs that go on a
     offer.run = run;
     offer.round = RoundNumber(4);
     h.feed(ClientEngine::Resumed{request, offer});
-    CHECK(h.event("update.resumed").starts_with("update.resumed round=4 trace="));
+    CHECK(h.event("update.resumed") == "update.resumed round=4");
   }
   h.feed(ClientEngine::Start{});
   h.connected({kOther});
-  CHECK(h.event("update.dropped") ==
-        "update.dropped round=4 reason=\"the run has ended\" trace=\"2d83373a21f8fee8452d5e8baead4450\"");
+  CHECK(h.event("update.dropped") == "update.dropped round=4 reason=\"the run has ended\"");
   CHECK(h.event("run.ended").empty());  // this process had not prepared the run
   CHECK(h.effect<ClientEngine::ForgetRun>()->run == kRun);
   CHECK(h.engine.holds_update(kOther));

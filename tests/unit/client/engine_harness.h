@@ -16,7 +16,10 @@ inline constexpr RunId kOther(78);
 struct EngineHarness {
   using Engine = client::ClientEngine;
 
-  Engine engine{{.first = seconds(1), .longest = seconds(8)}};
+  explicit EngineHarness(bool traced = false)
+      : engine({.first = seconds(1), .longest = seconds(8)}, traced) {}
+
+  Engine engine;
   Rng rng{5};
   Time now{};
   std::vector<Engine::Effect> effects;  // of the latest input
