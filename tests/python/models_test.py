@@ -70,7 +70,8 @@ def models(coordinator):
         assert digest == facts["model_hash"] == hashes(coordinator)[int(facts["round"])], facts
     assert "exists" in coordinator.here("run", "model", run, "--out", model, code=1)
     kept = shown(coordinator, "run", "models", run)
-    assert len(kept["rounds"]) == 3 and all(one % 2 == 0 for one in kept["rounds"]), kept
+    # The newest may belong to a round that is not complete yet, and is not listed then.
+    assert len(kept["rounds"]) in (2, 3) and all(one % 2 == 0 for one in kept["rounds"]), kept
     assert kept["best"] is not None and kept["last"] >= 9, kept
     best = place / "best.safetensors"
     coordinator.here("run", "model", run, "--best", "--out", best)
@@ -83,7 +84,7 @@ def models(coordinator):
              and "run.paused" in coordinator.log(), coordinator)
     last = rounds(coordinator)
     kept = shown(coordinator, "run", "models", run)
-    assert kept["last"] == last, kept
+    assert kept["last"] == last and len(kept["rounds"]) in (2, 3), kept
     coordinator.stop()
     for how in ("stopped", "running"):
         coordinator.here("run", "model", run, "--out", model, "--force")
