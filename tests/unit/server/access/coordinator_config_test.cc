@@ -37,6 +37,7 @@ TEST_CASE("coordinator config: an empty file is the documented defaults") {
   CHECK(config->joining.enrolments_per_hour == 10'000);
   CHECK(config->joining.enrolments_per_hour_per_address == 1'000);
   CHECK(config->joining.enrolments_per_hour_per_token == 1'000);
+  CHECK(config->audit_rotate == 64 << 20);
 }
 
 TEST_CASE("coordinator config: every key that is documented is read, and into its own place") {
@@ -66,6 +67,8 @@ certificate = "/etc/fedge/cert.pem"
 key = "/etc/fedge/key.pem"
 hosts = ["fedge.example.org"]
 directories = ["/srv/data"]
+[audit]
+rotate_mib = 0.5
 [directory]
 listen = "0.0.0.0:4222"
 bootstrap = ["dht.example.org:4223"]
@@ -95,13 +98,14 @@ announce = ["fedge.example.org:7433", "192.0.2.7:1"]
   CHECK(config->joining.enrolments_per_hour_per_address == 17);
   CHECK(config->joining.enrolments_per_hour_per_token == 18);
   CHECK(config->swarm_upload_mbit == 19.5);
+  CHECK(config->audit_rotate == 512 << 10);
   CHECK(config->admin->port == 9000);
   CHECK(config->api.listen == protocol::Address{"0.0.0.0", 7434});
   CHECK(config->api.certificate == "/etc/fedge/cert.pem");
   CHECK(config->api.key == "/etc/fedge/key.pem");
   CHECK(config->api.directories == std::vector<std::filesystem::path>{"/srv/data"});
   CHECK(config->api.hosts == std::vector<std::string>{"fedge.example.org"});
-  CHECK(server::describe_coordinator_config().size() == 25);
+  CHECK(server::describe_coordinator_config().size() == 26);
 }
 
 TEST_CASE("coordinator config: a bad key or value is named with file and line, and what would be right") {
