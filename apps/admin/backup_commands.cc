@@ -56,8 +56,8 @@ std::string summary_lines(const std::string& path, const server::BackupSummary& 
   text += "created   " + summary.manifest.created + ", by version " + summary.manifest.version +
           (summary.manifest.running ? ", while the coordinator was running\n"
                                     : ", while no coordinator was running\n");
-  text +=
-      "files     " + std::to_string(summary.manifest.files.size()) + ", " + mebibytes_text(summary.bytes) + "\n";
+  text += "files     " + std::to_string(summary.manifest.files.size()) + ", " +
+          mebibytes_text(summary.bytes) + "\n";
   text += "manifest  " + summary.hash + "\n";
   text += "audit log " + std::to_string(summary.manifest.audit_entries) + " entries, head " +
           summary.manifest.audit_head + "\n";
@@ -142,7 +142,7 @@ BackupCommands::BackupCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) 
   CLI::App* backup = impl_->backup = app.add_subcommand("backup");
   backup
       ->add_option("--data-dir", options.data_directory,
-                   "The coordinator's data directory, on this machine")
+                   "The coordinator's data directory, on this machine; default: $FEDGE_DATA_DIR")
       ->type_name("DIR")
       ->envname("FEDGE_DATA_DIR");
   auto* out =
@@ -155,7 +155,7 @@ BackupCommands::BackupCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) 
   restore->add_option("BACKUP", options.backup, "The backup")->required();
   restore
       ->add_option("--data-dir", options.data_directory,
-                   "The data directory to restore, empty or missing")
+                   "The data directory to restore, empty or missing; default: $FEDGE_DATA_DIR")
       ->type_name("DIR")
       ->envname("FEDGE_DATA_DIR");
   auto* nothing =
