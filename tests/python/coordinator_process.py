@@ -37,11 +37,12 @@ kind = "softmax"
 class Coordinator:
     """fedge-coordinator with HTTPS on a free port, in a directory of its own."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, listen="127.0.0.1:0"):
         self.data = pathlib.Path(directory) / "data"
         self.environment = dict(os.environ, XDG_CONFIG_HOME=str(pathlib.Path(directory) / "config"))
         self.environment.pop("FEDGE_DATA_DIR", None)
         self.log_path = pathlib.Path(directory) / "log"
+        self.listen = listen
         self.start()
 
     def start(self, *more):
@@ -49,7 +50,7 @@ class Coordinator:
         address.unlink(missing_ok=True)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [BIN / "fedge-coordinator", "--data-dir", self.data, "--listen", "127.0.0.1:0", "--api-listen",
+                [BIN / "fedge-coordinator", "--data-dir", self.data, "--listen", self.listen, "--api-listen",
                  "127.0.0.1:0", *more], stdout=subprocess.DEVNULL, stderr=log, env=self.environment)
         until = time.monotonic() + 60
         while not address.exists() or not address.read_text().endswith("\n"):
