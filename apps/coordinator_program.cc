@@ -90,6 +90,7 @@ class Daemon {
                                 .runs_at_once = settled_.runs_at_once,
                                 .threads = settled_.threads,
                                 .wait_limit = fedge::seconds(settled_.wait_limit_hours * 3600),
+                                .audit_rotate = settled_.audit_rotate,
                                 .upload_limit = fedge::apps::bytes_per_second(settled_.swarm_upload_mbit),
                                 .software = fedge::apps::software(kSoftware),
                                 .directory = directory(),

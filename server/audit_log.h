@@ -1,10 +1,11 @@
-// AuditLog: the record of all changes to access and to runs, `audit.log` of the data directory. Lines are
-// only appended. Each contains the hash of the line before (server/access/audit_entry.h), so that altered,
-// removed and moved lines are detected. A line is on the disk before its change takes effect; if the change
-// then fails, a second line says so. So after a crash or on a full disk the log may contain a change that
-// did not happen, but never lacks one that did. The number and hash of the last entry are also in
-// `audit.head`: a log that was truncated, moved away or restored from a backup does not verify. The next
-// entry continues the lost ones, so the parts of a log verify again when they are joined.
+// AuditLog: the record of all changes to access and to runs, `audit.log` of the data directory, and the
+// closed files before it, audit.1.log, audit.2.log and so on. Lines are only appended. Each contains the hash
+// of the line before (server/access/audit_entry.h), so that altered, removed and moved lines are detected. A
+// line is on the disk before its change takes effect; if the change then fails, a second line says so. So
+// after a crash or on a full disk the log may contain a change that did not happen, but never lacks one that
+// did. The number and hash of the last entry are also in `audit.head`: a log that was truncated, moved away
+// or restored from a backup does not verify. The next entry continues the lost ones, so the parts of a log
+// verify again when they are joined.
 //
 // The command-line tool and a running coordinator may write at the same time, under a lock on the file. A
 // user who may write both files may also forge both: store a head hash elsewhere and pass it to verify().
@@ -14,9 +15,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/platform/files.h"
 #include "core/result.h"
 #include "server/access/audit_entry.h"
 #include "server/access/calendar.h"
@@ -56,9 +59,12 @@ class AuditLog {
   Result<std::uint64_t> record(const AuditEvent& event) const;
   // Returns the number of the last entry, 0 if there is none. Reads only the last line.
   Result<std::uint64_t> last() const;
-  // Returns the entries above this number, ascending. Reads only the end of the log that contains them.
-  // kCorrupt: one of them is invalid.
-  Result<std::vector<AuditEntry>> entries_after(std::uint64_t sequence) const;
+  // Returns the first entries above this number, ascending, at most `most`. Reads only the files that contain
+  // them, and of audit.log only the end. kCorrupt: one of them is invalid.
+  Result<std::vector<AuditEntry>> entries_after(std::uint64_t sequence, std::size_t most = SIZE_MAX) const;
+  // Closes audit.log if it has at least this size: renames it to the next of audit.1.log, audit.2.log, ...
+  // The next entry, "log.rotated", continues its last line in a new audit.log. Returns whether it did.
+  Result<bool> rotate(std::uint64_t bytes) const;
 
   struct Summary {
     std::uint64_t entries = 0;
@@ -70,6 +76,17 @@ class AuditLog {
   // no log.
   Result<Summary> verify(const std::string& expected = "",
                          const std::function<void(const AuditEntry&)>& visit = {}) const;
+
+  // The log at one moment, for a backup.
+  struct Mark {
+    std::uint64_t entries = 0;
+    std::string head = first_audit_hash();
+    std::vector<std::filesystem::path> closed = {};  // audit.1.log and so on, which do not change any more
+    std::optional<ReadOnlyFile> active = {};         // audit.log, of which these bytes are complete lines
+    std::uint64_t bytes = 0;
+    std::string head_file = {};  // content of audit.head; empty: there is none
+  };
+  Result<Mark> mark() const;
 
  private:
   std::filesystem::path file_;

@@ -227,6 +227,13 @@ CoordinatorConfig read_all(config::Reader& root) {
   config::Reader api = root.section("api");
   config.api = read_api(api);
   root.adopt(api);
+  config::Reader audit = root.section("audit");
+  const double mib = audit.number("rotate_mib", 64, {0, 1e6},
+                                  "Size in MiB at which the coordinator closes audit.log and begins a new "
+                                  "one. The closed files, audit.1.log and so on, stay a part of the log. "
+                                  "0 = never.");
+  config.audit_rotate = static_cast<std::uint64_t>(mib * (1 << 20));
+  root.adopt(audit);
   config::Reader directory = root.section("directory");
   config.directory = read_directory(directory);
   root.adopt(directory);

@@ -44,6 +44,7 @@ struct CoordinatorConfig {
   double swarm_upload_mbit = 0;            // 0: no limit
   std::optional<protocol::Address> admin;  // of the metrics endpoint; empty: no endpoint
   ApiConfig api;
+  std::uint64_t audit_rotate = 0;  // size in bytes at which audit.log is closed; 0: never
   std::optional<DirectoryOptions> directory;
   std::optional<TraceEndpoint> traces;  // empty: no traces are sent
 };

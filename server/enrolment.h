@@ -78,6 +78,18 @@ struct Redemption {
   std::string household = {};  // for the enrolment rates
 };
 
+// What `fedge restore` knows of an older copy of the book.
+struct Restoration {
+  AuditDetails details = {};          // of the entry in the audit log
+  bool nothing_since = false;         // nothing happened after the copy was made
+  std::uint32_t skipped_numbers = 0;  // client numbers that may have been assigned since
+};
+// What the restored book does not allow any more.
+struct Withdrawn {
+  std::size_t join_tokens = 0;
+  std::size_t access_tokens = 0;
+};
+
 class Enrolment {
  public:
   // The directory contains the book, and must exist.
@@ -151,6 +163,11 @@ class Enrolment {
   Result<void> revoke_token(std::uint32_t id);
   // Approves a pending client. kNotFound: there is no such client; kInvalid: it is not pending.
   Result<void> approve(ClientId client);
+
+  // Records that this book is a restored copy. Unless nothing happened since the copy was made, revokes all
+  // join tokens and access tokens that are still open, because they may have been used or revoked since, and
+  // leaves numbers out, so that a number assigned since is not given to another client.
+  Result<Withdrawn> restored(const Restoration& restoration);
 
   Result<EnrolmentBook> read();
   // The same, from memory if the book has not changed since the last call.

@@ -7,6 +7,7 @@
 #include "server/enrolment.h"
 #include "server/store/detail/access_rows.h"
 #include "server/store/detail/book_events.h"
+#include "server/store/detail/book_history.h"
 #include "server/store/detail/join_refusals.h"
 #include "server/store/detail/logged_book.h"
 
@@ -230,6 +231,26 @@ Result<void> Enrolment::approve(ClientId client) {
     add_description(record->description, details);
     return std::optional(event_by(actor_, "client.approved", client_name(client), std::move(details)));
   });
+}
+
+Result<Withdrawn> Enrolment::restored(const Restoration& restoration) {
+  Withdrawn withdrawn;
+  FEDGE_TRY_VOID(book_->update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+    AuditDetails details = restoration.details;
+    if (!restoration.nothing_since) {
+      FEDGE_TRY(revoked, revoke_all_open(rows));
+      withdrawn = {revoked.first, revoked.second};
+      rows.marks.next_client += restoration.skipped_numbers;
+      rows.marks.next_token += restoration.skipped_numbers;
+      rows.marks.next_access += restoration.skipped_numbers;
+    }
+    details.emplace_back("next_client", std::to_string(rows.marks.next_client));
+    details.emplace_back("next_token", std::to_string(rows.marks.next_token));
+    details.emplace_back("next_access", std::to_string(rows.marks.next_access));
+    details.emplace_back("tokens_revoked", restoration.nothing_since ? "no" : "yes");
+    return std::optional(event_by(actor_, "backup.restored", "data directory", std::move(details)));
+  }));
+  return withdrawn;
 }
 
 }  // namespace fedge::server

@@ -14,6 +14,7 @@
 #include "core/platform/files.h"
 #include "core/text.h"
 #include "server/api/api_server.h"
+#include "server/backup/backup_lock.h"
 #include "server/data_directory.h"
 
 namespace fedge::apps {
@@ -106,6 +107,7 @@ Result<AdminClient> AdminClient::open(const AdminTarget& target, bool anywhere) 
     return client;
   }
   const std::filesystem::path directory = target.data_directory;
+  FEDGE_TRY_VOID(server::check_restored(directory));
   if (!anywhere) FEDGE_TRY_VOID(server::check_coordinator_data(directory));
   const std::filesystem::path socket = server::admin_socket(directory);
   client.place_ = socket;

@@ -17,18 +17,8 @@
 namespace fedge::protocol {
 namespace {
 
-constexpr const char* kExtension = ".chunks";
 // A cache keeps the files of this many removed objects while it has room, in case a task is assigned again.
 constexpr std::ptrdiff_t kRecentSpares = 2;
-// A file begins with a page that names its object, so that a later process can use it again. The name is a
-// hint: the chunks' hashes decide.
-constexpr std::uint64_t kHeaderSize = 4096;
-struct Header {
-  std::array<char, 8> magic{};
-  ObjectId id{};
-};
-static_assert(sizeof(Header) == 40);
-constexpr std::array<char, 8> kFileMagic{'F', 'E', 'D', 'G', 'E', 'O', 'B', '1'};
 
 Result<void> read_at(const std::filesystem::path& path, int fd, std::uint64_t offset,
                      std::span<std::byte> out) {
@@ -126,16 +116,16 @@ Result<PoolFile::Open> PoolFile::open() const {
 }
 
 Result<void> PoolFile::read(const Descriptor& open, std::uint64_t offset, std::span<std::byte> out) const {
-  return read_at(path_, open.fd, kHeaderSize + offset, out);
+  return read_at(path_, open.fd, kPoolHeaderSize + offset, out);
 }
 
 Result<void> PoolFile::write(const Descriptor& open, std::uint64_t offset,
                              std::span<const std::byte> bytes) const {
-  return write_at(path_, open.fd, kHeaderSize + offset, bytes);
+  return write_at(path_, open.fd, kPoolHeaderSize + offset, bytes);
 }
 
 Result<void> PoolFile::label(const ObjectId& id) {
-  const Header header{kFileMagic, id};
+  const PoolHeader header{kPoolMagic, id};
   FEDGE_TRY_VOID(write_at(path_, descriptor_->fd, 0, std::as_bytes(std::span(&header, 1))));
   id_ = id;
   return {};
@@ -144,7 +134,7 @@ Result<void> PoolFile::label(const ObjectId& id) {
 // Reserves the space now, so that a full disk shows here and not in the middle of a transfer.
 Result<void> PoolFile::reserve(std::uint64_t size) {
   if (size_ >= size) return {};
-  const auto length = static_cast<off_t>(kHeaderSize + size);
+  const auto length = static_cast<off_t>(kPoolHeaderSize + size);
   int error = ::fallocate(descriptor_->fd, 0, 0, length) == 0 ? 0 : errno;
   if (error == EOPNOTSUPP) error = ::ftruncate(descriptor_->fd, length) == 0 ? 0 : errno;
   if (error != 0) return system_error("cannot reserve " + std::to_string(size) + " bytes for", path_, error);
@@ -157,7 +147,7 @@ Result<void> FilePool::open() {
   std::filesystem::directory_iterator entries(directory_, error);
   std::vector<std::pair<std::filesystem::file_time_type, PoolFile>> found;
   for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
-    if (entries->path().extension() != kExtension) continue;
+    if (entries->path().extension() != kPoolExtension) continue;
     std::error_code unknown;
     const auto changed = std::filesystem::last_write_time(entries->path(), unknown);
     FEDGE_TRY(file, take_up(entries->path()));
@@ -183,17 +173,17 @@ Result<std::optional<PoolFile>> FilePool::take_up(const std::filesystem::path& p
   if (!options_.durable) return std::optional<PoolFile>();
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return system_error("cannot stat", path, errno);
-  if (!S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) < kHeaderSize)
+  if (!S_ISREG(info.st_mode) || static_cast<std::uint64_t>(info.st_size) < kPoolHeaderSize)
     return std::optional<PoolFile>();
   PoolFile file;
   file.path_ = path;
   file.keep_ = true;
   file.inherited_ = true;
   FEDGE_TRY(opened, file.open());
-  Header header;
+  PoolHeader header;
   FEDGE_TRY_VOID(read_at(path, opened->fd, 0, std::as_writable_bytes(std::span(&header, 1))));
-  if (header.magic != kFileMagic) return std::optional<PoolFile>();
-  file.size_ = static_cast<std::uint64_t>(info.st_size) - kHeaderSize;
+  if (header.magic != kPoolMagic) return std::optional<PoolFile>();
+  file.size_ = static_cast<std::uint64_t>(info.st_size) - kPoolHeaderSize;
   file.id_ = header.id;
   std::uint64_t number = 0;
   const std::string stem = path.stem().string();
@@ -242,7 +232,7 @@ Result<std::optional<PoolFile>> FilePool::take_spare(std::uint64_t size) {
 
 Result<PoolFile> FilePool::make_file() {
   PoolFile file;
-  const auto path = directory_ / (std::to_string(next_name_++) + kExtension);
+  const auto path = directory_ / (std::to_string(next_name_++) + kPoolExtension);
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return system_error("cannot create", path, errno);
   file.descriptor_ = std::make_shared<const PoolFile::Descriptor>(fd);

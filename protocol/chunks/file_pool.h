@@ -3,6 +3,7 @@
 // Objects return their files from any thread, and may outlive the store. Private to the file store.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -16,6 +17,17 @@
 #include "protocol/chunks/chunk_store.h"
 
 namespace fedge::protocol {
+
+inline constexpr const char* kPoolExtension = ".chunks";
+// A file begins with a page that names its object, so that a later process can use it again. The name is a
+// hint: the chunks' hashes decide.
+inline constexpr std::uint64_t kPoolHeaderSize = 4096;
+struct PoolHeader {
+  std::array<char, 8> magic{};
+  ObjectId id{};
+};
+static_assert(sizeof(PoolHeader) == 40);
+inline constexpr std::array<char, 8> kPoolMagic{'F', 'E', 'D', 'G', 'E', 'O', 'B', '1'};
 
 class PoolFile {
  public:

@@ -11,7 +11,7 @@ namespace {
 Result<Reply> list_audit(Call& call) {
   FEDGE_TRY(after, call.query_number("after", 0, INT64_MAX));
   FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
-  FEDGE_TRY(entries, call.stores.audit().entries_after(after));
+  FEDGE_TRY(entries, call.stores.audit().entries_after(after, static_cast<std::size_t>(limit) + 1));
   Json items = Json::array();
   for (const AuditEntry& entry : entries) {
     if (items.size() == limit) return page_of(std::move(items), after + limit);

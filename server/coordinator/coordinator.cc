@@ -11,6 +11,7 @@
 #include "protocol/limits.h"
 #include "protocol/session/loop.h"
 #include "server/audit_log.h"
+#include "server/backup/backup_lock.h"
 #include "server/coordinator/detail/coordinator_impl.h"
 #include "server/data_directory.h"
 #include "server/store/run_evidence.h"
@@ -148,7 +149,9 @@ Result<RunRecord> Coordinator::Impl::submit(const run::RunConfig& run) {
 void Coordinator::Impl::start() {
   gate_.watch();
   keeper_->start(protocol::weakly(this, [this] {
-    if (!finished_) end_waits();
+    if (finished_) return;
+    end_waits();
+    rotate_audit_log();
   }));
   announce();
   queue_->watch(protocol::weakly(this, [this](const Result<std::vector<RunRecord>>& runs) {
@@ -224,6 +227,21 @@ void Coordinator::Impl::record(const AuditEvent& event) {
     if (done) return;
     protocol::post(self->io_, [self, reason = done.error().message] {
       self->report(Event{Severity::kError, "audit.write_failed", {}}.with("reason", reason));
+    });
+  });
+}
+
+void Coordinator::Impl::rotate_audit_log() {
+  std::error_code ignored;
+  const auto size = std::filesystem::file_size(options_.data_directory / "audit.log", ignored);
+  if (ignored || options_.audit_rotate == 0 || size < options_.audit_rotate || rotating_) return;
+  rotating_ = true;
+  opener_.post([self = shared_from_this()] {
+    const auto done = AuditLog(self->options_.data_directory).rotate(self->options_.audit_rotate);
+    protocol::post(self->io_, [self, done] {
+      self->rotating_ = false;
+      if (!done && !self->finished_)
+        self->report(Event{Severity::kError, "audit.write_failed", {}}.with("reason", done.error().message));
     });
   });
 }
@@ -350,6 +368,7 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
                                                          const RunCallbacks& callbacks) {
   FEDGE_TRY_VOID(make_directory(options.data_directory, 0700));
   FEDGE_TRY(lock, lock_directory(options.data_directory, options.lock_patience));
+  FEDGE_TRY_VOID(check_restored(options.data_directory));
   FEDGE_TRY(key, open_coordinator_key(options.data_directory));
   FEDGE_TRY(identity, protocol::make_tls_identity(key));
   FEDGE_TRY(made_good, Enrolment(options.data_directory).take_up(key.public_key()));

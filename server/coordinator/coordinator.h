@@ -51,6 +51,7 @@ struct CoordinatorOptions {
   std::size_t runs_at_once = 1;    // runs executed at once; the others wait
   std::size_t threads = 1;         // per run, for evaluation and aggregation
   Duration wait_limit{};           // a run that waits for clients for longer is paused; 0: no limit
+  std::uint64_t audit_rotate = 0;  // size in bytes at which audit.log is closed; 0: never
   std::uint64_t upload_limit = 0;  // bytes per second of chunks sent in swarms; 0: no limit
   std::string software;            // sent to clients, for example "fedge-coordinator 0.1.0"
   std::optional<DirectoryOptions> directory = {};

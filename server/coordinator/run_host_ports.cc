@@ -72,6 +72,7 @@ void RunHost::make_halves() {
       .state = state_,
       .model = *parts_.model,
       .files = files,
+      .data_directory = house_.data_directory,
       .send = [this](ClientId client, const protocol::Message& message) { lines_->send(client, message); },
       .may_err =
           [this](ClientId client) {
@@ -87,6 +88,7 @@ void RunHost::make_aggregate() {
   aggregate_.emplace(RunAggregate::Surroundings{
       .io = house_.io,
       .worker = worker_,
+      .data_directory = house_.data_directory,
       .parts = parts_,
       .uploads = *uploads_,
       .exchange = exchange_.get(),

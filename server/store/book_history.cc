@@ -154,12 +154,28 @@ Result<void> restore_access(BookRows& book, const AuditEntry& entry) {
   return rows.put(*token);
 }
 
+// Leaves out the numbers that the restored book left out, and revokes the tokens that it revoked.
+Result<void> restore_again(BookRows& rows, const AuditEvent& event) {
+  const auto raise = [&](const char* key, std::int64_t& next) {
+    const auto numbers = numbers_in(detail(event, key));
+    if (!numbers.empty()) next = std::max(next, numbers[0]);
+  };
+  raise("next_client", rows.marks.next_client);
+  raise("next_token", rows.marks.next_token);
+  raise("next_access", rows.marks.next_access);
+  if (detail(event, "tokens_revoked") != "yes") return {};
+  FEDGE_TRY(revoked, revoke_all_open(rows));
+  (void)revoked;
+  return {};
+}
+
 bool changes_access(const std::string& action) {
   return action.starts_with("user.") || action.starts_with("access.") || action.starts_with("project.");
 }
 
 Result<void> make_entry_good(BookRows& rows, const AuditEntry& entry) {
   const AuditEvent& event = entry.event;
+  if (event.action == kBackupRestored) return restore_again(rows, event);
   if (changes_access(event.action)) return restore_access(rows, entry);
   const auto numbers = numbers_in(event.subject);
   if (numbers.empty()) return {};
@@ -179,7 +195,28 @@ Result<void> make_entry_good(BookRows& rows, const AuditEntry& entry) {
 }  // namespace
 
 bool changes_book(const std::string& action) {
-  return action.starts_with("token.") || action.starts_with("client.") || changes_access(action);
+  return action.starts_with("token.") || action.starts_with("client.") || action == kBackupRestored ||
+         changes_access(action);
+}
+
+Result<std::pair<std::size_t, std::size_t>> revoke_all_open(BookRows& rows) {
+  std::pair<std::size_t, std::size_t> revoked;
+  FEDGE_TRY(book, rows.changed_after(0));
+  for (TokenRecord& token : book.tokens) {
+    if (token.revoked || token.used >= token.uses) continue;
+    token.revoked = true;
+    FEDGE_TRY_VOID(rows.put(token));
+    ++revoked.first;
+  }
+  const AccessRows access(rows);
+  FEDGE_TRY(users, access.all());
+  for (AccessTokenRecord& token : users.tokens) {
+    if (token.revoked) continue;
+    token.revoked = true;
+    FEDGE_TRY_VOID(access.put(token));
+    ++revoked.second;
+  }
+  return revoked;
 }
 
 Result<std::vector<AuditEntry>> make_good(BookRows& rows, const std::vector<AuditEntry>& entries) {

@@ -112,6 +112,19 @@ Result<std::string> Database::damage() const {
   return answered && check.text(0) != "ok" ? check.text(0) : std::string();
 }
 
+Result<void> Database::copy_to(const std::filesystem::path& path) const {
+  FEDGE_TRY(copy, open(path));
+  FEDGE_TRY_VOID(copy->execute("PRAGMA synchronous = FULL"));
+  sqlite3_backup* job = sqlite3_backup_init(copy->handle_.get(), "main", handle_.get(), "main");
+  if (job == nullptr) return copy->error(sqlite3_errcode(copy->handle_.get()));
+  const int code = sqlite3_backup_step(job, /*all pages*/ -1);
+  const int finished = sqlite3_backup_finish(job);
+  // The error is at the copy if writing failed, and else at the source.
+  if (finished != SQLITE_OK) return copy->error(finished);
+  if (code != SQLITE_DONE) return error(code);
+  return copy->execute("PRAGMA journal_mode = DELETE");
+}
+
 Statement& Statement::bind(int index, std::int64_t value) {
   const int code = sqlite3_bind_int64(statement_.get(), index, value);
   if (bound_ == SQLITE_OK) bound_ = code;

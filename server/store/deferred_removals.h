@@ -2,6 +2,7 @@
 // model must stay until the new one is durable. All other calls are passed on.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -37,8 +38,15 @@ class DeferredRemovals final : public protocol::ChunkStore {
     const std::lock_guard lock(mutex_);
     return std::exchange(removed_, {});
   }
-  void carry_out(const std::vector<protocol::ObjectId>& removals) {
-    for (const protocol::ObjectId& id : removals) store_->remove(id);
+  // Returns the removed objects; their files are freed when the last user releases them.
+  std::vector<std::shared_ptr<protocol::StoredObject>> carry_out(
+      const std::vector<protocol::ObjectId>& removals) {
+    std::vector<std::shared_ptr<protocol::StoredObject>> removed;
+    for (const protocol::ObjectId& id : removals) {
+      removed.push_back(store_->find(id));
+      store_->remove(id);
+    }
+    return removed;
   }
 
  private:

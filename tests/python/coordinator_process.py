@@ -37,12 +37,12 @@ kind = "softmax"
 class Coordinator:
     """fedge-coordinator with HTTPS on a free port, in a directory of its own."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, listen="127.0.0.1:0"):
         self.data = pathlib.Path(directory) / "data"
         self.environment = dict(os.environ, XDG_CONFIG_HOME=str(pathlib.Path(directory) / "config"))
         self.environment.pop("FEDGE_DATA_DIR", None)
         self.log_path = pathlib.Path(directory) / "log"
-        self.listen = "127.0.0.1:0"
+        self.listen = listen
         self.start()
 
     def start(self, *more):

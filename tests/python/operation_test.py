@@ -2,12 +2,14 @@
 
 stolen  a laptop is stolen in the middle of a round: revoked, replaced, and its run goes on, all from another machine
 waits   a run that waits for clients for longer than wait_limit_hours is paused
+rotation  the audit log is closed again and again, also by a coordinator that is killed meanwhile
 live    what clients and runs do at present: events as they happen, the timeline of rounds, after restarts too
 """
 
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 
@@ -99,6 +101,88 @@ def waits(coordinator):
     coordinator.here("run", "resume", "1")
     wait_for(lambda: coordinator.log().count("run.paused") == 2, coordinator)
     assert shown()["state"] == "paused"
+    print("ok")
+
+
+def rotation(coordinator):
+    """audit.log is closed at its size; whatever is killed when, the files stay one log."""
+    coordinator.stop()
+    settings = coordinator.data.parent / "coordinator.toml"
+    settings.write_text("[audit]\nrotate_mib = 0.002\n")
+
+    def closed():
+        return sorted((path for path in coordinator.data.glob("audit.*.log")), key=lambda path: int(path.name.split(".")[1]))
+
+    def work_until(holds):
+        def step():
+            coordinator.here("token", "create", "--no-address")
+            return holds()
+        wait_for(step, coordinator)
+
+    coordinator.start("--config", settings)
+    work_until(lambda: len(closed()) >= 3)
+    assert [path.name for path in closed()][:3] == ["audit.1.log", "audit.2.log", "audit.3.log"]
+    boss = coordinator.token("boss", "admin")
+    # Every reader sees all files.
+    listed = json.loads(coordinator.here("audit", "ls", "--format", "json"))
+    assert [one["seq"] for one in listed] == list(range(1, len(listed) + 1)), listed
+    assert sum(one["action"] == "log.rotated" for one in listed) == len(closed())
+    pages, after = [], 0
+    while True:
+        page = coordinator.call("GET", f"/audit?after={after}&limit=7", boss)[1]
+        pages += page["items"]
+        if page["next"] is None:
+            break
+        after = page["next"]
+    assert [one["seq"] for one in pages][:len(listed)] == [one["seq"] for one in listed]
+    assert coordinator.call("GET", f"/audit/verification?expect={listed[0]['hash']}", boss)[0].status == 200
+    # Killed at any moment.
+    for _ in range(4):
+        number = len(closed())
+        work_until(lambda: len(closed()) > number)
+        coordinator.process.kill()
+        coordinator.process.wait()
+        assert "OK" in coordinator.here("audit", "verify")
+        coordinator.here("token", "create", "--no-address")  # without a coordinator
+        coordinator.start("--config", settings)
+    coordinator.stop()
+    # Killed before the file is renamed, and after that, before the new file is there.
+    if shutil.which("strace"):
+        for fault in ("signal=KILL", "delay_exit=60000000"):
+            number = len(closed())
+            before = (coordinator.data / "audit.log").read_bytes()
+            process = subprocess.Popen(
+                ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject=renameat2:{fault}", BIN / "fedge-coordinator",
+                 "--config", settings, "--data-dir", coordinator.data, "--listen", "127.0.0.1:0"],
+                stdout=subprocess.DEVNULL, stderr=open(coordinator.log_path, "ab"), start_new_session=True)
+            try:
+                work = ["token", "create", "--no-address", "--data-dir", coordinator.data]
+                wait_for(lambda: subprocess.run([BIN / "fedge", *work], capture_output=True, check=False).returncode < 9
+                         and (process.poll() is not None or len(closed()) > number), coordinator)
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            assert (len(closed()) > number) == (fault != "signal=KILL")
+            if fault == "signal=KILL":
+                assert (coordinator.data / "audit.log").read_bytes().startswith(before)
+            assert "OK" in coordinator.here("audit", "verify")
+            coordinator.here("token", "create", "--no-address")
+            assert "OK" in coordinator.here("audit", "verify")
+    coordinator.start("--config", settings)
+    # A closed file that is gone is named.
+    closed()[1].rename(coordinator.data.parent / "away")
+    text = coordinator.here("audit", "verify", code=1)
+    assert "audit.2.log is missing, but audit.3.log continues it" in text, text
+    (coordinator.data.parent / "away").rename(coordinator.data / "audit.2.log")
+    assert "OK" in coordinator.here("audit", "verify")
+    # A backup has all files, and the restored log continues them.
+    place = coordinator.data.parent / "backup"
+    coordinator.fedge("backup", "--data-dir", coordinator.data, "--out", place)
+    target = coordinator.data.parent / "other"
+    coordinator.fedge("restore", place, "--data-dir", target)
+    assert len(list(target.glob("audit.*.log"))) == len(list((place / "data").glob("audit.*.log"))) >= 7
+    assert "OK" in coordinator.fedge("audit", "verify", "--data-dir", target)
     print("ok")
 
 
@@ -223,4 +307,4 @@ def live(coordinator):
     print("ok")
 
 
-run_case({"stolen": stolen, "waits": waits, "live": live})
+run_case({"stolen": stolen, "waits": waits, "rotation": rotation, "live": live})

@@ -244,6 +244,29 @@ std::vector<CommandDoc> audit_docs() {
   };
 }
 
+std::vector<CommandDoc> backup_docs() {
+  return {
+      {"backup",
+       kGroup,
+       "Back up a coordinator's data directory, also while the coordinator runs",
+       {{"Make a backup", "fedge backup --data-dir /var/lib/fedge --out /backup/fedge-2026-12-01"},
+        {"Check a backup", "fedge backup --verify /backup/fedge-2026-12-01"}},
+       {"Run it on the coordinator's machine as the coordinator's user. The backup is a directory that only "
+        "this user can read: it contains the coordinator's private keys. It is verified before it gets its "
+        "name. Results that a run writes outside of the data directory (fedge-coordinator --out) are not in "
+        "it."}},
+      {"restore",
+       kGroup,
+       "Restore a backup into an empty directory",
+       {{"Restore a backup", "fedge restore /backup/fedge-2026-12-01 --data-dir /var/lib/fedge"},
+        {"Move a stopped coordinator to this machine",
+         "fedge restore /backup/moved --data-dir /var/lib/fedge --nothing-since"}},
+       {"Without --nothing-since, runs with differential privacy or secure aggregation are stopped, all join "
+        "tokens and access tokens are revoked, and client numbers are left out. Other runs continue from "
+        "the round of the backup. See docs/operate/backup.md."}},
+  };
+}
+
 std::vector<CommandDoc> user_docs() {
   return {
       {"user", kGroup, "Manage users of the admin API and their access tokens", {}},

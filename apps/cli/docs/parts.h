@@ -12,6 +12,7 @@ std::vector<CommandDoc> client_command_docs();
 std::vector<CommandDoc> run_docs();
 std::vector<CommandDoc> tracks_docs();
 std::vector<CommandDoc> audit_docs();
+std::vector<CommandDoc> backup_docs();
 std::vector<CommandDoc> user_docs();
 std::vector<CommandDoc> dht_docs();
 std::vector<CommandDoc> data_docs();

@@ -85,6 +85,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   void replaced(ClientId client, const std::string& from, const std::string& to);
   // Appends to the audit log, on another thread.
   void record(const AuditEvent& event);
+  // Closes the audit log's file if it has become too large, on another thread.
+  void rotate_audit_log();
   void departed(ClientId client, const protocol::Link* link, bool for_good = false);
   // Passes a message to the run that it refers to.
   void pass_on(ClientId client, RunId run, const protocol::Message& message);
@@ -154,6 +156,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   protocol::Worker opener_;                  // replays journals
   std::string unreadable_;                   // last reported error of reading the list of runs
   std::size_t departures_ = 0;               // since return_freed_memory()
+  bool rotating_ = false;                    // rotate_audit_log() is at work
   bool finished_ = false;
 };
 

@@ -11,7 +11,8 @@ RunAggregate::RunAggregate(Surroundings surroundings)
     : surroundings_(std::move(surroundings)),
       retry_(surroundings_.io, surroundings_.on_event, [this] { try_again(); }),
       folded_(std::move(surroundings_.parts.recovered.folded)),
-      arriving_(std::move(surroundings_.parts.recovered.arriving)) {}
+      arriving_(std::move(surroundings_.parts.recovered.arriving)),
+      removed_(surroundings_.data_directory) {}
 
 template <class T>
 void RunAggregate::on_worker(std::function<Result<T>()> work, std::function<void(const Result<T>&)> done) {
@@ -176,10 +177,14 @@ void RunAggregate::try_again() {
 // Removes the old model only when the new one survives a power cut.
 void RunAggregate::durable(const std::shared_ptr<Closing>& closing) {
   RunParts& parts = surroundings_.parts;
-  for (const auto& object : closing->folded) parts.updates->remove(object->manifest().id());
-  closing->folded.clear();
+  auto removed = parts.models->carry_out(closing->removals);
+  for (auto& object : std::exchange(closing->folded, {})) {
+    parts.updates->remove(object->manifest().id());
+    removed.push_back(std::move(object));
+  }
   if (closing->summed) parts.models->remove(closing->summed->manifest().id());
-  parts.models->carry_out(closing->removals);
+  removed.push_back(std::move(closing->summed));
+  removed_.release(std::move(removed));
   --closing_;
   surroundings_.on_closed(closing->turn, !closing->not_made, closing->ends, closing->metrics);
 }

@@ -4,6 +4,7 @@
 // `alive` keeps until the worker's jobs have ended. Private to coordinator/.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "protocol/session/loop.h"
+#include "server/backup/backup_lock.h"
 #include "server/conductor/conductor.h"
 #include "server/coordinator/detail/journal_writer.h"
 #include "server/coordinator/ports/run_exchange.h"
@@ -25,6 +27,7 @@ class RunAggregate final : public Aggregate {
   struct Surroundings {
     boost::asio::io_context& io;
     protocol::Worker& worker;
+    std::filesystem::path data_directory;
     RunParts& parts;
     Uploads& uploads;
     RunExchange* exchange;  // null unless the run is serverless
@@ -99,6 +102,7 @@ class RunAggregate final : public Aggregate {
   std::vector<std::shared_ptr<protocol::StoredObject>> folded_;
   std::vector<std::shared_ptr<protocol::StoredObject>> arriving_;
   std::shared_ptr<protocol::StoredObject> summed_;  // the sum of the phase that is closed next
+  RemovedObjects removed_;                          // which a backup may still be copying
   std::size_t closing_ = 0;                         // track phases closed but not durable
   bool stopped_ = false;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "server/backup/backup_lock.h"
 
 namespace fedge::server {
 
@@ -159,7 +160,10 @@ void RunHalves::left(ClientId client) {
 }
 
 void RunHalves::forget(RoundNumber round) {
-  on_worker([files = surroundings_.files, round](SplitServer&) { files.remove_until(round); });
+  // What a backup keeps from being removed now, the next round removes.
+  on_worker([files = surroundings_.files, directory = surroundings_.data_directory, round](SplitServer&) {
+    if (!backup_is_running(directory)) files.remove_until(round);
+  });
 }
 
 void RunHalves::stop() {

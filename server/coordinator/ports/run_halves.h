@@ -4,6 +4,7 @@
 // shared_ptr, because the thread calls back. Private to coordinator/.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,6 +27,7 @@ class RunHalves final : public Halves, public std::enable_shared_from_this<RunHa
     const RunState& state;
     const learn::Model& model;
     HalfFiles files;
+    std::filesystem::path data_directory;
     std::function<void(ClientId, const protocol::Message&)> send;
     // Whether the client may have another message refused; false: it is being disconnected.
     std::function<bool(ClientId)> may_err;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/result.h"
@@ -12,6 +13,12 @@
 #include "server/store/detail/book_rows.h"
 
 namespace fedge::server {
+
+// Action of the entry of a restored copy of the data directory.
+inline constexpr const char* kBackupRestored = "backup.restored";
+
+// Revokes every join token and access token that is not revoked or used up, and returns how many of each.
+Result<std::pair<std::size_t, std::size_t>> revoke_all_open(BookRows& rows);
 
 // Returns whether entries with this action describe a change of the book.
 bool changes_book(const std::string& action);

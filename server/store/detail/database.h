@@ -1,5 +1,5 @@
 // RAII wrappers for SQLite: statements, transactions, and errors that name the file and contain SQLite's
-// message. Private to store/ and FleetFile. One thread at a time.
+// message. Private to store/, backup/ and FleetFile. One thread at a time.
 #pragma once
 
 #include <sqlite3.h>
@@ -76,6 +76,9 @@ class Database {
   Result<void> set_kind(const DatabaseKind& kind) const;
   // Returns a description of the file's damage, empty if there is none.
   Result<std::string> damage() const;
+  // Copies the database to a new file, while others use it. Within a transaction that reads: as the database
+  // was when the transaction began. The copy is one file, without a write-ahead log.
+  Result<void> copy_to(const std::filesystem::path& path) const;
   // Sets how long calls wait for another connection's change; default 10 s.
   void wait_for_others(std::chrono::milliseconds most) const;
   // Returns whether the last call failed because another connection was writing.

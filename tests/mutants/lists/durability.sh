@@ -39,8 +39,8 @@ new ''
 caught_by faults_coordinator 'what takes a file.s place'
 
 mutant skip-fsync-audit 'A1: what changes who may connect holds before it is recorded'
-file server/audit_log.cc
-old '    if (::fsync(fd_) != 0) return error("cannot sync");
+file server/store/audit_file.cc
+old '  if (::fsync(fd_) != 0) return error("cannot sync");
 '
 new ''
 caught_by faults_coordinator 'an enrolment is in the audit log'
@@ -175,7 +175,7 @@ caught_by unit_server 'missed, not forgotten'
 
 mutant audit-head-ignored 'N1: an audit log that was moved away or cut off verifies'
 file server/audit_log.cc
-old '  if (!anchored) return cut(chain.lines());
+old '  if (!anchored) return cut(chain.entries());
 '
 new ''
 caught_by unit_server 'a log that was moved away'

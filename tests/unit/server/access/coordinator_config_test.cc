@@ -38,6 +38,7 @@ TEST_CASE("coordinator config: an empty file is the documented defaults") {
   CHECK(config->joining.enrolments_per_hour == 10'000);
   CHECK(config->joining.enrolments_per_hour_per_address == 1'000);
   CHECK(config->joining.enrolments_per_hour_per_token == 1'000);
+  CHECK(config->audit_rotate == 64 << 20);
 }
 
 TEST_CASE("coordinator config: every key that is documented is read, and into its own place") {
@@ -72,6 +73,8 @@ issuer = "https://id.example.org"
 audience = "fedge"
 key_set = "/etc/fedge/keys.json"
 user_claim = "email"
+[audit]
+rotate_mib = 0.5
 [directory]
 listen = "0.0.0.0:4222"
 bootstrap = ["dht.example.org:4223"]
@@ -103,6 +106,7 @@ endpoint = "http://127.0.0.1:4318/otlp"
   CHECK(config->joining.enrolments_per_hour_per_address == 17);
   CHECK(config->joining.enrolments_per_hour_per_token == 18);
   CHECK(config->swarm_upload_mbit == 19.5);
+  CHECK(config->audit_rotate == 512 << 10);
   CHECK(config->admin->port == 9000);
   CHECK(config->api.listen == protocol::Address{"0.0.0.0", 7434});
   CHECK(config->api.certificate == "/etc/fedge/cert.pem");
@@ -114,9 +118,9 @@ endpoint = "http://127.0.0.1:4318/otlp"
   CHECK(config->api.oidc->expected.user_claim == "email");
   CHECK(config->api.oidc->key_set == "/etc/fedge/keys.json");
   CHECK(config->api.hosts == std::vector<std::string>{"fedge.example.org"});
-  CHECK(server::describe_coordinator_config().size() == 31);
+  CHECK(server::describe_coordinator_config().size() == 32);
   REQUIRE(config->traces);
-  CHECK(config->traces->address == protocol::Address{"127.0.0.1", 4318});
+  CHECK(config->traces->address == protocol::Address{"127.0.0.1", 4328});
   CHECK(config->traces->target == "/otlp/v1/traces");
 }
 
