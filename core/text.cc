@@ -1,5 +1,7 @@
 #include "core/text.h"
 
+#include <algorithm>
+
 namespace fedge {
 std::size_t take_character(std::string_view text, std::uint32_t& code) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
@@ -61,6 +63,17 @@ std::string clean_text(std::string_view text, std::size_t max_bytes) {
     i += length > 0 ? length : 1;
   }
   return clean;
+}
+
+Result<void> check_label(std::string_view label) {
+  constexpr std::size_t kLongest = 64;
+  const bool shaped = !label.empty() && label.size() <= kLongest && std::ranges::all_of(label, [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+           std::string_view("._:=-").find(c) != std::string_view::npos;
+  });
+  if (shaped) return {};
+  return invalid("a label must have 1 to 64 of the characters A-Z, a-z, 0-9 and . _ : = -, not '" +
+                 clean_text(std::string(label), 80) + "'");
 }
 
 }  // namespace fedge

@@ -35,4 +35,7 @@ std::string number_text(Number value) {
 // The string as a JSON literal: quoted, with escapes where needed. Bytes that are not UTF-8 become U+FFFD.
 std::string json_text(const std::string& text);
 
+// A label of a client consists of 1 to 64 of the characters A-Z, a-z, 0-9, '.', '_', ':', '=' and '-'.
+Result<void> check_label(std::string_view label);
+
 }  // namespace fedge

@@ -207,7 +207,8 @@ Result<RunConfig> finish_run(const CompleteFile& file, const ReadMore& more) {
 std::size_t client_numbers(const RunConfig& run) {
   const std::size_t clients = run.task.data.partition.clients;
   const bool counted = run.strategy.planner_traits.numbers_clients || run.sampling.traits.independent ||
-                       run.privacy.on() || !run.tracks.policy.disagreements.empty();
+                       run.privacy.on() || !run.tracks.policy.disagreements.empty() || run.control_variates ||
+                       run.strategy.sums_clients;
   return is_own(run.task.data) && !counted ? std::max(clients, kOpenNumbers) : clients;
 }
 

@@ -110,9 +110,11 @@ Result<bool> Enrolment::knows(const std::string& secret) {
   return *current ? Result<bool>(false) : being_written();
 }
 
-std::vector<std::string> Enrolment::labels_of(const PublicKey& key) const {
+std::optional<std::vector<std::string>> Enrolment::labels_of(const PublicKey& key) const {
   const auto known = index_.find(key);
-  return known == index_.end() ? std::vector<std::string>() : known->second.description.labels;
+  // learn() adds a client before its entry is read.
+  if (known == index_.end() || known->second.enrolled == 0) return std::nullopt;
+  return known->second.description.labels;
 }
 
 std::optional<Error> Enrolment::spent(const std::string& secret, const PublicKey& key,

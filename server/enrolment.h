@@ -126,8 +126,8 @@ class Enrolment {
   // Returns the client with this key. kNotFound: unknown; kRefused: revoked; kUnavailable: unknown, and the
   // book cannot be read.
   Result<Standing> authenticate(const PublicKey& key);
-  // Returns the labels of the client with this key, as read last.
-  std::vector<std::string> labels_of(const PublicKey& key) const;
+  // Returns the labels of the client with this key, as read last; nothing before its entry was read.
+  std::optional<std::vector<std::string>> labels_of(const PublicKey& key) const;
   // Records a key that another Enrolment of this process has enrolled, so that it is known at once.
   void learn(const PublicKey& key, const Standing& standing);
   // Returns whether such a token exists, in whatever state. For a wrong token this costs only a look for

@@ -88,10 +88,19 @@ Result<aggregation::Policy> PolicyFile::read() const {
   return parse_policy(text, file_);
 }
 
+Result<void> PolicyFile::close(const std::string& reason) const {
+  const FileLock lock(lock_path());
+  if (!lock.held()) return system_error("cannot lock", file_, errno);
+  std::error_code ignored;
+  if (std::filesystem::exists(closed_path(), ignored)) return {};
+  return write_file_atomic(closed_path(), reason);
+}
+
 Result<std::size_t> PolicyFile::add(const config::Table& disagreement) {
   FEDGE_TRY_VOID(must_exist());
   const FileLock lock(lock_path());
   if (!lock.held()) return system_error("cannot lock", file_, errno);
+  if (const auto closed = read_file(closed_path(), kMaxFile)) return Error{ErrorCode::kRefused, *closed};
   FEDGE_TRY(text, read_file(file_, kMaxFile));
   FEDGE_TRY(document, config::parse_toml(text, file_.string()));
   config::Value& list =

@@ -29,9 +29,13 @@ class PolicyFile {
   // the earlier policy then stays in force.
   Result<std::optional<aggregation::Policy>> changed();
 
+  // No disagreement can be added from now on, for this reason; also after a restart.
+  Result<void> close(const std::string& reason) const;
+
   // ---- for the operator ----
   Result<aggregation::Policy> read() const;
-  // Adds a disagreement and returns its position, from 1. Its clients must be clients of the run.
+  // Adds a disagreement and returns its position, from 1. Its clients must be clients of the run. kRefused:
+  // the coordinator has closed the policy.
   Result<std::size_t> add(const config::Table& disagreement);
   // Removes the disagreement at this position, from 1.
   Result<void> lift(std::size_t place);
@@ -40,6 +44,7 @@ class PolicyFile {
   // kNotFound says when a coordinator creates the file.
   Result<void> must_exist() const;
   std::filesystem::path lock_path() const { return file_.parent_path() / "policy.lock"; }
+  std::filesystem::path closed_path() const { return file_.parent_path() / "policy.closed"; }
   // Writes the file; records an operator's change in the audit log first.
   Result<void> replace(const aggregation::Policy& policy, const std::optional<AuditEvent>& event) const;
 

@@ -105,7 +105,11 @@ RoundRules RunState::rules() const {
                    .masked = config_->secure.on ? std::optional(config_->secure.masking.codec) : std::nullopt,
                    .overlaps = config_->task.training.overlap != learn::OverlapKind::kNone};
   sums_.add_rules(*config_, model_->layout()->trainable().ranges().front().begin, rules);
-  rules.quarantine = {config_->sampling.quarantine_after, config_->sampling.quarantine_rounds};
+  // With differential privacy, whether a client is drawn must not depend on others.
+  if (!config_->privacy.on() && !config_->sampling.traits.independent)
+    rules.quarantine = {config_->sampling.quarantine_after, config_->sampling.quarantine_rounds};
+  rules.min_candidates = std::max<std::size_t>(
+      config_->sampling.min_available, config_->secure.on ? config_->secure.masking.rules.min_survivors : 1);
   const run::DifferentialPrivacySpec& privacy = config_->privacy;
   if (privacy.on()) rules.releases = privacy.most_releases;
   if (privacy.sampling_rate < 1) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/text.h"
 
 namespace fedge::aggregation {
 namespace {
@@ -106,7 +107,9 @@ class FilterParser {
     token_ = next();
     if (token_.size() < 3 || token_.front() != '\'' || token_.back() != '\'')
       return wrong("expected a label in single quotes");
-    add(Kind::kHas, std::string(token_.substr(1, token_.size() - 2)));
+    const std::string_view label = token_.substr(1, token_.size() - 2);
+    FEDGE_TRY_VOID(check_label(label));
+    add(Kind::kHas, std::string(label));
     if (negated) add(Kind::kNot);
     return {};
   }

@@ -89,7 +89,8 @@ std::string json_list(const Names& names, std::span<const ClientId> clients) {
   return text + "]";
 }
 
-void print_json(const Resolution& resolution, const Policy& policy, std::uint32_t round, std::FILE* out) {
+void print_resolution_json(const Resolution& resolution, const Policy& policy, std::uint32_t round,
+                           std::FILE* out) {
   const Names names(policy);
   std::fprintf(out, "{\"round\":%u,\"load\":%llu,\"tracks\":[", round,
                static_cast<unsigned long long>(resolution.load()));
@@ -153,7 +154,7 @@ Result<void> resolve_tracks(const TracksOptions& options, std::FILE* out) {
   const Resolution resolution = aggregation::resolve(
       aggregation::exclusions_in(policy, RoundNumber(options.round)),
       {.strict = options.strict || policy.strict, .keep_orphan_global = policy.keep_orphan_global});
-  (options.json ? print_json : print_text)(resolution, policy, options.round, out);
+  (options.json ? print_resolution_json : print_text)(resolution, policy, options.round, out);
   if (std::fflush(out) != 0 || std::ferror(out) != 0)
     return Error{ErrorCode::kUnavailable, std::string("cannot write the result: ") + std::strerror(errno)};
   return {};

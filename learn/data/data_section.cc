@@ -38,7 +38,8 @@ PartitionSpec read_partition(config::Reader& reader) {
   spec.clients = to_size(reader.integer("clients", 10, {1, kMaxClients},
                                         "Number of clients over which the data is partitioned. own: number "
                                         "of clients that are expected. More may take part, unless the run "
-                                        "has disagreements, differential privacy, the sampler poisson or a "
+                                        "has disagreements, differential privacy, the sampler poisson, a "
+                                        "strategy that keeps sums of all clients (scaffold, feddyn) or a "
                                         "planner that gives clients different parts: then client numbers "
                                         "must be below this number."));
   if (reader.has("seed")) {

@@ -88,10 +88,4 @@ struct FileStoreOptions {
 Result<std::unique_ptr<ChunkStore>> open_file_chunk_store(const std::filesystem::path& directory,
                                                           const FileStoreOptions& options);
 
-// Reads a complete object that a durable file store keeps in `directory`, also while another process uses the
-// store. `take` gets its chunks in order, after they were compared with their hashes. kNotFound: it is not
-// there, or the store replaced it meanwhile, perhaps after some chunks.
-Result<void> read_kept_object(const std::filesystem::path& directory, const Manifest& manifest,
-                              const std::function<Result<void>(std::span<const std::byte>)>& take);
-
 }  // namespace fedge::protocol

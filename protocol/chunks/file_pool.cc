@@ -49,50 +49,7 @@ Result<void> write_at(const std::filesystem::path& path, int fd, std::uint64_t o
 
 }  // namespace
 
-namespace {
-
-// Whether the file is named after this object.
-Result<bool> has_name(const std::filesystem::path& path, int fd, const ObjectId& id) {
-  Header header;
-  const auto named = read_at(path, fd, 0, std::as_writable_bytes(std::span(&header, 1)));
-  if (!named && named.error().code != ErrorCode::kCorrupt) return named.error();
-  return named && header.magic == kFileMagic && header.id == id;
-}
-
-Error not_kept(const std::filesystem::path& directory, const ObjectId& id) {
-  return {ErrorCode::kNotFound, "object " + short_hex(id) + " is not in " + directory.string()};
-}
-
-}  // namespace
-
-Result<void> read_kept_object(const std::filesystem::path& directory, const Manifest& manifest,
-                              const std::function<Result<void>(std::span<const std::byte>)>& take) {
-  const ObjectId id = manifest.id();
-  std::error_code error;
-  std::filesystem::directory_iterator entries(directory, error);
-  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
-    const std::filesystem::path& path = entries->path();
-    if (path.extension() != kExtension) continue;
-    const PoolFile::Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (file.fd < 0 && errno == ENOENT) continue;
-    if (file.fd < 0) return system_error("cannot open", path, errno);
-    FEDGE_TRY(named, has_name(path, file.fd, id));
-    if (!named) continue;
-    AlignedBuffer<std::byte> buffer(manifest.chunk_count() > 0 ? manifest.chunk_length(0) : 0);
-    for (std::size_t i = 0; i < manifest.chunk_count(); ++i) {
-      const auto chunk = buffer.span().first(manifest.chunk_length(i));
-      FEDGE_TRY_VOID(read_at(path, file.fd, kHeaderSize + std::uint64_t{i} * manifest.chunk_size, chunk));
-      if (sha256(std::span<const std::byte>(chunk)) != manifest.chunks[i]) return not_kept(directory, id);
-      FEDGE_TRY_VOID(take(chunk));
-    }
-    return {};
-  }
-  return not_kept(directory, id);
-}
-
-PoolFile::Descriptor::~Descriptor() {
-  if (fd >= 0) ::close(fd);
-}
+PoolFile::Descriptor::~Descriptor() { ::close(fd); }
 
 PoolFile::~PoolFile() {
   if (!keep_ && !path_.empty()) ::unlink(path_.c_str());

@@ -44,17 +44,12 @@ Result<std::optional<ObjectId>> named_in(const std::filesystem::path& path) {
 }
 
 // Returns false if one of the object's chunks is not in the file, or the file has gone meanwhile.
-Result<bool> copy_chunks(const std::filesystem::path& from, const Manifest& manifest, const Descriptor& fd,
-                         const std::filesystem::path& to) {
+Result<bool> read_chunks(const std::filesystem::path& from, const Manifest& manifest,
+                         const StoredFiles::Take& take) {
   const auto file = ReadOnlyFile::open(from);
   if (!file && file.error().code == ErrorCode::kNotFound) return false;
   if (!file) return file.error();
   if (file->size() < kPoolHeaderSize + manifest.payload_size) return false;
-  AlignedBuffer<std::byte> page(kPoolHeaderSize);
-  const PoolHeader header{kPoolMagic, manifest.id()};
-  std::ranges::fill(page.span(), std::byte{});
-  std::ranges::copy(std::as_bytes(std::span(&header, 1)), page.span().begin());
-  FEDGE_TRY_VOID(write_all_of(fd, page.span(), to));
   AlignedBuffer<std::byte> buffer(manifest.chunk_count() > 0 ? manifest.chunk_length(0) : 0);
   for (std::size_t chunk = 0; chunk < manifest.chunk_count(); ++chunk) {
     const auto bytes = buffer.span().first(manifest.chunk_length(chunk));
@@ -62,9 +57,20 @@ Result<bool> copy_chunks(const std::filesystem::path& from, const Manifest& mani
     if (!read && read.error().code == ErrorCode::kCorrupt) return false;  // cut meanwhile
     if (!read) return read.error();
     if (!verify_chunk(manifest, chunk, bytes)) return false;
-    FEDGE_TRY_VOID(write_all_of(fd, bytes, to));
+    FEDGE_TRY_VOID(take(bytes));
   }
   return true;
+}
+
+Result<bool> copy_chunks(const std::filesystem::path& from, const Manifest& manifest, const Descriptor& fd,
+                         const std::filesystem::path& to) {
+  AlignedBuffer<std::byte> page(kPoolHeaderSize);
+  const PoolHeader header{kPoolMagic, manifest.id()};
+  std::ranges::fill(page.span(), std::byte{});
+  std::ranges::copy(std::as_bytes(std::span(&header, 1)), page.span().begin());
+  FEDGE_TRY_VOID(write_all_of(fd, page.span(), to));
+  return read_chunks(from, manifest,
+                     [&](std::span<const std::byte> bytes) { return write_all_of(fd, bytes, to); });
 }
 
 Result<bool> copy_file(const std::filesystem::path& from, const Manifest& manifest,
@@ -96,6 +102,19 @@ Result<StoredFiles> StoredFiles::list(const std::filesystem::path& directory) {
   }
   if (error) return system_error("cannot list", directory, error.value());
   return files;
+}
+
+Result<bool> StoredFiles::read(const Manifest& manifest, const Take& take) const {
+  const auto [first, last] = files_.equal_range(manifest.id());
+  bool begun = false;
+  for (auto file = first; file != last && !begun; ++file) {
+    FEDGE_TRY(read, read_chunks(file->second, manifest, [&](std::span<const std::byte> bytes) {
+                begun = true;
+                return take(bytes);
+              }));
+    if (read) return true;
+  }
+  return false;
 }
 
 Result<bool> StoredFiles::copy(const Manifest& manifest, const std::filesystem::path& to) const {

@@ -95,14 +95,7 @@ Result<std::vector<std::string>> checked_labels(std::vector<std::string> labels)
   if (joined_labels(labels).size() > kMaxLabelsBytes)
     return invalid("the labels of a client must not have more than " + std::to_string(kMaxLabelsBytes) +
                    " bytes together");
-  for (const std::string& label : labels) {
-    const bool shaped = !label.empty() && label.size() <= kMaxName && std::ranges::all_of(label, [](char c) {
-      return is_one_of(c, "._:=-") || (c >= 'A' && c <= 'Z');
-    });
-    if (!shaped)
-      return invalid("a label must have 1 to " + std::to_string(kMaxName) +
-                     " of the characters A-Z, a-z, 0-9 and . _ : = -, not '" + clean_text(label, 80) + "'");
-  }
+  for (const std::string& label : labels) FEDGE_TRY_VOID(check_label(label));
   return labels;
 }
 

@@ -78,7 +78,9 @@ void Conductor::linked(ClientId client, Time now) {
 
 bool Conductor::is_for(ClientId client) const {
   const aggregation::ClientFilter& where = setup_.config.sampling.where;
-  return where.matches_all() || where.matches(ports_.clients->labels_of(client));
+  if (where.matches_all()) return true;
+  const auto labels = ports_.clients->labels_of(client);
+  return labels && where.matches(*labels);
 }
 
 void Conductor::exclude(ClientId client) {
@@ -90,12 +92,17 @@ void Conductor::exclude(ClientId client) {
                            now_);
 }
 
-void Conductor::relabelled(ClientId client, Time now) {
-  if (over_ || is_for(client) != excluded_.contains(client)) return;
-  if (excluded_.erase(client) > 0) return linked(client, now);
+bool Conductor::relabelled(ClientId client, Time now) {
+  if (over_ || is_for(client) != excluded_.contains(client)) return false;
+  if (excluded_.erase(client) > 0) {
+    linked(client, now);
+    return true;
+  }
+  ports_.models->release(client);
   ports_.clients->send(client, protocol::RunEnded{setup_.config.id, "the run is no longer for this client"});
   left(client, /*for_good=*/true, now);
   exclude(client);
+  return false;
 }
 
 void Conductor::left(ClientId client, bool for_good, Time now) {
@@ -179,9 +186,14 @@ std::size_t Conductor::numbers() const {
 }
 
 std::optional<Error> Conductor::objection(const aggregation::Policy& policy) const {
-  if (policy.disagreements.empty() || !highest_ || highest_->value() < policy.clients) return std::nullopt;
+  return policy.disagreements.empty() ? std::nullopt : beyond_policies();
+}
+
+std::optional<Error> Conductor::beyond_policies() const {
+  const std::size_t counted = setup_.config.tracks.policy.clients;
+  if (!highest_ || highest_->value() < counted) return std::nullopt;
   return invalid("clients can disagree only if the numbers of all clients are below " +
-                 std::to_string(policy.clients) + " (data.partition.clients), but client " +
+                 std::to_string(counted) + " (data.partition.clients), but client " +
                  std::to_string(highest_->value()) + " has taken part in the run");
 }
 
@@ -373,7 +385,7 @@ void Conductor::perform(const RunEngine::Effect& effect) {
 // A client that disconnected, or was revoked, since it was selected gets no task: the engine learns of it by
 // an input.
 void Conductor::assign(const RunEngine::Assign& work) {
-  if (!ports_.clients->connected(work.client)) return;
+  if (!ports_.clients->connected(work.client) || excludes(work.client)) return;
   ports_.models->release(work.client);
   const TrackView track = ports_.aggregate->view(work.task.track);
   ports_.clients->send(work.client,

@@ -60,8 +60,9 @@ class Conductor final : private RouteHost {
   // --- what happens to clients ---
   // A client connected: it receives the description of the run, if the run is for it (sampling.where).
   void linked(ClientId client, Time now);
-  // The labels of a connected client may have changed: the run may be for it now, or no longer.
-  void relabelled(ClientId client, Time now);
+  // The labels of a connected client may have changed: the run may be for it now, or no longer. Returns
+  // whether the client was sent the description of the run.
+  bool relabelled(ClientId client, Time now);
   // It disconnected; `for_good`: its key was revoked.
   void left(ClientId client, bool for_good, Time now);
   // Returns kUnasked if nobody asked for this message.
@@ -102,6 +103,10 @@ class Conductor final : private RouteHost {
   bool makes_model() const { return route_->makes_model(); }
   // Why the run cannot adopt this policy; nothing if it can.
   std::optional<Error> objection(const aggregation::Policy& policy) const;
+  // Why clients cannot disagree in this run any more; nothing if they can.
+  std::optional<Error> beyond_policies() const;
+  // Whether the run is not for this connected client (sampling.where).
+  bool excludes(ClientId client) const { return excluded_.contains(client); }
 
   const RunEngine& engine() const { return *engine_; }
 

@@ -36,8 +36,9 @@ class Clients {
   virtual bool connected(ClientId client) const = 0;
   // Returns the node key of a connected client.
   virtual PublicKey key_of(ClientId client) const = 0;
-  // Returns the labels that operators gave to a connected client. Called only if the run selects by them.
-  virtual std::vector<std::string> labels_of(ClientId) const { return {}; }
+  // Returns the labels that operators gave to a connected client; nothing if they are not known yet. Called
+  // only if the run selects by them.
+  virtual std::optional<std::vector<std::string>> labels_of(ClientId) const { return std::nullopt; }
   // Sends to a connected client, in the order of the calls; does nothing for any other.
   virtual void send(ClientId client, const protocol::Message& message) = 0;
 };

@@ -303,7 +303,7 @@ void Gatekeeper::report_fault(const std::string& fault) {
                         : Event{Severity::kError, "enrolment.unavailable", {}}.with("reason", fault));
 }
 
-std::vector<std::string> Gatekeeper::labels_of(const protocol::Link& link) const {
+std::optional<std::vector<std::string>> Gatekeeper::labels_of(const protocol::Link& link) const {
   return enrolment_.labels_of(link.peer());
 }
 

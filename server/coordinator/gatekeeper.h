@@ -75,8 +75,8 @@ class Gatekeeper {
   bool is_revoked(ClientId client) const { return revoked_clients_.contains(client); }
   // Returns the project of this admitted link's client; empty if it is not known.
   std::string project_of(const protocol::Link& link);
-  // Returns the labels of this admitted link's client.
-  std::vector<std::string> labels_of(const protocol::Link& link) const;
+  // Returns the labels of this admitted link's client; nothing if they are not known yet.
+  std::optional<std::vector<std::string>> labels_of(const protocol::Link& link) const;
   // Tells the peer why it is refused or expelled, and closes the link.
   void refuse(const std::shared_ptr<protocol::Link>& link, const Error& error);
   // Logs a connection that failed before it became a link.

@@ -50,7 +50,8 @@ Result<void> RunHost::open_records() {
 }
 
 void RunHost::described(ClientId client, const NodeRecord& record) {
-  if (finished_ || journal_->waits_for_room()) return;  // later records replace it, so it need not queue
+  if (finished_ || journal_->waits_for_room() || conductor_.excludes(client))
+    return;  // later records replace it, so it need not queue
   // Records from the directory come without a link, so excess records are dropped and no client is
   // disconnected.
   if (nodes_->in_directory() && !allowance_.record(client, now())) return;
@@ -103,15 +104,19 @@ void RunHost::joined(ClientId client) {
   if (!link || !house_.is_welcome(link)) return;
   members_.insert(client);
   allowance_.connected(client);
-  follow(client);
   conductor_.linked(client, now());
+  if (!conductor_.excludes(client)) follow(client);
 }
 
 void RunHost::reconsider(ClientId client) {
   if (!goes_on()) return;
   const auto link = house_.peers.find(client);
   const bool belongs = link && house_.is_welcome(link);
-  if (belongs && members_.contains(client)) return conductor_.relabelled(client, now());
+  if (belongs && members_.contains(client)) {
+    if (!conductor_.relabelled(client, now())) return;
+    allowance_.asked(client);
+    return follow(client);
+  }
   if (belongs == members_.contains(client)) return;
   if (belongs) return joined(client);
   if (link) link->send(protocol::RunEnded{config().id, "this client was moved to another project"});
@@ -177,7 +182,7 @@ void RunHost::received(ClientId client, const protocol::Message& message) {
                                     std::holds_alternative<protocol::SplitTaken>(message)));
   if (!bounded && !allowance_.answer(client))
     return house_.misbehaved(client, "more answers than the coordinator requested");
-  if (std::holds_alternative<protocol::RunAnswer>(message)) read_policy();  // a round may start with it
+  if (std::holds_alternative<protocol::RunAnswer>(message)) close_policy();
   if (goes_on() && conductor_.received(client, message, now()) == Heard::kUnasked)
     house_.misbehaved(client,
                       std::string(protocol::name_of(message)) + ", which the coordinator did not request");
@@ -270,6 +275,18 @@ RunState::Traffic RunHost::traffic_since_last_round() {
           .down = total.down - before.down,
           .activations_up = total.activations_up - before.activations_up,
           .activations_down = total.activations_down - before.activations_down};
+}
+
+// A round may start with the client: the policy must be read before. Then the file says whether clients can
+// still disagree.
+void RunHost::close_policy() {
+  read_policy();
+  if (!policy_ || policy_closed_) return;
+  const auto reason = conductor_.beyond_policies();
+  if (!reason) return;
+  const auto closed = policy_->close(reason->message);
+  policy_closed_ = closed.has_value();
+  if (!closed) report(Event{Severity::kError, "policy.refused", {}}.with("reason", closed.error().message));
 }
 
 void RunHost::adopt(aggregation::Policy policy) {

@@ -53,8 +53,7 @@ class RoundEngine::Substitutes final : public aggregation::CandidateView::Source
   mutable std::optional<std::span<const aggregation::Candidate>> all_;
 };
 
-// O(clients). A round without any other candidate is for the clients in quarantine, so that it does not stay
-// empty.
+// O(clients). A round with too few other candidates is also for the clients in quarantine.
 std::span<const aggregation::Candidate> RoundEngine::candidates(bool without_task) {
   pool_.clear();
   pool_.reserve(present_.trainers());
@@ -66,7 +65,9 @@ std::span<const aggregation::Candidate> RoundEngine::candidates(bool without_tas
     });
   };
   gather(false);
-  if (pool_.empty() && !without_task && !quarantine_.is_empty()) gather(true);
+  if (pool_.size() >= rules_.min_candidates || without_task || quarantine_.is_empty()) return pool_;
+  gather(true);
+  std::ranges::sort(pool_, {}, &aggregation::Candidate::client);
   return pool_;
 }
 

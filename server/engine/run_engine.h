@@ -53,7 +53,8 @@ struct RoundRules {
   // Maximum number of rounds with a client, and minimum number of rounds between two of them.
   std::uint64_t max_participations = UINT64_MAX;
   std::uint64_t min_separation = 0;
-  Quarantine::Rule quarantine = {};  // of clients whose tasks fail
+  Quarantine::Rule quarantine = {};  // of clients whose tasks fail; a round has at least
+  std::size_t min_candidates = 1;    // so many candidates, else also those in quarantine
   // Key of the draws of a round's clients, in a run whose privacy requires secret draws; elsewhere null.
   std::shared_ptr<const Secret> secret_draws = {};
   std::optional<EvaluationRules> evaluation = {};  // empty: clients evaluate no models

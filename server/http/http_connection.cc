@@ -194,7 +194,7 @@ void HttpConnection::send(HttpResponse response, bool keep) {
   if (!response.file.empty()) {
     auto file = ReadOnlyFile::open(response.file);
     if (!file) {
-      response = {.status = 404, .body = file.error().message + "\n"};
+      response = {.status = 404, .body = "the file is no longer there; ask again\n"};
       length = response.body.size();
     } else {
       length = file->size();

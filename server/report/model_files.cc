@@ -23,8 +23,26 @@ std::optional<std::uint64_t> round_of(const std::filesystem::path& file) {
   const std::string name = file.filename().string();
   if (!name.starts_with(kRoundPrefix) || file.extension() != ".safetensors") return std::nullopt;
   std::uint64_t round = 0;
-  const auto [end, error] = std::from_chars(name.data() + kRoundPrefix.size(), name.data() + name.size(), round);
-  return error == std::errc() ? std::optional(round) : std::nullopt;
+  const char* last = name.data() + name.size();
+  const auto [end, error] = std::from_chars(name.data() + kRoundPrefix.size(), last, round);
+  if (error != std::errc()) return std::nullopt;
+  // Behind the number, at most the hash of a track: other files are not ours.
+  const std::string_view rest(end, static_cast<std::size_t>(last - end));
+  const std::string_view hash = rest.substr(0, rest.size() - std::string_view(".safetensors").size());
+  const bool ours = hash.empty() || (hash.size() == 33 && hash.front() == '-' &&
+                                     hash.find_first_not_of("0123456789abcdef", 1) == std::string_view::npos);
+  return ours ? std::optional(round) : std::nullopt;
+}
+
+// Removes what a process that was killed has left of a file.
+void remove_unfinished_models(const std::filesystem::path& results) {
+  std::error_code ignored;
+  std::filesystem::directory_iterator entry(models_of(results), ignored);
+  for (; !ignored && entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
+    std::error_code stays;
+    if (entry->path().filename().string().starts_with("." + std::string(kRoundPrefix)))
+      std::filesystem::remove(entry->path(), stays);
+  }
 }
 
 template <class Which>
@@ -101,6 +119,7 @@ std::filesystem::path kept_model(const std::filesystem::path& results, std::uint
 }
 
 void remove_models_after(const std::filesystem::path& results, std::uint64_t after) {
+  remove_unfinished_models(results);
   remove_models(results, [after](std::uint64_t round) { return round > after; });
 }
 

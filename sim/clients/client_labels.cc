@@ -10,8 +10,6 @@
 namespace fedge::sim {
 namespace {
 
-constexpr std::size_t kMaxLabel = 64;
-
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
   while (text.ends_with(' ')) text.remove_suffix(1);
@@ -44,7 +42,8 @@ Result<ClientLabels> ClientLabels::parse(const std::vector<std::string>& entries
     const Error wrong =
         invalid("'" + clean_text(text, 80) +
                 "' is no label with the numbers of its clients, such as \"ward-3: 0-49, 60\"");
-    if (colon == std::string::npos || label.empty() || label.size() > kMaxLabel) return wrong;
+    if (colon == std::string::npos || label.empty()) return wrong;
+    FEDGE_TRY_VOID(check_label(label));
     Entry entry{std::string(label), {}};
     std::string_view rest = std::string_view(text).substr(colon + 1);
     for (bool more = true; more;) {

@@ -64,7 +64,7 @@ class VirtualClients final : public server::Clients {
 
   bool connected(ClientId client) const override { return surroundings_.links.online(client); }
   PublicKey key_of(ClientId client) const override;
-  std::vector<std::string> labels_of(ClientId client) const override {
+  std::optional<std::vector<std::string>> labels_of(ClientId client) const override {
     return surroundings_.labels.of(client);
   }
   void send(ClientId client, const protocol::Message& message) override;

@@ -56,8 +56,8 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
     const Peers& peers;
     // Returns whether this client's key is still admitted, and belongs to the run's project.
     std::function<bool(const std::shared_ptr<protocol::Link>&)> is_welcome;
-    // Returns the labels that operators gave to this link's client.
-    std::function<std::vector<std::string>(const protocol::Link&)> labels_of;
+    // Returns the labels that operators gave to this link's client; nothing if they are not known yet.
+    std::function<std::optional<std::vector<std::string>>(const protocol::Link&)> labels_of;
     // The client sent an illegal message.
     std::function<void(ClientId, const std::string& sent)> misbehaved;
     std::filesystem::path data_directory;
@@ -124,6 +124,8 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   // Ends the run as failed if the error is kInvalid, else the coordinator.
   void failed(const Error& error) override;
 
+  // A client may have taken part whom no policy counts.
+  void close_policy();
   // Gives the engine a policy of the operator, unless the run cannot adopt it.
   void adopt(aggregation::Policy policy);
   // Passes the operator's policy changes to the engine.
@@ -165,6 +167,7 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   bool told_lately_ = false;                        // until waiting_timer_ expires
   std::string stopped_;                             // why an operator ends the run; empty: not ending
   std::string failed_;                              // why the run has failed, if failed() ended it
+  bool policy_closed_ = false;                      // no disagreement can be added any more
   std::set<ClientId> members_;                      // connected clients of the run's project
   std::optional<NodeRecords> nodes_;                // null unless clients publish records
   Bytes received_;                                  // the run's frames, without chunks

@@ -17,9 +17,9 @@ PublicKey ClientLines::key_of(ClientId client) const {
   return link ? link->peer() : PublicKey{};
 }
 
-std::vector<std::string> ClientLines::labels_of(ClientId client) const {
+std::optional<std::vector<std::string>> ClientLines::labels_of(ClientId client) const {
   const auto link = surroundings_.peers.find(client);
-  return link ? surroundings_.labels_of(*link) : std::vector<std::string>();
+  return link ? surroundings_.labels_of(*link) : std::nullopt;
 }
 
 void ClientLines::send(ClientId client, const protocol::Message& message) {

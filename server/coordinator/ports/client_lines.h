@@ -25,8 +25,8 @@ class ClientLines final : public Clients, public Models, public Updates {
     const Peers& peers;
     // Returns whether this client's key is still admitted; if not, its link is being closed.
     std::function<bool(const std::shared_ptr<protocol::Link>&)> is_welcome;
-    // Returns the labels that operators gave to the client.
-    std::function<std::vector<std::string>(const protocol::Link&)> labels_of;
+    // Returns the labels that operators gave to the client; nothing if they are not known yet.
+    std::function<std::optional<std::vector<std::string>>(const protocol::Link&)> labels_of;
     const RunState& state;
     Uploads& uploads;
     MessageAllowance& allowance;
@@ -41,7 +41,7 @@ class ClientLines final : public Clients, public Models, public Updates {
 
   bool connected(ClientId client) const override;
   PublicKey key_of(ClientId client) const override;
-  std::vector<std::string> labels_of(ClientId client) const override;
+  std::optional<std::vector<std::string>> labels_of(ClientId client) const override;
   void send(ClientId client, const protocol::Message& message) override;
 
   void release(ClientId client) override;

@@ -75,14 +75,7 @@ void BufferedEngine::on(const Expired&, const StepContext& context, std::vector<
         Send{late->first, protocol::CancelTask{rules_.run, late->second.number, "deadline", {}}});
     end_task(late, "deadline", effects);
   }
-  for (auto next = resting_.begin(); next != resting_.end();) {
-    const auto resting = next++;
-    Member& member = members_.at(*resting);
-    if (context.now < *member.resting) continue;
-    catch_up(member);
-    member.resting.reset();
-    resting_.erase(resting);
-  }
+  wake(context);
   if (filling() && context.now >= fill_by_) {
     // Closes the buffer at its deadline with the updates received. Without updates and connected clients,
     // the deadline is extended instead.
@@ -92,6 +85,24 @@ void BufferedEngine::on(const Expired&, const StepContext& context, std::vector<
       fill_by_ = context.now + rules_.deadline;
   }
   assign(context, effects);
+}
+
+void BufferedEngine::wake(const StepContext& context) {
+  const auto wake_those = [&](const auto& is_over) {
+    for (auto next = resting_.begin(); next != resting_.end();) {
+      const auto resting = next++;
+      Member& member = members_.at(*resting);
+      if (!is_over(member)) continue;
+      catch_up(member);
+      member.resting.reset();
+      resting_.erase(resting);
+    }
+  };
+  wake_those([&](const Member& member) { return context.now >= *member.resting; });
+  const bool any = std::ranges::any_of(members_, [](const auto& each) { return each.second.available(); });
+  if (any) return;
+  // A client in quarantine rests for one deadline at least.
+  wake_those([&](const Member& member) { return context.now - member.failed >= rules_.deadline; });
 }
 
 std::optional<RunEngine::Waiting> BufferedEngine::waiting() const {

@@ -47,6 +47,7 @@ class BufferedEngine final : public RunEngine {
     RoundNumber last_round;                    // last task whose update was accepted
     bool present = false;
     std::optional<Time> resting;  // its last task failed; no new task before this time
+    Time failed{};                // when it failed
     bool available() const { return present && !resting; }
   };
   struct Task {
@@ -85,6 +86,8 @@ class BufferedEngine final : public RunEngine {
   // Raises an arriving client's steps to the lowest count of the others, so that the barrier does not wait
   // for tasks that the client missed.
   void catch_up(Member& member) const;
+  // Ends the rest of members whose time is over; if no other is available, also of those in quarantine.
+  void wake(const StepContext& context);
   static TaskId name_of(const Task& task) { return {task.number, TrackId()}; }
   // Ends the tasks of clients that did not return after the restart.
   void give_up_waiting(std::vector<Effect>& effects);

@@ -33,7 +33,10 @@ void BufferedEngine::rest(ClientId client, bool fault, const StepContext& contex
   Member& member = members_.at(client);
   const bool quarantined = fault && quarantine_.failed(client, RoundNumber(member.tasks));
   if (quarantined) effects.push_back(in_quarantine(client, quarantine_, round()));
-  member.resting = context.now + rules_.deadline * (quarantined ? rules_.quarantine.rounds : 1);
+  constexpr Duration kLongest = std::chrono::hours(24 * 365 * 20);  // the clock must not overflow
+  const std::int64_t rounds = quarantined ? rules_.quarantine.rounds : 1;
+  member.resting = context.now + (rounds > kLongest / rules_.deadline ? kLongest : rules_.deadline * rounds);
+  member.failed = context.now;
   resting_.insert(client);
 }
 
