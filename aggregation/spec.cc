@@ -178,12 +178,14 @@ void read_eligibility(config::Reader& section, SamplingSpec& spec) {
     spec.where = std::move(*filter);
   spec.quarantine_after = static_cast<std::uint32_t>(section.integer(
       "quarantine_after", spec.quarantine_after, {0, 1000},
-      "Number of failed trainings in succession after which a client gets no tasks for quarantine_rounds "
-      "rounds. A client fails if it reports an error or sends a damaged or invalid update; a lost "
+      "Number of failed trainings in succession after which a client is not asked to train for "
+      "quarantine_rounds rounds. A client fails if it reports an error or sends a damaged or invalid update; "
+      "a lost "
       "connection, "
       "a passed deadline or a rule of its owner is no failure. After the quarantine, one more failure is "
-      "enough for the next, until an update is accepted. If only clients in quarantine are connected, they "
-      "take part. 0: no quarantine."));
+      "enough for the next, until an update is accepted. If fewer than min_available others are connected, "
+      "clients in quarantine take part. Without effect with differential privacy and poisson. 0: no "
+      "quarantine."));
   spec.quarantine_rounds = static_cast<std::uint32_t>(section.integer(
       "quarantine_rounds", spec.quarantine_rounds, {1, 1'000'000},
       "Number of rounds that a quarantine lasts. With a buffered schedule: in units of run.round_deadline."));

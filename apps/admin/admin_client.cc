@@ -169,8 +169,12 @@ Result<std::uint64_t> AdminClient::download(const std::string& path, const std::
       return written.has_value();
     };
     const auto answer = send_request(place_, http);
-    if (!written) return written.error();
-    if (!answer) return answer.error();
+    const auto failed = [&](const Error& why) {
+      std::filesystem::remove(unfinished, error);
+      return why;
+    };
+    if (!written) return failed(written.error());
+    if (!answer) return failed(answer.error());
     if (answer->status != 200) return outcome(answer->status, answer->body).error();
   }
   std::filesystem::rename(unfinished, out, error);

@@ -151,10 +151,9 @@ std::string progress_text(const Json& progress) {
     text += "client " + std::to_string(one["client"].get<std::uint64_t>()) + " declined " +
             when(one["since"]) + ": " + text_of(one["reason"]) + "\n";
   for (const Json& one : progress["quarantined"])
-    text += "client " + std::to_string(one["client"].get<std::uint64_t>()) + " gets no tasks for " +
-            std::to_string(one["rounds"].get<std::uint64_t>()) + " rounds after round " +
-            std::to_string(one["round"].get<std::uint64_t>()) + ": its last " +
-            std::to_string(one["failures"].get<std::uint64_t>()) + " trainings failed\n";
+    text += "client " + std::to_string(one["client"].get<std::uint64_t>()) +
+            " is in quarantine since round " + std::to_string(one["round"].get<std::uint64_t>()) +
+            ": its last " + std::to_string(one["failures"].get<std::uint64_t>()) + " trainings failed\n";
   if (const Json& secure = progress["secure"]; !secure.is_null()) {
     text += "secure sum: stage " + secure["stage"].get<std::string>();
     std::string awaited;

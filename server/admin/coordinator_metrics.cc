@@ -75,9 +75,10 @@ constexpr MetricFamily kDeclined{"fedge_run_clients_declined", kGauge, "Connecte
                                  "run"};
 constexpr MetricFamily kWaiting{"fedge_run_waiting_seconds", kGauge,
                                 "Time for which the run has waited for clients; 0 if it does not.", "run"};
-constexpr MetricFamily kQuarantined{"fedge_run_clients_quarantined", kGauge,
-                                    "Clients that get no tasks for some rounds, because theirs failed.",
-                                    "run"};
+constexpr MetricFamily kQuarantined{
+    "fedge_run_clients_quarantined", kGauge,
+    "Connected clients that are not asked to train for some rounds, because their last trainings failed.",
+    "run"};
 constexpr MetricFamily kLastRound{
     "fedge_run_last_round", kGauge,
     "Round after which the run ends at the latest: run.rounds, or earlier by the privacy budget.", "run"};

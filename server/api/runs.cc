@@ -18,6 +18,7 @@ namespace fedge::server {
 namespace {
 
 constexpr std::size_t kMostReason = 1000;
+constexpr const char* kTooOld = "it ended more than retention.keep_days ago";
 
 // Results of `fedge-coordinator --run` are in its --out, which the data directory does not know.
 Json results_of(const Call& call, RunNumber run) {
@@ -162,9 +163,20 @@ Result<void> remove_files(const std::filesystem::path& directory) {
   return error ? Result<void>(system_error("cannot remove", directory, error.value())) : Result<void>();
 }
 
+// What a link leads to would stay.
+Result<void> check_no_link(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  if (!std::filesystem::is_symlink(directory, ignored)) return {};
+  return Error{ErrorCode::kRefused, directory.string() + " is a symbolic link to " +
+                                        std::filesystem::read_symlink(directory, ignored).string() +
+                                        "; remove the link, and what it leads to, first"};
+}
+
 Result<void> remove_for_good(const ApiStores& stores, const Actor& actor, RunStore& store,
                              const RunRecord& run, const std::string& reason) {
   const auto& data = stores.parts().data_directory;
+  FEDGE_TRY_VOID(check_no_link(run_results(data, run.number)));
+  FEDGE_TRY_VOID(check_no_link(run_directory(data, run.number)));
   return recorded(stores, actor, event_about(actor, "run.removed", run, reason), [&]() -> Result<void> {
     FEDGE_TRY_VOID(remove_files(run_results(data, run.number)));
     FEDGE_TRY_VOID(remove_files(run_directory(data, run.number)));
@@ -301,11 +313,16 @@ Result<void> remove_old_runs(ApiStores& stores, UnixSeconds now) {
   FEDGE_TRY(store, stores.runs());
   FEDGE_TRY(runs, store->runs());
   const auto before = now - static_cast<UnixSeconds>(days * 86'400);
-  for (const RunRecord& run : runs)
-    if (run.is_over() && run.ended < before)
-      FEDGE_TRY_VOID(remove_for_good(stores, {"coordinator"}, *store, run,
-                                     "it ended more than retention.keep_days ago"));
-  return {};
+  Result<void> outcome;
+  for (const RunRecord& run : runs) {
+    // One that could not be removed is tried again by the next process: each attempt is in the audit log.
+    if (!run.is_over() || run.ended >= before || stores.stuck().contains(run.number)) continue;
+    auto removed = remove_for_good(stores, {"coordinator"}, *store, run, kTooOld);
+    if (removed) continue;
+    stores.stuck().insert(run.number);
+    outcome = removed.error().with_prefix(where(run));
+  }
+  return outcome;
 }
 
 std::vector<ApiRoute> run_routes() {

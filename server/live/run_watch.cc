@@ -335,10 +335,16 @@ LiveRun RunWatch::progress() const {
     if (member.state == Member::State::kDeclined)
       progress.declined.push_back({client, member.reason, member.date});
   }
-  for (const auto& [client, one] : quarantined_) progress.quarantined.push_back(one);
+  for (const auto& [client, one] : quarantined_)
+    if (lasts(one)) progress.quarantined.push_back(one);
   progress.secure = secure_;
   progress.waiting = waiting_;
   return progress;
+}
+
+// In a buffered run, it lasts until the client's next task.
+bool RunWatch::lasts(const LiveRun::Quarantined& one) const {
+  return members_.contains(one.client) && (buffered_ || round_.value() <= one.round.value() + one.rounds);
 }
 
 std::optional<std::pair<const char*, std::string>> RunWatch::standing(ClientId client) const {
@@ -367,7 +373,8 @@ std::optional<LiveRun::Waiting> RunWatch::waiting() const {
 
 RunWatch::Counts RunWatch::counts() const {
   const std::lock_guard lock(mutex_);
-  Counts counts{.round = round_, .quarantined = quarantined_.size()};
+  Counts counts{.round = round_};
+  for (const auto& [client, one] : quarantined_) counts.quarantined += lasts(one) ? 1U : 0U;
   if (secure_) counts.secure = secure_->stage.stage;
   if (secure_) counts.secure_awaited = secure_->stage.awaited.size();
   for (const auto& [key, task] : tasks_) ++counts.tasks[task.stage];

@@ -63,11 +63,11 @@ struct LiveRun {
     Time since;
     std::int64_t date;  // the same in Unix seconds
   };
-  // A client that gets no tasks for some rounds, because its last ones failed.
+  // A client that is not asked to train for some rounds, because its last trainings failed.
   struct Quarantined {
     ClientId client;
     RoundNumber round;           // of the last failure
-    std::uint64_t rounds = 0;    // for which it lasts
+    std::uint64_t rounds = 0;    // for which it lasts; in a buffered run: deadlines of a round
     std::uint64_t failures = 0;  // in succession
   };
   Time now{};                           // on the run's clock
@@ -171,6 +171,8 @@ class RunWatch final : public Watch {
   void end_all(ClientId client, const char* why, Time now);
   void close(const RunEngine::CloseRound& turn, Time now);
   void take_up(const Event& event);
+  // Whether the client is connected and still in quarantine.
+  bool lasts(const LiveRun::Quarantined& one) const;
   void record(TaskId phase, std::vector<WatchedTask> tasks);
   Time present() const;
   // The calendar's time; 0 while an earlier process' inputs are repeated.

@@ -86,7 +86,7 @@ class RunStore {
   virtual ~RunStore() = default;
 
   // Stores a new pending run. The caller draws `id`. kResource: there are already kMaxOpenRuns; kStale: a run
-  // has this id already.
+  // has this id already, or had it and was removed.
   virtual Result<RunNumber> submit(const RunRecord& run) = 0;
   virtual Result<std::vector<RunRecord>> runs() = 0;       // ascending
   virtual Result<std::vector<RunRecord>> open_runs() = 0;  // runs that are not over
@@ -106,7 +106,8 @@ class RunStore {
   virtual Result<void> set_status(RunNumber number, RunStatus status, const std::string& reason,
                                   UnixSeconds now) = 0;
 
-  // Removes a run that is over, with its journal, checkpoint and metrics. Its number is not used again.
+  // Removes a run that is over, with its journal, checkpoint and metrics. Neither its number nor its id is
+  // used again.
   // kRefused: it is not over.
   virtual Result<void> remove(RunNumber number) = 0;
 

@@ -83,6 +83,11 @@ Result<RunNumber> SqliteStore::submit(const RunRecord& given) {
   FEDGE_TRY_VOID(database_->check_in_place());
   FEDGE_TRY(transaction, Transaction::begin(*database_));
   FEDGE_TRY_VOID(check_room(run.project));
+  FEDGE_TRY(removed, database_->prepare("SELECT number FROM removed_runs WHERE id = ?"));
+  FEDGE_TRY(was, removed.bind(1, static_cast<std::int64_t>(run.id.value())).step());
+  if (was)
+    return Error{ErrorCode::kStale, "run " + std::to_string(removed.integer(0)) +
+                                        ", which was submitted with the same key, has been removed"};
   FEDGE_TRY(same, find(run.id));
   if (same) return Error{ErrorCode::kStale, "run " + std::to_string(same->number.value()) + " has this id"};
   FEDGE_TRY(insert, database_->prepare("INSERT INTO runs (id, name, document, status, reason, submitted, "
@@ -200,6 +205,9 @@ Result<void> SqliteStore::remove(RunNumber number) {
   if (!record.is_over())
     return Error{ErrorCode::kRefused, "run " + std::to_string(number.value()) + " is " +
                                           name_of(record.status) + "; stop it first"};
+  FEDGE_TRY(tombstone, database_->prepare("INSERT OR REPLACE INTO removed_runs VALUES (?, ?)"));
+  FEDGE_TRY_VOID(
+      tombstone.bind(1, static_cast<std::int64_t>(record.id.value())).bind(2, number.value()).run());
   for (const char* table :
        {"journal WHERE run", "checkpoints WHERE run", "rounds WHERE run", "runs WHERE number"}) {
     FEDGE_TRY(removal, database_->prepare((std::string("DELETE FROM ") + table + " = ?").c_str()));

@@ -154,7 +154,7 @@ const cases = {
     await shot(page, "overview");
     // The model, as a file; and an operator removes the run.
     await go(page, "Run 1", "#/runs/1");
-    const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Round 12" }).click()]);
+    const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download the model of round 12" }).click()]);
     assert.equal(file.suggestedFilename(), "run-1-round-12.safetensors");
     const result = JSON.parse(fedge("run", "show", 1, "--format", "json")).results;
     assert.deepEqual(fs.readFileSync(await file.path()), fs.readFileSync(path.join(result, "model.safetensors")));

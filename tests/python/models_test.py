@@ -152,19 +152,45 @@ def removed(coordinator):
     audit = [(one["actor"], one["details"]["run"]) for one in shown(coordinator, "audit", "ls")
              if one["action"] == "run.removed"]
     assert audit == [("user olga", "3")], audit
+    # A late repetition of a submission does not start a removed run again.
+    text_body = {"document": text}
+    first = coordinator.call("POST", "/runs", operator, text_body, {"Idempotency-Key": "k"})
+    number = first[1]["run"]["run"]
+    coordinator.here("run", "stop", number)
+    wait_for(lambda: shown(coordinator, "run", "show", number)["ended"] is not None, coordinator)
+    coordinator.here("run", "rm", number)
+    again = coordinator.call("POST", "/runs", operator, text_body, {"Idempotency-Key": "k"})
+    assert again[0].status == 409 and "has been removed" in again[1]["detail"], again
     # The last number is not used again, and the coordinator does not miss the run.
     coordinator.stop()
     coordinator.start()
-    assert submit(coordinator, text) == 4
-    assert [one["run"] for one in shown(coordinator, "run", "ls")] == [1, 2, 4]
+    assert submit(coordinator, text) == 5
+    assert [one["run"] for one in shown(coordinator, "run", "ls")] == [1, 2, 5]
 
-    # What ended long ago is removed by the coordinator itself, and nothing else.
+    # What a link leads to is somebody else's: the run is not removed, and says so.
+    precious = coordinator.data.parent / "precious"
+    precious.mkdir()
+    (coordinator.data / "runs/1").mkdir(exist_ok=True)
+    (coordinator.data / "runs/1/results").symlink_to(precious)
+    refused = coordinator.here("run", "rm", 1, code=1)
+    assert "is a symbolic link to" in refused and str(precious) in refused, refused
+    # What ended long ago is removed by the coordinator itself, and nothing else; one run that cannot be removed
+    # does not keep the others.
+    sixth = submit(coordinator, text)
+    coordinator.here("run", "stop", sixth)
+    wait_for(lambda: shown(coordinator, "run", "show", sixth)["ended"] is not None, coordinator)
     settings = coordinator.data.parent / "coordinator.toml"
     settings.write_text("[retention]\nkeep_days = 0.00001\n")
-    wait_for(lambda: time.time() - ended_at(coordinator, 1) > 3, coordinator)
+    wait_for(lambda: time.time() - ended_at(coordinator, sixth) > 3, coordinator)
     coordinator.stop()
     coordinator.start("--config", settings)
-    wait_for(lambda: [one["run"] for one in shown(coordinator, "run", "ls")] == [2, 4], coordinator)
+    wait_for(lambda: [one["run"] for one in shown(coordinator, "run", "ls")] == [1, 2, 5], coordinator)
+    wait_for(lambda: "retention.failed" in coordinator.log(), coordinator)
+    (coordinator.data / "runs/1/results").unlink()
+    coordinator.stop()
+    coordinator.start("--config", settings)
+    wait_for(lambda: [one["run"] for one in shown(coordinator, "run", "ls")] == [2, 5], coordinator)
+    assert precious.exists()
     last = [one for one in shown(coordinator, "audit", "ls") if one["action"] == "run.removed"][-1]
     assert last["actor"] == "coordinator" and "retention.keep_days" in last["details"]["reason"], last
     assert not list(coordinator.data.glob("runs/1/*"))
@@ -270,6 +296,10 @@ def wards(coordinator):
     assert coordinator.log().count("client.connected") == connections
     declined = [one["client"] for one in shown(coordinator, "run", "progress", run)["declined"]]
     assert declined == [3], declined
+    # Clients with high numbers took part, so clients cannot disagree any more: an operator is told at once.
+    refused = coordinator.here("tracks", "add", "--run", run, "--kind", "inbound", "--clients", "0", "--against", "1", code=1)
+    assert "clients can disagree only if" in refused, refused
+    assert json.loads(coordinator.here("tracks", "ls", "--run", run, "--format", "json")) == []
     coordinator.here("run", "stop", run)
     wrong = coordinator.here("run", "submit", coordinator.data.parent / "run.toml", "--set",
                              "sampling.where=label is 'ward-3'", code=1)

@@ -65,7 +65,7 @@ export async function download(path: string, name: string): Promise<void> {
   link.href = address;
   link.download = name;
   link.click();
-  URL.revokeObjectURL(address);
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);  // the download may begin later
 }
 
 export function remove<T>(path: string): Promise<T> { return request<T>("DELETE", path); }

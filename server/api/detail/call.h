@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,12 +42,15 @@ class ApiStores {
   // Returns what a client did lately; nothing if it has never connected.
   Result<std::optional<ClientActivity>> activity(ClientId client);
   AuditLog audit() const { return AuditLog(parts_.data_directory); }
+  // Runs that remove_old_runs() could not remove.
+  std::set<RunNumber>& stuck() { return stuck_; }
 
  private:
   ApiParts parts_;
   std::unique_ptr<RunStore> runs_;
   Enrolment enrolment_;
   AccessControl access_;
+  std::set<RunNumber> stuck_;
   // Without a running coordinator: what fleet.db has.
   std::optional<std::map<ClientId, ClientActivity>> fleet_;
 };

@@ -24,6 +24,7 @@ inline constexpr std::array kMigrations = {
     R"(ALTER TABLE runs ADD COLUMN project TEXT NOT NULL DEFAULT 'default';
        ALTER TABLE runs ADD COLUMN submitter TEXT NOT NULL DEFAULT '';
        CREATE INDEX runs_by_id ON runs (id);)",
+    "CREATE TABLE removed_runs (id INTEGER PRIMARY KEY, number INTEGER NOT NULL);",
 };
 // "FDGE"
 inline constexpr DatabaseKind kRunsFile{"a database", 1178879813, kMigrations.size()};

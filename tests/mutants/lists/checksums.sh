@@ -16,13 +16,13 @@ new ''
 caught_by unit_protocol 'chunk store'
 
 mutant skip-journal-chain 'N2: a journal'\''s entry is believed without its checksum'
-file server/store/sqlite_store.cc
+file server/store/sqlite_journal.cc
 old '    if (entry.sequence != before.sequence + 1 || now.chain != select.text(3))'
 new '    if (entry.sequence != before.sequence + 1)'
 caught_by unit_server 'store'
 
 mutant skip-checkpoint-checksum 'N2: a checkpoint is believed without its checksum'
-file server/store/sqlite_store.cc
+file server/store/sqlite_journal.cc
 old '  if (select.text(2) != checksum_of(run, select.integer(0), result.state))
     return damaged("the checkpoint" + of_run(run));
 '

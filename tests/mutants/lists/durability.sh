@@ -157,7 +157,7 @@ new '    failed_ = false;'
 caught_by faults_coordinator 'where an update cannot be synced'
 
 mutant unlinked-journal 'N1: what is written into a runs.db that was removed is acknowledged'
-file server/store/sqlite_store.cc
+file server/store/sqlite_journal.cc
 old '  FEDGE_TRY_VOID(database_->check_in_place());
   FEDGE_TRY(transaction, Transaction::begin(*database_));
   std::map<RunNumber, Head> heads;'

@@ -36,7 +36,7 @@ new '    returned_.insert(arrived.client);
 caught_by unit_server 'buffered: whoever comes back'
 
 mutant skip-duplicate-check-buffered 'N4: in an asynchronous run another update may take the place of one that is on its way'
-file server/engine/buffered/buffered_engine.cc
+file server/engine/buffered/buffered_tasks.cc
 old '  if (task->second.fetching)
     return'
 new '  if (false)

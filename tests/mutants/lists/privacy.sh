@@ -393,8 +393,8 @@ caught_by unit_privacy 'tree noise'
 
 mutant privacy-any-participation 'a client takes part as often as it is drawn'
 file server/engine/round_selection.cc
-old '    if (!(busy && without_task) && tracks_.is_member(turn_, client) && may_take_part(client))'
-new '    if (!(busy && without_task) && tracks_.is_member(turn_, client))'
+old '      if (!(busy && without_task) && tracks_.is_member(turn_, client) && may_take_part(client) &&'
+new '      if (!(busy && without_task) && tracks_.is_member(turn_, client) &&'
 caught_by unit_server 'participation:'
 
 mutant privacy-uneven-skellam 'Skellam noise is never negative'

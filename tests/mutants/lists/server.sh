@@ -102,7 +102,7 @@ new '  if (!said.host.empty() && !protocol::same_host(said.host, seen.host) && s
 caught_by integration_federation 'third party'
 
 mutant too-stale-by-one 'an update of the greatest staleness that is allowed is refused'
-file server/engine/buffered/buffered_engine.cc
+file server/engine/buffered/buffered_tasks.cc
 old 'stale > schedule_.max_staleness)'
 new 'stale >= schedule_.max_staleness)'
 caught_by unit_server 'greatest staleness'
@@ -220,9 +220,8 @@ caught_by integration_federation 'own aggregator: a failed run stays failed'
 
 mutant task-for-the-gone 'a client that disconnected since it was selected is given a task'
 file server/conductor/conductor.cc
-old '  if (!ports_.clients->connected(work.client)) return;
-'
-new ''
+old '  if (!ports_.clients->connected(work.client) || excludes(work.client)) return;'
+new '  if (excludes(work.client)) return;'
 caught_by unit_server 'conductor: a client that is gone before'
 
 mutant route-hears-first 'a secure sum hears of a departure before the engine'

@@ -103,14 +103,14 @@ caught_by unit_sim 'do not keep other threads from training ahead'
 
 mutant substitutes-exhausted 'a client that may take part no more takes the place of a lost one'
 file server/engine/round_selection.cc
-old 'all_admitted_(engine.tracks_.is_whole() && !engine.participations_.bounded())'
-new 'all_admitted_(engine.tracks_.is_whole())'
+old 'all_admitted_(engine.tracks_.is_whole() && !engine.participations_.bounded() &&'
+new 'all_admitted_(engine.tracks_.is_whole() &&'
 caught_by unit_server 'substitute'
 
 mutant substitutes-strangers 'a client that is no member of the track takes the place of a lost one'
 file server/engine/round_selection.cc
-old 'all_admitted_(engine.tracks_.is_whole() && !engine.participations_.bounded())'
-new 'all_admitted_(!engine.participations_.bounded())'
+old 'all_admitted_(engine.tracks_.is_whole() && !engine.participations_.bounded() &&'
+new 'all_admitted_(!engine.participations_.bounded() &&'
 caught_by unit_server 'substitute'
 
 mutant busy-for-ever 'a client that had a task in one round never replaces another one'

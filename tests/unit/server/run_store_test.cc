@@ -513,7 +513,9 @@ TEST_CASE("runs that the audit log tells of and the database does not hold are m
 TEST_CASE("run store: a removed run is gone with all that belongs to it, and its number is not used again") {
   with_each_store([](const Reopen& reopen) {
     auto store = reopen();
-    for (const char* name : {"a", "b", "c"}) REQUIRE(store->submit(another_run(name)));
+    for (const char* name : {"a", "b"}) REQUIRE(store->submit(another_run(name)));
+    const RunRecord third = another_run("c");
+    REQUIRE(store->submit(third));
     const RunNumber last(3);
     CHECK(store->remove(last).error().code == ErrorCode::kRefused);
     CHECK(store->remove(RunNumber(9)).error().code == ErrorCode::kNotFound);
@@ -531,6 +533,8 @@ TEST_CASE("run store: a removed run is gone with all that belongs to it, and its
     store = reopen();
     CHECK(*store->highest() == last);
     CHECK(*store->submit(another_run("d")) == RunNumber(4));
+    // Nor is its id: a late repetition of the submission must not start the run again.
+    CHECK(store->submit(third).error().code == ErrorCode::kStale);
     CHECK(store->run(RunNumber(2)));
   });
 }

@@ -90,7 +90,8 @@ export const run: MakeView = (session, argument) => {
       rounds = rounds.concat(more.filter(round => round.round > after));
       await readProgress();
       showHead();
-      replace(files, await models(number));
+      const list = await models(number, files.childElementCount === 0);
+      if (list) replace(files, list);
       if (rounds.length > 0) await verification.refresh();
       const model = rounds[rounds.length - 1]?.model_hash;
       replace(about,

@@ -281,7 +281,7 @@ TEST_CASE("coordinator metrics: what became of tasks, who fails, and what the ru
   watch->secure({{RoundNumber(1), {}}, 1, "shares", {ClientId(4), ClientId(5)}}, Time());
   const Event quarantined = Event{Severity::kWarning, "client.quarantined", {}}
                                 .with("round", std::int64_t{3})
-                                .with("client", std::int64_t{7})
+                                .with("client", std::int64_t{5})
                                 .with("failures", std::int64_t{2})
                                 .with("rounds", std::int64_t{10});
   watch->decided(RunEngine::Stop{}, {quarantined}, Time());

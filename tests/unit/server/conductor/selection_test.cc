@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,7 +20,8 @@ struct LabelledWorld : RecordedWorld {
     labels[ClientId(0)] = labels[ClientId(1)] = labels[ClientId(2)] = {"icu", "ward-3"};
     follower = &run_watch;
   }
-  std::vector<std::string> labels_of(ClientId client) const override {
+  std::optional<std::vector<std::string>> labels_of(ClientId client) const override {
+    if (unknown.contains(client)) return std::nullopt;
     const auto found = labels.find(client);
     return found == labels.end() ? std::vector<std::string>() : found->second;
   }
@@ -28,6 +31,7 @@ struct LabelledWorld : RecordedWorld {
   }
 
   std::map<ClientId, std::vector<std::string>> labels;
+  std::set<ClientId> unknown;  // whose entry was not read yet
   RunWatch run_watch;
 };
 
@@ -55,6 +59,34 @@ TEST_CASE("selection: a client without the label is never told of the run, and o
   world.conductor->submit(RunEngine::Stop{"told to"}, world.now);
   CHECK(world.count("run_ended to 0") == 1);
   CHECK(world.count("run_ended to 5") == 0);
+}
+
+TEST_CASE("selection: while its labels are not known, a client is not told of a run that selects by them") {
+  LabelledWorld world;
+  world.config.sampling.where = *aggregation::ClientFilter::parse("label != 'test'");
+  world.unknown.insert(ClientId(5));
+  world.start();
+  world.present.insert(ClientId(5));
+  world.conductor->linked(ClientId(5), world.now);
+  CHECK(world.count("run_description to 5") == 0);
+  world.unknown.clear();
+  CHECK(world.conductor->relabelled(ClientId(5), world.now));
+  CHECK(world.count("run_description to 5") == 1);
+}
+
+TEST_CASE("selection: a task that was decided before the client lost its label is not sent, nor the model") {
+  LabelledWorld world;
+  world.start();
+  world.arrive({0, 1});
+  world.present.insert(ClientId(2));
+  world.conductor->linked(ClientId(2), world.now);
+  world.holds = true;
+  world.answer(2);  // the round is decided, but waits for the journal
+  world.relabel(1, {"icu"});
+  world.open_gate();
+  CHECK(world.count("train_request to 0") == 1);
+  CHECK(world.count("train_request to 1") == 0);
+  CHECK(world.count("give 1") == 0);
 }
 
 TEST_CASE("selection: a client that gets the label takes part at once, without connecting again") {
@@ -126,11 +158,14 @@ TEST_CASE("selection: parts that count clients bind the numbers of clients with 
   CHECK(
       declines([](run::RunConfig& run) { run.privacy.kind = run::DifferentialPrivacySpec::Kind::kCentral; }));
   CHECK(declines([](run::RunConfig& run) { run.tracks.policy.disagreements.emplace_back(); }));
+  CHECK(declines([](run::RunConfig& run) { run.control_variates = true; }));
+  CHECK(declines([](run::RunConfig& run) { run.strategy.sums_clients = true; }));
 }
 
 TEST_CASE("selection: a policy that counts clients is refused once a client with a higher number took part") {
   RecordedWorld world;
   world.config.task.data.partition.kind = learn::PartitionKind::kOwn;
+  world.config.tracks.policy.clients = 10;
   world.harness.rules.rounds = 9;
   aggregation::Policy policy{.clients = 10};
   policy.disagreements.push_back({.kind = aggregation::DisagreementKind::kFull, .clients = {ClientId(1)}});

@@ -168,21 +168,76 @@ TEST_CASE("quarantine: if no other client is connected, a round is for those in 
   CHECK(clients_asked(h) == std::set<std::uint32_t>{1});
 }
 
+TEST_CASE("quarantine: a round has as many candidates as it needs, if need be from quarantine") {
+  Harness h = crowd();
+  h.rules.quarantine = {.after = 1, .rounds = 1000};
+  h.rules.min_candidates = 3;
+  h.rules.clients_per_round = 4;
+  h.arrive({0, 1, 2, 3});
+  // Clients 0 and 1 fail in the first round: only two others are left.
+  h.feed(RunEngine::Failed{ClientId(0), failure(1)});
+  h.feed(RunEngine::Failed{ClientId(1), failure(1)});
+  h.deliver(2, 1);
+  h.deliver(3, 1);
+  h.feed(RunEngine::Committed{RoundNumber(1)});
+  CHECK(clients_asked(h) == std::set<std::uint32_t>{0, 1, 2, 3});
+  // With enough others, those in quarantine stay out.
+  Harness enough = crowd();
+  enough.rules.quarantine = {.after = 1, .rounds = 1000};
+  enough.rules.min_candidates = 2;
+  enough.rules.clients_per_round = 4;
+  enough.arrive({0, 1, 2, 3});
+  enough.feed(RunEngine::Failed{ClientId(0), failure(1)});
+  enough.feed(RunEngine::Failed{ClientId(1), failure(1)});
+  enough.deliver(2, 1);
+  enough.deliver(3, 1);
+  enough.feed(RunEngine::Committed{RoundNumber(1)});
+  CHECK(clients_asked(enough) == std::set<std::uint32_t>{2, 3});
+}
+
+TEST_CASE("quarantine: in a buffered run, clients in quarantine work again if nobody else is there") {
+  Harness h = crowd();
+  h.schedule = aggregation::ScheduleSpec{.buffered = true, .buffer_size = 100};
+  h.rules.clients_per_round = 2;
+  h.rules.first_round_clients = 1;
+  h.rules.quarantine = {.after = 1, .rounds = 1'000'000};
+  h.rules.deadline = seconds(1e9);  // the product overflows 64 bits of nanoseconds
+  h.arrive({0});
+  h.feed(RunEngine::Failed{ClientId(0), failure(1)});
+  CHECK(h.event("client.quarantined"));
+  CHECK_FALSE(h.one<RunEngine::Assign>());
+  h.now += seconds(1);
+  h.feed(Expired{});
+  CHECK_FALSE(h.one<RunEngine::Assign>());  // not before a deadline has passed
+  h.arrive({1});
+  REQUIRE(h.one<RunEngine::Assign>());
+  CHECK(h.one<RunEngine::Assign>()->client == ClientId(1));
+  h.feed(RunEngine::ClientLeft{ClientId(1)});
+  CHECK_FALSE(h.one<RunEngine::Assign>());
+  h.now += seconds(1e9);
+  h.feed(Expired{});
+  if (h.one<RunEngine::CloseRound>()) h.feed(RunEngine::Committed{RoundNumber(1)});
+  REQUIRE(h.one<RunEngine::Assign>());
+  CHECK(h.one<RunEngine::Assign>()->client == ClientId(0));
+}
+
 TEST_CASE("quarantine: in a buffered run it lasts so many deadlines of a round") {
   Harness h = crowd();
   h.schedule = aggregation::ScheduleSpec{.buffered = true, .buffer_size = 100};
-  h.rules.clients_per_round = 1;
+  h.rules.clients_per_round = 2;
   h.rules.first_round_clients = 1;
   h.arrive({0});
   h.feed(RunEngine::Failed{ClientId(0), failure(1)});
   CHECK_FALSE(h.event("client.quarantined"));
+  h.arrive({1});  // another that is available, though it never answers
   // Each deadline also closes the empty buffer.
   std::uint32_t closed = 0;
   const auto wait_a_round = [&] {
     h.now += seconds(60);
     h.feed(Expired{});
+    bool asked = clients_asked(h).contains(0);
     if (h.one<RunEngine::CloseRound>()) h.feed(RunEngine::Committed{RoundNumber(++closed)});
-    return h.one<RunEngine::Assign>().has_value();
+    return asked || clients_asked(h).contains(0);
   };
   REQUIRE(wait_a_round());
   h.feed(RunEngine::Failed{ClientId(0), failure(2)});

@@ -36,6 +36,7 @@ constexpr const char* kVersionOne = R"(
     ended INTEGER NOT NULL, checksum BLOB NOT NULL);
   INSERT INTO old_runs SELECT number, id, name, document, status, reason, submitted, started, ended, checksum FROM runs;
   DROP TABLE runs;
+  DROP TABLE removed_runs;
   ALTER TABLE old_runs RENAME TO runs;
   PRAGMA user_version = 1;)";
 
@@ -83,6 +84,23 @@ TEST_CASE("run migration: a store of version 1 keeps its runs, journals and roun
   third.project = "cardiology";
   CHECK(*store->submit(third) == RunNumber(3));
   CHECK(store->run(RunNumber(3))->project == "cardiology");
+}
+
+TEST_CASE("run migration: a store of version 2 keeps its runs, and can remove them") {
+  const test::TemporaryDirectory directory;
+  const auto file = directory.path() / "runs.db";
+  RunRecord first = new_run("first", "[run]\nname = \"first\"\n");
+  first.project = "cardiology";
+  {
+    const auto store = opened(file);
+    REQUIRE(store->submit(first));
+    REQUIRE(store->set_status(RunNumber(1), RunStatus::kStopped, "", 2000));
+  }
+  execute(file, "DROP TABLE removed_runs; PRAGMA user_version = 2");
+  const auto store = opened(file);
+  CHECK(store->run(RunNumber(1))->project == "cardiology");
+  REQUIRE(store->remove(RunNumber(1)));
+  CHECK(store->submit(first).error().code == ErrorCode::kStale);
 }
 
 }  // namespace fedge::server

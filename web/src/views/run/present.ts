@@ -74,7 +74,7 @@ export function present(progress: Progress): HTMLElement {
   if (progress.quarantined.length > 0)
     box.append(table("Clients in quarantine", [
       { title: "Client", cell: one => link(`clients/${one.client}`, String(one.client)) },
-      { title: "Quarantine", cell: one => `${plural(one.rounds, "round")} from round ${one.round + 1} on` },
+      { title: "Since", cell: one => `round ${one.round}` },
       { title: "Reason", cell: one => one.failures === 1 ? "its last training failed" : `its last ${one.failures} trainings failed` },
     ], progress.quarantined, ""));
   if (progress.declined.length > 0)
