@@ -24,7 +24,7 @@
 namespace fedge::server {
 namespace {
 
-constexpr int kAttempts = 10;
+constexpr int kReadAttempts = 10;
 
 std::string name_of(const RunRecord& run) { return "run " + std::to_string(run.number.value()) + ": "; }
 
@@ -190,7 +190,7 @@ Result<std::filesystem::path> present_model(const Call& call, RunStore& store, c
       return not_there(run, "the model of round " + std::to_string(wanted.round) +
                                 " is not kept; set run.keep_models in the run file to keep models of rounds");
     auto file = write_kept(call, run, kept);
-    if (file || file.error().code != ErrorCode::kNotFound || attempt == kAttempts) return file;
+    if (file || file.error().code != ErrorCode::kNotFound || attempt == kReadAttempts) return file;
   }
 }
 

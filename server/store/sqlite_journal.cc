@@ -105,7 +105,12 @@ Result<std::optional<Checkpoint>> SqliteStore::checkpoint(RunNumber run) {
   FEDGE_TRY(select, database_->prepare("SELECT rounds, state, checksum FROM checkpoints WHERE run = ?"));
   select.bind(1, run.value());
   FEDGE_TRY(found, select.step());
-  if (!found) return std::optional<Checkpoint>();
+  if (!found) {
+    // A damaged table may hide its row.
+    FEDGE_TRY(closed, rounds(run));
+    if (closed > 0) return damaged("the checkpoint" + of_run(run));
+    return std::optional<Checkpoint>();
+  }
   Checkpoint result{.rounds = static_cast<std::uint64_t>(select.integer(0)), .state = select.text(1)};
   if (select.text(2) != checksum_of(run, select.integer(0), result.state))
     return damaged("the checkpoint" + of_run(run));

@@ -13,7 +13,7 @@
 #include "tests/integration/member.h"
 #include "tests/integration/run_program.h"
 #include "tests/support/exposition_parser.h"
-#include "tests/support/http_client.h"
+#include "tests/support/http/http_client.h"
 #include "tests/support/tiny_dataset.h"
 
 using namespace fedge;

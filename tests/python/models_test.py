@@ -299,7 +299,7 @@ def wards(coordinator):
     # Clients with high numbers took part, so clients cannot disagree any more: an operator is told at once.
     refused = coordinator.here("tracks", "add", "--run", run, "--kind", "inbound", "--clients", "0", "--against", "1", code=1)
     assert "clients can disagree only if" in refused, refused
-    assert json.loads(coordinator.here("tracks", "ls", "--run", run, "--format", "json")) == []
+    assert "inbound" not in coordinator.here("tracks", "ls", "--run", run)
     coordinator.here("run", "stop", run)
     wrong = coordinator.here("run", "submit", coordinator.data.parent / "run.toml", "--set",
                              "sampling.where=label is 'ward-3'", code=1)

@@ -120,7 +120,7 @@ endpoint = "http://127.0.0.1:4318/otlp"
   CHECK(config->api.hosts == std::vector<std::string>{"fedge.example.org"});
   CHECK(server::describe_coordinator_config().size() == 32);
   REQUIRE(config->traces);
-  CHECK(config->traces->address == protocol::Address{"127.0.0.1", 4328});
+  CHECK(config->traces->address == protocol::Address{"127.0.0.1", 4318});
   CHECK(config->traces->target == "/otlp/v1/traces");
 }
 

@@ -21,7 +21,7 @@
 
 #include "core/platform/files.h"
 #include "server/http/request_reader.h"
-#include "tests/support/http_client.h"
+#include "tests/support/http/http_client.h"
 #include "tests/support/text.h"
 #include "tests/support/tiny_dataset.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/token_signer.h"
+#include "tests/support/http/token_signer.h"
 
 using namespace fedge;
 using namespace fedge::server;

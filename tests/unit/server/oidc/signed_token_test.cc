@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "server/access/oidc/base64url.h"
-#include "tests/support/token_signer.h"
+#include "tests/support/http/token_signer.h"
 
 using namespace fedge;
 using namespace fedge::server;

@@ -17,8 +17,8 @@
 
 #include "core/platform/files.h"
 #include "server/access_control.h"
+#include "tests/support/http/token_signer.h"
 #include "tests/support/tiny_dataset.h"
-#include "tests/support/token_signer.h"
 
 using namespace fedge;
 using namespace fedge::server;

@@ -122,7 +122,9 @@ TEST_CASE("model files: each track has a file that says whom it excludes, and ol
   CHECK(files == 2);
 }
 
-TEST_CASE("model files: a run that continues after a round loses the models of later ones, and a new run loses all") {
+TEST_CASE(
+    "model files: a run that continues after a round loses the models of later ones, and a new run loses "
+    "all") {
   const test::TemporaryDirectory place;
   for (std::uint64_t round = 1; round <= 4; ++round) keep(place, keeping(9), round);
   remove_models_after(place.path(), 2);

@@ -9,7 +9,7 @@
 
 #include "core/detail/json.h"
 #include "tests/support/free_port.h"
-#include "tests/support/http_collector.h"
+#include "tests/support/http/http_collector.h"
 
 namespace fedge::server {
 namespace {
