@@ -83,12 +83,14 @@ export const run: MakeView = (session, argument) => {
     title: `Run ${number}`,
     element,
     async refresh() {
+      const reading = readProgress();  // meanwhile
+      reading.catch(() => undefined);
       const details = await get<RunDetails>(`/runs/${number}`);
       shown = details.run;
       const after = rounds.length > 0 ? rounds[rounds.length - 1]!.round : 0;
       const more = await all<Round>(`/runs/${number}/rounds?after=${after}`, 100_000);
       rounds = rounds.concat(more.filter(round => round.round > after));
-      await readProgress();
+      await reading;
       showHead();
       const list = await models(number, files.childElementCount === 0);
       if (list) replace(files, list);

@@ -47,7 +47,7 @@ mutant quarantine-for-ever 'a buffered run stands still while all its clients ar
 file server/engine/buffered/buffered_engine.cc
 old '  wake_those([&](const Member& member) { return context.now - member.failed >= rules_.deadline; });'
 new ''
-caught_by unit_server 'quarantine: in a buffered run, clients'
+caught_by unit_server 'clients in quarantine work again'
 
 mutant keep-one-model-less 'one model less is kept than the run file says'
 file server/report/model_files.cc

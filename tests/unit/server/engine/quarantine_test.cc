@@ -201,7 +201,6 @@ TEST_CASE("quarantine: in a buffered run, clients in quarantine work again if no
   h.rules.clients_per_round = 2;
   h.rules.first_round_clients = 1;
   h.rules.quarantine = {.after = 1, .rounds = 1'000'000};
-  h.rules.deadline = seconds(1e9);  // the product overflows 64 bits of nanoseconds
   h.arrive({0});
   h.feed(RunEngine::Failed{ClientId(0), failure(1)});
   CHECK(h.event("client.quarantined"));
@@ -214,11 +213,27 @@ TEST_CASE("quarantine: in a buffered run, clients in quarantine work again if no
   CHECK(h.one<RunEngine::Assign>()->client == ClientId(1));
   h.feed(RunEngine::ClientLeft{ClientId(1)});
   CHECK_FALSE(h.one<RunEngine::Assign>());
-  h.now += seconds(1e9);
+  h.now += seconds(60);
   h.feed(Expired{});
   if (h.one<RunEngine::CloseRound>()) h.feed(RunEngine::Committed{RoundNumber(1)});
   REQUIRE(h.one<RunEngine::Assign>());
   CHECK(h.one<RunEngine::Assign>()->client == ClientId(0));
+}
+
+TEST_CASE(
+    "quarantine: in a buffered run, the longest one of the longest deadlines does not overflow the clock") {
+  Harness h = crowd();
+  h.schedule = aggregation::ScheduleSpec{.buffered = true, .buffer_size = 100};
+  h.rules.clients_per_round = 1;
+  h.rules.first_round_clients = 1;
+  h.rules.quarantine = {.after = 1, .rounds = 1'000'000};
+  h.rules.deadline = seconds(1e9);
+  h.arrive({0});
+  h.feed(RunEngine::Failed{ClientId(0), failure(1)});
+  h.now += seconds(86'400);
+  h.feed(Expired{});
+  CHECK_FALSE(h.one<RunEngine::Assign>());
+  CHECK(h.engine().next_deadline() > h.now);
 }
 
 TEST_CASE("quarantine: in a buffered run it lasts so many deadlines of a round") {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -69,7 +70,10 @@ TEST_CASE("model files: the models of the last rounds are kept, and nothing else
   REQUIRE(make_directory(place.path() / "models"));
   for (const char* name : {"round-x.safetensors", "notes.txt", "round-000001.txt"})
     REQUIRE(write_file_atomic(place.path() / "models" / name, "mine"));
-  for (std::uint64_t round = 1; round <= 5; ++round) keep(place, config, round);
+  for (std::uint64_t round = 1; round <= 5; ++round) {
+    keep(place, config, round);
+    CHECK(kept_rounds(place.path()).size() == std::min<std::uint64_t>(round, 3));
+  }
   CHECK(kept_rounds(place.path()) == KeptRounds{3, 4, 5});
   for (const std::uint64_t round : {3U, 4U, 5U})
     CHECK(value_in(kept_model(place.path(), round)) == static_cast<float>(round));
