@@ -163,7 +163,7 @@ Result<void> remove_files(const std::filesystem::path& directory) {
   return error ? Result<void>(system_error("cannot remove", directory, error.value())) : Result<void>();
 }
 
-// What a link leads to would stay.
+// A link is refused: only the link would be removed, and the files behind it would stay.
 Result<void> check_no_link(const std::filesystem::path& directory) {
   std::error_code ignored;
   if (!std::filesystem::is_symlink(directory, ignored)) return {};

@@ -1,4 +1,4 @@
-// What a backup and a coordinator must know of each other. While a backup holds its lock, the coordinator
+// Lets a backup and a coordinator know of each other. While a backup holds its lock, the coordinator
 // keeps objects that it has removed, so that every object that a copied runs.db names can still be copied.
 // A copy of a data directory has a mark until `fedge restore` has completed it: a coordinator refuses to
 // start with it. Any thread.

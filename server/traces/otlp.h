@@ -19,7 +19,7 @@ struct TraceResource {
 
 std::string encode_traces(const TraceResource& resource, const std::vector<TracePart>& parts);
 
-// What a collector answers to a request that it accepted: how many spans it has rejected, and why.
+// The answer of a collector that accepted a request: how many spans it has rejected, and why.
 struct PartialSuccess {
   std::size_t rejected = 0;
   std::string reason = {};

@@ -167,7 +167,7 @@ def removed(coordinator):
     assert submit(coordinator, text) == 5
     assert [one["run"] for one in shown(coordinator, "run", "ls")] == [1, 2, 5]
 
-    # What a link leads to is somebody else's: the run is not removed, and says so.
+    # A link leads to files that are not the run's: the run is not removed, and says so.
     precious = coordinator.data.parent / "precious"
     precious.mkdir()
     (coordinator.data / "runs/1").mkdir(exist_ok=True)

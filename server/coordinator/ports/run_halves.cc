@@ -160,7 +160,7 @@ void RunHalves::left(ClientId client) {
 }
 
 void RunHalves::forget(RoundNumber round) {
-  // What a backup keeps from being removed now, the next round removes.
+  // A file that a backup keeps from being removed now is removed in the next round.
   on_worker([files = surroundings_.files, directory = surroundings_.data_directory, round](SplitServer&) {
     if (!backup_is_running(directory)) files.remove_until(round);
   });

@@ -169,30 +169,22 @@ TEST_CASE("quarantine: if no other client is connected, a round is for those in 
 }
 
 TEST_CASE("quarantine: a round has as many candidates as it needs, if need be from quarantine") {
-  Harness h = crowd();
-  h.rules.quarantine = {.after = 1, .rounds = 1000};
-  h.rules.min_candidates = 3;
-  h.rules.clients_per_round = 4;
-  h.arrive({0, 1, 2, 3});
-  // Clients 0 and 1 fail in the first round: only two others are left.
-  h.feed(RunEngine::Failed{ClientId(0), failure(1)});
-  h.feed(RunEngine::Failed{ClientId(1), failure(1)});
-  h.deliver(2, 1);
-  h.deliver(3, 1);
-  h.feed(RunEngine::Committed{RoundNumber(1)});
-  CHECK(clients_asked(h) == std::set<std::uint32_t>{0, 1, 2, 3});
-  // With enough others, those in quarantine stay out.
-  Harness enough = crowd();
-  enough.rules.quarantine = {.after = 1, .rounds = 1000};
-  enough.rules.min_candidates = 2;
-  enough.rules.clients_per_round = 4;
-  enough.arrive({0, 1, 2, 3});
-  enough.feed(RunEngine::Failed{ClientId(0), failure(1)});
-  enough.feed(RunEngine::Failed{ClientId(1), failure(1)});
-  enough.deliver(2, 1);
-  enough.deliver(3, 1);
-  enough.feed(RunEngine::Committed{RoundNumber(1)});
-  CHECK(clients_asked(enough) == std::set<std::uint32_t>{2, 3});
+  // Clients 0 and 1 of four fail in the first round; returns whom the second round asks.
+  const auto asked_after_two_failures = [](std::size_t min_candidates) {
+    Harness h = crowd();
+    h.rules.quarantine = {.after = 1, .rounds = 1000};
+    h.rules.min_candidates = min_candidates;
+    h.rules.clients_per_round = 4;
+    h.arrive({0, 1, 2, 3});
+    h.feed(RunEngine::Failed{ClientId(0), failure(1)});
+    h.feed(RunEngine::Failed{ClientId(1), failure(1)});
+    h.deliver(2, 1);
+    h.deliver(3, 1);
+    h.feed(RunEngine::Committed{RoundNumber(1)});
+    return clients_asked(h);
+  };
+  CHECK(asked_after_two_failures(3) == std::set<std::uint32_t>{0, 1, 2, 3});
+  CHECK(asked_after_two_failures(2) == std::set<std::uint32_t>{2, 3});
 }
 
 TEST_CASE("quarantine: in a buffered run, clients in quarantine work again if nobody else is there") {

@@ -1,4 +1,4 @@
-// What a token must say: issuer, audience, times, purpose and user.
+// Checks the claims that a token must have: issuer, audience, times, purpose and user.
 #include "server/access/oidc/claims.h"
 
 #include <doctest/doctest.h>
