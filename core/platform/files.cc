@@ -21,16 +21,6 @@ namespace {
 // Length of the random suffix of a temporary file.
 constexpr std::size_t kSuffix = 6;
 
-Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_error("cannot write", path, errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
 struct RegularFile {
   Descriptor fd;
   std::uint64_t size = 0;
@@ -85,6 +75,16 @@ Result<void> take_over_access(int fd, const std::filesystem::path& path, mode_t 
 }
 
 }  // namespace
+
+Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return system_error("cannot write", path, errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return {};
+}
 
 Result<FileIdentity> identity_of(const std::filesystem::path& path) {
   struct stat info {};

@@ -20,17 +20,6 @@
 namespace fedge::protocol {
 namespace {
 
-Result<void> write_all_of(const Descriptor& fd, std::span<const std::byte> bytes,
-                          const std::filesystem::path& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_error("cannot write", path, errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
 // Returns the object that the file's header names; nothing if the file is no object or has gone meanwhile.
 Result<std::optional<ObjectId>> named_in(const std::filesystem::path& path) {
   const auto file = ReadOnlyFile::open(path);
@@ -68,9 +57,9 @@ Result<bool> copy_chunks(const std::filesystem::path& from, const Manifest& mani
   const PoolHeader header{kPoolMagic, manifest.id()};
   std::ranges::fill(page.span(), std::byte{});
   std::ranges::copy(std::as_bytes(std::span(&header, 1)), page.span().begin());
-  FEDGE_TRY_VOID(write_all_of(fd, page.span(), to));
+  FEDGE_TRY_VOID(write_all(fd.get(), page.span(), to));
   return read_chunks(from, manifest,
-                     [&](std::span<const std::byte> bytes) { return write_all_of(fd, bytes, to); });
+                     [&](std::span<const std::byte> bytes) { return write_all(fd.get(), bytes, to); });
 }
 
 Result<bool> copy_file(const std::filesystem::path& from, const Manifest& manifest,

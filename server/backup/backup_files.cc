@@ -41,17 +41,6 @@ Result<BackupFile> read_pieces(const ReadOnlyFile& file, std::uint64_t bytes,
   return BackupFile{.path = {}, .size = bytes, .sha256 = to_hex(hash.finish())};
 }
 
-Result<void> write_piece(const Descriptor& fd, std::span<const std::byte> bytes,
-                         const std::filesystem::path& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_error("cannot write", path, errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-  return {};
-}
-
 Result<void> sync_file(const std::filesystem::path& path) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (fd.get() < 0) return system_error("cannot open", path, errno);
@@ -86,8 +75,8 @@ Result<BackupFile> copy_bytes(const ReadOnlyFile& from, std::uint64_t bytes,
                               const std::filesystem::path& to) {
   const Descriptor fd(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (fd.get() < 0) return system_error("cannot create", to, errno);
-  auto copied =
-      read_pieces(from, bytes, [&](std::span<const std::byte> piece) { return write_piece(fd, piece, to); });
+  auto copied = read_pieces(from, bytes,
+                            [&](std::span<const std::byte> piece) { return write_all(fd.get(), piece, to); });
   if (copied && ::fsync(fd.get()) != 0) copied = system_error("cannot sync", to, errno);
   if (!copied) ::unlink(to.c_str());
   return copied;

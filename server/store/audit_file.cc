@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <span>
 #include <system_error>
 #include <utility>
 
+#include "core/platform/detail/descriptor.h"
 #include "core/platform/files.h"
 
 namespace fedge::server {
@@ -79,16 +81,10 @@ Result<std::string> LockedFile::read(std::uint64_t offset, std::size_t length) c
 
 Result<void> LockedFile::append(std::string_view bytes) const {
   FEDGE_TRY(before, size());
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      const Error failed = error("cannot write");
-      // If this fails, the next append cuts off the rest.
-      (void)!::ftruncate(fd_, static_cast<off_t>(before));
-      return failed;
-    }
-    bytes.remove_prefix(static_cast<std::size_t>(written));
+  if (const auto written = write_all(fd_, std::as_bytes(std::span(bytes)), path_); !written) {
+    // If this fails, the next append cuts off the rest.
+    (void)!::ftruncate(fd_, static_cast<off_t>(before));
+    return written.error();
   }
   if (::fsync(fd_) != 0) return error("cannot sync");
   return {};

@@ -3,7 +3,12 @@
 
 #include <unistd.h>
 
+#include <cstddef>
+#include <filesystem>
+#include <span>
 #include <utility>
+
+#include "core/result.h"
 
 namespace fedge {
 
@@ -29,5 +34,8 @@ class Descriptor {
  private:
   int fd_;
 };
+
+// Writes all bytes at the descriptor's position; `path` is for the error.
+Result<void> write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path);
 
 }  // namespace fedge

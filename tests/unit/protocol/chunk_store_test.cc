@@ -12,14 +12,12 @@
 
 #include "protocol/limits.h"
 #include "tests/support/no_more_descriptors.h"
+#include "tests/unit/protocol/chunks/stored_bytes.h"
 
 using namespace fedge;
 using namespace fedge::protocol;
 
 namespace {
-
-constexpr std::uint32_t kStoredChunk = 4096;
-constexpr std::uint64_t kHeader = 4096;  // a file's first page, before the payload
 
 struct Scratch {
   Scratch() {
@@ -36,24 +34,6 @@ struct Scratch {
   }
   std::filesystem::path path;
 };
-
-std::vector<std::byte> some_bytes(std::size_t size, unsigned seed) {
-  std::vector<std::byte> bytes(size);
-  for (std::size_t i = 0; i < size; ++i)
-    bytes[i] = static_cast<std::byte>((i * 31 + seed * 7 + i / 256) & 0xff);
-  return bytes;
-}
-
-Manifest manifest_of(std::span<const std::byte> bytes) {
-  return make_manifest({}, Coverage::all(bytes.size() / 4), bytes, kStoredChunk);
-}
-
-auto filler(const std::vector<std::byte>& bytes) {
-  return [&bytes](std::size_t chunk, std::span<std::byte> out) -> Result<void> {
-    std::memcpy(out.data(), bytes.data() + chunk * kStoredChunk, out.size());
-    return {};
-  };
-}
 
 std::span<const std::byte> chunk_of(const Manifest& manifest, std::span<const std::byte> bytes,
                                     std::size_t i) {
@@ -251,7 +231,7 @@ TEST_CASE("file chunk store: spare files never make it exceed its bytes on disk"
   REQUIRE((*opened)->build(manifest_of(large), filler(large)));
   std::uintmax_t total = 0;
   for (const auto& name : scratch.files()) total += std::filesystem::file_size(scratch.path / name);
-  CHECK(total == 4 * kStoredChunk + kHeader);
+  CHECK(total == 4 * kStoredChunk + kStoredPage);
 }
 
 TEST_CASE(
@@ -382,11 +362,12 @@ TEST_CASE("durable chunk store: a later process takes up whole and half objects,
 
 TEST_CASE("N2 row 9, durable chunk store: a chunk whose bytes have changed on the disk is not there") {
   const auto bytes = some_bytes(3 * kStoredChunk, 22);
-  for (const std::uint64_t offset : {std::uint64_t{0}, kHeader + kStoredChunk - 1, kHeader + kStoredChunk}) {
+  for (const std::uint64_t offset :
+       {std::uint64_t{0}, kStoredPage + kStoredChunk - 1, kStoredPage + kStoredChunk}) {
     const Scratch scratch;
     REQUIRE(open_durable(scratch.path)->build(manifest_of(bytes), filler(bytes)));
     const auto name = scratch.files().at(0);
-    flip_byte(scratch.path / name, kHeader + offset);
+    flip_byte(scratch.path / name, kStoredPage + offset);
     const auto store = open_durable(scratch.path);
     const auto object = store->create(manifest_of(bytes));
     REQUIRE(object);
@@ -396,7 +377,7 @@ TEST_CASE("N2 row 9, durable chunk store: a chunk whose bytes have changed on th
 
 TEST_CASE("N2 row 8, durable chunk store: a file cut short at any page is never taken for what it was") {
   const auto bytes = some_bytes(3 * kStoredChunk, 23);
-  for (std::uintmax_t length = 0; length < kHeader + 3 * kStoredChunk; length += 1024) {
+  for (std::uintmax_t length = 0; length < kStoredPage + 3 * kStoredChunk; length += 1024) {
     const Scratch scratch;
     REQUIRE(open_durable(scratch.path)->build(manifest_of(bytes), filler(bytes)));
     std::filesystem::resize_file(scratch.path / scratch.files().at(0), length);
@@ -418,7 +399,7 @@ TEST_CASE("N1 row 1, durable chunk store: of two files with an object's name, th
     for (int process = 0; process < 2; ++process)
       REQUIRE(open_durable(scratch.path)->build(manifest_of(bytes), filler(bytes)));
     REQUIRE(scratch.files().size() == 2);
-    flip_byte(scratch.path / scratch.files().at(damaged), kHeader + kStoredChunk);
+    flip_byte(scratch.path / scratch.files().at(damaged), kStoredPage + kStoredChunk);
     const auto store = open_durable(scratch.path);
     const auto object = store->create(manifest_of(bytes));
     REQUIRE(object);
