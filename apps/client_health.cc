@@ -99,6 +99,7 @@ Rows table(const Found& found) {
   for (const auto& address : found.membership.coordinators)
     rows.emplace_back("coordinator", protocol::to_string(address));
   rows.emplace_back("pinned key", to_hex(found.membership.coordinator_key));
+  if (const auto& next = found.membership.next_key) rows.emplace_back("announced key", to_hex(*next));
   rows.emplace_back("daemon", connection(found));
   if (found.running && found.daemon) {
     const client::DaemonStatus& daemon = *found.daemon;
@@ -122,6 +123,8 @@ ordered_json document(const Found& found) {
   for (const auto& address : found.membership.coordinators)
     json["coordinators"].push_back(protocol::to_string(address));
   json["coordinator_key"] = to_hex(found.membership.coordinator_key);
+  const auto& next = found.membership.next_key;
+  json["coordinator_next_key"] = next ? ordered_json(to_hex(*next)) : ordered_json();
   json["running"] = found.running;
   json["cache_bytes"] = found.cache;
   json["pending_rounds"] = ordered_json::array();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "apps/cli/validators.h"
+#include "protocol/limits.h"
 
 namespace fedge::apps {
 namespace {
@@ -165,6 +166,20 @@ void add_token_options(CLI::App& join, CLI::App& run, ClientOptions& options) {
   join.get_option("--token-file")->excludes(token);
 }
 
+void add_move_options(CLI::App& move, ClientOptions& options) {
+  move.add_option("ADDRESS", options.addresses,
+                  "Address HOST:PORT of the coordinator; up to 4, in the order to try; default: those that "
+                  "the client has")
+      ->check(network_address())
+      ->expected(0, static_cast<int>(protocol::kMaxCoordinatorAddresses));
+  move.add_option("--key", options.coordinator,
+                  "Public key (hexadecimal) that the coordinator has now; ask its operator, who sees it with "
+                  "'fedge key show'")
+      ->type_name("KEY");
+  move.add_flag("--unchecked", options.unchecked,
+                "Do not connect first, for example because the coordinator is not at the address yet");
+}
+
 }  // namespace
 
 std::string default_client_state() {
@@ -229,14 +244,16 @@ ClientCommands add_client_commands(CLI::App& app, ClientOptions& options) {
   add_privacy_options(*run_command, options);
   add_swarm_options(*run_command, options);
   for (auto* command : {join_command, run_command}) add_directory_options(*command, options);
+  auto* move_command = app.add_subcommand("move");
+  add_move_options(*move_command, options);
   auto* key_command = app.add_subcommand("key");
   auto* status_command = app.add_subcommand("status");
   auto* doctor_command = app.add_subcommand("doctor");
   add_cache_option(*doctor_command, options);
   for (auto* command : {status_command, doctor_command}) add_format(*command, options.format);
-  for (auto* command : {join_command, run_command, status_command, doctor_command, key_command})
+  for (auto* command : {join_command, run_command, move_command, status_command, doctor_command, key_command})
     command->fallthrough();
-  return {join_command, run_command, key_command, status_command, doctor_command};
+  return {join_command, run_command, move_command, key_command, status_command, doctor_command};
 }
 
 }  // namespace fedge::apps

@@ -39,7 +39,9 @@ struct ClientOptions {
   std::vector<std::string> bootstrap;  // HOST:PORT; if any, the client is a node of the directory
   std::string directory_listen = "0.0.0.0:0";
   std::string run_name;
-  std::string coordinator;  // its key
+  std::string coordinator;             // its key
+  std::vector<std::string> addresses;  // move: of the coordinator
+  bool unchecked = false;              // move: without connecting
   std::vector<std::string> withheld;
   std::string peer_listen;  // empty: other clients cannot connect to this one
   std::string peer_announce;
@@ -62,6 +64,7 @@ std::string default_client_state();
 struct ClientCommands {
   CLI::App* join;
   CLI::App* run;
+  CLI::App* move;
   CLI::App* key;
   CLI::App* status;
   CLI::App* doctor;

@@ -15,6 +15,7 @@
 #include "apps/client_options.h"
 #include "apps/common.h"
 #include "client/daemon.h"
+#include "client/discovery/move.h"
 #include "client/energy/energy_meter.h"
 #include "core/energy/power_file.h"
 #include "core/platform/files.h"
@@ -132,11 +133,45 @@ int join(const Options& options) {
   return fedge::apps::kOk;
 }
 
+fedge::Result<fedge::client::Membership> move_membership(const Options& options) {
+  fedge::client::MoveOrder order{.state_directory = options.state_directory,
+                                 .program = options.program,
+                                 .software = fedge::apps::software(kSoftware),
+                                 .addresses = {},
+                                 .key = {},
+                                 .check = !options.unchecked};
+  for (const std::string& text : options.addresses) {
+    FEDGE_TRY(address, fedge::protocol::parse_address(text));
+    order.addresses.push_back(std::move(address));
+  }
+  if (!options.coordinator.empty()) {
+    const auto key = fedge::parse_public_key(options.coordinator);
+    if (!key) return key.error().with_prefix("--key: ");
+    order.key = *key;
+  }
+  boost::asio::io_context io;
+  return fedge::client::move(io, order);
+}
+
+int move_client(const Options& options) {
+  if (options.addresses.empty() && options.coordinator.empty())
+    return fedge::apps::report_wrong_usage(options.program + " move", "give ADDRESS, --key KEY, or both");
+  const auto moved = move_membership(options);
+  if (!moved) return fedge::apps::report_failure(options.program, moved.error());
+  std::string addresses;
+  for (const auto& address : moved->coordinators)
+    addresses += (addresses.empty() ? "" : ", ") + fedge::protocol::to_string(address);
+  std::printf("client %u connects to %s with key %s from now on%s\n", moved->client.value(),
+              addresses.c_str(), to_hex(moved->coordinator_key).c_str(),
+              options.unchecked ? "; not checked" : ", where the coordinator knows it");
+  return fedge::apps::kOk;
+}
+
 // Standard input is not read: it may never end.
 void report_unused_token(const Options& options, const fedge::client::Membership& membership) {
   const auto text = options.token_file == "-" ? fedge::invalid("not read") : token_text(options);
   const auto token = text ? fedge::protocol::parse_join_token(*text) : text.error();
-  const bool another = token && token->coordinator != membership.coordinator_key;
+  const bool another = token && !membership.is_of(token->coordinator);
   const std::string joined = "this device has already joined " +
                              fedge::protocol::to_string(membership.coordinators.front()) + " as client " +
                              std::to_string(membership.client.value());
@@ -160,7 +195,7 @@ fedge::Result<void> be_member(const Options& options) {
   if (options.coordinator.empty()) return {};
   const auto pin = fedge::parse_public_key(options.coordinator);
   if (!pin) return pin.error().with_prefix("--coordinator: ");
-  if (membership->coordinator_key == *pin) return {};
+  if (membership->is_of(*pin)) return {};
   return fedge::Error{fedge::ErrorCode::kRefused,
                       "--coordinator: " + options.state_directory + " belongs to another coordinator, " +
                           to_hex(membership->coordinator_key) + "; use another --state-dir"};
@@ -327,6 +362,7 @@ int fedge::apps::client_main_as(const std::string& program, int argc, char** arg
   return run_safely(program, [&] {
     if (*commands.join) return ::join(options);
     if (*commands.run) return ::run(options);
+    if (*commands.move) return move_client(options);
     if (*commands.key) return show_key(options);
     return *commands.doctor ? client_doctor(program, health(options))
                             : client_status(program, health(options));

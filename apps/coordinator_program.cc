@@ -84,6 +84,7 @@ class Daemon {
                                io_,
                                {.data_directory = settled_.data_directory,
                                 .listen = settled_.listen,
+                                .addresses = settled_.addresses,
                                 .connections = settled_.connections,
                                 .joining = settled_.joining,
                                 .lock_patience = std::chrono::seconds(10),

@@ -4,6 +4,7 @@
 
 #include "apps/admin/access_commands.h"
 #include "apps/admin/backup_commands.h"
+#include "apps/admin/key_commands.h"
 #include "apps/admin/policy_commands.h"
 #include "apps/admin/run_commands.h"
 #include "apps/admin/user_commands.h"
@@ -184,6 +185,7 @@ int main(int argc, char** argv) {
   const fedge::apps::AccessCommands access(app);
   const fedge::apps::RunCommands runs(app);
   const fedge::apps::BackupCommands backups(app);
+  const fedge::apps::KeyCommands keys(app);
   const fedge::apps::UserCommands users(app);
   const fedge::apps::ModelCommands models(app);
   const fedge::apps::PrivacyCommands privacy(app);
@@ -202,6 +204,7 @@ int main(int argc, char** argv) {
     if (const auto code = access.run(kProgram)) return *code;
     if (const auto code = runs.run(kProgram)) return *code;
     if (const auto code = backups.run(kProgram)) return *code;
+    if (const auto code = keys.run(kProgram)) return *code;
     if (const auto code = users.run(kProgram)) return *code;
     if (const auto code = policy.run(kProgram)) return *code;
     if (const auto done = models.run()) return say(*done);

@@ -34,6 +34,12 @@ std::string client_command(const std::filesystem::path& state_directory, const s
   return program + " --state-dir " + shell_word(state_directory.string());
 }
 
+void Membership::take_key(const PublicKey& key) {
+  if (!first_key) first_key = coordinator_key;
+  coordinator_key = key;
+  next_key.reset();
+}
+
 Result<Membership> read_membership(const std::filesystem::path& state_directory, const std::string& program) {
   const auto file = membership_file(state_directory);
   auto text = read_file(file, kMaxMembershipFile);
@@ -61,6 +67,14 @@ Result<Membership> read_membership(const std::filesystem::path& state_directory,
   if (!key || membership.coordinators.empty()) return damaged;
   membership.coordinator_key = *key;
   membership.client = ClientId(json["client"].get<std::uint32_t>());
+  for (const auto& [name, field] :
+       {std::pair{"next_key", &membership.next_key}, std::pair{"first_key", &membership.first_key}}) {
+    if (!json.contains(name)) continue;
+    const auto other =
+        json[name].is_string() ? parse_public_key(json[name].get<std::string>()) : Result<PublicKey>(damaged);
+    if (!other) return damaged;
+    *field = *other;
+  }
   return membership;
 }
 
@@ -68,6 +82,8 @@ Result<void> write_membership(const std::filesystem::path& state_directory, cons
   nlohmann::json json{{"coordinators", nlohmann::json::array()},
                       {"coordinator_key", to_hex(membership.coordinator_key)},
                       {"client", membership.client.value()}};
+  if (membership.next_key) json["next_key"] = to_hex(*membership.next_key);
+  if (membership.first_key) json["first_key"] = to_hex(*membership.first_key);
   for (const auto& address : membership.coordinators)
     json["coordinators"].push_back(protocol::to_string(address));
   return write_file_atomic(membership_file(state_directory), json_text(json, 1) + "\n", 0600);

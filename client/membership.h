@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,19 @@ struct Membership {
   std::vector<protocol::Address> coordinators;  // addresses to try, in order
   PublicKey coordinator_key;                    // pinned
   ClientId client;                              // assigned by the coordinator
+  std::optional<PublicKey> next_key = {};       // that the coordinator has announced
+  // The key with which the client joined, which stays the same when the coordinator's key is replaced: what
+  // the client has once sent to this coordinator still counts. Nothing: coordinator_key.
+  std::optional<PublicKey> first_key = {};
+
+  protocol::PinnedKey pinned() const { return {coordinator_key, next_key}; }
+  const PublicKey& identity() const { return first_key ? *first_key : coordinator_key; }
+  // Whether the key is, was at joining, or will be that of this coordinator.
+  bool is_of(const PublicKey& key) const {
+    return key == coordinator_key || key == identity() || key == next_key;
+  }
+  // The coordinator has this key from now on, and no announced one.
+  void take_key(const PublicKey& key);
 };
 
 // The shell command "PROGRAM --state-dir DIR", for messages.

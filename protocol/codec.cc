@@ -56,6 +56,19 @@ v1::Goodbye message_to_wire(const Goodbye& message) {
   return wire;
 }
 
+v1::Contact message_to_wire(const Contact& message) {
+  v1::Contact wire;
+  for (const std::string& address : message.addresses) wire.add_addresses(address);
+  if (message.next_key) wire.set_next_key(to_wire(*message.next_key));
+  return wire;
+}
+
+v1::ContactKept message_to_wire(const ContactKept& message) {
+  v1::ContactKept wire;
+  wire.set_next_key(to_wire(message.next_key));
+  return wire;
+}
+
 v1::RunDescription message_to_wire(const RunDescription& message) {
   v1::RunDescription wire;
   wire.set_run(message.run.value());
@@ -179,6 +192,23 @@ Result<Message> message_from_wire(const v1::Goodbye& wire) {
   const std::chrono::milliseconds wait(wire.retry_after_ms());
   reader.require(wait <= kMaxRetryAfter, "retry_after_ms is above 600000");
   return reader.finish(Goodbye{from_wire(wire.code()), reader.text(wire.reason(), "reason"), wait});
+}
+
+Result<Message> message_from_wire(const v1::Contact& wire) {
+  FieldReader reader;
+  Contact message;
+  for (const std::string& address : wire.addresses()) {
+    const auto parsed = reader.take(parse_address(address), "addresses");
+    reader.require(parsed.port != 0, "addresses contain port 0");
+    message.addresses.push_back(reader.text(address, "addresses", kMaxAddressText));
+  }
+  if (!wire.next_key().empty()) message.next_key = reader.take(key_from_wire(wire.next_key()), "next_key");
+  return reader.finish(std::move(message));
+}
+
+Result<Message> message_from_wire(const v1::ContactKept& wire) {
+  FieldReader reader;
+  return reader.finish(ContactKept{reader.take(key_from_wire(wire.next_key()), "next_key")});
 }
 
 Result<Message> message_from_wire(const v1::RunDescription& wire) {

@@ -90,7 +90,7 @@ Error damaged() {
 }  // namespace
 
 std::string encode_join_token(const JoinToken& token) {
-  FEDGE_CHECK(token.addresses.size() <= kMaxTokenAddresses, "at most 4 addresses");
+  FEDGE_CHECK(token.addresses.size() <= kMaxCoordinatorAddresses, "at most 4 addresses");
   FEDGE_CHECK(is_secret(token.secret), "16 to 128 printable characters of secret");
   std::string bytes(1, static_cast<char>(token.addresses.size()));
   for (const Address& address : token.addresses) {
@@ -124,7 +124,7 @@ Result<JoinToken> parse_join_token(const std::string& text) {
   Fields fields(body);
   JoinToken token;
   const std::size_t count = fields.take_number(1);
-  if (count > kMaxTokenAddresses) return invalid("the join token contains too many addresses");
+  if (count > kMaxCoordinatorAddresses) return invalid("the join token contains too many addresses");
   for (std::size_t i = 0; i < count; ++i) {
     const std::string host(fields.take(fields.take_number(1)));
     const auto port = static_cast<std::uint16_t>(fields.take_number(2));

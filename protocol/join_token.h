@@ -15,7 +15,6 @@
 
 namespace fedge::protocol {
 
-inline constexpr std::size_t kMaxTokenAddresses = 4;
 inline constexpr std::size_t kMinTokenSecret = 16;  // bytes, printable ASCII
 inline constexpr std::size_t kMaxTokenSecret = 128;
 

@@ -54,10 +54,11 @@ inline constexpr std::size_t kMaxSecureScalars = 8'192;    // in a masked update
 inline constexpr std::size_t kMaxTaskSums = 8'000;         // of an evaluation or of statistics
 inline constexpr std::size_t kMaxSplitPart = 512 << 10;    // bytes of values in one SplitValues
 inline constexpr std::size_t kMaxSplitParts = 1'024;
-inline constexpr std::size_t kMaxSplitTokens = 65'536;   // of the sequences in one SplitValues
-inline constexpr std::size_t kSplitWindow = 2;           // parts that are sent and not answered
-inline constexpr std::size_t kMaxAddressText = 261;      // a DNS name of 255 bytes, a colon, a port
-inline constexpr std::size_t kMaxRecordBytes = 4 << 10;  // a directory record's value
+inline constexpr std::size_t kMaxSplitTokens = 65'536;      // of the sequences in one SplitValues
+inline constexpr std::size_t kSplitWindow = 2;              // parts that are sent and not answered
+inline constexpr std::size_t kMaxAddressText = 261;         // a DNS name of 255 bytes, a colon, a port
+inline constexpr std::size_t kMaxCoordinatorAddresses = 4;  // in a join token and in a Contact
+inline constexpr std::size_t kMaxRecordBytes = 4 << 10;     // a directory record's value
 inline constexpr double kMaxJoules = 1e12;
 inline constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 40;
 inline constexpr std::chrono::hours kMaxTimeLeft{366 * 24};

@@ -66,6 +66,23 @@ struct Goodbye {
   bool operator==(const Goodbye&) const = default;
 };
 
+// How clients reach the coordinator from now on: after each Welcome to an enrolled client, and whenever it
+// changes.
+struct Contact {
+  // Addresses at which the coordinator can be reached, at most kMaxCoordinatorAddresses. None: the client
+  // keeps those that it has.
+  std::vector<std::string> addresses = {};
+  // The key that will replace the coordinator's present one. Nothing: none is announced, or no longer.
+  std::optional<PublicKey> next_key = {};
+  bool operator==(const Contact&) const = default;
+};
+
+// The answer to a Contact with a next key, once the client has stored it.
+struct ContactKept {
+  PublicKey next_key{};
+  bool operator==(const ContactKept&) const = default;
+};
+
 // A run in which the client takes part: what it needs to build data, model and trainer.
 struct RunDescription {
   RunId run;
@@ -146,6 +163,8 @@ inline constexpr MessageTable kMessages{
     MessageRow<Hello>{1, "hello", Sender::kConnectingSide, kGreeting},
     MessageRow<Welcome>{2, "welcome", Sender::kAcceptingSide, kGreeting},
     MessageRow<Goodbye>{3, "goodbye", Sender::kEither, kGreeting},
+    MessageRow<Contact>{6, "contact", Sender::kCoordinator},
+    MessageRow<ContactKept>{7, "contact_kept", Sender::kClient},
     MessageRow<RunDescription>{32, "run_description", Sender::kCoordinator},
     MessageRow<TrainRequest>{33, "train_request", Sender::kCoordinator},
     MessageRow<UpdateOffer>{34, "update_offer", Sender::kClient},

@@ -88,10 +88,11 @@ std::optional<DirectoryOptions> read_directory(config::Reader& reader) {
   options.node.bootstrap = read_addresses(reader, "bootstrap",
                                           "HOST:PORT of nodes that are already in the directory. Empty = "
                                           "this is the first node; other nodes must bootstrap from it.");
-  options.announce =
-      read_addresses(reader, "announce",
-                     "Addresses HOST:PORT of the coordinator that the directory announces to clients, at "
-                     "most 4. Empty = the address of the key listen, which must then not be 0.0.0.0 or ::.");
+  options.announce = read_addresses(
+      reader, "announce",
+      "Addresses HOST:PORT of the coordinator that the directory announces to clients, at "
+      "most 4. Empty = those of the key addresses; if that is empty too, the address of the key "
+      "listen, which must then not be 0.0.0.0 or ::.");
   if (options.announce.size() > dht::kMaxAddresses) reader.fail("announce", "has more than 4 addresses");
   if (!listen) {
     for (const char* key : {"bootstrap", "announce"})
@@ -192,6 +193,13 @@ CoordinatorConfig read_all(config::Reader& root) {
     config.listen = *listen;
   else
     root.fail("listen", "is empty");
+  config.addresses = read_addresses(
+      root, "addresses",
+      "Addresses HOST:PORT at which clients reach the coordinator, at most 4, in the order to try. The "
+      "coordinator tells them to each client that connects, which keeps them; they are also in new join "
+      "tokens. Empty = clients keep the addresses with which they joined, and tokens name that of listen.");
+  if (config.addresses.size() > protocol::kMaxCoordinatorAddresses)
+    root.fail("addresses", "has more than 4 addresses");
   config.data_directory = root.text("data_directory", "",
                                     "Directory of the coordinator's key, enrolled clients, audit log, runs "
                                     "and results. Created if it does not exist.");

@@ -32,7 +32,8 @@ struct ApiConfig {
 
 struct CoordinatorConfig {
   protocol::Address listen;
-  std::filesystem::path data_directory;  // empty: not given
+  std::vector<protocol::Address> addresses;  // at which clients reach it, at most 4; empty: not given
+  std::filesystem::path data_directory;      // empty: not given
   std::size_t runs_at_once = 1;
   double wait_limit_hours = 0;  // 0: runs wait for clients without a limit
   double keep_days = 0;         // 0: runs that have ended are kept for ever

@@ -1,10 +1,19 @@
 #include "server/data_directory.h"
 
+#include <sstream>
+#include <utility>
+
 #include "core/platform/files.h"
 #include "server/enrolment.h"
 #include "server/store/enrolment_file.h"
 
 namespace fedge::server {
+namespace {
+
+constexpr const char* kAddressesFile = "addresses";
+constexpr std::size_t kMaxAddressesFile = 4 << 10;
+
+}  // namespace
 
 Result<SecretKey> open_coordinator_key(const std::filesystem::path& data_directory) {
   FEDGE_TRY_VOID(make_directory(data_directory, 0700));
@@ -33,6 +42,28 @@ Result<protocol::Address> last_address(const std::filesystem::path& data_directo
   if (!text) return text.error();
   while (!text->empty() && text->back() == '\n') text->pop_back();
   return protocol::parse_address(*text);
+}
+
+Result<std::vector<protocol::Address>> client_addresses(const std::filesystem::path& data_directory) {
+  std::vector<protocol::Address> addresses;
+  const auto text = read_file(data_directory / kAddressesFile, kMaxAddressesFile);
+  if (!text && text.error().code != ErrorCode::kNotFound) return text.error();
+  std::istringstream lines(text ? *text : "");
+  for (std::string line; std::getline(lines, line);) {
+    FEDGE_TRY(address, protocol::parse_address(line));
+    addresses.push_back(std::move(address));
+  }
+  if (!addresses.empty()) return addresses;
+  FEDGE_TRY(listening, last_address(data_directory));
+  return std::vector{std::move(listening)};
+}
+
+Result<void> write_addresses(const std::filesystem::path& data_directory, const protocol::Address& listening,
+                             const std::vector<protocol::Address>& configured) {
+  std::string text;
+  for (const protocol::Address& address : configured) text += protocol::to_string(address) + "\n";
+  FEDGE_TRY_VOID(write_file_atomic(data_directory / kAddressesFile, text));
+  return write_file_atomic(data_directory / "address", protocol::to_string(listening) + "\n");
 }
 
 Result<void> check_coordinator_data(const std::filesystem::path& data_directory) {

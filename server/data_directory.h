@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "core/crypto/ed25519.h"
 #include "core/crypto/secret.h"
@@ -16,7 +17,13 @@ namespace fedge::server {
 Result<SecretKey> open_coordinator_key(const std::filesystem::path& data_directory);
 // Opens or creates noise.key, the root of the noise in runs with differential privacy.
 Result<Secret> open_noise_key(const std::filesystem::path& data_directory);
+// The address at which the last coordinator here listened.
 Result<protocol::Address> last_address(const std::filesystem::path& data_directory);
+// The addresses at which clients reach the coordinator: those of its configuration, or last_address().
+Result<std::vector<protocol::Address>> client_addresses(const std::filesystem::path& data_directory);
+// Stores the addresses for both, when the coordinator starts; `configured` may be empty.
+Result<void> write_addresses(const std::filesystem::path& data_directory, const protocol::Address& listening,
+                             const std::vector<protocol::Address>& configured);
 
 // kNotFound, with what to do: nothing in this directory was written by a coordinator, or by a command that
 // prepares it for one. A directory that cannot be looked into passes: whoever reads it says why.

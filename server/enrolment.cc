@@ -23,20 +23,36 @@ Enrolment::~Enrolment() = default;
 Enrolment::Enrolment(Enrolment&&) noexcept = default;
 Enrolment& Enrolment::operator=(Enrolment&&) noexcept = default;
 
-Result<std::vector<AuditEntry>> Enrolment::take_up(const PublicKey& coordinator) {
-  FEDGE_TRY(now, book_->rows());
+Result<std::vector<AuditEntry>> Enrolment::take_up(const PublicKey& coordinator,
+                                                   const std::optional<PublicKey>& announced) {
+  FEDGE_TRY(before, book_->rows());
   const std::string key = to_hex(coordinator);
-  if (now.marks.coordinator.empty())
+  const auto is_bound = [&](const std::string& bound) {
+    return bound == key || (announced && bound == to_hex(*announced));
+  };
+  if (before.marks.coordinator.empty())
     FEDGE_TRY_VOID(book_->update_unrecorded([&](BookRows& rows) -> Result<bool> {
       if (rows.marks.coordinator.empty()) rows.marks.coordinator = key;
       return true;
     }));
-  else if (now.marks.coordinator != key)
+  // An older copy of the book may be bound to a former key: the log knows which key replaced it.
+  FEDGE_TRY(made_good, book_->catch_up());
+  FEDGE_TRY(now, book_->rows());
+  if (!is_bound(now.marks.coordinator))
     return Error{ErrorCode::kRefused, enrolment_path(book_->directory()).string() +
                                           " belongs to the coordinator with key " + now.marks.coordinator +
                                           ", but the key in node.key is " + key +
                                           "; restore the data directory from a backup"};
-  return book_->catch_up();
+  return made_good;
+}
+
+Result<PublicKey> Enrolment::coordinator() {
+  FEDGE_TRY(rows, book_->rows());
+  if (rows.marks.coordinator.empty())
+    return Error{
+        ErrorCode::kNotFound,
+        "no coordinator has used " + enrolment_path(book_->directory()).string() + " yet; start it once"};
+  return parse_public_key(rows.marks.coordinator);
 }
 
 Result<bool> Enrolment::has_coordinator() {

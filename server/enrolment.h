@@ -102,10 +102,16 @@ class Enrolment {
   void act_as(Actor actor) { actor_ = std::move(actor); }
 
   // Call before the coordinator admits clients. Binds the book to this key; kRefused if it is bound to
-  // another. Applies audit log entries that the book lacks, as after an older copy was restored: numbers
-  // are not assigned twice, and enrolments and revocations are restored. Returns those entries; usually
-  // none.
-  Result<std::vector<AuditEntry>> take_up(const PublicKey& coordinator);
+  // another that is not `announced` either. Applies audit log entries that the book lacks, as after an older
+  // copy was restored: numbers are not assigned twice, and enrolments and revocations are restored. Returns
+  // those entries; usually none.
+  Result<std::vector<AuditEntry>> take_up(const PublicKey& coordinator,
+                                          const std::optional<PublicKey>& announced = {});
+  // Returns the key that the book is bound to. kNotFound: none yet.
+  Result<PublicKey> coordinator();
+  // Binds the book to the coordinator's next key. kRefused: it is bound to neither of them.
+  Result<void> change_coordinator(const PublicKey& present, const PublicKey& next,
+                                  const AuditDetails& details);
   // Returns whether a coordinator's key is in use here: the book is bound to it, or there are tokens, which
   // name it.
   Result<bool> has_coordinator();

@@ -34,6 +34,19 @@ Result<void> check_description(const BookRows& rows, const ClientDescription& de
 
 }  // namespace
 
+Result<void> Enrolment::change_coordinator(const PublicKey& present, const PublicKey& next,
+                                           const AuditDetails& details) {
+  return book_->update([&](BookRows& rows) -> Result<std::optional<AuditEvent>> {
+    std::string& bound = rows.marks.coordinator;
+    if (bound == to_hex(next)) return std::optional<AuditEvent>();
+    if (bound != to_hex(present)) return refused("the enrolment book belongs to another coordinator");
+    bound = to_hex(next);
+    AuditDetails all{{"former", to_hex(present)}};
+    all.insert(all.end(), details.begin(), details.end());
+    return std::optional(event_by(actor_, kKeyRotated, "key " + bound, std::move(all)));
+  });
+}
+
 Result<NewToken> Enrolment::create_token(UnixSeconds now, std::chrono::seconds lifetime) {
   FEDGE_TRY(tokens, create_tokens({.now = now, .lifetime = lifetime}));
   return tokens.front();

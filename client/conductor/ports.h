@@ -27,7 +27,8 @@ class Coordinator {
   virtual void disconnect(const std::string& reason) = 0;
   // Drops the message without a connection.
   virtual void send(const protocol::Message& message) = 0;
-  virtual PublicKey key() const = 0;
+  // The key that it had when the client joined: what tells one coordinator from another.
+  virtual PublicKey identity() const = 0;
 };
 
 // The work on tasks: one model is fetched at a time, and one trained.

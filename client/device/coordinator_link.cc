@@ -19,6 +19,8 @@ std::string platform_name() {
   return std::string(system.sysname) + " " + system.machine;
 }
 
+constexpr std::size_t kMostContacts = 16;  // of one connection: each is written to the disk
+
 // How long to search the directory before trying the last known addresses.
 constexpr Duration kSearchPatience = seconds(2);
 
@@ -34,8 +36,11 @@ void CoordinatorLink::connect() {
     self->connect_to(self->addresses_[self->next_address_++ % self->addresses_.size()]);
   };
   if (!context_.directory) return next();
+  // In turn: for some minutes after a rotation, the directory has records of both keys.
+  const Membership& known = context_.membership;
+  const bool in_turn = known.next_key && searches_++ % 2 == 1;
   search_ = find_coordinator({context_.io, context_.directory->directory(), kSearchPatience},
-                             context_.membership.coordinator_key,
+                             in_turn ? *known.next_key : known.coordinator_key,
                              [self = context_.alive(this), next](const Result<FoundCoordinator>& found) {
                                if (self->context_.engine->stopped()) return;
                                if (found) self->prefer(found->addresses);
@@ -61,22 +66,76 @@ void CoordinatorLink::remember(const protocol::Address& address) {
   if (known.front() == address) return;
   std::erase(known, address);
   known.insert(known.begin(), address);
-  if (known.size() > protocol::kMaxTokenAddresses) known.resize(protocol::kMaxTokenAddresses);
+  if (known.size() > protocol::kMaxCoordinatorAddresses) known.resize(protocol::kMaxCoordinatorAddresses);
+  store_membership();
+}
+
+void CoordinatorLink::store_membership() {
   context_.worker.post([weak = context_.weak(this), membership = context_.membership] {
     const auto self = weak.lock();
     if (!self) return;
     const auto written = write_membership(self->context_.options.state_directory, membership);
-    if (written) return;
-    protocol::post(self->context_.io, [self, error = written.error()] {
-      self->context_.report(
-          Event{Severity::kWarning, "membership.save_failed", {}}.with("reason", error.message));
+    protocol::post(self->context_.io, [self, written, kept = membership.next_key] {
+      if (!written)
+        return self->context_.report(
+            Event{Severity::kWarning, "membership.save_failed", {}}.with("reason", written.error().message));
+      if (kept && self->link_ && kept == self->context_.membership.next_key)
+        self->link_->send(protocol::ContactKept{*kept});
     });
   });
 }
 
+void CoordinatorLink::take_contact(const protocol::Contact& contact) {
+  if (++contacts_ > kMostContacts) {
+    if (contacts_ == kMostContacts + 1)
+      context_.report(Event{Severity::kWarning, "contact.ignored", {}}.with(
+          "reason",
+          "the coordinator changes its addresses or its next key too often; later changes count after "
+          "the next connection"));
+    return;
+  }
+  Membership changed = context_.membership;
+  if (!contact.addresses.empty()) {
+    changed.coordinators.clear();
+    for (const std::string& text : contact.addresses)
+      if (auto address = protocol::parse_address(text)) changed.coordinators.push_back(std::move(*address));
+    // The address that answers stays until one of the others has.
+    if (std::ranges::find(changed.coordinators, here_) == changed.coordinators.end()) {
+      if (changed.coordinators.size() == protocol::kMaxCoordinatorAddresses) changed.coordinators.pop_back();
+      changed.coordinators.push_back(here_);
+    }
+  }
+  changed.next_key = contact.next_key == changed.coordinator_key ? std::nullopt : contact.next_key;
+  // In whatever order: the address that answered last comes first.
+  const bool addresses = !std::ranges::is_permutation(changed.coordinators, context_.membership.coordinators);
+  if (!addresses) changed.coordinators = context_.membership.coordinators;
+  const bool key = changed.next_key != context_.membership.next_key;
+  context_.membership = std::move(changed);
+  if (addresses) {
+    addresses_ = context_.membership.coordinators;
+    next_address_ = 0;
+    std::string all;
+    for (const std::string& text : contact.addresses) all += (all.empty() ? "" : " ") + text;
+    context_.report(Event{Severity::kInfo, "coordinator.addresses", {}}.with("addresses", all));
+  }
+  if (key)
+    context_.report(contact.next_key ? Event{Severity::kInfo, "coordinator.next_key", {}}.with(
+                                           "key", to_hex(*contact.next_key))
+                                     : Event{Severity::kInfo, "coordinator.next_key_withdrawn", {}});
+  // Also without a change: the coordinator may have lost the answer.
+  if (addresses || key || contact.next_key) store_membership();
+}
+
+void CoordinatorLink::check_key(const PublicKey& key) {
+  if (key == context_.membership.coordinator_key) return;
+  context_.membership.take_key(key);
+  context_.report(Event{Severity::kInfo, "coordinator.key_replaced", {}}.with("key", to_hex(key)));
+  store_membership();
+}
+
 void CoordinatorLink::connect_to(const protocol::Address& address) {
   protocol::connect(
-      context_.io, context_.identity, address, context_.membership.coordinator_key,
+      context_.io, context_.identity, address, context_.membership.pinned(),
       [self = context_.alive(this), address](Result<std::shared_ptr<protocol::Link>> connected) {
         if (self->context_.engine->stopped()) {
           if (connected) (*connected)->close("client stopped");
@@ -84,6 +143,9 @@ void CoordinatorLink::connect_to(const protocol::Address& address) {
         }
         if (!connected) return self->step(ClientEngine::Disconnected{connected.error()});
         self->link_ = *connected;
+        self->here_ = address;
+        self->contacts_ = 0;
+        self->check_key(self->link_->peer());
         greet(self->link_,
               {.software = self->context_.options.software,
                .listens = self->context_.swarm->listens(),
@@ -111,7 +173,10 @@ void CoordinatorLink::use(const std::shared_ptr<protocol::Link>& link, const pro
   link->set_callbacks(
       {.on_message =
            [self = context_.alive(this)](const protocol::Message& message) {
-             if (!self->filter_(message)) self->step(ClientEngine::Received{message});
+             if (const auto* contact = std::get_if<protocol::Contact>(&message))
+               self->take_contact(*contact);
+             else if (!self->filter_(message))
+               self->step(ClientEngine::Received{message});
            },
        .on_closed = [self = context_.alive(this)](const Error& error) { self->lost(error); }});
   // Posted before any job of a run that begins later.

@@ -26,7 +26,7 @@ class CoordinatorLink final : public Coordinator {
   void connect() override;
   void disconnect(const std::string& reason) override;
   void send(const protocol::Message& message) override;
-  PublicKey key() const override { return context_.membership.coordinator_key; }
+  PublicKey identity() const override { return context_.membership.identity(); }
 
   // Calls `done` once, unless the fetch is cancelled or the link is lost first.
   void fetch(const protocol::Manifest& manifest, std::shared_ptr<protocol::ChunkSink> sink,
@@ -41,9 +41,14 @@ class CoordinatorLink final : public Coordinator {
 
  private:
   void connect_to(const protocol::Address& address);
+  // The peer may have proved to hold the announced key.
+  void check_key(const PublicKey& key);
   void prefer(const std::vector<protocol::Address>& announced);
   // Stores the address at which the coordinator answered.
   void remember(const protocol::Address& address);
+  void take_contact(const protocol::Contact& contact);
+  // Stores the membership, and then tells the coordinator, if it has announced a key.
+  void store_membership();
   void welcomed(const protocol::Address& address, Time asked, const Result<protocol::Welcome>& welcome);
   void use(const std::shared_ptr<protocol::Link>& link, const protocol::Welcome& welcome);
   void lost(const Error& error);
@@ -56,8 +61,11 @@ class CoordinatorLink final : public Coordinator {
   std::vector<protocol::Address> addresses_;  // of the coordinator, in the order to try
   std::size_t next_address_ = 0;
   dht::Subscription search_;  // looks up the coordinator before each connection
+  std::size_t searches_ = 0;  // while a next key is announced
   std::shared_ptr<protocol::Link> link_;
-  Duration round_trip_{};  // from Hello to Welcome
+  protocol::Address here_;    // the address of the link
+  std::size_t contacts_ = 0;  // that the link has brought
+  Duration round_trip_{};     // from Hello to Welcome
   std::optional<protocol::Manifest> fetching_;
   std::map<RunId, protocol::Manifest> serving_;  // updates
 };

@@ -112,7 +112,7 @@ void open_session(const Route& route, const protocol::Address& address, std::vec
   boost::asio::io_context io;
   std::optional<Result<std::shared_ptr<protocol::Link>>> connected;
   const auto begun = SteadyClock::now();
-  protocol::connect(io, route.identity, address, route.membership.coordinator_key,
+  protocol::connect(io, route.identity, address, route.membership.pinned(),
                     [&](Result<std::shared_ptr<protocol::Link>> link) { connected = std::move(link); });
   while (!connected && SteadyClock::now() - begun < kSessionTimeout && io.run_one_for(kSessionTimeout) > 0) {
   }

@@ -76,7 +76,7 @@ void Sessions::begin(RunId id, Run& run, const protocol::TrainRequest& task, con
       .run = id,
       .task = SummedUpdates::recorded(task.task()),
       .origin = SummedUpdates::origin_of(
-          {context.ports.coordinator.key(), task.model.id(), terms.terms, terms.seed, task.kind})};
+          {context.ports.coordinator.identity(), task.model.id(), terms.terms, terms.seed, task.kind})};
   if (const auto admitted = admit(terms, sum, context); !admitted)
     return stop(id, run, admitted.error(), context);
   run.member->sum = sum;

@@ -24,6 +24,10 @@ inline constexpr auto kFieldCounts<v1::Welcome> =
                FieldCount{v1::Welcome::kRunsFieldNumber, kMaxRunsInProgress, "runs", Packing::kFixed64}};
 
 template <>
+inline constexpr auto kFieldCounts<v1::Contact> =
+    std::array{FieldCount{v1::Contact::kAddressesFieldNumber, kMaxCoordinatorAddresses, "addresses"}};
+
+template <>
 inline constexpr auto kFieldCounts<v1::RunAnswer> =
     std::array{FieldCount{v1::RunAnswer::kHertzFieldNumber, kMaxFrequencies, "hertz", Packing::kFixed64},
                FieldCount{v1::RunAnswer::kVoltsFieldNumber, kMaxFrequencies, "volts", Packing::kFixed64}};

@@ -25,7 +25,7 @@ constexpr int kUnsentInKernel = 512 << 10;
 class Connector : public std::enable_shared_from_this<Connector> {
  public:
   Connector(asio::io_context& io, std::shared_ptr<TlsIdentity> identity, const Address& address,
-            const PublicKey& expected)
+            const PinnedKey& expected)
       : identity_(std::move(identity)),
         address_(address),
         expected_(expected),
@@ -90,7 +90,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
 
   std::shared_ptr<TlsIdentity> identity_;
   Address address_;
-  PublicKey expected_;
+  PinnedKey expected_;
   Timeouts timeouts_;
   Done done_;
   tcp::resolver resolver_;
@@ -109,7 +109,7 @@ void set_socket_options(tcp::socket& socket) {
 }
 
 void connect(asio::io_context& io, std::shared_ptr<TlsIdentity> identity, const Address& address,
-             const PublicKey& expected, std::function<void(Result<std::shared_ptr<Link>>)> done,
+             const PinnedKey& expected, std::function<void(Result<std::shared_ptr<Link>>)> done,
              const Timeouts& timeouts) {
   std::make_shared<Connector>(io, std::move(identity), address, expected)->start(timeouts, std::move(done));
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/crypto/ed25519.h"
@@ -54,6 +55,8 @@ class Listener {
  public:
   virtual ~Listener() = default;
   virtual Address local_address() const = 0;  // with the actual port if port 0 was requested
+  // Later connections see this key; open ones go on.
+  virtual void set_identity(std::shared_ptr<TlsIdentity> identity) = 0;
   virtual void stop() = 0;
 };
 
@@ -73,10 +76,21 @@ Result<std::unique_ptr<Listener>> listen(boost::asio::io_context& io, std::share
                                          const ListenOptions& options,
                                          std::function<void(std::shared_ptr<Link>)> on_link);
 
+// The key that the accepting side must prove to hold, or the one that it has announced as its next.
+struct PinnedKey {
+  PinnedKey(const PublicKey& pinned) : key(pinned) {}  // without a next key
+  PinnedKey(const PublicKey& pinned, const std::optional<PublicKey>& announced)
+      : key(pinned), next(announced) {}
+  bool admits(const PublicKey& peer) const { return peer == key || peer == next; }
+
+  PublicKey key;
+  std::optional<PublicKey> next;
+};
+
 // Opens a connection within the handshake timeout; refuses a peer with another key (kRefused). Set the
 // link's callbacks in `done`: it starts to read when `done` returns.
 void connect(boost::asio::io_context& io, std::shared_ptr<TlsIdentity> identity, const Address& address,
-             const PublicKey& expected, std::function<void(Result<std::shared_ptr<Link>>)> done,
+             const PinnedKey& expected, std::function<void(Result<std::shared_ptr<Link>>)> done,
              const Timeouts& timeouts = {});
 
 }  // namespace fedge::protocol

@@ -59,6 +59,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
     return error ? options_.address : address_of(endpoint);
   }
 
+  void set_identity(std::shared_ptr<TlsIdentity> identity) { identity_ = std::move(identity); }
+
   void stop() {
     if (std::exchange(stopped_, true)) return;
     boost::system::error_code ignored;
@@ -160,6 +162,9 @@ class AcceptorHandle final : public Listener {
   explicit AcceptorHandle(std::shared_ptr<Acceptor> acceptor) : acceptor_(std::move(acceptor)) {}
   ~AcceptorHandle() override { acceptor_->stop(); }
   Address local_address() const override { return acceptor_->local_address(); }
+  void set_identity(std::shared_ptr<TlsIdentity> identity) override {
+    acceptor_->set_identity(std::move(identity));
+  }
   void stop() override { acceptor_->stop(); }
 
  private:

@@ -34,9 +34,11 @@ int TlsCallbacks::verify(X509_STORE_CTX* store, void*) {
         Error{ErrorCode::kRefused, "the certificate of the peer does not contain an Ed25519 key"};
     return 0;
   }
-  if (state->expected && *state->expected != state->peer) {
-    state->refusal = Error{ErrorCode::kRefused, "the public key of the peer is " + to_hex(state->peer) +
-                                                    "; expected " + to_hex(*state->expected)};
+  if (state->expected && !state->expected->admits(state->peer)) {
+    const auto& next = state->expected->next;
+    state->refusal =
+        Error{ErrorCode::kRefused, "the public key of the peer is " + to_hex(state->peer) + "; expected " +
+                                       to_hex(state->expected->key) + (next ? " or " + to_hex(*next) : "")};
     return 0;
   }
   X509_STORE_CTX_set_error(store, X509_V_OK);
@@ -111,7 +113,7 @@ TlsStream TlsStream::accepting(boost::asio::ip::tcp::socket socket, std::shared_
 }
 
 TlsStream TlsStream::connecting(boost::asio::ip::tcp::socket socket, std::shared_ptr<TlsIdentity> identity,
-                                const PublicKey& expected) {
+                                const PinnedKey& expected) {
   TlsStream stream(std::move(socket), std::move(identity));
   stream.state_->expected = expected;
   SSL_set_connect_state(stream.ssl_.get());

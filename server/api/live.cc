@@ -135,6 +135,7 @@ Result<void> add_activity(Call& call, ClientId client, const std::string& projec
   for (const auto& [kind, count] : activity.failures) json["failures"][kind] = count;
   json["received"] = activity.received;
   json["sent"] = activity.sent;
+  json["kept_key"] = text_or_null(activity.kept_key);
   json["last_task"] = activity.last_task ? last_task_json(*activity.last_task) : Json();
   json["last_failure"] = activity.last_failure ? last_failure_json(*activity.last_failure) : Json();
   json["runs"] = Json::array();

@@ -130,7 +130,7 @@ const std::vector<ApiRoute>& all_routes() {
   static const std::vector<ApiRoute> routes = [] {
     std::vector<ApiRoute> all;
     for (auto part : {client_routes, join_token_routes, run_routes, model_routes, verification_routes,
-                      live_routes, disagreement_routes, user_routes, audit_routes})
+                      key_routes, live_routes, disagreement_routes, user_routes, audit_routes})
       std::ranges::move(part(), std::back_inserter(all));
     return all;
   }();

@@ -19,9 +19,11 @@
 #include "server/backup/backup_files.h"
 #include "server/backup/backup_lock.h"
 #include "server/backup/snapshot.h"
+#include "server/contact/key_rotation.h"
 #include "server/data_directory.h"
 #include "server/store/detail/database.h"
 #include "server/store/detail/enrolment_store.h"
+#include "server/store/enrolment_file.h"
 #include "server/store/journal_reader.h"
 #include "server/store/saved_state.h"
 #include "server/store/sqlite_store.h"
@@ -31,8 +33,9 @@ namespace {
 
 // A run that ends while it is copied takes its objects along; the next attempt finds it ended.
 constexpr int kAttempts = 6;
-constexpr const char* kCopiedFiles[] = {"node.key",     "noise.key",   "enrolment.json.migrated", "address",
-                                        "api-cert.pem", "api-key.pem", "directory-nodes"};
+constexpr const char* kCopiedFiles[] = {
+    kNextKeyFile, kKeyFile,       "noise.key",   "enrolment.json.migrated",
+    "address",    "api-cert.pem", "api-key.pem", "directory-nodes"};
 constexpr const char* kMarkText =
     "This directory is a copy of a coordinator's data. 'fedge restore' removes this file.\n";
 
@@ -196,7 +199,7 @@ class DataCopy {
 
   Result<void> copy_if_there(const char* name) {
     const auto copied = copy_whole(from_ / name, to_ / name);
-    if (copied || (copied.error().code == ErrorCode::kNotFound && name != std::string("node.key"))) return {};
+    if (copied || (copied.error().code == ErrorCode::kNotFound && name != std::string(kKeyFile))) return {};
     return copied.error();
   }
 
@@ -217,8 +220,14 @@ class DataCopy {
   Result<void> check_book() const {
     FEDGE_TRY(book, EnrolmentStore::open(to_));
     FEDGE_TRY(rows, book->rows());
-    (void)rows;
-    return {};
+    // Not so if the key was replaced after the book was copied; the next attempt copies both anew.
+    FEDGE_TRY(key, load_or_create_key(to_ / kKeyFile));
+    FEDGE_TRY(next, announced_key(to_));
+    const std::string& owner = rows.marks.coordinator;
+    if (owner.empty() || owner == to_hex(key.public_key()) || (next && owner == to_hex(next->public_key())))
+      return {};
+    return Error{ErrorCode::kStale, enrolment_path(from_).string() + " belongs to the coordinator with key " +
+                                        owner + ", which is not the key in " + (from_ / kKeyFile).string()};
   }
 
   // Reads each journal, so that a damaged one is found now and not when it is needed.
@@ -271,7 +280,7 @@ class DataCopy {
 Result<void> check_order(const BackupOrder& order) {
   FEDGE_TRY_VOID(check_restored(order.data_directory));
   FEDGE_TRY_VOID(check_coordinator_data(order.data_directory));
-  FEDGE_TRY_VOID(check_owner(order.data_directory / "node.key"));
+  FEDGE_TRY_VOID(check_owner(order.data_directory / kKeyFile));
   std::error_code error;
   if (std::filesystem::exists(std::filesystem::symlink_status(order.out, error)))
     return Error{ErrorCode::kRefused,

@@ -12,6 +12,7 @@
 #include "protocol/session/loop.h"
 #include "server/audit_log.h"
 #include "server/backup/backup_lock.h"
+#include "server/contact/key_rotation.h"
 #include "server/coordinator/detail/coordinator_impl.h"
 #include "server/data_directory.h"
 #include "server/store/run_evidence.h"
@@ -81,6 +82,7 @@ Result<void> Coordinator::Impl::listen(std::shared_ptr<protocol::TlsIdentity> id
 // Returns the addresses that the directory gives to clients.
 Result<std::vector<protocol::Address>> Coordinator::Impl::addresses_to_announce() const {
   if (!options_.directory->announce.empty()) return options_.directory->announce;
+  if (!options_.addresses.empty()) return options_.addresses;
   const protocol::Address here = address();
   if (here.host == "0.0.0.0" || here.host == "::")
     return invalid(
@@ -92,15 +94,26 @@ Result<std::vector<protocol::Address>> Coordinator::Impl::addresses_to_announce(
 Result<void> Coordinator::Impl::enter_directory(SecretKey key) {
   if (!options_.directory) return {};
   FEDGE_TRY(addresses, addresses_to_announce());
-  FEDGE_TRY(node, dht::DirectoryNode::open(io_, options_.directory->node));
-  directory_ = std::move(node);
+  if (!directory_) {
+    FEDGE_TRY(node, dht::DirectoryNode::open(io_, options_.directory->node));
+    directory_ = std::move(node);
+    report(Event{Severity::kInfo, "directory.joined", {}}.with("port",
+                                                               std::int64_t{directory_->directory().port()}));
+  }
   announcer_.emplace(Announcer::Options{.directory = directory_->directory(),
                                         .key = std::move(key),
                                         .addresses = std::move(addresses),
                                         .now = calendar_time,
                                         .on_event = [this](const Event& event) { report(event); }});
-  report(Event{Severity::kInfo, "directory.joined", {}}.with("port",
-                                                             std::int64_t{directory_->directory().port()}));
+  return {};
+}
+
+Result<void> Coordinator::Impl::take_key(SecretKey key) {
+  FEDGE_TRY(identity, protocol::make_tls_identity(key));
+  listener_->set_identity(std::move(identity));
+  FEDGE_TRY_VOID(enter_directory(std::move(key)));
+  announce_runs();
+  say_goodbye("the coordinator's key was replaced by the announced one; connect again");
   return {};
 }
 
@@ -152,6 +165,7 @@ void Coordinator::Impl::start() {
     if (finished_) return;
     end_waits();
     rotate_audit_log();
+    contact_.look();
   }));
   announce();
   queue_->watch(protocol::weakly(this, [this](const Result<std::vector<RunRecord>>& runs) {
@@ -203,6 +217,7 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
                .with("client", std::int64_t{client.value()})
                .with("reason", told.error().message));
   keeper_->connected(client, *link, hello);
+  link->send(contact_.contact());
   peers_.add(client, std::move(link));
   for (const auto& [id, host] : hosts_) host->joined(client);
 }
@@ -264,6 +279,10 @@ void Coordinator::Impl::received(ClientId client, const protocol::Message& messa
   const protocol::Sender sender = protocol::frame_type_of(message).sender;
   const bool from_clients = sender == protocol::Sender::kClient || sender == protocol::Sender::kEither;
   if (const auto run = protocol::run_of(message); run && from_clients) return pass_on(client, *run, message);
+  if (const auto* kept = std::get_if<protocol::ContactKept>(&message)) {
+    if (kept->next_key == contact_.contact().next_key) live()->fleet.keeps_key(client, kept->next_key);
+    return;
+  }
   if (swarm::Peer::understands(message)) return seeder_.received(client, message);
   if (std::holds_alternative<protocol::Goodbye>(message)) return;  // on_closed reports its reason
   misbehaved(client, std::string(protocol::name_of(message)) + ", which clients must not send");
@@ -307,9 +326,9 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
   FEDGE_TRY_VOID(make_directory(options.data_directory, 0700));
   FEDGE_TRY(lock, lock_directory(options.data_directory, options.lock_patience));
   FEDGE_TRY_VOID(check_restored(options.data_directory));
-  FEDGE_TRY(key, open_coordinator_key(options.data_directory));
+  FEDGE_TRY(taken, take_up_key(options.data_directory));
+  auto& [key, made_good] = taken;
   FEDGE_TRY(identity, protocol::make_tls_identity(key));
-  FEDGE_TRY(made_good, Enrolment(options.data_directory).take_up(key.public_key()));
   const auto impl = std::make_shared<Impl>(io, options, callbacks, std::move(lock));
   if (!made_good.empty())
     callbacks.on_event(
@@ -321,11 +340,11 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
                 "the audit log contains changes that the enrolment book lacks, as after an older copy of the "
                 "book was restored; the recorded enrolments and revocations were added to the book again"));
   impl->open_traces(key.public_key());
+  FEDGE_TRY_VOID(impl->open_contact(key.public_key()));
   FEDGE_TRY_VOID(impl->open_queue());
   FEDGE_TRY_VOID(impl->listen(std::move(identity)));
   FEDGE_TRY_VOID(impl->enter_directory(std::move(key)));
-  FEDGE_TRY_VOID(
-      write_file_atomic(options.data_directory / "address", protocol::to_string(impl->address()) + "\n"));
+  FEDGE_TRY_VOID(write_addresses(options.data_directory, impl->address(), options.addresses));
   return std::unique_ptr<Coordinator>(new Coordinator(impl));
 }
 

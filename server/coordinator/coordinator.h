@@ -36,13 +36,15 @@ namespace fedge::server {
 // Settings of the coordinator's node in the directory, through which clients find it.
 struct DirectoryOptions {
   dht::NodeSettings node;
-  std::vector<protocol::Address> announce;  // where clients reach it; empty: the listening address
+  // Where clients reach it; empty: CoordinatorOptions::addresses or, without them, the listening address.
+  std::vector<protocol::Address> announce;
 };
 
 struct CoordinatorOptions {
   std::filesystem::path data_directory;
   protocol::Address listen;
-  protocol::ListenOptions connections = {};  // limits; the address in it is ignored
+  std::vector<protocol::Address> addresses = {};  // at which clients reach it, at most 4; empty: not told
+  protocol::ListenOptions connections = {};       // limits; the address in it is ignored
   JoinRates joining = {};
   ArrivalRules arrivals = {};
   // How long to wait for the directory's lock: the command-line tool holds it while a command works on the

@@ -45,6 +45,7 @@ struct ClientActivity {
   std::map<std::string, std::uint64_t> failures = {};
   std::uint64_t received = 0;  // bytes from the client, over all connections
   std::uint64_t sent = 0;
+  std::string kept_key = {};  // the coordinator's next key that it has stored, as hex digits; empty: none
   std::optional<Task> last_task = {};
   std::optional<Failure> last_failure = {};
 };

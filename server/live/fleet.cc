@@ -60,6 +60,11 @@ void Fleet::moved(ClientId client, std::uint64_t received, std::uint64_t sent) {
   activity.sent += sent;
 }
 
+void Fleet::keeps_key(ClientId client, const PublicKey& key) {
+  const std::lock_guard lock(mutex_);
+  change(client).kept_key = to_hex(key);
+}
+
 void Fleet::ended(RunNumber run, const WatchedTask& task, UnixSeconds now) {
   const std::lock_guard lock(mutex_);
   ClientActivity& activity = change(task.client);

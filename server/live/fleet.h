@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/crypto/ed25519.h"
 #include "core/event.h"
 #include "server/live/client_activity.h"
 #include "server/live/run_watch.h"
@@ -28,6 +29,8 @@ class Fleet {
   void disconnected(ClientId client, UnixSeconds now);
   // Adds bytes of the client's connection.
   void moved(ClientId client, std::uint64_t received, std::uint64_t sent);
+  // The client has stored this next key of the coordinator.
+  void keeps_key(ClientId client, const PublicKey& key);
   void ended(RunNumber run, const WatchedTask& task, UnixSeconds now);
 
   // Nothing if the client has never connected. `now` is the last_seen of a client that is online.

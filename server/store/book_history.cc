@@ -169,6 +169,12 @@ Result<void> restore_again(BookRows& rows, const AuditEvent& event) {
   return {};
 }
 
+// Binds the book to the key that replaced the one that it is bound to.
+void rotate_again(BookRows& rows, const AuditEvent& event) {
+  const auto next = parse_public_key(event.subject.starts_with("key ") ? event.subject.substr(4) : "");
+  if (next && rows.marks.coordinator == detail(event, "former")) rows.marks.coordinator = to_hex(*next);
+}
+
 bool changes_access(const std::string& action) {
   return action.starts_with("user.") || action.starts_with("access.") || action.starts_with("project.");
 }
@@ -177,6 +183,10 @@ Result<void> make_entry_good(BookRows& rows, const AuditEntry& entry) {
   const AuditEvent& event = entry.event;
   if (event.action == kBackupRestored) return restore_again(rows, event);
   if (changes_access(event.action)) return restore_access(rows, entry);
+  if (event.action == kKeyRotated) {
+    rotate_again(rows, event);
+    return {};
+  }
   const auto numbers = numbers_in(event.subject);
   if (numbers.empty()) return {};
   BookMarks& marks = rows.marks;
@@ -196,7 +206,7 @@ Result<void> make_entry_good(BookRows& rows, const AuditEntry& entry) {
 
 bool changes_book(const std::string& action) {
   return action.starts_with("token.") || action.starts_with("client.") || action == kBackupRestored ||
-         changes_access(action);
+         action == kKeyRotated || changes_access(action);
 }
 
 Result<std::pair<std::size_t, std::size_t>> revoke_all_open(BookRows& rows) {

@@ -35,7 +35,7 @@ class VirtualClients::Ports final : public client::Coordinator,
     if (clients_.connected(id_)) clients_.cut(id_, reason);
   }
   void send(const protocol::Message& message) override { clients_.send_up(id_, message); }
-  PublicKey key() const override { return {}; }  // all clients have one coordinator
+  PublicKey identity() const override { return {}; }  // all clients have one coordinator
 
   void prepare(const protocol::RunDescription& run) override { clients_.fetch_tokenizer(id_, run.run); }
   void fetch(const Engine::FetchModel& model) override {

@@ -5,6 +5,7 @@
 // hostile  everything that clients say is text; nobody can frame the page, and no token is in an address
 // reading  axe finds nothing on any page, in light and dark, also on a phone; everything is reachable with the keyboard
 // secure   a secure sum that waits for a client: its stage, the client, and the coordinator's memory
+// keys     the coordinator's key is announced and replaced, and who may do it
 // large    1,000 clients and 1,000 rounds are shown; prints how long it took
 //
 // SHOTS: a directory for screenshots. Exit status 77: Chromium is not installed.
@@ -333,6 +334,7 @@ learning_rate = 0.001
     device("second");
     fedge("token", "create", "--uses", 5, "--approve", "--labels", "ward-4");
     await until(() => fedge("run", "show", 1).includes("finished"), "the run ends");
+    fedge("key", "announce");
     const pages = [["Overview", "#/"], ["Runs", "#/runs"], ["Run 1", "#/runs/1"], ["Clients", "#/clients"],
       ["Client 0", "#/clients/0"], ["Joining", "#/joining"], ["Audit log", "#/audit"]];
     const source = fs.readFileSync(load.resolve("axe-core/axe.min.js"), "utf8");
@@ -375,6 +377,45 @@ learning_rate = 0.001
     await page.getByRole("heading", { level: 1, name: "Run 1" }).waitFor();
     assert.equal(await page.evaluate(() => document.activeElement?.tagName), "H1");
     return [page];
+  },
+
+  async keys(browser, url) {
+    device("first");
+    await until(() => JSON.parse(fedge("client", "ls", "--online", "--format", "json")).length === 1, "a device is online");
+    fedge("client", "add", "ab".repeat(32), "--name", "bed 7");
+    const key = () => JSON.parse(fedge("key", "show", "--format", "json"));
+    const viewer = await open(browser, url, token("vera", "viewer"));
+    assert.equal(await viewer.getByRole("heading", { name: "The coordinator's key" }).count(), 0);
+    const operator = await open(browser, url, token("olga", "operator"));
+    const card = page => page.locator(".card", { hasText: "The coordinator's key" });
+    const former = key().key;
+    await card(operator).getByText(former).waitFor();
+    assert.equal(await card(operator).getByRole("button").count(), 0);
+    const page = await open(browser, url, token("ann", "admin"));
+    await card(page).getByRole("button", { name: "Announce a next key" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    assert.equal(key().next_key, null);
+    await card(page).getByRole("button", { name: "Announce a next key" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Announce" }).click();
+    await until(() => key().unaware_clients === 1, "the device has stored the next key");
+    const next = key().next_key;
+    await card(page).getByText(next).waitFor();
+    await go(page, "Clients", "#/clients");
+    await go(page, "Overview", "#/");
+    await card(page).getByText("1 of 2 enrolled clients has not stored the next key: 1 · bed 7 (never connected)").waitFor();
+    await shot(page, "keys");
+    // The clients that would be locked out are named before it is done.
+    await card(page).getByRole("button", { name: "Replace the key" }).click();
+    await page.getByRole("dialog").getByText("1 client cannot connect afterwards").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Replace" }).click();
+    await card(page).getByText("No next key is announced.").waitFor();
+    assert.equal(key().key, next);
+    const membership = path.join(place, "first", "membership.json");
+    await until(() => JSON.parse(fs.readFileSync(membership, "utf8")).coordinator_key === next, "the device has the new key");
+    await until(() => JSON.parse(fedge("client", "ls", "--online", "--format", "json")).length === 1, "the device is back");
+    assert.equal(JSON.parse(fedge("audit", "ls", "--format", "json"))
+      .some(one => one.action === "key.rotated" && one.actor === "user ann" && one.details.unaware === "1"), true);
+    return [viewer, operator, page];
   },
 
   async large(browser, url) {

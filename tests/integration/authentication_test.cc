@@ -63,6 +63,8 @@ std::vector<Row> table() {
       {MessageType::kChunkRequest, "", kOpen},  // answered with chunk_refused
       {MessageType::kChunk, "", "was not requested"},
       {MessageType::kChunkRefused, "", "is not being fetched"},
+      {kTypeOf<protocol::Contact>, "", unexpected("contact")},
+      {kTypeOf<protocol::ContactKept>, "", kOpen},  // of a key that is not announced: ignored
       {kTypeOf<protocol::RunDescription>, "", unexpected("run_description")},
       {kTypeOf<protocol::TrainRequest>, "", unexpected("train_request")},
       {kTypeOf<protocol::UpdateOffer>, "", kOpen},  // of another run: refused or ignored

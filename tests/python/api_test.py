@@ -41,6 +41,7 @@ POLICY = {
     "listUsers": ("admin", True), "addUser": ("admin", True), "showUser": ("admin", True),
     "grantRoles": ("admin", True), "removeUser": ("admin", True), "createAccessToken": ("admin", True),
     "listAccessTokens": ("admin", True), "revokeAccessToken": ("admin", True), "addProject": ("admin", True),
+    "showKey": ("operator", True), "announceKey": ("admin", True), "withdrawKey": ("admin", True), "rotateKey": ("admin", True),
     "listAudit": ("admin", True), "verifyAudit": ("admin", True),
 }
 ROLES = ["viewer", "submitter", "operator", "admin"]
@@ -48,7 +49,8 @@ BODIES = {
     "addClient": {"key": "ab" * 32}, "describeClient": {"name": "bed 7"}, "revokeClient": {"keep_token": True},
     "createJoinTokens": {"count": 2, "labels": ["icu"]}, "submitRun": {"document": "[run]\nrounds = 0\n"},
     "addDisagreement": {"kind": "full", "clients": ["0"]}, "addUser": {"name": "zoe", "grants": []},
-    "grantRoles": {"grants": ["default=viewer"]}, "createAccessToken": {"days": 1}, "addProject": {"name": "new"},
+    "grantRoles": {"grants": ["default=viewer"]}, "createAccessToken": {"days": 1}, "rotateKey": {"force": False},
+    "addProject": {"name": "new"},
 }
 
 

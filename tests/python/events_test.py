@@ -19,7 +19,7 @@ ACTION = re.compile(r"(?:AuditEvent event\{|AuditEvent\{|return \{|record\(\{|ad
                     r"(?:operator_name\(\)|\"audit log\"|\"key \"[^,]*),\s*(?:[^\";]*\?\s*)?" + NAMES)
 RUN_ACTION = re.compile(r"\bask\(call, .*?" + NAME + r"|\bevent_about\([\w.]*actor(?:\(\))?, " + NAME + r"|\brecord\(" + NAME)
 ACTOR_ACTION = re.compile(r"\bevent_by\(\s*[\w.]+(?:\(\))?,\s*" + NAME)
-FAILED_ACTION = re.compile(r"kChangeFailed = " + NAME)
+FAILED_ACTION = re.compile(r"\b(?:kChangeFailed|kKeyRotated) = " + NAME)
 
 
 def sources():

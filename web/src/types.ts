@@ -46,9 +46,13 @@ export interface Client {
   client: number; name: string; labels: string[]; project: string; state: string; enrolled: string | null; token: number;
   key: string | null; online: boolean; online_since: string | null; last_seen: string | null; address: string | null;
   software: string | null; platform: string | null; accepted: number; failures: Record<string, number>; received: number;
-  sent: number; last_task: ClientTask | null;
+  sent: number; kept_key: string | null; last_task: ClientTask | null;
   last_failure: { run: number; round: number; kind: string; reason: string; at: string } | null;
   runs: { run: number; state: string; reason: string | null }[];
+}
+export interface Key {
+  key: string; next_key: string | null; announced: string | null; clients: number; unaware_clients: number;
+  unaware: { client: number; name: string; last_seen: string | null }[]; open_tokens: number;
 }
 export interface JoinToken {
   token: number; state: string; used: number; uses: number; approve: boolean; client: number | null;

@@ -184,7 +184,7 @@ ProgramDoc fedge_doc() {
        {{"Exit codes",
          {{"0", "Success"}, {"1", "The command failed"}, {"2", "The command line is wrong"}}}}});
   for (auto* part : {token_docs, client_command_docs, run_docs, tracks_docs, audit_docs, backup_docs,
-                     user_docs, dht_docs, data_docs, model_docs, privacy_docs})
+                     key_docs, user_docs, dht_docs, data_docs, model_docs, privacy_docs})
     for (CommandDoc& command : part()) doc.commands.push_back(std::move(command));
   doc.commands.push_back(
       {"strategies",

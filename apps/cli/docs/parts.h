@@ -13,6 +13,7 @@ std::vector<CommandDoc> run_docs();
 std::vector<CommandDoc> tracks_docs();
 std::vector<CommandDoc> audit_docs();
 std::vector<CommandDoc> backup_docs();
+std::vector<CommandDoc> key_docs();
 std::vector<CommandDoc> user_docs();
 std::vector<CommandDoc> dht_docs();
 std::vector<CommandDoc> data_docs();

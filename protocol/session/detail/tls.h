@@ -14,6 +14,7 @@
 
 #include "core/crypto/ed25519.h"
 #include "core/result.h"
+#include "protocol/session/endpoint.h"
 
 namespace fedge::protocol {
 
@@ -50,7 +51,7 @@ class TlsStream {
   // The accepting side accepts any Ed25519 key; the connecting side only `expected`.
   static TlsStream accepting(boost::asio::ip::tcp::socket socket, std::shared_ptr<TlsIdentity> identity);
   static TlsStream connecting(boost::asio::ip::tcp::socket socket, std::shared_ptr<TlsIdentity> identity,
-                              const PublicKey& expected);
+                              const PinnedKey& expected);
   TlsStream(TlsStream&&) noexcept;
   TlsStream& operator=(TlsStream&&) = delete;
   ~TlsStream();
@@ -75,7 +76,7 @@ class TlsStream {
   struct State {
     int fd = -1;
     int last_errno = 0;
-    std::optional<PublicKey> expected;
+    std::optional<PinnedKey> expected;
     PublicKey peer;
     std::optional<Error> refusal;  // why the peer's certificate was refused
   };

@@ -149,6 +149,7 @@ std::vector<ApiRoute> join_token_routes();
 std::vector<ApiRoute> run_routes();
 std::vector<ApiRoute> model_routes();
 std::vector<ApiRoute> verification_routes();
+std::vector<ApiRoute> key_routes();
 std::vector<ApiRoute> disagreement_routes();
 std::vector<ApiRoute> user_routes();
 std::vector<ApiRoute> audit_routes();

@@ -16,6 +16,7 @@
 #include "protocol/session/loop.h"
 #include "server/access/audit_entry.h"
 #include "server/access/rate_limiter.h"
+#include "server/contact/contact_keeper.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/detail/disk_retry.h"
 #include "server/coordinator/detail/run_host.h"
@@ -50,11 +51,20 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
                                          const std::string& reason) { misbehaved(client, reason); }}),
         unfinished_(io),
         announce_timer_(io),
+        contact_(options_.data_directory, options_.addresses,
+                 {.on_changed =
+                      [this](const protocol::Contact& contact) {
+                        for (const auto& [client, link] : peers_.links()) link->send(contact);
+                      },
+                  .on_rotated = [this](SecretKey key) { return take_key(std::move(key)); },
+                  .report = [this](const Event& event) { report(event); }}),
         keeper_(std::make_shared<LiveKeeper>(io, options_.data_directory, peers_,
                                              [this](const Event& event) { report(event); })) {}
 
+  Result<void> open_contact(const PublicKey& key) { return contact_.open(key); }
   Result<void> open_queue();
   Result<void> listen(std::shared_ptr<protocol::TlsIdentity> identity);
+  // Announces the coordinator with this key in the directory, if there is one.
   Result<void> enter_directory(SecretKey key);
   void open_traces(const PublicKey& key);
   Result<RunRecord> submit(const run::RunConfig& run);
@@ -83,6 +93,8 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   // Counts that a new link replaced the client's old one. Two devices with one key replace each other again
   // and again.
   void replaced(ClientId client, const std::string& from, const std::string& to);
+  // Serves clients with this key from now on, and lets all connect again.
+  Result<void> take_key(SecretKey key);
   // Appends to the audit log, on another thread.
   void record(const AuditEvent& event);
   // Closes the audit log's file if it has become too large, on another thread.
@@ -151,6 +163,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   std::unique_ptr<dht::DirectoryNode> directory_;
   std::optional<Announcer> announcer_;
   protocol::Timer announce_timer_;
+  ContactKeeper contact_;
   std::shared_ptr<LiveKeeper> keeper_;
   std::shared_ptr<TraceExporter> exporter_;  // null without traces
   protocol::Worker opener_;                  // replays journals

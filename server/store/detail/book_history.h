@@ -14,6 +14,8 @@
 
 namespace fedge::server {
 
+// Action of the entry of a coordinator's key that replaced the former one.
+inline constexpr const char* kKeyRotated = "key.rotated";
 // Action of the entry of a restored copy of the data directory.
 inline constexpr const char* kBackupRestored = "backup.restored";
 

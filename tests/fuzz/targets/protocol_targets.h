@@ -176,7 +176,7 @@ inline void feed_token(std::span<const std::byte> bytes) {
     return;
   }
   FEDGE_CHECK(protocol::encode_join_token(*token) == text, "a join token has two texts");
-  FEDGE_CHECK(token->addresses.size() <= protocol::kMaxTokenAddresses &&
+  FEDGE_CHECK(token->addresses.size() <= protocol::kMaxCoordinatorAddresses &&
                   token->secret.size() >= protocol::kMinTokenSecret &&
                   token->secret.size() <= protocol::kMaxTokenSecret,
               "a token beyond its bounds");

@@ -47,7 +47,7 @@ class Device final : public Coordinator, public Work, public Keep, public Owner,
   void connect() override { step(ClientEngine::Connected{{.software = "", .client = {}, .runs = {kRun}}}); }
   void disconnect(const std::string&) override {}
   void send(const protocol::Message& message) override { said.push_back(message); }
-  PublicKey key() const override { return {}; }
+  PublicKey identity() const override { return {}; }
 
   void prepare(const protocol::RunDescription&) override {
     const auto terms =

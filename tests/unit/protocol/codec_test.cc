@@ -34,8 +34,8 @@ Message changed(T message, Change change) {
   return message;
 }
 
-TrainRequest train_request() { return std::get<TrainRequest>(example_messages()[4]); }
-UpdateOffer update_offer() { return std::get<UpdateOffer>(example_messages()[5]); }
+TrainRequest train_request() { return std::get<TrainRequest>(example_messages()[6]); }
+UpdateOffer update_offer() { return std::get<UpdateOffer>(example_messages()[7]); }
 
 }  // namespace
 
@@ -52,13 +52,13 @@ TEST_CASE("codec: every message survives the wire in every field") {
 TEST_CASE("codec: the frames of all messages keep their bytes from version to version") {
   std::string frames;
   for (const Message& message : example_messages()) frames += encode_frame(message);
-  CHECK(to_hex(sha256(frames)) == "baa56f3e2f6571b8e4adb7310e6346460f632d4d4edb1df9047b86f46f327012");
+  CHECK(to_hex(sha256(frames)) == "4feb6bfbbce6074030076b50f94764e87c5511363189db3ba2f102d2b8ba95b5");
 }
 
 TEST_CASE("codec: a message about a run names it, also one about a session of the run") {
-  const std::set<std::string> about_no_run = {"hello",        "welcome",       "goodbye",
-                                              "chunks_held",  "chunks_added",  "swarm_state",
-                                              "sealed_chunk", "swarm_members", "chunk_cancelled"};
+  const std::set<std::string> about_no_run = {
+      "hello",        "welcome",       "goodbye",         "chunks_held", "chunks_added", "swarm_state",
+      "sealed_chunk", "swarm_members", "chunk_cancelled", "contact",     "contact_kept"};
   for (const Message& message : example_messages()) {
     const std::string name = name_of(message);
     std::optional<RunId> expected = RunId(name == "run_description" ? 0x0123456789abcdef : 5);
@@ -231,6 +231,17 @@ TEST_CASE("codec: text out of bounds is refused with the field's name") {
   CHECK(refusal(RunDescription{.name = "", .task = "", .layout = {}}) == "run_description: name is empty");
   CHECK(refusal(RunDescription{.name = "r", .task = std::string(kMaxTaskText + 1, 'a'), .layout = {}})
             .starts_with("run_description: task has 65537 bytes"));
+}
+
+TEST_CASE("codec: a contact has at most four addresses, each with a port, and a whole key or none") {
+  CHECK(received(Contact{}));
+  CHECK(refusal(Contact{{5, "fedge.example.org:7433"}, {}}) ==
+        "contact: addresses: the number of elements is above 4");
+  CHECK(refusal(Contact{{"fedge.example.org:0"}, {}}) == "contact: addresses contain port 0");
+  CHECK(refusal(Contact{{"fedge.example.org"}, {}}).starts_with("contact: addresses: "));
+  CHECK(refusal(Contact{{std::string(kMaxAddressText, 'a') + ":1"}, {}}).starts_with("contact: addresses"));
+  CHECK(decode(kTypeOf<Contact>, bytes_of("\x12\x02xx")).error().message.starts_with("contact: next_key: "));
+  CHECK(decode(kTypeOf<ContactKept>, {}).error().message.starts_with("contact_kept: next_key: "));
 }
 
 TEST_CASE("codec: the reason of an error of ours always arrives, whatever is in it") {

@@ -76,6 +76,8 @@ inline std::vector<Message> example_messages() {
               {RunId(5), RunId(0x0123456789abcdef)},
               std::chrono::milliseconds(45'250)},
       Goodbye{ErrorCode::kResource, "the disk is full", std::chrono::milliseconds(12'500)},
+      Contact{{"fedge.example.org:7433", "[2001:db8::1]:7433"}, PublicKey{{7, 8, 9}}},
+      ContactKept{PublicKey{{7, 8, 9}}},
       RunDescription{RunId(0x0123456789abcdef), "fashion", 42, "[data]\nname = \"\xc3\xa4\"\n\tx = 1\n",
                      digest_of(9)},
       TrainRequest{RunId(5),

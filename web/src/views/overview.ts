@@ -5,15 +5,18 @@ import { ago, plural } from "../format.js";
 import { news } from "../news.js";
 import { badge, card, link, stat, table } from "../parts.js";
 import type { Client, Run } from "../types.js";
+import { KeyCard } from "./key.js";
 import type { MakeView } from "./view.js";
 
 const kRecent = 8;
 
-export const overview: MakeView = () => {
+export const overview: MakeView = session => {
   const stats = h("div", { class: "stats" });
   const runs = h("div");
   const events = h("ol", { class: "news" });
-  const element = h("div", {}, stats, card("Runs", runs), card("What happened since you logged in", events));
+  const key = session.may("operator") ? new KeyCard(session) : null;
+  const element = h("div", {}, stats, card("Runs", runs), card("What happened since you logged in", events),
+    key && card("The coordinator's key", key.element));
   const showEvents = (): void => {
     const list = news();
     replace(events, list.length === 0 && h("li", { class: "muted" }, "Nothing yet."), ...list.map(event => h("li", {},
@@ -27,7 +30,7 @@ export const overview: MakeView = () => {
     element,
     async refresh() {
       showEvents();
-      const [list, clients] = await Promise.all([all<Run>("/runs"), all<Client>("/clients")]);
+      const [list, clients] = await Promise.all([all<Run>("/runs"), all<Client>("/clients"), key?.refresh()]);
       const open = list.filter(run => run.ended === null);
       const online = clients.filter(client => client.online).length;
       const pending = clients.filter(client => client.state === "pending").length;
@@ -51,7 +54,7 @@ export const overview: MakeView = () => {
     },
     concerns(event) {
       showEvents();
-      return event.name === "round" || event.name.startsWith("run.") || event.name.startsWith("client.");
+      return event.name === "round" || event.name.startsWith("key.") || event.name.startsWith("run.") || event.name.startsWith("client.");
     },
   };
 };

@@ -118,7 +118,7 @@ endpoint = "http://127.0.0.1:4318/otlp"
   CHECK(config->api.oidc->expected.user_claim == "email");
   CHECK(config->api.oidc->key_set == "/etc/fedge/keys.json");
   CHECK(config->api.hosts == std::vector<std::string>{"fedge.example.org"});
-  CHECK(server::describe_coordinator_config().size() == 32);
+  CHECK(server::describe_coordinator_config().size() == 33);
   REQUIRE(config->traces);
   CHECK(config->traces->address == protocol::Address{"127.0.0.1", 4318});
   CHECK(config->traces->target == "/otlp/v1/traces");

@@ -60,7 +60,7 @@ class Answering final : public client::Coordinator,
   void send(const protocol::Message& message) override {
     if (std::holds_alternative<protocol::UpdateHeld>(message)) ++answers;
   }
-  PublicKey key() const override { return {}; }
+  PublicKey identity() const override { return {}; }
   void prepare(const protocol::RunDescription&) override {}
   void fetch(const client::ClientEngine::FetchModel&) override {}
   void train(const client::ClientEngine::Train&) override {}

@@ -53,13 +53,18 @@ Result<std::vector<protocol::Address>> token_addresses(const Call& call) {
     if (call.has("address")) return invalid("no_address and address exclude each other");
     return std::vector<protocol::Address>();
   }
-  FEDGE_TRY(address, call.has("address") ? protocol::parse_address(call.text("address"))
-                                         : last_address(call.stores.parts().data_directory));
-  if (address.host == "0.0.0.0" || address.host == "::")
+  if (call.has("address")) {
+    FEDGE_TRY(address, protocol::parse_address(call.text("address")));
+    return std::vector{address};
+  }
+  FEDGE_TRY(addresses, client_addresses(call.stores.parts().data_directory));
+  const std::string& host = addresses.front().host;
+  if (host == "0.0.0.0" || host == "::")
     return invalid(
         "the address of the token is missing: the coordinator listens on all addresses of this machine; give "
-        "the address at which clients reach the coordinator: --address HOST:PORT");
-  return std::vector{address};
+        "the address at which clients reach the coordinator: --address HOST:PORT, or the key addresses of "
+        "the configuration");
+  return addresses;
 }
 
 Result<std::uint64_t> bounded(const Call& call, const char* field, std::uint64_t most) {

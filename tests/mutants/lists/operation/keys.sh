@@ -1,0 +1,74 @@
+# shellcheck shell=bash
+# Mutants of the rotation of a coordinator's key, and of what clients store of their coordinator.
+
+mutant accept-a-former-key 'a client goes on to accept a key that was replaced'
+file client/membership.cc
+old '  coordinator_key = key;
+  next_key.reset();'
+new '  next_key = coordinator_key;
+  coordinator_key = key;'
+caught_by unit_client 'contact: an announced key is accepted once'
+
+mutant keep-a-withdrawn-key 'a client keeps an announced key that was withdrawn'
+file client/device/coordinator_link.cc
+old '  const bool key = changed.next_key != context_.membership.next_key;'
+new '  if (!changed.next_key) changed.next_key = context_.membership.next_key;
+  const bool key = changed.next_key != context_.membership.next_key;'
+caught_by unit_client 'contact: a key that was not announced'
+
+mutant tell-before-storing 'a client says that it has a key before it has stored it'
+file client/device/coordinator_link.cc
+old '  if (addresses || key || contact.next_key) store_membership();'
+new '  if (contact.next_key) link_->send(protocol::ContactKept{*contact.next_key});
+  if (addresses || key || contact.next_key) store_membership();'
+caught_by unit_client 'contact: an announced key is accepted once'
+
+mutant store-every-contact 'a coordinator can make a client write without end'
+file client/device/coordinator_link.cc
+old '  if (++contacts_ > kMostContacts) {'
+new '  if (++contacts_ > 100 * kMostContacts) {'
+caught_by unit_client 'contact: a coordinator that changes its mind'
+
+mutant another-coordinator-by-its-key 'N1: a coordinator that replaces its key gets a second sum of the same update'
+file client/membership.h
+old '  const PublicKey& identity() const { return first_key ? *first_key : coordinator_key; }'
+new '  const PublicKey& identity() const { return coordinator_key; }'
+caught_by unit_client 'daemon: a coordinator that has replaced its key'
+
+mutant forget-the-address-in-use 'a client forgets the only address that answers'
+file client/device/coordinator_link.cc
+old '    if (std::ranges::find(changed.coordinators, here_) == changed.coordinators.end()) {'
+new '    if (changed.coordinators.empty()) {'
+caught_by unit_client 'contact: a client follows its coordinator'
+
+mutant start-with-a-former-key 'a coordinator starts with a key that was replaced'
+file server/enrolment.cc
+old '  if (!is_bound(now.marks.coordinator))'
+new '  if (before.marks.coordinator.empty() && !is_bound(now.marks.coordinator))'
+caught_by unit_server 'key: an older copy of the book or of the key'
+
+mutant leave-a-rotation-halfway 'a rotation that a crash interrupted stays interrupted'
+file server/contact/key_rotation.cc
+old '  if (in_force == key.public_key()) return TakenKey{std::move(key), std::move(made_good)};'
+new '  if (!in_force.bytes.empty()) return TakenKey{std::move(key), std::move(made_good)};'
+caught_by unit_server 'key: a rotation that a crash interrupts'
+
+mutant withdraw-the-key-in-force 'an interrupted rotation loses the key'
+file server/contact/key_rotation.cc
+old '  if (in_force == announced->public_key())
+    return Error'
+new '  if (in_force == announced->public_key() && actor.name.empty())
+    return Error'
+caught_by unit_server 'key: a rotation that a crash interrupts'
+
+mutant serve-any-key 'a key that was put there by hand is served to clients that refuse it'
+file server/contact/contact_keeper.cc
+old '    if (key.public_key() != contact_.next_key)'
+new '    if (key.public_key() == contact_.next_key)'
+caught_by unit_server 'contact keeper: a key that somebody puts there'
+
+mutant rotate-unseen 'a backup of the book before a rotation is not repaired from the log'
+file server/store/book_history.cc
+old '         action == kKeyRotated || changes_access(action);'
+new '         changes_access(action);'
+caught_by unit_server 'key: an older copy of the book or of the key'
