@@ -74,14 +74,14 @@ Result<std::uint64_t> Call::number(const std::string& name) const {
   return Error{ErrorCode::kNotFound, "there is no " + name + " '" + clean_text(text, 80) + "'"};
 }
 
-Result<std::uint64_t> Call::query_number(const std::string& name, std::uint64_t fallback,
-                                         std::uint64_t most) const {
+Result<std::uint64_t> Call::query_number(const std::string& name, std::uint64_t fallback, std::uint64_t most,
+                                         std::uint64_t least) const {
   const auto given = query.find(name);
   if (given == query.end()) return fallback;
   const auto number = parse_number(given->second);
-  if (number && *number <= most) return *number;
-  return invalid("the parameter " + name + " must be an integer from 0 to " + std::to_string(most) +
-                 ", not '" + clean_text(given->second, 80) + "'");
+  if (number && *number >= least && *number <= most) return *number;
+  return invalid("the parameter " + name + " must be an integer from " + std::to_string(least) + " to " +
+                 std::to_string(most) + ", not '" + clean_text(given->second, 80) + "'");
 }
 
 std::string Call::query_text(const std::string& name) const {

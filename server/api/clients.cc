@@ -65,7 +65,7 @@ bool is_wanted(Call& call, ClientId client, const ClientDescription& description
 
 Result<Reply> list_clients(Call& call) {
   FEDGE_TRY(after, call.query_number("after", 0, UINT32_MAX));
-  FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
+  FEDGE_TRY(limit, call.page_limit());
   const std::string online = call.query_text("online");
   if (!online.empty() && online != "true" && online != "false")
     return invalid("the parameter online must be true or false, not '" + clean_text(online, 80) + "'");

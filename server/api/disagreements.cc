@@ -38,7 +38,7 @@ Json names(const aggregation::Policy& policy, const std::vector<ClientId>& clien
 
 Result<Reply> list_disagreements(Call& call) {
   FEDGE_TRY(after, call.query_number("after", 0, INT32_MAX));
-  FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
+  FEDGE_TRY(limit, call.page_limit());
   FEDGE_TRY(run, run_of(call, Role::kViewer));
   FEDGE_TRY(policy, file_of(call, run).read());
   FEDGE_TRY(own, in_run_file(run, policy.clients));

@@ -77,6 +77,10 @@ Json parameter_json(const char* name, const char* place, const char* type, const
   json["description"] = doc;
   json["required"] = std::string_view(place) == "path";
   json["schema"] = type_json(type);
+  if (std::string_view(name) == "limit") {
+    json["schema"]["minimum"] = 1;
+    json["schema"]["maximum"] = kPageMost;
+  }
   return json;
 }
 

@@ -59,7 +59,7 @@ Result<Json> run_json(const Call& call, RunStore& store, const RunRecord& run) {
 
 Result<Reply> list_runs(Call& call) {
   FEDGE_TRY(after, call.query_number("after", 0, INT64_MAX));
-  FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
+  FEDGE_TRY(limit, call.page_limit());
   const std::string state = call.query_text("state");
   const std::string project = call.query_text("project");
   FEDGE_TRY(store, call.stores.runs());
@@ -107,7 +107,7 @@ Result<Reply> show_run(Call& call) {
 
 Result<Reply> list_rounds(Call& call) {
   FEDGE_TRY(after, call.query_number("after", 0, INT64_MAX));
-  FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
+  FEDGE_TRY(limit, call.page_limit());
   FEDGE_TRY(store, call.stores.runs());
   FEDGE_TRY(run, call.find_run(*store, Role::kViewer));
   FEDGE_TRY(lines, store->metrics(run.number, after, limit + 1));

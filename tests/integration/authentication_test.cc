@@ -189,7 +189,7 @@ TEST_CASE("A1 row 35: no message but hello does anything for whoever has not bee
       CHECK(peer.count(kTypeOf<protocol::RunDescription>) == 0);
       ++cases;
     }
-  CHECK(cases == 4 * 45 - 1);
+  CHECK(cases == 4 * 47 - 1);
   CHECK_FALSE(door.f.reported("client.connected"));
   CHECK(door.state() == before);
 }

@@ -3,6 +3,8 @@
 document  every answer has the form that /api/v1/openapi.json describes (python3-jsonschema)
 roles     each role may use the routes of POLICY and no others; a policy of our own, not the program's table
 attacks   tokens, limits, other sites, oversized and unfinished requests
+parameters  every parameter of every request, with values that nobody expects
+schemathesis  requests made from the OpenAPI document, where schemathesis is installed
 queue     a removed user's requests that were already sent
 projects  a run and the clients of another project
 ending    a coordinator that stops while requests and streams come in
@@ -13,6 +15,7 @@ import http.client
 import json
 import pathlib
 import re
+import shutil
 import socket
 import ssl
 import subprocess
@@ -283,6 +286,72 @@ def story(coordinator):
     print("ok")
 
 
+def filled_world(coordinator):
+    """Something behind each path of the API. Returns an administrator's token."""
+    coordinator.token("alice", "viewer")  # access token 1, which tests may revoke
+    coordinator.here("token", "create")
+    coordinator.here("client", "add", "ab" * 32)
+    run = coordinator.data.parent / "run.toml"
+    run.write_text(RUN)
+    coordinator.here("run", "submit", run)
+    return coordinator.token("root", "admin")
+
+
+def parameters(coordinator):
+    """Every parameter of every request with values that nobody expects: a clear refusal, and the coordinator lives."""
+    admin = filled_world(coordinator)
+    _, openapi = coordinator.call("GET", "/openapi.json")
+    numbers = ["0", "1", "-1", "+1", " 1", "1e3", "1001", "4294967296", "99999999999999999999", "", "x", "%00", "%ff", "1%2F2"]
+    tried = 0
+
+    def send(method, path, name, body=None):
+        answer, text = coordinator.call(method, path, admin, body)
+        assert answer.status != 401, (name, path)
+        assert answer.status < 500 or answer.status == 503 and text["detail"], (name, path, answer.status, text)
+        assert answer.status < 400 or text["detail"], (name, path, text)
+        assert coordinator.process.poll() is None, (name, path)
+        return answer.status, text
+
+    for path, method, operation in operations(openapi):
+        name = operation["operationId"]
+        if name == "watchEvents":
+            continue
+        for parameter in operation["parameters"]:
+            if parameter["in"] == "header":
+                continue
+            for value in numbers:
+                if parameter["in"] == "path":
+                    send(method, re.sub(r"\{.*?\}", value or "%20", path), name)
+                else:
+                    status, text = send(method, f"{filled(path)}?{parameter['name']}={value}", name)
+                    if parameter["name"] == "limit":
+                        assert (status == 200) == (value == "1"), (name, value, status, text)
+                tried += 1
+        for body in ({}, [], None, 1, {"": 1}, {"key": None}, {"count": -1}, {"labels": [None]}):
+            send(method, filled(path), name, body)
+            tried += 1
+    print(f"ok {tried} requests")
+
+
+def schemathesis(coordinator):
+    """Requests that the OpenAPI document allows, and some that it does not, made by schemathesis."""
+    program = shutil.which("schemathesis")
+    if not program:
+        print("skipped: schemathesis is not installed (pip install schemathesis)")
+        sys.exit(SKIPPED)
+    admin = filled_world(coordinator)
+    root = f"https://{coordinator.host}:{coordinator.port}/api/v1"
+    done = subprocess.run(
+        [program, "run", root + "/openapi.json", "--url", root, "--tls-verify", "false", "-H", "Authorization: Bearer " + admin,
+         # It would end its own access, or wait for ever.
+         "--exclude-operation-id", "watchEvents", "--exclude-operation-id", "revokeAccessToken", "--exclude-operation-id",
+         "removeUser", "--exclude-operation-id", "grantRoles", "--seed", "1", "--max-examples", "40", "--checks",
+         "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,ignored_auth"],
+        cwd=coordinator.data.parent, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0 and coordinator.process.poll() is None, done.stdout[-6000:] + coordinator.log()
+    print("ok")
+
+
 def queue(coordinator):
     """A user who fills the queue before it is removed gets nothing done afterwards."""
     admin = coordinator.token("root", "admin")
@@ -383,5 +452,5 @@ def ending(coordinator):
     print("ok")
 
 
-run_case({"document": document, "roles": roles, "attacks": attacks, "story": story, "queue": queue, "projects": projects,
-          "ending": ending})
+run_case({"document": document, "roles": roles, "attacks": attacks, "parameters": parameters, "schemathesis": schemathesis,
+          "story": story, "queue": queue, "projects": projects, "ending": ending})

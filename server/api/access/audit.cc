@@ -10,7 +10,7 @@ namespace {
 
 Result<Reply> list_audit(Call& call) {
   FEDGE_TRY(after, call.query_number("after", 0, INT64_MAX));
-  FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
+  FEDGE_TRY(limit, call.page_limit());
   FEDGE_TRY(entries, call.stores.audit().entries_after(after, static_cast<std::size_t>(limit) + 1));
   Json items = Json::array();
   for (const AuditEntry& entry : entries) {

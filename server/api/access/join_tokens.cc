@@ -33,7 +33,7 @@ Json token_json(const TokenRecord& token) {
 
 Result<Reply> list_tokens(Call& call) {
   FEDGE_TRY(after, call.query_number("after", 0, UINT32_MAX));
-  FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
+  FEDGE_TRY(limit, call.page_limit());
   FEDGE_TRY(book, call.stores.enrolment(call.actor()).snapshot());
   Json items = Json::array();
   std::optional<std::uint64_t> last;

@@ -62,7 +62,7 @@ Result<Reply> show_identity(Call& call) {
 
 Result<Reply> list_users(Call& call) {
   const std::string after = call.query_text("after");
-  FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
+  FEDGE_TRY(limit, call.page_limit());
   FEDGE_TRY(book, call.stores.access().read());
   Json json;
   json["items"] = Json::array();
@@ -108,7 +108,7 @@ Result<Reply> remove_user(Call& call) {
 
 Result<Reply> list_access(Call& call) {
   FEDGE_TRY(after, call.query_number("after", 0, UINT32_MAX));
-  FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
+  FEDGE_TRY(limit, call.page_limit());
   FEDGE_TRY(book, call.stores.access().read());
   Json items = Json::array();
   std::optional<std::uint64_t> last;
@@ -158,7 +158,7 @@ Json project_json(const ProjectRecord& project) {
 
 Result<Reply> list_projects(Call& call) {
   const std::string after = call.query_text("after");
-  FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
+  FEDGE_TRY(limit, call.page_limit());
   FEDGE_TRY(book, call.stores.access().read());
   Json json;
   json["items"] = Json::array();

@@ -64,6 +64,10 @@ struct Reply {
   std::filesystem::path file = {};  // if not empty, it is the answer instead of `json`
 };
 
+// Parameters of all lists.
+inline constexpr std::uint64_t kPageDefault = 100;
+inline constexpr std::uint64_t kPageMost = 1000;
+
 // A request on its route.
 struct Call {
   const ApiRequest& request;
@@ -76,8 +80,10 @@ struct Call {
   const Actor& actor() const { return request.principal.actor; }
   // A number in the path or the query. kNotFound and kInvalid name the parameter.
   Result<std::uint64_t> number(const std::string& name) const;
-  Result<std::uint64_t> query_number(const std::string& name, std::uint64_t fallback,
-                                     std::uint64_t most) const;
+  Result<std::uint64_t> query_number(const std::string& name, std::uint64_t fallback, std::uint64_t most,
+                                     std::uint64_t least = 0) const;
+  // Items of a page: the parameter limit of a list.
+  Result<std::uint64_t> page_limit() const { return query_number("limit", kPageDefault, kPageMost, 1); }
   std::string query_text(const std::string& name) const;
   // Returns the run that the path names, for a sender with this role in its project.
   Result<RunRecord> find_run(RunStore& store, Role role) const;
@@ -137,9 +143,6 @@ struct ApiRoute {
 };
 const std::vector<ApiRoute>& all_routes();
 
-// Parameters of all lists.
-inline constexpr std::uint64_t kPageDefault = 100;
-inline constexpr std::uint64_t kPageMost = 1000;
 // A page of a list: the items, and where the next page begins; null: this is the last.
 Reply page_of(Json items, std::optional<std::uint64_t> next);
 

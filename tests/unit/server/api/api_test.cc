@@ -230,6 +230,10 @@ TEST_CASE("admin api: lists come in pages that together are the whole list") {
       CHECK(items >= 2);
     }
   CHECK(hospital.get(hospital.admin, "/clients?state=invited&limit=1000")["items"].size() == 250);
+  // A page without items would have no end.
+  for (const std::string list :
+       {"/clients", "/join-tokens", "/runs", "/audit", "/projects", "/users", "/access-tokens"})
+    CHECK_MESSAGE(hospital.call(hospital.admin, "GET", list + "?limit=0").status == 400, list);
 }
 
 TEST_CASE("admin api: wrong parameters and bodies are refused with what would be right") {
@@ -239,9 +243,9 @@ TEST_CASE("admin api: wrong parameters and bodies are refused with what would be
     return std::to_string(response.status) + ": " + hospital.detail(response);
   };
   CHECK(why("GET", "/clients?limit=1001") ==
-        "400: the parameter limit must be an integer from 0 to 1000, not '1001'");
+        "400: the parameter limit must be an integer from 1 to 1000, not '1001'");
   CHECK(why("GET", "/clients?limit=-1") ==
-        "400: the parameter limit must be an integer from 0 to 1000, not '-1'");
+        "400: the parameter limit must be an integer from 1 to 1000, not '-1'");
   CHECK(why("GET", "/clients?limit=1&limit=2") == "400: the request has the parameter 'limit' twice");
   CHECK(why("GET", "/clients?sort=key") ==
         "400: the request has an unknown parameter 'sort'; known parameters: after limit project state label "
