@@ -33,6 +33,8 @@ struct AccessOptions {
   std::string label;
   bool online = false;
   std::optional<std::uint32_t> replaces;
+  std::optional<std::uint32_t> client;
+  std::optional<std::int64_t> run;
 
   std::string path(const char* what, const char* action = "") const {
     return std::string("/") + what + "/" + std::to_string(number) + action;
@@ -96,6 +98,18 @@ Result<std::string> list_clients(const AccessOptions& options, const AdminClient
 Result<std::string> show_client(const AccessOptions& options, const AdminClient& client) {
   FEDGE_TRY(shown, client.call({"GET", options.path("clients")}));
   return one_client(options, shown);
+}
+
+Result<std::string> list_transfers(const AccessOptions& options, const AdminClient& client) {
+  std::string query;
+  const auto add = [&](const char* name, const std::string& value) {
+    query += (query.empty() ? "?" : "&") + std::string(name) + "=" + url_escaped(value);
+  };
+  if (options.client) add("client", std::to_string(*options.client));
+  if (options.run) add("run", std::to_string(*options.run));
+  if (options.project) add("project", *options.project);
+  FEDGE_TRY(transfers, client.all("/transfers" + query));
+  return options.format == "json" ? printed(transfers, {}, options.format) : transfers_table(transfers);
 }
 
 Result<std::string> add_key(const AccessOptions& options, const AdminClient& client) {
@@ -257,6 +271,13 @@ void AccessCommands::Impl::add_client(CLI::App& app) {
   list->add_option("--project", options.project, "Only clients of this project")->type_name("PROJECT");
   auto* show = add(client, "show", show_client);
   add_format(show);
+  auto* transfers = add(client, "transfers", list_transfers);
+  add_format(transfers);
+  transfers->add_option("--run", options.run, "Only transfers of this run")->type_name("NUMBER");
+  transfers->add_option("--project", options.project, "Only transfers of this project's runs")
+      ->type_name("PROJECT");
+  transfers->add_option("NUMBER", options.client,
+                        "The client's number, as listed by 'fedge client ls'; default: all clients");
   auto* add_command = add(client, "add", add_key);
   add_description(add_command, "the client");
   add_command->add_option("KEY", options.key, "The public key that 'fedge-client key' prints on the device")

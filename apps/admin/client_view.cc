@@ -67,13 +67,28 @@ std::string runs_text(const Json& runs) {
   return text;
 }
 
+// Rounded down, so that 100 is the end.
+std::uint64_t percent_of(std::uint64_t done, std::uint64_t bytes) {
+  return bytes == 0
+             ? 100
+             : static_cast<std::uint64_t>(100.0 * static_cast<double>(done) / static_cast<double>(bytes));
+}
+
+// "28.0 MB", and how much of an update that is being uploaded has arrived.
+Listing::Cell size_of(const Json& task) {
+  if (task["bytes"].is_null()) return {};
+  const auto bytes = task["bytes"].get<std::uint64_t>();
+  // A coordinator of an older version does not report it.
+  if (!task.contains("received_bytes") || task["received_bytes"].is_null()) return size_text(bytes);
+  return size_text(bytes) + " (" +
+         std::to_string(percent_of(task["received_bytes"].get<std::uint64_t>(), bytes)) + " %)";
+}
+
 void add_tasks(Listing& list, const Json& tasks) {
   for (const Json& task : tasks)
     list.add({cell_of(task["round"]), cell_of(task["client"]), cell_of(task["kind"]), cell_of(task["stage"]),
               when(task["asked"]), seconds_text(task["training_seconds"]),
-              seconds_text(task["upload_seconds"]),
-              task["bytes"].is_null() ? Listing::Cell() : size_text(task["bytes"].get<std::uint64_t>()),
-              cell_of(task["reason"])});
+              seconds_text(task["upload_seconds"]), size_of(task), cell_of(task["reason"])});
 }
 
 }  // namespace
@@ -133,6 +148,28 @@ std::string client_lines(const Json& client) {
   Listing list(std::move(columns));
   list.add(std::move(cells));
   return list.lines();
+}
+
+std::string transfers_table(const Json& transfers) {
+  Listing list(
+      {"client", "run", "round", "direction", "object", "done", "percent", "speed", "state", "since"});
+  for (const Json& transfer : transfers) {
+    auto cells = cells_of(transfer, {"client", "run", "round", "direction", "object"});
+    const auto bytes = transfer["bytes"].get<std::uint64_t>();
+    const auto done = transfer["done"].get<std::uint64_t>();
+    const Json& rate = transfer["bytes_per_second"];
+    const std::string waits_for = text_of(transfer["waits_for"]);
+    cells.emplace_back(size_text(done) + " of " + size_text(bytes));
+    cells.emplace_back(static_cast<std::int64_t>(percent_of(done, bytes)));
+    cells.emplace_back(rate.is_null() ? Listing::Cell()
+                                      : Listing::Cell(size_text(rate.get<std::uint64_t>()) + "/s"));
+    cells.emplace_back(waits_for.empty()
+                           ? "moves"
+                           : "waits for " + std::string(waits_for == "turn" ? "its turn" : "the disk"));
+    cells.emplace_back(ago(transfer["since"].get<std::string>()));
+    list.add(std::move(cells));
+  }
+  return list.table();
 }
 
 std::string progress_text(const Json& progress) {

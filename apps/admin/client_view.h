@@ -17,6 +17,8 @@ std::string size_text(std::uint64_t bytes);
 std::string clients_table(const Json& clients);
 // All about one client, a line for each field.
 std::string client_lines(const Json& client);
+// Rows of 'fedge client transfers'.
+std::string transfers_table(const Json& transfers);
 // The progress of a run: what it waits for, who declined, and the tasks of the current and the last round.
 std::string progress_text(const Json& progress);
 

@@ -1,5 +1,7 @@
 // Routes of what happens at present: the progress of runs, and events.
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <utility>
 
 #include "server/admin/process_figures.h"
@@ -9,7 +11,10 @@
 namespace fedge::server {
 namespace {
 
-Json progress_of(const WatchedTask& task, Time now) {
+// Bytes of updates that are being uploaded.
+using Received = std::map<std::pair<ClientId, TaskId>, std::uint64_t>;
+
+Json progress_of(const WatchedTask& task, Time now, const Received& received) {
   const Time end = task.ended.value_or(now);
   Json json;
   json["client"] = task.client.value();
@@ -21,16 +26,72 @@ Json progress_of(const WatchedTask& task, Time now) {
   json["training_seconds"] = to_seconds(task.offered.value_or(end) - task.asked);
   json["upload_seconds"] = task.offered ? Json(to_seconds(end - *task.offered)) : Json();
   json["bytes"] = task.offered ? Json(task.bytes) : Json();
+  const auto arrived = received.find({task.client, task.task});
+  json["received_bytes"] = arrived == received.end() ? Json() : Json(arrived->second);
   const bool coded = task.stage == TaskStage::kRefused || task.stage == TaskStage::kFailed;
   json["code"] = coded ? Json(to_string(task.code)) : Json();
   json["reason"] = task.reason.empty() ? Json() : Json(task.reason);
   return json;
 }
 
-Json tasks_json(const std::vector<WatchedTask>& tasks, Time now) {
+Json tasks_json(const std::vector<WatchedTask>& tasks, Time now, const Received& received = {}) {
   Json list = Json::array();
-  for (const WatchedTask& task : tasks) list.push_back(progress_of(task, now));
+  for (const WatchedTask& task : tasks) list.push_back(progress_of(task, now, received));
   return list;
+}
+
+Received received_in(const Live& live, RunNumber run) {
+  Received received;
+  for (const Transfers::Listed& one : live.transfers->list(0, SIZE_MAX, [&](const TransferFacts& facts) {
+         return facts.run == run && facts.object == TransferObject::kUpdate;
+       }))
+    received[{one.facts.client, one.facts.task}] = one.done;
+  return received;
+}
+
+Json transfer_json(const Transfers::Listed& transfer) {
+  const TransferFacts& facts = transfer.facts;
+  Json json;
+  json["transfer"] = transfer.number;
+  json["client"] = facts.client.value();
+  json["run"] = facts.run.value();
+  json["project"] = facts.project;
+  json["round"] = facts.task.round.value();
+  json["track"] = facts.task.track.value();
+  json["kind"] = name_of(facts.task.kind);
+  json["direction"] = facts.object == TransferObject::kUpdate ? "upload" : "download";
+  json["object"] = name_of(facts.object);
+  json["bytes"] = facts.bytes;
+  json["done"] = transfer.done;
+  json["waits_for"] = transfer.wait == TransferWait::kNone   ? Json()
+                      : transfer.wait == TransferWait::kTurn ? Json("turn")
+                                                             : Json("disk");
+  json["since"] = calendar_text(transfer.since);
+  json["bytes_per_second"] = transfer.rate ? Json(std::llround(*transfer.rate)) : Json();
+  return json;
+}
+
+Result<Reply> list_transfers(Call& call) {
+  FEDGE_TRY(after, call.query_number("after", 0, INT64_MAX));
+  FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
+  FEDGE_TRY(run, call.query_number("run", 0, INT64_MAX));
+  FEDGE_TRY(client, call.query_number("client", 0, UINT32_MAX));
+  const std::string project = call.query_text("project");
+  const auto& live = call.stores.parts().live;
+  if (!live) return page_of(Json::array(), std::nullopt);
+  const auto list = live->transfers->list(after, limit + 1, [&](const TransferFacts& facts) {
+    return call.sees(facts.project) && (project.empty() || project == facts.project) &&
+           (!call.query.contains("run") || static_cast<std::uint64_t>(facts.run.value()) == run) &&
+           (!call.query.contains("client") || facts.client.value() == client);
+  });
+  Json items = Json::array();
+  std::optional<std::uint64_t> last;
+  for (const Transfers::Listed& one : list) {
+    if (items.size() == limit) return page_of(std::move(items), last);
+    last = one.number;
+    items.push_back(transfer_json(one));
+  }
+  return page_of(std::move(items), std::nullopt);
 }
 
 Result<Reply> show_progress(Call& call) {
@@ -43,7 +104,7 @@ Result<Reply> show_progress(Call& call) {
   json["run"] = run.number.value();
   json["led"] = watch != nullptr;
   json["round"] = now.round.value();
-  json["tasks"] = tasks_json(now.tasks, now.now);
+  json["tasks"] = tasks_json(now.tasks, now.now, live ? received_in(*live, run.number) : Received());
   json["last_round"] = now.last_round.value();
   json["last_tasks"] = tasks_json(now.last, now.now);
   json["ready"] = now.ready;
@@ -155,6 +216,18 @@ std::vector<ApiRoute> live_routes() {
            .role = Role::kViewer,
            .handler = show_progress,
            .answer = "Progress"},
+          {.method = "GET",
+           .path = "/transfers",
+           .operation = "listTransfers",
+           .summary = "List the models and updates that move between the coordinator and its clients",
+           .role = Role::kViewer,
+           .handler = list_transfers,
+           .answer = "Transfer[]",
+           .query = {{"after", "integer", "Only items with a higher number"},
+                     {"limit", "integer", "Most items in the answer, at most 1000; default: 100"},
+                     {"run", "integer", "Only transfers of this run"},
+                     {"client", "integer", "Only transfers of this client"},
+                     {"project", "string", "Only transfers of this project's runs"}}},
           {.method = "GET",
            .path = "/events",
            .operation = "watchEvents",

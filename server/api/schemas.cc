@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 
 #include "core/text.h"
@@ -35,10 +36,9 @@ const char* description_of(std::string_view type) {
   return found == kNames.end() ? "another value" : found->second;
 }
 
-}  // namespace
-
-const std::vector<Schema>& api_schemas() {
-  static const std::vector<Schema> schemas = {
+// Those of clients, join tokens and runs.
+std::vector<Schema> client_and_run_schemas() {
+  return {
       {"Problem",
        "An error, as in RFC 9457",
        {{"title", "string", "Name of the status"},
@@ -150,8 +150,26 @@ const std::vector<Schema>& api_schemas() {
         {"training_seconds", "number", "So far, or until the offer of the update; with the model's download"},
         {"upload_seconds", "number?", "From the offer on"},
         {"bytes", "integer?", "Size of the update"},
+        {"received_bytes", "integer?", "Bytes of it that are here; null: it is not being uploaded"},
         {"code", "string?", "Of a refusal or failure"},
         {"reason", "string?", "Why it was not accepted"}}},
+      {"Transfer",
+       "A model or an update that moves between the coordinator and a client",
+       {{"transfer", "integer", "Number, ascending since the coordinator's start"},
+        {"client", "integer", "Number of the client"},
+        {"run", "integer", "Number of the run"},
+        {"project", "string", "Project of the run"},
+        {"round", "integer", "Round of the client's task"},
+        {"track", "integer", "Track of the task"},
+        {"kind", "string", "training, evaluation or statistics"},
+        {"direction", "string", "download (to the client) or upload (from the client)"},
+        {"object", "string", "model, control (control variates of SCAFFOLD) or update"},
+        {"bytes", "integer", "Size of the object"},
+        {"done", "integer", "Bytes of it that were moved, or that the receiver had before"},
+        {"waits_for", "string?", "turn: others upload; disk: the coordinator's is full; null: it moves"},
+        {"since", "string", "Time since which it moves, or waits"},
+        {"bytes_per_second", "integer?",
+         "Over the last 5 to 10 seconds; null: it waits, or has just begun"}}},
       {"Declined",
        "A client that takes no part in a run",
        {{"client", "integer", "Number of the client"},
@@ -268,25 +286,6 @@ const std::vector<Schema>& api_schemas() {
        {{"round", "integer", "Number"},
         {"recorded", "string?", "Hash of the model that the coordinator recorded; null: not recorded yet"},
         {"replayed", "string", "Hash of the model of the replay"}}},
-      {"Key",
-       "The coordinator's key and its rotation",
-       {{"key", "string", "Public key in force, as hex digits"},
-        {"next_key", "string?", "Public key that will replace it; null: none is announced"},
-        {"announced", "string?", "Time when that was announced"},
-        {"clients", "integer", "Enrolled clients"},
-        {"unaware_clients", "integer", "How many of these have not stored the next key"},
-        {"unaware", "UnawareClient[]", "The first 100 of them"},
-        {"open_tokens", "integer",
-         "Join tokens that can be used. A token works only with the key in force "
-         "when it was created"}}},
-      {"UnawareClient",
-       "An enrolled client that has not stored the announced key",
-       {{"client", "integer", "Number"},
-        {"name", "string", "Its name; may be empty"},
-        {"last_seen", "string?", "Time when it was last connected"}}},
-      {"KeyRotation",
-       "The rotation of the coordinator's key",
-       {{"force", "boolean", "Rotate although enrolled clients have not stored the next key", false}}},
       {"RemovedRun", "A run that was removed", {{"run", "integer", "Number"}}},
       {"Models",
        "Rounds whose models are there",
@@ -315,52 +314,17 @@ const std::vector<Schema>& api_schemas() {
          false},
         {"deep", "boolean", "Also remove the influence of earlier updates", false}}},
       {"AddedDisagreement", "A disagreement that was added", {{"number", "integer", "Number"}}},
-      {"User",
-       "A user",
-       {{"name", "string", "Name"},
-        {"grants", "strings", "PROJECT=ROLE; the project * stands for all"},
-        {"created", "string", "Time of creation"},
-        {"removed", "boolean", "Its access tokens are void; the name stays taken"}}},
-      {"NewUser",
-       "A user to add",
-       {{"name", "string", "1 to 64 of a-z, 0-9, . _ - @"},
-        {"grants", "strings", "PROJECT=ROLE with the role viewer, submitter, operator or admin"}}},
-      {"Grants", "The roles of a user", {{"grants", "strings", "PROJECT=ROLE; replaces all others"}}},
-      {"AccessToken",
-       "An access token of a user, without its secret",
-       {{"token", "integer", "Number"},
-        {"user", "string", "Its user"},
-        {"state", "string", "valid, expired or revoked"},
-        {"role", "string?", "It gives at most this role"},
-        {"project", "string?", "It is for this project only"},
-        {"note", "string", "What it is for"},
-        {"created", "string", "Time of creation"},
-        {"expires", "string", "Time of expiry"}}},
-      {"NewAccessToken",
-       "An access token to create",
-       {{"days", "number", "Days until it expires; default: 90", false},
-        {"role", "string", "It gives at most this role; default: the user's", false},
-        {"project", "string", "It is for this project only; default: all of the user's", false},
-        {"note", "string", "What it is for", false}}},
-      {"CreatedAccessToken",
-       "A new access token, with its secret",
-       {{"token", "integer", "Number"}, {"secret", "string", "Shown only here"}}},
-      {"Project", "A project", {{"name", "string", "Name"}, {"created", "string?", "Time of creation"}}},
-      {"NewProject", "A project to add", {{"name", "string", "1 to 64 of a-z, 0-9, . _ -"}}},
-      {"AuditEntry",
-       "An entry of the audit log",
-       {{"seq", "integer", "Number, from 1"},
-        {"time", "string", "Time"},
-        {"actor", "string", "Who: a user, a user id of the coordinator's machine, a client's key"},
-        {"action", "string", "What, for example client.revoked"},
-        {"subject", "string", "To what, for example client 3"},
-        {"details", "object", "More about it"},
-        {"previous", "string", "Hash of the entry before"},
-        {"hash", "string", "Hash of this entry"}}},
-      {"AuditSummary",
-       "The audit log, checked",
-       {{"entries", "integer", "Number of entries"}, {"head", "string", "Hash of the last entry"}}},
   };
+}
+
+}  // namespace
+
+const std::vector<Schema>& api_schemas() {
+  static const std::vector<Schema> schemas = [] {
+    std::vector<Schema> all = client_and_run_schemas();
+    std::ranges::copy(access_schemas(), std::back_inserter(all));
+    return all;
+  }();
   return schemas;
 }
 

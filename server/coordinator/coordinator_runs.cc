@@ -105,7 +105,8 @@ Result<void> Coordinator::Impl::lead(RunParts parts) {
               [keeper = std::weak_ptr(keeper_), number = run.number](const WatchedTask& task) {
                 if (const auto alive = keeper.lock()) alive->ended(number, task);
               },
-          .records = records_of(parts)},
+          .records = records_of(parts),
+          .transfers = live()->transfers},
       std::move(parts), callbacks_of(run));
   FEDGE_TRY_VOID(host->prepare());
   FEDGE_TRY_VOID(callbacks_.on_led(run, host->config(), host->history()));

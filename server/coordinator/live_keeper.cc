@@ -45,6 +45,7 @@ void LiveKeeper::look() {
   due_ = now + kLook;
   timer_.at(due_, protocol::weakly(this, [this] { look(); }));
   live_->publish_progress();
+  live_->transfers->look();
   each_second_();
   for (const auto& [client, link] : peers_.links()) count(client, *link);
   ++looks_;

@@ -20,7 +20,9 @@ RunHost::RunHost(House house, RunParts parts, Callbacks callbacks)
       state_(*parts_.state),
       conductor_(*parts_.conductor),
       allowance_(config().status.every, run::tokenizer_parts(config())),
-      uploads_(std::make_shared<Uploads>(house_.io, worker_, *parts_.updates, state_)),
+      transfers_(
+          std::make_shared<RunTransfers>(house_.transfers, parts_.record.number, parts_.record.project)),
+      uploads_(std::make_shared<Uploads>(house_.io, worker_, *parts_.updates, state_, transfers_)),
       journal_(std::make_shared<JournalWriter>(house_.io, *parts_.store, parts_.record.number,
                                                parts_.recovered.entries)),
       look_timer_(house_.io),
@@ -126,6 +128,7 @@ void RunHost::reconsider(ClientId client) {
 void RunHost::left(ClientId client, bool for_good) {
   if (members_.erase(client) == 0) return;
   lines_->forget(client);
+  transfers_->end(client);
   if (goes_on()) conductor_.left(client, for_good, now());
 }
 
@@ -246,6 +249,7 @@ void RunHost::leave() {
   aggregate_->stop();
   uploads_->stop();
   lines_->stop();
+  transfers_->end_all();
 }
 
 void RunHost::finished(const std::string&) { finish(); }

@@ -41,6 +41,7 @@ void RunHost::make_ports() {
       .labels_of = house_.labels_of,
       .state = state_,
       .uploads = *uploads_,
+      .transfers = *transfers_,
       .allowance = allowance_,
       .seeder = house_.seeder,
       .announcer = house_.announcer,

@@ -61,7 +61,34 @@ Result<void> Seeder::connected(ClientId client, const std::shared_ptr<protocol::
   return {};
 }
 
+void Seeder::received(ClientId client, const protocol::Message& message) {
+  exchange_->received(client, message);
+  const auto shown = shown_.find(client);
+  if (shown == shown_.end()) return;
+  for (const Shown& one : shown->second) count(client, one);
+}
+
+void Seeder::show(ClientId client, const protocol::ObjectId& object, std::weak_ptr<Transfer> transfer) {
+  std::vector<Shown>& list = shown_[client];
+  std::erase_if(list, [](const Shown& one) { return one.transfer.expired(); });
+  list.push_back({object, std::move(transfer)});
+}
+
+void Seeder::count(ClientId client, const Shown& shown) const {
+  const auto transfer = shown.transfer.lock();
+  const swarm::Torrent* torrent = exchange_->peer().torrent(shown.object);
+  if (!transfer || torrent == nullptr) return;
+  const auto share = torrent->shares.find(client);
+  if (share == torrent->shares.end() || !share->second.heard) return;
+  const auto& [has, wants] = std::tie(share->second.has, share->second.wants);
+  const bool here = wants.size() == has.size() ? has.count_common(wants) == wants.count() : has.complete();
+  if (here) return transfer->end();
+  transfer->requested();
+  transfer->reach(std::uint64_t{has.count()} * torrent->chunk_size);
+}
+
 void Seeder::departed(ClientId client) {
+  shown_.erase(client);
   if (clients_.erase(client) == 0) return;
   const swarm::Tracker::Left left = tracker_.leave(client);
   tell(left.tells);

@@ -22,18 +22,38 @@ aggregation::Update update_of(const RunEngine::Fold& accepted, const run::Stored
 }
 
 Uploads::Uploads(boost::asio::io_context& io, protocol::Worker& worker, protocol::ChunkStore& store,
-                 const RunState& state)
+                 const RunState& state, std::shared_ptr<RunTransfers> transfers)
     : io_(io),
       worker_(worker),
       store_(store),
       state_(state),
+      transfers_(std::move(transfers)),
       retry_(
           io, [this](const Event& event) { callbacks_.on_event(event); }, [this] { try_again(); }),
       turns_(std::make_shared<UploadTurns>(io, kUploadsAtOnce)) {}
 
 void Uploads::fetch(const RunEngine::Fetch& fetch, const std::shared_ptr<protocol::Link>& link) {
-  waiting_.erase(fetch.client);
-  turns_->ask(fetch.client, [this, from = Waiting{fetch, link}] { begin(from); });
+  const protocol::UpdateOffer& offer = fetch.offer;
+  transfers_->open(fetch.client, offer.task(), TransferObject::kUpdate, offer.update.payload_size)
+      ->wait(TransferWait::kTurn);
+  await_turn({fetch, link});
+}
+
+void Uploads::await_turn(const Waiting& from) {
+  waiting_.erase(from.fetch.client);
+  turns_->ask(from.fetch.client, [this, from] { begin(from); });
+}
+
+// Chunks that are here were received before a disconnect.
+std::shared_ptr<UpdateSink> Uploads::sink_of(ClientId client,
+                                             const std::shared_ptr<protocol::StoredObject>& object) {
+  const auto transfer = transfers_->find(client, TransferObject::kUpdate);
+  const protocol::Manifest& manifest = object->manifest();
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < manifest.chunk_count(); ++i)
+    if (object->has(i)) before += manifest.chunk_length(i);
+  if (transfer) transfer->move(before);
+  return std::make_shared<UpdateSink>(object, received_, transfer);
 }
 
 void Uploads::begin(const Waiting& from) {
@@ -51,7 +71,7 @@ void Uploads::begin(const Waiting& from) {
   if (const auto before = entries_.find(client);
       before != entries_.end() && before->second.upload.arrived != *object)
     forget(client);
-  const auto sink = std::make_shared<UpdateSink>(*object, received_);
+  const auto sink = sink_of(client, *object);
   entries_[client] = {{*object, *object, 0}, link};
   link->fetch(fetch.offer.update, sink, protocol::weakly(this, [this, from, sink](const Result<void>& done) {
                 const ClientId sender = from.fetch.client;
@@ -59,9 +79,10 @@ void Uploads::begin(const Waiting& from) {
                 if (entry == entries_.end() || entry->second.link != from.link) return;  // no longer wanted
                 entry->second.link.reset();
                 turns_->leave(sender);
+                const bool full = !done && sink->fault() && sink->fault()->code == ErrorCode::kResource;
+                if (full) return wait_for_room(from, *sink->fault());
+                transfers_->end(sender, TransferObject::kUpdate);
                 if (done) return inspect(from);
-                if (sink->fault() && sink->fault()->code == ErrorCode::kResource)
-                  return wait_for_room(from, *sink->fault());
                 if (sink->fault()) return lose(from, *sink->fault());
                 // The link itself reports its end; the client may reconnect in time.
                 if (done.error().code == ErrorCode::kUnavailable) return;
@@ -118,13 +139,19 @@ void Uploads::lose(const Waiting& from, const Error& fault) {
 void Uploads::wait_for_room(const Waiting& from, const Error& full) {
   if (stopped_) return;
   turns_->leave(from.fetch.client);
+  if (const auto transfer = transfers_->find(from.fetch.client, TransferObject::kUpdate))
+    transfer->wait(TransferWait::kDisk);
   waiting_.insert_or_assign(from.fetch.client, from);
   retry_.stopped(full);
 }
 
 void Uploads::try_again() {
   const auto alive = shared_from_this();  // an outcome may end the run
-  for (const auto& [client, from] : std::exchange(waiting_, {})) fetch(from.fetch, from.link);
+  for (const auto& [client, from] : std::exchange(waiting_, {})) {
+    if (const auto transfer = transfers_->find(client, TransferObject::kUpdate))
+      transfer->wait(TransferWait::kTurn);
+    await_turn(from);
+  }
 }
 
 void Uploads::stop() {
@@ -155,6 +182,7 @@ void Uploads::release_plain(const run::StoredUpdate& upload) {
 void Uploads::discard(ClientId client) {
   waiting_.erase(client);
   turns_->leave(client);
+  transfers_->end(client, TransferObject::kUpdate);
   forget(client);
 }
 

@@ -16,10 +16,12 @@
 #include "run/stored_update.h"
 #include "server/coordinator/detail/disk_retry.h"
 #include "server/engine/run_engine.h"
+#include "server/live/transfers.h"
 #include "server/run_state.h"
 
 namespace fedge::server {
 
+class UpdateSink;
 class UploadTurns;
 
 // Returns the update as the aggregators need it.
@@ -34,7 +36,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   };
   // The references must outlive this object.
   Uploads(boost::asio::io_context& io, protocol::Worker& worker, protocol::ChunkStore& store,
-          const RunState& state);
+          const RunState& state, std::shared_ptr<RunTransfers> transfers);
   // Returns the bytes of chunks received on the wire.
   Bytes received() const { return *received_; }
   void set_callbacks(Callbacks callbacks) { callbacks_ = std::move(callbacks); }
@@ -60,7 +62,10 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
     run::StoredUpdate upload;
     std::shared_ptr<protocol::Link> link;  // while chunks arrive
   };
+  void await_turn(const Waiting& from);
   void begin(const Waiting& from);
+  // Returns the sink of an update that arrives from now on.
+  std::shared_ptr<UpdateSink> sink_of(ClientId client, const std::shared_ptr<protocol::StoredObject>& object);
   void inspect(const Waiting& from);
   // Deletes the client's update; its place in the queue and its retry remain.
   void forget(ClientId client);
@@ -76,6 +81,7 @@ class Uploads : public std::enable_shared_from_this<Uploads> {
   protocol::Worker& worker_;
   protocol::ChunkStore& store_;
   const RunState& state_;
+  std::shared_ptr<RunTransfers> transfers_;
   Callbacks callbacks_;
   Join join_;  // null: updates are complete
   std::map<ClientId, Entry> entries_;

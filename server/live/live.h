@@ -15,6 +15,7 @@
 #include "server/live/event_feed.h"
 #include "server/live/fleet.h"
 #include "server/live/run_watch.h"
+#include "server/live/transfers.h"
 
 namespace fedge::server {
 
@@ -22,6 +23,8 @@ class Live {
  public:
   Fleet fleet;
   EventFeed feed;
+  // Also used by runs that end after this.
+  const std::shared_ptr<Transfers> transfers = std::make_shared<Transfers>();
 
   // ---- on the coordinator's thread ----
   // A run is led from now on, or no longer.

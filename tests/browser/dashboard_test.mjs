@@ -6,12 +6,14 @@
 // reading  axe finds nothing on any page, in light and dark, also on a phone; everything is reachable with the keyboard
 // secure   a secure sum that waits for a client: its stage, the client, and the coordinator's memory
 // keys     the coordinator's key is announced and replaced, and who may do it
+// transfers  an upload over a slow network is seen to move, without reloading, and not by another team
 // large    1,000 clients and 1,000 rounds are shown; prints how long it took
 //
 // SHOTS: a directory for screenshots. Exit status 77: Chromium is not installed.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
+import net from "node:net";
 import { createRequire } from "node:module";
 import os from "node:os";
 import path from "node:path";
@@ -89,8 +91,8 @@ function token(user, grants) {
   return fedge("user", "token", "create", user);
 }
 
-function device(called, project = "default") {
-  const join = fedge("token", "create", "--name", called, "--labels", "ward-3", "--project", project);
+function device(called, project = "default", address = []) {
+  const join = fedge("token", "create", "--name", called, "--labels", "ward-3", "--project", project, ...address);
   return start("fedge-client", ["--state-dir", path.join(place, called), "run", "--token-file", "-", "--data",
     `machines=${path.join(place, "machines.csv")}`], `${called}.log`, join);
 }
@@ -99,6 +101,36 @@ function submit(rounds, clients = 2, more = "") {
   const text = RUN.replace("ROUNDS", String(rounds)).replaceAll(/(wait_for_clients|clients_per_round) = 2/g, `$1 = ${clients}`);
   fs.writeFileSync(path.join(place, "run.toml"), text + more);
   fedge("run", "submit", path.join(place, "run.toml"));
+}
+
+// A device of the project lab with a large model, in run `number`, and the proxy to which it uploads slowly.
+async function startSlowUpload(number, bytesPerSecond) {
+  const slow = { bytesPerSecond };
+  const port = Number(fs.readFileSync(path.join(data, "address"), "utf8").trim().split(":").pop());
+  const proxy = net.createServer(client => {
+    const server = net.connect(port, "127.0.0.1");
+    server.pipe(client);
+    client.on("data", piece => {
+      server.write(piece);
+      client.pause();
+      setTimeout(() => client.resume(), piece.length / slow.bytesPerSecond * 1000);
+    });
+    for (const [one, other] of [[client, server], [server, client]]) {
+      one.on("error", () => undefined);
+      one.on("close", () => other.destroy());
+    }
+  });
+  await new Promise(done => proxy.listen(0, "127.0.0.1", done));
+  proxy.unref();
+  fedge("project", "add", "lab");
+  device("slow", "lab", ["--address", `127.0.0.1:${proxy.address().port}`]);
+  const text = RUN.replace("ROUNDS", "1").replaceAll(/(wait_for_clients|clients_per_round) = 2/g, "$1 = 1")
+    .replace('kind = "softmax"', 'kind = "mlp"\nhidden = [4000, 4000]');
+  fs.writeFileSync(path.join(place, "large.toml"), text);
+  fedge("run", "submit", path.join(place, "large.toml"), "--project", "lab");
+  await until(() => JSON.parse(fedge("client", "transfers", "--run", number, "--format", "json"))
+    .some(one => one.direction === "upload" && one.done > 0), "the upload moves");
+  return slow;
 }
 
 // A page whose errors, also those of the content security policy, fail the test.
@@ -200,20 +232,67 @@ learning_rate = 0.001
     return [page];
   },
 
+  async transfers(browser, url) {
+    const slow = await startSlowUpload(1, 1_000_000);
+    const page = await open(browser, url, token("ann", "lab=viewer"));
+    const stranger = await open(browser, url, token("olga", "default=admin"));
+    await page.evaluate(() => { window.sameDocument = true; });
+    await go(page, "Transfers", "#/transfers");
+    const bar = page.getByRole("progressbar", { name: "Client 0, run 1, upload of the update" });
+    await bar.waitFor();
+    await page.getByText("1 upload, 0 downloads, 0 waiting.").waitFor();
+    const far = async () => Number(await bar.evaluate(one => one.value));
+    assert.match(await bar.getAttribute("aria-valuetext"), /^\d+ %, [\d.]+( KB)? of 64\.1 MB$/);
+    // It moves while somebody works with the keyboard in the table.
+    await page.getByRole("link", { name: "0", exact: true }).focus();
+    const before = await far();
+    await until(async () => await far() > before, "the bar moves");
+    await page.getByRole("cell", { name: /^[\d.]+ [KM]B\/s$/ }).waitFor();
+    assert.equal(await page.evaluate(() => document.activeElement?.getAttribute("href")), "#/clients/0");
+    assert.equal(await far() < await bar.evaluate(one => one.max), true);
+    await shot(page, "transfers");
+    await go(stranger, "Transfers", "#/transfers");
+    await stranger.getByText("Nothing is being uploaded or downloaded at present.").waitFor();
+    await go(page, "Run 1", "#/runs/1");
+    await page.getByRole("cell", { name: /^\d+ %, [\d.]+( KB)? of 64\.1 MB$/ }).waitFor();
+    await go(page, "Transfers", "#/transfers");
+    await bar.waitFor();
+    // States that take a hundred clients or a full disk: the page shows what the coordinator would answer then.
+    const item = { run: 1, project: "lab", round: 3, track: 0, kind: "training", since: new Date().toISOString() };
+    await page.route("**/api/v1/transfers*", route => route.fulfill({ json: { next: null, items: [
+      { ...item, transfer: 1, client: 4, direction: "upload", object: "update", bytes: 28e6, done: 12e6, waits_for: "disk", bytes_per_second: null },
+      { ...item, transfer: 2, client: 5, direction: "upload", object: "update", bytes: 28e6, done: 0, waits_for: "turn", bytes_per_second: null },
+      { ...item, transfer: 3, client: 6, direction: "download", object: "control", bytes: 28e6, done: 27.9e6, waits_for: null, bytes_per_second: 0 },
+    ] } }));
+    await page.getByText("2 uploads, 1 download, 2 waiting.").waitFor();
+    for (const text of ["waits for the disk", "waits for its turn", "download of the control variates", "0 B/s"])
+      assert.equal(await page.locator("td").filter({ hasText: text }).last().isVisible(), true, text);
+    const shown = one => page.getByRole("progressbar", { name: `Client ${one}, run 1` }).getAttribute("aria-valuetext");
+    assert.deepEqual([await shown(4), await shown(5), await shown(6)],
+      ["42 %, 12.0 of 28.0 MB", "0 %, 0 B of 28.0 MB", "99 %, 27.9 of 28.0 MB"]);
+    await shot(page, "transfers-waiting");
+    await page.unroute("**/api/v1/transfers*");
+    await bar.waitFor();
+    slow.bytesPerSecond = Infinity;
+    await page.getByText("Nothing is being uploaded or downloaded at present.").waitFor({ timeout: 60_000 });
+    assert.equal(await page.evaluate(() => window.sameDocument), true, "the page was never reloaded");
+    return [page, stranger];
+  },
+
   async roles(browser, url) {
     for (const project of ["lab"]) fedge("project", "add", project);
     fedge("client", "add", "ab".repeat(32), "--name", "bed 7");
     submit(5);
     const pages = [];
     const expected = {
-      viewer: { nav: ["Overview", "Runs", "Clients"], run: [], client: [] },
-      submitter: { nav: ["Overview", "Runs", "Clients"], run: ["Pause", "Stop"], client: [] },
+      viewer: { nav: ["Overview", "Runs", "Clients", "Transfers"], run: [], client: [] },
+      submitter: { nav: ["Overview", "Runs", "Clients", "Transfers"], run: ["Pause", "Stop"], client: [] },
       operator: {
-        nav: ["Overview", "Runs", "Clients", "Joining"], run: ["Pause", "Stop"],
+        nav: ["Overview", "Runs", "Clients", "Transfers", "Joining"], run: ["Pause", "Stop"],
         client: ["Rename", "Replace the device", "Revoke"],
       },
       admin: {
-        nav: ["Overview", "Runs", "Clients", "Joining", "Audit log"], run: ["Pause", "Stop"],
+        nav: ["Overview", "Runs", "Clients", "Transfers", "Joining", "Audit log"], run: ["Pause", "Stop"],
         client: ["Rename", "Replace the device", "Revoke"],
       },
     };
@@ -335,8 +414,9 @@ learning_rate = 0.001
     fedge("token", "create", "--uses", 5, "--approve", "--labels", "ward-4");
     await until(() => fedge("run", "show", 1).includes("finished"), "the run ends");
     fedge("key", "announce");
+    await startSlowUpload(2, 150_000);
     const pages = [["Overview", "#/"], ["Runs", "#/runs"], ["Run 1", "#/runs/1"], ["Clients", "#/clients"],
-      ["Client 0", "#/clients/0"], ["Joining", "#/joining"], ["Audit log", "#/audit"]];
+      ["Client 0", "#/clients/0"], ["Transfers", "#/transfers"], ["Joining", "#/joining"], ["Audit log", "#/audit"]];
     const source = fs.readFileSync(load.resolve("axe-core/axe.min.js"), "utf8");
     for (const [look, options] of Object.entries({
       light: { colorScheme: "light" }, dark: { colorScheme: "dark" },

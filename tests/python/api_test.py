@@ -33,7 +33,7 @@ POLICY = {
     "listClients": ("viewer", False), "showClient": ("viewer", False),
     "listRuns": ("viewer", False), "showRun": ("viewer", False), "listRounds": ("viewer", False),
     "showStatistics": ("viewer", False), "listModels": ("viewer", False), "getModel": ("viewer", False), "showVerification": ("viewer", False), "listDisagreements": ("viewer", False),
-    "showProgress": ("viewer", False), "watchEvents": ("viewer", False),
+    "showProgress": ("viewer", False), "listTransfers": ("viewer", False), "watchEvents": ("viewer", False),
     "submitRun": ("submitter", False), "pauseRun": ("submitter", False), "resumeRun": ("submitter", False),
     "stopRun": ("submitter", False), "removeRun": ("operator", False), "startVerification": ("submitter", False),
     "addClient": ("operator", False), "describeClient": ("operator", False), "approveClient": ("operator", False),

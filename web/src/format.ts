@@ -23,6 +23,14 @@ export function ago(time: string | null): string {
   return `${passed < 60 ? `${Math.round(passed)} s` : seconds(passed)} ago`;
 }
 
+// How far something is, rounded down so that 100 is the end: "42 %, 12.0 of 28.0 MB".
+export function share(done: number, whole: number): string {
+  const [amount, unit] = bytes(done).split(" ");
+  const all = bytes(whole);
+  const percent = whole === 0 ? 100 : Math.floor(done / whole * 100);
+  return `${percent} %, ${all.endsWith(` ${unit}`) ? amount : bytes(done)} of ${all}`;
+}
+
 // "2026-12-01 14:03:07 UTC"; the same zone as in logs and the audit log.
 export function moment(time: string | null): string {
   return time === null ? "" : time.replace("T", " ").replace("Z", " UTC");

@@ -11,6 +11,7 @@ import { joining } from "./views/joining.js";
 import { overview } from "./views/overview.js";
 import { run } from "./views/run.js";
 import { runs } from "./views/runs.js";
+import { transfers } from "./views/transfers.js";
 import type { MakeView, View } from "./views/view.js";
 
 interface Place { path: string; title: string; make: MakeView; role: Role; everywhere?: boolean }
@@ -19,6 +20,7 @@ const places: Place[] = [
   { path: "", title: "Overview", make: overview, role: "viewer" },
   { path: "runs", title: "Runs", make: runs, role: "viewer" },
   { path: "clients", title: "Clients", make: fleet, role: "viewer" },
+  { path: "transfers", title: "Transfers", make: transfers, role: "viewer" },
   { path: "joining", title: "Joining", make: joining, role: "operator" },
   { path: "audit", title: "Audit log", make: audit, role: "admin", everywhere: true },
 ];
@@ -59,6 +61,7 @@ class Frame {
   private view: View | null = null;
   private refreshing = false;
   private wanted = false;
+  private timer = 0;
   private readonly heading = h("h1", { tabindex: -1 });
   private readonly main = h("main", { id: "main" });
   private readonly nav = h("nav", { "aria-label": "Pages" });
@@ -83,6 +86,7 @@ class Frame {
 
   close(): void {
     this.ending.abort();
+    clearInterval(this.timer);
     removeEventListener("hashchange", this.changed);
   }
 
@@ -111,6 +115,9 @@ class Frame {
     document.title = `${this.view.title} · Fedge`;
     replace(this.main, this.heading, this.view.element);
     if (focus) this.heading.focus();
+    clearInterval(this.timer);
+    if (this.view.every !== undefined)
+      this.timer = setInterval(() => { if (!document.hidden) void this.refresh(); }, this.view.every);
     await this.load(this.view);
   }
 

@@ -22,7 +22,12 @@ export interface Round {
 }
 export interface Task {
   client: number; round: number; track: number; kind: string; stage: string; asked: string | null; training_seconds: number;
-  upload_seconds: number | null; bytes: number | null; code: string | null; reason: string | null;
+  upload_seconds: number | null; bytes: number | null; received_bytes: number | null; code: string | null; reason: string | null;
+}
+export interface Transfer {
+  transfer: number; client: number; run: number; project: string; round: number; track: number; kind: string;
+  direction: string; object: string; bytes: number; done: number; waits_for: string | null; since: string;
+  bytes_per_second: number | null;
 }
 export interface Declined { client: number; reason: string; since: string | null }
 export interface Quarantined { client: number; failures: number; round: number; rounds: number }

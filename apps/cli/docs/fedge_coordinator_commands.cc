@@ -56,6 +56,16 @@ std::vector<CommandDoc> client_command_docs() {
        "Show one client: its connection, its runs, its last task and its last failure",
        {{"Show client 7", "fedge client show 7 --data-dir /var/lib/fedge"},
         {"Show client 7 as JSON", "fedge client show 7 --data-dir /var/lib/fedge --format json"}}},
+      {"client transfers",
+       "",
+       "List the models and updates that move between the coordinator and its clients at present",
+       {{"List all transfers", "fedge client transfers --data-dir /var/lib/fedge"},
+        {"List the transfers of client 7", "fedge client transfers 7 --data-dir /var/lib/fedge"},
+        {"List the transfers of run 2 as JSON",
+         "fedge client transfers --run 2 --data-dir /var/lib/fedge --format json"}},
+       {"A client downloads models and uploads its update. 'done' counts what has moved, and what the "
+        "receiver had before. An upload waits for its turn while others upload, and for the disk while "
+        "the coordinator's disk is full. 'speed' is that of the last 5 to 10 seconds."}},
       {"client add",
        "",
        "Enrol a device by its public key, without a token",

@@ -122,6 +122,7 @@ struct Schema {
   bool open = false;  // further fields are allowed
 };
 const std::vector<Schema>& api_schemas();
+std::vector<Schema> access_schemas();  // of these, those of users, tokens, projects, audit log and key
 const Schema* find_schema(const std::string& name);
 // Refuses a body that does not have the schema's form; the error names the field.
 Result<void> check_body(const Json& body, const Schema& schema);

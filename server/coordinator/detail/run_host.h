@@ -28,6 +28,7 @@
 #include "server/coordinator/uploads.h"
 #include "server/directory/announcer.h"
 #include "server/directory/node_records.h"
+#include "server/live/transfers.h"
 #include "server/policy_file.h"
 #include "server/report/run_verdict.h"
 
@@ -66,6 +67,8 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
     Seeder* seeder = nullptr;
     RunWatch::Ended on_task = {};  // a client's task has ended
     WatchRecords records = {};     // for traces
+    // Lists what moves, for operators.
+    std::shared_ptr<Transfers> transfers = std::make_shared<Transfers>();
     std::function<swarm::RoundWarmup::Seeds(TaskId)> warmup_seeds = random_seeds;  // of serverless runs
   };
   static swarm::RoundWarmup::Seeds random_seeds(TaskId task);
@@ -151,6 +154,7 @@ class RunHost final : public std::enable_shared_from_this<RunHost>, private Owne
   protocol::Worker worker_;
   std::chrono::steady_clock::time_point started_ = house_.clock->now();
   MessageAllowance allowance_;
+  std::shared_ptr<RunTransfers> transfers_;
   std::shared_ptr<Uploads> uploads_;
   std::shared_ptr<JournalWriter> journal_;
   std::shared_ptr<RunExchange> exchange_;  // null unless the run is serverless

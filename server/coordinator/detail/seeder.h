@@ -13,6 +13,7 @@
 #include "run/run_config.h"
 #include "server/coordinator/detail/run_clock.h"
 #include "server/coordinator/peers.h"
+#include "server/live/transfers.h"
 #include "swarm/exchange.h"
 #include "swarm/tracker.h"
 
@@ -33,12 +34,14 @@ class Seeder {
                          const std::string& listens);
   void departed(ClientId client);
   // Handles a message of the peer protocol.
-  void received(ClientId client, const protocol::Message& message) { exchange_->received(client, message); }
+  void received(ClientId client, const protocol::Message& message);
 
   // Adds the client to the swarm of this object, read from `source`, until release().
   void give(ClientId client, const std::shared_ptr<protocol::StoredObject>& object,
             std::shared_ptr<protocol::ChunkSource> source, const run::DisseminationSpec& spec);
   void release(ClientId client, const protocol::ObjectId& object);
+  // Counts in `transfer` which chunks of the object the client reports to have, from whomever.
+  void show(ClientId client, const protocol::ObjectId& object, std::weak_ptr<Transfer> transfer);
 
   // Observes the swarm of an object that clients exchange, without taking chunks, until let_go(). Returns
   // false if the object is already open in another role.
@@ -65,11 +68,17 @@ class Seeder {
     std::shared_ptr<protocol::Link> link;
     std::string address;  // where peers connect to it; empty: it accepts none
   };
+  struct Shown {
+    protocol::ObjectId object;
+    std::weak_ptr<Transfer> transfer;
+  };
   void tell(const std::vector<swarm::Tracker::Tell>& tells);
+  void count(ClientId client, const Shown& shown) const;
   void arm(std::optional<Time> deadline);
 
   Owner owner_;
   std::map<ClientId, Client> clients_;
+  std::map<ClientId, std::vector<Shown>> shown_;  // at most one for each run
   swarm::Tracker tracker_;
   Rng rng_;
   std::uint64_t joins_ = 0;

@@ -52,9 +52,13 @@ void ClientLines::give(const RunEngine::Assign& work, RoundNumber round) {
   const run::DisseminationSpec& dissemination = surroundings_.state.config().dissemination;
   Serving& serving = serving_[work.client];
   serving.task = work.task;
+  const auto shown = [&](const std::shared_ptr<protocol::StoredObject>& object) {
+    const auto kind = object == model ? TransferObject::kModel : TransferObject::kControl;
+    return surroundings_.transfers.open(work.client, work.task, kind, object->manifest().payload_size);
+  };
   for (const auto& object : {model, track.control_object()}) {
     if (!object || (object == model && dissemination.swarm)) continue;
-    link->serve(object->manifest(), std::make_shared<CountedSource>(object, served_));
+    link->serve(object->manifest(), std::make_shared<CountedSource>(object, served_, shown(object)));
     serving.objects.push_back(object->manifest().id());
   }
   if (surroundings_.announcer != nullptr)
@@ -64,6 +68,7 @@ void ClientLines::give(const RunEngine::Assign& work, RoundNumber round) {
   serving.exchanged = model->manifest().id();
   surroundings_.seeder->give(work.client, model, std::make_shared<CountedSource>(model, served_),
                              dissemination);
+  surroundings_.seeder->show(work.client, model->manifest().id(), shown(model));
 }
 
 // A message about an older task must not stop the current one.
@@ -73,6 +78,8 @@ void ClientLines::take_back(ClientId client, TaskId task) {
   if (const auto link = surroundings_.peers.find(client))
     for (const protocol::ObjectId& object : served->second.objects) link->stop_serving(object);
   if (const auto& exchanged = served->second.exchanged) surroundings_.seeder->release(client, *exchanged);
+  for (const TransferObject object : {TransferObject::kModel, TransferObject::kControl})
+    surroundings_.transfers.end(client, object);
   serving_.erase(served);
 }
 

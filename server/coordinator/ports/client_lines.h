@@ -29,6 +29,7 @@ class ClientLines final : public Clients, public Models, public Updates {
     std::function<std::optional<std::vector<std::string>>(const protocol::Link&)> labels_of;
     const RunState& state;
     Uploads& uploads;
+    RunTransfers& transfers;
     MessageAllowance& allowance;
     Seeder* seeder;        // null if no run exchanges models
     Announcer* announcer;  // null without a directory

@@ -9,5 +9,7 @@ export interface View {
   refresh(): Promise<void>;
   // Whether this event makes a refresh() necessary; the view may also use it at once.
   concerns(event: FeedEvent): boolean;
+  // Milliseconds between two refreshes without an event, for what changes without one.
+  every?: number;
 }
 export type MakeView = (session: Session, argument: string) => View;

@@ -1,6 +1,6 @@
 // What happens in a run at present: its tasks, its secure sum, and why it waits.
 import { h } from "../../dom.js";
-import { ago, bytes, plural, seconds } from "../../format.js";
+import { ago, bytes, plural, seconds, share } from "../../format.js";
 import { badge, link, table } from "../../parts.js";
 import type { Progress, SecureSum, Task } from "../../types.js";
 
@@ -38,7 +38,10 @@ function timeline(tasks: Task[]): HTMLElement {
     },
     { title: "Training", cell: task => seconds(task.training_seconds), right: true, minor: true },
     { title: "Upload", cell: task => seconds(task.upload_seconds), right: true, minor: true },
-    { title: "Size", cell: task => bytes(task.bytes), right: true, minor: true },
+    {
+      title: "Size", right: true, minor: true,
+      cell: task => task.received_bytes === null || task.bytes === null ? bytes(task.bytes) : share(task.received_bytes, task.bytes),
+    },
     { title: "Reason", cell: task => task.reason, minor: true },
   ], tasks, "");
 }
