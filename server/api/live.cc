@@ -73,7 +73,7 @@ Json transfer_json(const Transfers::Listed& transfer) {
 
 Result<Reply> list_transfers(Call& call) {
   FEDGE_TRY(after, call.query_number("after", 0, INT64_MAX));
-  FEDGE_TRY(limit, call.query_number("limit", kPageDefault, kPageMost));
+  FEDGE_TRY(limit, call.page_limit());
   FEDGE_TRY(run, call.query_number("run", 0, INT64_MAX));
   FEDGE_TRY(client, call.query_number("client", 0, UINT32_MAX));
   const std::string project = call.query_text("project");

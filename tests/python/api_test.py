@@ -301,14 +301,15 @@ def parameters(coordinator):
     """Every parameter of every request with values that nobody expects: a clear refusal, and the coordinator lives."""
     admin = filled_world(coordinator)
     _, openapi = coordinator.call("GET", "/openapi.json")
-    numbers = ["0", "1", "-1", "+1", " 1", "1e3", "1001", "4294967296", "99999999999999999999", "", "x", "%00", "%ff", "1%2F2"]
+    numbers = ["0", "1", "-1", "+1", "%201", "1e3", "1001", "4294967296", "99999999999999999999", "", "x", "%00", "%ff", "1%2F2"]
     tried = 0
 
     def send(method, path, name, body=None):
         answer, text = coordinator.call(method, path, admin, body)
         assert answer.status != 401, (name, path)
-        assert answer.status < 500 or answer.status == 503 and text["detail"], (name, path, answer.status, text)
-        assert answer.status < 400 or text["detail"], (name, path, text)
+        assert answer.status < 500 or answer.status == 503, (name, path, answer.status, text)
+        # A body that is too long is refused before anybody looks at the path.
+        assert answer.status < 400 or answer.status == 413 or text["detail"], (name, path, answer.status, text)
         assert coordinator.process.poll() is None, (name, path)
         return answer.status, text
 
@@ -325,7 +326,7 @@ def parameters(coordinator):
                 else:
                     status, text = send(method, f"{filled(path)}?{parameter['name']}={value}", name)
                     if parameter["name"] == "limit":
-                        assert (status == 200) == (value == "1"), (name, value, status, text)
+                        assert (status == 400) == (value != "1"), (name, value, status, text)
                 tried += 1
         for body in ({}, [], None, 1, {"": 1}, {"key": None}, {"count": -1}, {"labels": [None]}):
             send(method, filled(path), name, body)

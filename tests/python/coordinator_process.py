@@ -97,10 +97,10 @@ class Coordinator:
             fields.setdefault("Content-Type", "application/json")
         connection.request(method, "/api/v1" + path, data, fields)
         answer = connection.getresponse()
-        streams = answer.getheader("Content-Type") == "text/event-stream"  # it has no end
-        text = "" if streams else answer.read().decode()
+        kind = answer.getheader("Content-Type") or ""
+        text = "" if kind == "text/event-stream" else answer.read().decode()  # a stream has no end
         connection.close()
-        return answer, json.loads(text) if text else None
+        return answer, json.loads(text) if text and "json" in kind else None
 
 
 def wait_for(until_true, coordinator):
