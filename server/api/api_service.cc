@@ -102,7 +102,12 @@ std::variant<HttpAdmission, HttpResponse> ApiService::admit(const HttpRequest& h
   }
   if (head.announced_body > 0 && text_field(head, "content-type").substr(0, 16) != "application/json")
     return refusal(415, {ErrorCode::kUnsupported, "the body of a request must be application/json"});
-  return HttpAdmission{most_body(head.method, head.path(), std::get<Principal>(sender)), /*known=*/true};
+  const std::size_t most = most_body(head.method, head.path(), std::get<Principal>(sender));
+  if (head.announced_body > most)
+    return refusal(
+        413, {ErrorCode::kResource, "the body of the request has " + std::to_string(head.announced_body) +
+                                        " bytes; at most " + std::to_string(most) + " are accepted"});
+  return HttpAdmission{most, /*known=*/true};
 }
 
 void ApiService::serve(HttpRequest request, HttpAnswer answer) {
