@@ -171,7 +171,8 @@ int move_client(const Options& options) {
 void report_unused_token(const Options& options, const fedge::client::Membership& membership) {
   const auto text = options.token_file == "-" ? fedge::invalid("not read") : token_text(options);
   const auto token = text ? fedge::protocol::parse_join_token(*text) : text.error();
-  const bool another = token && !membership.is_of(token->coordinator);
+  const bool another =
+      token && !membership.is_of(token->coordinator) && token->coordinator != membership.next_key;
   const std::string joined = "this device has already joined " +
                              fedge::protocol::to_string(membership.coordinators.front()) + " as client " +
                              std::to_string(membership.client.value());

@@ -273,8 +273,10 @@ Result<std::unique_ptr<Daemon>> Daemon::create(boost::asio::io_context& io, Daem
   if (!options.shared_bases.empty())
     if (const auto ready = prepare_shared_bases(options.shared_bases); !ready)
       return ready.error().with_prefix("--share-base: ");
-  FEDGE_TRY(membership, read_membership(options.state_directory));
+  FEDGE_TRY(joined, read_membership(options.state_directory));  // says how to join, and makes no directory
   FEDGE_TRY(lock, DirectoryLock::acquire(options.state_directory));
+  // Read again: another daemon, or fedge-client move, may have written it until then.
+  FEDGE_TRY(membership, read_membership(options.state_directory));
   FEDGE_TRY(key, open_node_key(options.state_directory));
   FEDGE_TRY(files, TaskFiles::open(options.state_directory, options.cache_bytes));
   auto impl = std::make_shared<Impl>(io, std::move(options), std::move(lock), std::move(membership),

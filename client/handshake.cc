@@ -41,7 +41,7 @@ void greet(const std::shared_ptr<protocol::Link>& link, const Greeting& greeting
              }
            },
        .on_closed = [shared](const Error& error) { (*shared)(error); }});
-  link->send(protocol::Hello{.features = {},
+  link->send(protocol::Hello{.features = greeting.features,
                              .software = greeting.software,
                              .token = greeting.secret,
                              .listens = greeting.listens,

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/result.h"
 #include "protocol/messages.h"
@@ -13,10 +14,11 @@ namespace fedge::client {
 
 struct Greeting {
   std::string software;
-  std::string whom = "the coordinator";  // for error messages
-  std::string secret = {};               // of a join token, if any
-  std::string listens = {};              // protocol::Hello
-  std::string platform = {};             // likewise
+  std::string whom = "the coordinator";    // for error messages
+  std::string secret = {};                 // of a join token, if any
+  std::string listens = {};                // protocol::Hello
+  std::string platform = {};               // likewise
+  std::vector<std::string> features = {};  // likewise
   // Called before `done` if the coordinator says Goodbye; may be empty.
   std::function<void(const protocol::Goodbye&)> on_goodbye = {};
 };

@@ -136,6 +136,8 @@ Result<Joined> join(boost::asio::io_context& io, const JoinOrder& order) {
   const FoundCoordinator& coordinator = attempt->coordinator();
   Joined joined{{coordinator.addresses, coordinator.key, attempt->outcome->client},
                 attempt->outcome->pending};
+  FEDGE_TRY(first, first_key_of(order.state_directory, coordinator.key));
+  joined.membership.first_key = first;
   FEDGE_TRY_VOID(write_membership(order.state_directory, joined.membership));
   return joined;
 }

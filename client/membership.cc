@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <string_view>
 
 #include "core/detail/json.h"
@@ -14,6 +15,42 @@ constexpr std::size_t kMaxMembershipFile = 64 << 10;
 
 std::filesystem::path membership_file(const std::filesystem::path& directory) {
   return directory / "membership.json";
+}
+
+// "coordinator-keys.json": first keys by later ones, as hex digits.
+std::filesystem::path first_keys_file(const std::filesystem::path& directory) {
+  return directory / "coordinator-keys.json";
+}
+
+using FirstKeys = std::map<std::string, std::string>;
+
+Result<FirstKeys> read_first_keys(const std::filesystem::path& directory) {
+  const auto file = first_keys_file(directory);
+  const auto text = read_file(file, kMaxMembershipFile);
+  if (!text && text.error().code == ErrorCode::kNotFound) return FirstKeys();
+  if (!text) return text.error();
+  const Error damaged{ErrorCode::kCorrupt,
+                      file.string() + " is damaged; restore it, or use an empty state directory"};
+  const auto json = parse_json(*text);
+  if (!json.is_object()) return damaged;
+  FirstKeys keys;
+  for (const auto& [later, first] : json.items()) {
+    if (!first.is_string() || !parse_public_key(later) || !parse_public_key(first.get<std::string>()))
+      return damaged;
+    keys.emplace(later, first.get<std::string>());
+  }
+  return keys;
+}
+
+Result<void> remember_first_key(const std::filesystem::path& directory, const Membership& membership) {
+  FEDGE_TRY(keys, read_first_keys(directory));
+  const std::string first = to_hex(*membership.first_key);
+  if (!keys.emplace(to_hex(membership.coordinator_key), first).second) return {};
+  nlohmann::json json(keys);
+  const std::string text = json_text(json, 1) + "\n";
+  if (text.size() > kMaxMembershipFile)
+    return Error{ErrorCode::kResource, first_keys_file(directory).string() + " has too many keys"};
+  return write_file_atomic(first_keys_file(directory), text, 0600);
 }
 
 // The path as one word of a shell command.
@@ -78,7 +115,18 @@ Result<Membership> read_membership(const std::filesystem::path& state_directory,
   return membership;
 }
 
+Result<std::optional<PublicKey>> first_key_of(const std::filesystem::path& state_directory,
+                                              const PublicKey& coordinator) {
+  FEDGE_TRY(known, read_first_keys(state_directory));
+  const auto found = known.find(to_hex(coordinator));
+  if (found == known.end()) return std::optional<PublicKey>();
+  FEDGE_TRY(key, parse_public_key(found->second));
+  return std::optional(key);
+}
+
 Result<void> write_membership(const std::filesystem::path& state_directory, const Membership& membership) {
+  // First, because a second sum of an update must stay impossible whatever is lost.
+  if (membership.first_key) FEDGE_TRY_VOID(remember_first_key(state_directory, membership));
   nlohmann::json json{{"coordinators", nlohmann::json::array()},
                       {"coordinator_key", to_hex(membership.coordinator_key)},
                       {"client", membership.client.value()}};

@@ -25,10 +25,8 @@ struct Membership {
 
   protocol::PinnedKey pinned() const { return {coordinator_key, next_key}; }
   const PublicKey& identity() const { return first_key ? *first_key : coordinator_key; }
-  // Whether the key is, was at joining, or will be that of this coordinator.
-  bool is_of(const PublicKey& key) const {
-    return key == coordinator_key || key == identity() || key == next_key;
-  }
+  // Whether this is the coordinator's key, or was when the client joined.
+  bool is_of(const PublicKey& key) const { return key == coordinator_key || key == identity(); }
   // The coordinator has this key from now on, and no announced one.
   void take_key(const PublicKey& key);
 };
@@ -39,7 +37,12 @@ std::string client_command(const std::filesystem::path& state_directory, const s
 // kNotFound if the client has not joined yet; the error says how to join with `program`.
 Result<Membership> read_membership(const std::filesystem::path& state_directory,
                                    const std::string& program = "fedge-client");
+// Also remembers which first key belongs to the coordinator's key, in a file that outlives the membership: a
+// client that joins the same coordinator again knows it as the same.
 Result<void> write_membership(const std::filesystem::path& state_directory, const Membership& membership);
+// The first key of the coordinator that has this key now; nothing if it is not known to have had another.
+Result<std::optional<PublicKey>> first_key_of(const std::filesystem::path& state_directory,
+                                              const PublicKey& coordinator);
 
 // The node's key, created on first use together with its directory (mode 0700).
 Result<SecretKey> open_node_key(const std::filesystem::path& state_directory);

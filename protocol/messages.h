@@ -26,6 +26,9 @@ namespace fedge::protocol {
 
 inline constexpr std::uint32_t kProtocolVersion = 1;
 
+// A name in Hello's features: the sender understands Contact.
+inline constexpr const char* kContactFeature = "contact";
+
 // First message of the connecting side.
 struct Hello {
   std::uint32_t min_version = kProtocolVersion;

@@ -200,6 +200,15 @@ CoordinatorConfig read_all(config::Reader& root) {
       "tokens. Empty = clients keep the addresses with which they joined, and tokens name that of listen.");
   if (config.addresses.size() > protocol::kMaxCoordinatorAddresses)
     root.fail("addresses", "has more than 4 addresses");
+  for (std::size_t i = 0; i < config.addresses.size(); ++i) {
+    const protocol::Address& address = config.addresses[i];
+    if (address.host == "0.0.0.0" || address.host == "::")
+      root.fail("addresses", "contains " + protocol::to_string(address) +
+                                 ", at which nobody can be reached; name the address that clients use");
+    if (std::find(config.addresses.begin(), config.addresses.begin() + static_cast<std::ptrdiff_t>(i),
+                  address) != config.addresses.begin() + static_cast<std::ptrdiff_t>(i))
+      root.fail("addresses", "contains " + protocol::to_string(address) + " twice");
+  }
   config.data_directory = root.text("data_directory", "",
                                     "Directory of the coordinator's key, enrolled clients, audit log, runs "
                                     "and results. Created if it does not exist.");

@@ -50,8 +50,14 @@ Result<std::vector<protocol::Address>> client_addresses(const std::filesystem::p
   if (!text && text.error().code != ErrorCode::kNotFound) return text.error();
   std::istringstream lines(text ? *text : "");
   for (std::string line; std::getline(lines, line);) {
-    FEDGE_TRY(address, protocol::parse_address(line));
-    addresses.push_back(std::move(address));
+    auto address = protocol::parse_address(line);
+    if (!address || addresses.size() == protocol::kMaxCoordinatorAddresses)
+      return Error{ErrorCode::kCorrupt,
+                   (data_directory / kAddressesFile).string() + ", line " +
+                       std::to_string(addresses.size() + 1) + ": " +
+                       (address ? "there are more than 4 addresses" : address.error().message) +
+                       "; remove the file, which the coordinator writes again when it starts"};
+    addresses.push_back(std::move(*address));
   }
   if (!addresses.empty()) return addresses;
   FEDGE_TRY(listening, last_address(data_directory));

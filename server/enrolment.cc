@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/platform/files.h"
+#include "server/store/detail/book_history.h"
 #include "server/store/detail/join_refusals.h"
 #include "server/store/detail/logged_book.h"
 #include "server/store/enrolment_file.h"
@@ -35,15 +36,23 @@ Result<std::vector<AuditEntry>> Enrolment::take_up(const PublicKey& coordinator,
       if (rows.marks.coordinator.empty()) rows.marks.coordinator = key;
       return true;
     }));
-  // An older copy of the book may be bound to a former key: the log knows which key replaced it.
-  FEDGE_TRY(made_good, book_->catch_up());
-  FEDGE_TRY(now, book_->rows());
-  if (!is_bound(now.marks.coordinator))
+  // An older copy of the book may be bound to a former key: the log knows which key replaced it. Another
+  // coordinator's book must not get the entries of this log.
+  FEDGE_TRY(entries, AuditLog(book_->directory()).entries_after(before.marks.recorded));
+  const std::string bound =
+      before.marks.coordinator.empty() ? key : rotated_coordinator(before.marks.coordinator, entries);
+  if (!is_bound(bound))
     return Error{ErrorCode::kRefused, enrolment_path(book_->directory()).string() +
-                                          " belongs to the coordinator with key " + now.marks.coordinator +
+                                          " belongs to the coordinator with key " + bound +
                                           ", but the key in node.key is " + key +
                                           "; restore the data directory from a backup"};
-  return made_good;
+  return book_->catch_up();
+}
+
+Result<void> Enrolment::catch_up() {
+  FEDGE_TRY(made_good, book_->catch_up());
+  (void)made_good;
+  return {};
 }
 
 Result<PublicKey> Enrolment::coordinator() {

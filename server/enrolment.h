@@ -107,6 +107,8 @@ class Enrolment {
   // those entries; usually none.
   Result<std::vector<AuditEntry>> take_up(const PublicKey& coordinator,
                                           const std::optional<PublicKey>& announced = {});
+  // Applies audit log entries that the book lacks, as every change does first.
+  Result<void> catch_up();
   // Returns the key that the book is bound to. kNotFound: none yet.
   Result<PublicKey> coordinator();
   // Binds the book to the coordinator's next key. kRefused: it is bound to neither of them.

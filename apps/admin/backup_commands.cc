@@ -88,6 +88,11 @@ std::string restored_lines(const BackupOptions& options, const server::RestoreSu
   for (const server::RunRecord& run : summary.ended)
     text +=
         "stopped   run " + std::to_string(run.number.value()) + " (" + run.name + "): " + run.reason + "\n";
+  if (summary.announced_key)
+    text +=
+        "The backup has an announced key. If the coordinator has put it in force since, its clients accept "
+        "no "
+        "other: start the coordinator and run 'fedge key rotate --force'.\n";
   if (options.nothing_since) return text;
   text += "revoked   " + std::to_string(summary.withdrawn.join_tokens) + " join tokens, " +
           std::to_string(summary.withdrawn.access_tokens) + " access tokens\n";

@@ -26,12 +26,13 @@ std::string plural_of(std::uint64_t count, const std::string& what) {
 std::string unaware_lines(const Json& key) {
   const auto count = key["unaware_clients"].get<std::uint64_t>();
   const auto clients = key["clients"].get<std::uint64_t>();
-  if (count == 0) return "all " + plural_of(clients, "enrolled client") + " have stored the next key\n";
-  std::string text = std::to_string(count) + " of " + plural_of(clients, "enrolled client") +
-                     " have not stored the next key:\n";
+  if (count == 0) return "stored by  all clients: " + std::to_string(clients) + "\n";
+  std::string text =
+      "stored by  " + std::to_string(clients - count) + " of " + plural_of(clients, "client") + "; not by:\n";
   for (const Json& client : key["unaware"]) {
     text += "  client " + std::to_string(client["client"].get<std::uint64_t>());
     if (const std::string name = text_of(client["name"]); !name.empty()) text += " (" + name + ")";
+    if (text_of(client["state"]) == "pending") text += ", waits for approval";
     text += client["last_seen"].is_null() ? ", never connected\n"
                                           : ", last seen " + text_of(client["last_seen"]) + "\n";
   }
@@ -72,8 +73,11 @@ Result<std::string> withdraw_key(const KeyOptions& options, const AdminClient& c
 }
 
 Result<std::string> rotate_key(const KeyOptions& options, const AdminClient& client) {
+  // The key that was looked at is meant, and no other that somebody has announced since.
+  FEDGE_TRY(before, client.call({"GET", "/key"}));
   Json body;
   body["force"] = options.force;
+  if (!before["next_key"].is_null()) body["next_key"] = before["next_key"];
   FEDGE_TRY(key, client.call({"POST", "/key/rotation", std::move(body)}));
   if (options.format == "json") return json_text(key) + "\n";
   std::string text = "the coordinator's key is now " + text_of(key["key"]) + "\n";
@@ -91,9 +95,10 @@ struct KeyCommands::Impl : CommandTable<KeyOptions> {};
 KeyCommands::KeyCommands(CLI::App& app) : impl_(std::make_unique<Impl>()) {
   auto* key = app.add_subcommand("key")->require_subcommand(1);
   auto* rotate = impl_->add(key, "rotate", rotate_key);
-  rotate->add_flag("--force", impl_->options.force,
-                   "Rotate although enrolled clients have not stored the next key; they cannot connect until "
-                   "their owners run 'fedge-client move'");
+  rotate->add_flag(
+      "--force", impl_->options.force,
+      "Rotate although clients did not report that they have stored the next key; those that have "
+      "not can connect only after their owners have run 'fedge-client move'");
   for (auto* command : {impl_->add(key, "show", show_key), impl_->add(key, "announce", announce_key),
                         impl_->add(key, "withdraw", withdraw_key), rotate})
     command->add_option("--format", impl_->options.format, "Output format")

@@ -19,6 +19,7 @@ std::string platform_name() {
   return std::string(system.sysname) + " " + system.machine;
 }
 
+constexpr std::chrono::seconds kStoreAgain{5};
 constexpr std::size_t kMostContacts = 16;  // of one connection: each is written to the disk
 
 // How long to search the directory before trying the last known addresses.
@@ -71,18 +72,28 @@ void CoordinatorLink::remember(const protocol::Address& address) {
 }
 
 void CoordinatorLink::store_membership() {
-  context_.worker.post([weak = context_.weak(this), membership = context_.membership] {
+  context_.worker.post([weak = context_.weak(this), membership = context_.membership, news = news_.size()] {
     const auto self = weak.lock();
     if (!self) return;
     const auto written = write_membership(self->context_.options.state_directory, membership);
-    protocol::post(self->context_.io, [self, written, kept = membership.next_key] {
-      if (!written)
-        return self->context_.report(
-            Event{Severity::kWarning, "membership.save_failed", {}}.with("reason", written.error().message));
-      if (kept && self->link_ && kept == self->context_.membership.next_key)
-        self->link_->send(protocol::ContactKept{*kept});
-    });
+    protocol::post(self->context_.io,
+                   [self, written, kept = membership.next_key, news] { self->stored(written, kept, news); });
   });
+}
+
+void CoordinatorLink::stored(const Result<void>& written, const std::optional<PublicKey>& kept,
+                             std::size_t news) {
+  if (!written) {
+    context_.report(
+        Event{Severity::kWarning, "membership.save_failed", {}}.with("reason", written.error().message));
+    return store_again_.after(kStoreAgain, [self = context_.alive(this)] { self->store_membership(); });
+  }
+  const auto end = news_.begin() + static_cast<std::ptrdiff_t>(std::min(news, news_.size()));
+  for (const Event& event : std::vector<Event>(news_.begin(), end)) context_.report(event);
+  news_.erase(news_.begin(), end);
+  // Only a coordinator that has sent a Contact understands the answer.
+  if (kept && link_ && contacts_ > 0 && kept == context_.membership.next_key)
+    link_->send(protocol::ContactKept{*kept});
 }
 
 void CoordinatorLink::take_contact(const protocol::Contact& contact) {
@@ -116,10 +127,10 @@ void CoordinatorLink::take_contact(const protocol::Contact& contact) {
     next_address_ = 0;
     std::string all;
     for (const std::string& text : contact.addresses) all += (all.empty() ? "" : " ") + text;
-    context_.report(Event{Severity::kInfo, "coordinator.addresses", {}}.with("addresses", all));
+    news_.push_back(Event{Severity::kInfo, "coordinator.addresses", {}}.with("addresses", all));
   }
   if (key)
-    context_.report(contact.next_key ? Event{Severity::kInfo, "coordinator.next_key", {}}.with(
+    news_.push_back(contact.next_key ? Event{Severity::kInfo, "coordinator.next_key", {}}.with(
                                            "key", to_hex(*contact.next_key))
                                      : Event{Severity::kInfo, "coordinator.next_key_withdrawn", {}});
   // Also without a change: the coordinator may have lost the answer.
@@ -129,7 +140,7 @@ void CoordinatorLink::take_contact(const protocol::Contact& contact) {
 void CoordinatorLink::check_key(const PublicKey& key) {
   if (key == context_.membership.coordinator_key) return;
   context_.membership.take_key(key);
-  context_.report(Event{Severity::kInfo, "coordinator.key_replaced", {}}.with("key", to_hex(key)));
+  news_.push_back(Event{Severity::kInfo, "coordinator.key_replaced", {}}.with("key", to_hex(key)));
   store_membership();
 }
 
@@ -150,6 +161,7 @@ void CoordinatorLink::connect_to(const protocol::Address& address) {
               {.software = self->context_.options.software,
                .listens = self->context_.swarm->listens(),
                .platform = platform_name(),
+               .features = {protocol::kContactFeature},
                .on_goodbye =
                    [self](const protocol::Goodbye& word) { self->step(ClientEngine::Received{word}); }},
               [self, address, asked = self->context_.now()](Result<protocol::Welcome> welcome) {
@@ -253,6 +265,7 @@ void CoordinatorLink::stop_serving(RunId run) {
 
 void CoordinatorLink::close() {
   stop_searching();
+  store_again_.cancel();
   if (link_) std::exchange(link_, nullptr)->close("client stopped");
 }
 

@@ -19,7 +19,7 @@ class CoordinatorLink final : public Coordinator {
  public:
   // Handles a message that is not for the engine; false: it is.
   using Filter = std::function<bool(const protocol::Message&)>;
-  explicit CoordinatorLink(DaemonContext& context) : context_(context) {}
+  explicit CoordinatorLink(DaemonContext& context) : context_(context), store_again_(context.io) {}
   // Before connect().
   void begin(Filter filter);
 
@@ -47,8 +47,10 @@ class CoordinatorLink final : public Coordinator {
   // Stores the address at which the coordinator answered.
   void remember(const protocol::Address& address);
   void take_contact(const protocol::Contact& contact);
-  // Stores the membership, and then tells the coordinator, if it has announced a key.
+  // Stores the membership, then reports the news and tells the coordinator, if it has announced a key. Tries
+  // again after a failure.
   void store_membership();
+  void stored(const Result<void>& written, const std::optional<PublicKey>& kept, std::size_t news);
   void welcomed(const protocol::Address& address, Time asked, const Result<protocol::Welcome>& welcome);
   void use(const std::shared_ptr<protocol::Link>& link, const protocol::Welcome& welcome);
   void lost(const Error& error);
@@ -65,7 +67,9 @@ class CoordinatorLink final : public Coordinator {
   std::shared_ptr<protocol::Link> link_;
   protocol::Address here_;    // the address of the link
   std::size_t contacts_ = 0;  // that the link has brought
-  Duration round_trip_{};     // from Hello to Welcome
+  std::vector<Event> news_;   // to report once the membership is stored
+  protocol::Timer store_again_;
+  Duration round_trip_{};  // from Hello to Welcome
   std::optional<protocol::Manifest> fetching_;
   std::map<RunId, protocol::Manifest> serving_;  // updates
 };

@@ -3,6 +3,7 @@
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "client/handshake.h"
@@ -12,8 +13,8 @@ namespace fedge::client {
 namespace {
 
 struct Answer {
-  protocol::Welcome welcome;
-  PublicKey key;  // that the coordinator has proved
+  std::optional<ClientId> client;  // nothing: an operator must still approve it
+  PublicKey key;                   // that the coordinator has proved
 };
 
 // Greets the coordinator at each address in turn, until one answers, even with a refusal.
@@ -38,12 +39,16 @@ class Visit : public std::enable_shared_from_this<Visit> {
                       });
   }
   void greet_on(const std::shared_ptr<protocol::Link>& link) {
-    greet(link, order_.software, "", [self = shared_from_this(), link](Result<protocol::Welcome> welcome) {
+    const Greeting greeting{.software = order_.software,
+                            .on_goodbye = [self = shared_from_this(), link](const auto& goodbye) {
+                              // It has proved its key, and speaks to this client: it is the coordinator.
+                              if (goodbye.code == ErrorCode::kUnavailable)
+                                self->outcome = Answer{std::nullopt, link->peer()};
+                            }};
+    greet(link, greeting, [self = shared_from_this(), link](Result<protocol::Welcome> welcome) {
       link->close("moved");
-      if (welcome) {
-        self->outcome = Answer{std::move(*welcome), link->peer()};
-        return;
-      }
+      if (welcome) self->outcome = Answer{welcome->client, link->peer()};
+      if (welcome || self->outcome) return;
       self->outcome = welcome.error();
       if (welcome.error().code == ErrorCode::kUnavailable) self->try_next();
     });
@@ -66,11 +71,14 @@ Result<DirectoryLock> lock_of(const MoveOrder& order) {
 }  // namespace
 
 Result<Membership> move(boost::asio::io_context& io, const MoveOrder& order) {
-  FEDGE_TRY(membership, read_membership(order.state_directory, order.program));
+  FEDGE_TRY(before, read_membership(order.state_directory, order.program));  // says how to join
   FEDGE_TRY(lock, lock_of(order));
-  (void)lock;
+  // Read again: a daemon may have written it until it ended.
+  FEDGE_TRY(membership, read_membership(order.state_directory, order.program));
   if (!order.addresses.empty()) membership.coordinators = order.addresses;
-  if (order.key && *order.key != membership.coordinator_key) membership.take_key(*order.key);
+  // The owner names the key, so an announced one counts for nothing: somebody else may have announced it.
+  if (order.key)
+    *order.key == membership.coordinator_key ? membership.next_key.reset() : membership.take_key(*order.key);
   if (order.check) {
     FEDGE_TRY(key, open_node_key(order.state_directory));
     FEDGE_TRY(identity, protocol::make_tls_identity(key));
@@ -79,12 +87,12 @@ Result<Membership> move(boost::asio::io_context& io, const MoveOrder& order) {
     io.run();
     if (!visit->outcome) return visit->outcome.error().with_prefix("nothing was changed: ");
     const Answer& answer = *visit->outcome;
-    if (answer.welcome.client != membership.client)
+    if (answer.client && *answer.client != membership.client)
       return Error{ErrorCode::kRefused,
                    "nothing was changed: the coordinator there knows this device as client " +
-                       std::to_string(answer.welcome.client.value()) + ", but it is client " +
+                       std::to_string(answer.client->value()) + ", but it is client " +
                        std::to_string(membership.client.value()) + " of its own coordinator"};
-    if (answer.key != membership.coordinator_key) membership.take_key(answer.key);
+    if (answer.key != membership.coordinator_key) membership.take_key(answer.key);  // the announced one
   }
   FEDGE_TRY_VOID(write_membership(order.state_directory, membership));
   return membership;

@@ -95,28 +95,6 @@ Result<SecretKey> parse_key(std::string_view text, const std::filesystem::path& 
   return key;
 }
 
-// Returns nothing if the file does not exist.
-Result<std::optional<SecretKey>> load_key(const std::filesystem::path& path) {
-  // O_NONBLOCK: opening a pipe at this path must not block.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) {
-    if (errno == ENOENT) return std::optional<SecretKey>();
-    if (errno == ELOOP)
-      return Error{ErrorCode::kRefused, "key file " + path.string() +
-                                            " is a symbolic link; replace the link with the key file itself"};
-    return system_error("cannot open key file", path, errno);
-  }
-  FEDGE_TRY_VOID(check_file(file.get(), path));
-  std::array<std::uint8_t, kFileSize> buffer{};
-  const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
-  if (got < 0) return system_error("cannot read key file", path, errno);
-  if (static_cast<std::size_t>(got) != buffer.size()) return damaged(path);
-  auto key = parse_key({reinterpret_cast<const char*>(buffer.data()), buffer.size()}, path);
-  wipe(buffer);
-  if (!key) return key.error();
-  return std::optional<SecretKey>(std::move(key).value());
-}
-
 }  // namespace
 
 std::string to_hex(const PublicKey& key) { return to_hex(std::span<const std::uint8_t>(key.bytes)); }
@@ -204,8 +182,29 @@ Result<void> store_key(const SecretKey& key, const std::filesystem::path& path) 
   return {};
 }
 
-Result<SecretKey> load_or_create_key(const std::filesystem::path& path) {
+Result<std::optional<SecretKey>> load_key(const std::filesystem::path& path) {
   FEDGE_TRY_VOID(check_directory(path));
+  // O_NONBLOCK: opening a pipe at this path must not block.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) {
+    if (errno == ENOENT) return std::optional<SecretKey>();
+    if (errno == ELOOP)
+      return Error{ErrorCode::kRefused, "key file " + path.string() +
+                                            " is a symbolic link; replace the link with the key file itself"};
+    return system_error("cannot open key file", path, errno);
+  }
+  FEDGE_TRY_VOID(check_file(file.get(), path));
+  std::array<std::uint8_t, kFileSize> buffer{};
+  const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
+  if (got < 0) return system_error("cannot read key file", path, errno);
+  if (static_cast<std::size_t>(got) != buffer.size()) return damaged(path);
+  auto key = parse_key({reinterpret_cast<const char*>(buffer.data()), buffer.size()}, path);
+  wipe(buffer);
+  if (!key) return key.error();
+  return std::optional<SecretKey>(std::move(key).value());
+}
+
+Result<SecretKey> load_or_create_key(const std::filesystem::path& path) {
   FEDGE_TRY(existing, load_key(path));
   if (existing) return std::move(*existing);
   SecretKey key = SecretKey::generate();

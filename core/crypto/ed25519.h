@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -53,6 +54,8 @@ bool verify(const PublicKey& key, std::span<const std::byte> message, const Sign
 // user or with access for others, one in a directory that other users own or may write, a symbolic link, and
 // a damaged file; the error says what to do.
 Result<SecretKey> load_or_create_key(const std::filesystem::path& path);
+// The same, but never creates a key: nothing if there is no file.
+Result<std::optional<SecretKey>> load_key(const std::filesystem::path& path);
 // Writes a key file; an error if the path exists.
 Result<void> store_key(const SecretKey& key, const std::filesystem::path& path);
 

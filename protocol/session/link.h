@@ -47,6 +47,8 @@ class Link {
   virtual ~Link() = default;
 
   virtual const PublicKey& peer() const = 0;
+  // The key that this side has proved in the handshake.
+  virtual const PublicKey& own_key() const = 0;
   virtual std::string peer_address() const = 0;
   virtual void set_callbacks(LinkCallbacks callbacks) = 0;
 

@@ -34,8 +34,8 @@ namespace {
 // A run that ends while it is copied takes its objects along; the next attempt finds it ended.
 constexpr int kAttempts = 6;
 constexpr const char* kCopiedFiles[] = {
-    kNextKeyFile, kKeyFile,       "noise.key",   "enrolment.json.migrated",
-    "address",    "api-cert.pem", "api-key.pem", "directory-nodes"};
+    kNextKeyFile, kKeyFile,       "noise.key",   "enrolment.json.migrated", "address",
+    "addresses",  "api-cert.pem", "api-key.pem", "directory-nodes"};
 constexpr const char* kMarkText =
     "This directory is a copy of a coordinator's data. 'fedge restore' removes this file.\n";
 
@@ -221,11 +221,11 @@ class DataCopy {
     FEDGE_TRY(book, EnrolmentStore::open(to_));
     FEDGE_TRY(rows, book->rows());
     // Not so if the key was replaced after the book was copied; the next attempt copies both anew.
-    FEDGE_TRY(key, load_or_create_key(to_ / kKeyFile));
-    FEDGE_TRY(next, announced_key(to_));
+    FEDGE_TRY(key, load_key(to_ / kKeyFile));
     const std::string& owner = rows.marks.coordinator;
-    if (owner.empty() || owner == to_hex(key.public_key()) || (next && owner == to_hex(next->public_key())))
-      return {};
+    if (owner.empty() || (key && owner == to_hex(key->public_key()))) return {};
+    const auto next = announced_key(to_);
+    if (next && *next && owner == to_hex((*next)->public_key())) return {};
     return Error{ErrorCode::kStale, enrolment_path(from_).string() + " belongs to the coordinator with key " +
                                         owner + ", which is not the key in " + (from_ / kKeyFile).string()};
   }

@@ -20,9 +20,9 @@ constexpr std::uint64_t kFormat = 1;
 constexpr std::size_t kMaxManifest = 256 << 20;
 constexpr std::size_t kMaxPath = 1024;
 constexpr std::array kTopFiles = {
-    "node.key",        "next.key",  "noise.key",  "enrolment.db", "enrolment.json.migrated",
-    "runs.db",         "fleet.db",  "address",    "api-cert.pem", "api-key.pem",
-    "directory-nodes", "audit.log", "audit.head", kCopyMark};
+    "node.key",    "next.key",        "noise.key", "enrolment.db", "enrolment.json.migrated",
+    "runs.db",     "fleet.db",        "address",   "addresses",    "api-cert.pem",
+    "api-key.pem", "directory-nodes", "audit.log", "audit.head",   kCopyMark};
 
 using Json = nlohmann::ordered_json;
 

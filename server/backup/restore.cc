@@ -12,7 +12,9 @@
 #include "server/audit_log.h"
 #include "server/backup/backup_files.h"
 #include "server/backup/backup_lock.h"
+#include "server/contact/key_rotation.h"
 #include "server/coordinator/run_parts.h"
+#include "server/live/fleet_file.h"
 #include "server/store/sqlite_store.h"
 
 namespace fedge::server {
@@ -108,6 +110,19 @@ Result<void> copy_back(const RestoreOrder& order, const std::vector<BackupFile>&
   return {};
 }
 
+// The clients may have forgotten the announced key since the backup was made, or know another one.
+Result<void> forget_kept_keys(const std::filesystem::path& data_directory) {
+  if (!identity_of(data_directory / "fleet.db")) return {};
+  auto fleet = FleetFile::open(data_directory);
+  auto all = fleet ? (*fleet)->all() : Result<std::vector<ClientActivity>>(fleet.error());
+  if (!all) return {};  // the coordinator sets a damaged file aside
+  for (ClientActivity& activity : *all) {
+    activity.kept_key.clear();
+    activity.kept_by.clear();
+  }
+  return (*fleet)->put(*all);
+}
+
 // Ends the runs that must not be repeated. They have no results: to write these, a coordinator might have to
 // compute a model again.
 Result<std::vector<RunRecord>> end_runs(const std::filesystem::path& data_directory,
@@ -164,11 +179,13 @@ Result<RestoreSummary> restore_backup(const RestoreOrder& order) {
   if (order.progress) order.progress("copying " + std::to_string(manifest.files.size()) + " files");
   FEDGE_TRY_VOID(copy_back(order, manifest.files));
   RestoreSummary summary{.backup = verified};
+  summary.announced_key = identity_of(order.data_directory / kNextKeyFile).has_value();
   if (!order.nothing_since) {
     FEDGE_TRY(ended, end_runs(order.data_directory, manifest.created));
     summary.ended = std::move(ended);
     summary.skipped_numbers = order.skipped_numbers;
   }
+  if (!order.nothing_since) FEDGE_TRY_VOID(forget_kept_keys(order.data_directory));
   FEDGE_TRY(withdrawn, Enrolment(order.data_directory)
                            .restored({.details = {{"backup", manifest.created},
                                                   {"manifest", verified.hash},

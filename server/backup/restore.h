@@ -34,6 +34,7 @@ struct RestoreSummary {
   std::vector<RunRecord> ended;  // runs that were not continued
   Withdrawn withdrawn;
   std::uint32_t skipped_numbers = 0;
+  bool announced_key = false;  // the backup has one
 };
 
 // kCorrupt: the backup is damaged; nothing was written. kRefused: the directory is not empty, a coordinator

@@ -7,6 +7,7 @@
 
 #include "server/contact/key_rotation.h"
 #include "server/data_directory.h"
+#include "server/enrolment.h"
 
 namespace fedge::server {
 
@@ -33,13 +34,10 @@ Result<ContactKeeper::Files> ContactKeeper::files() const {
   return files;
 }
 
-Result<void> ContactKeeper::open(const PublicKey& key) {
+void ContactKeeper::open(const PublicKey& key) {
   key_ = key;
-  FEDGE_TRY(there, files());
-  seen_ = there;
-  FEDGE_TRY(next, announced_key(directory_));
-  if (next) contact_.next_key = next->public_key();
-  return {};
+  // The files are read even if they seem unchanged: `seen_` is that of no files.
+  look();
 }
 
 void ContactKeeper::look() {
@@ -52,24 +50,33 @@ void ContactKeeper::look() {
 Result<void> ContactKeeper::read() {
   FEDGE_TRY(there, files());
   if (there == seen_) return {};
-  FEDGE_TRY(key, open_coordinator_key(directory_));
+  FEDGE_TRY_VOID(take_key());
   FEDGE_TRY(next, announced_key(directory_));
   const auto next_key = next ? std::optional(next->public_key()) : std::nullopt;
-  if (key.public_key() != key_) {
-    // Another key than the announced one was put there by hand: its clients would not accept it.
-    if (key.public_key() != contact_.next_key)
-      return Error{ErrorCode::kRefused,
-                   (directory_ / kKeyFile).string() +
-                       " was replaced by a key that was not announced; the coordinator goes on with its key"};
-    key_ = key.public_key();
-    callbacks_.report(Event{Severity::kInfo, "key.rotated", {}}.with("key", to_hex(key_)));
-    FEDGE_TRY_VOID(callbacks_.on_rotated(std::move(key)));
-  }
+  FEDGE_TRY(still, files());
+  if (still != there) return read();  // changed meanwhile: the key that was read may be in force by now
   seen_ = there;
+  callbacks_.on_told(next_key);
   if (std::exchange(contact_.next_key, next_key) == next_key) return {};
   callbacks_.report(next_key ? Event{Severity::kInfo, "key.announced", {}}.with("key", to_hex(*next_key))
                              : Event{Severity::kInfo, "key.no_longer_announced", {}});
-  callbacks_.on_changed(contact_);
+  callbacks_.on_changed();
+  return {};
+}
+
+// Takes over the key that has replaced the present one, if one has. The enrolment book says which key is in
+// force: a key that somebody put there by hand is another one, and clients would not accept it.
+Result<void> ContactKeeper::take_key() {
+  FEDGE_TRY(key, open_coordinator_key(directory_));
+  if (key.public_key() == key_) return {};
+  FEDGE_TRY(in_force, Enrolment(directory_).coordinator());
+  if (key.public_key() != in_force)
+    return Error{ErrorCode::kRefused,
+                 (directory_ / kKeyFile).string() +
+                     " was replaced by a key that was not announced; the coordinator goes on with its key"};
+  FEDGE_TRY_VOID(callbacks_.on_rotated(std::move(key)));
+  key_ = in_force;
+  callbacks_.report(Event{Severity::kInfo, "key.rotated", {}}.with("key", to_hex(key_)));
   return {};
 }
 

@@ -21,19 +21,23 @@ class ContactKeeper {
  public:
   struct Callbacks {
     // The contact has changed: every client is to get it.
-    std::function<void(const protocol::Contact&)> on_changed;
+    std::function<void()> on_changed;
     // The coordinator's key was replaced by this one.
     std::function<Result<void>(SecretKey)> on_rotated;
     std::function<void(const Event&)> report;
+    // The next key that clients are told from now on, if any.
+    std::function<void(const std::optional<PublicKey>&)> on_told;
   };
   ContactKeeper(std::filesystem::path data_directory, const std::vector<protocol::Address>& addresses,
                 Callbacks callbacks);
 
-  // Before the coordinator serves clients; takes the files as they are.
-  Result<void> open(const PublicKey& key);
+  // Before the coordinator serves clients with this key; takes the files as they are.
+  void open(const PublicKey& key);
   // Looks at the files. An error is reported once, and the last contact stays in force.
   void look();
   const protocol::Contact& contact() const { return contact_; }
+  // The key that the coordinator proves to new connections.
+  const PublicKey& key() const { return key_; }
 
  private:
   // Tells a file from another that was there before; an inode alone may be used again at once.
@@ -49,6 +53,7 @@ class ContactKeeper {
   };
   Result<Files> files() const;
   Result<void> read();
+  Result<void> take_key();
 
   std::filesystem::path directory_;
   Callbacks callbacks_;

@@ -100,6 +100,7 @@ Result<void> Coordinator::Impl::enter_directory(SecretKey key) {
     report(Event{Severity::kInfo, "directory.joined", {}}.with("port",
                                                                std::int64_t{directory_->directory().port()}));
   }
+  if (announcer_) announcer_->withdraw();
   announcer_.emplace(Announcer::Options{.directory = directory_->directory(),
                                         .key = std::move(key),
                                         .addresses = std::move(addresses),
@@ -217,8 +218,13 @@ void Coordinator::Impl::admit(ClientId client, std::shared_ptr<protocol::Link> l
                .with("client", std::int64_t{client.value()})
                .with("reason", told.error().message));
   keeper_->connected(client, *link, hello);
-  link->send(contact_.contact());
   peers_.add(client, std::move(link));
+  if (understands_contact(hello)) {
+    informed_.insert(client);
+    tell(client);
+  } else {
+    live()->fleet.tells_key(client, std::nullopt);
+  }
   for (const auto& [id, host] : hosts_) host->joined(client);
 }
 
@@ -265,6 +271,7 @@ void Coordinator::Impl::departed(ClientId client, const protocol::Link* link, bo
   if (const auto peer = peers_.find(client); !peer || peer.get() != link) return;  // replaced meanwhile
   keeper_->disconnected(client, *link);
   peers_.remove(client);
+  informed_.erase(client);
   seeder_.departed(client);
   // Returns freed memory to the system once as many clients have left as remain. That is rare enough to
   // cost nothing and often enough for the process to shrink with its clients.
@@ -280,7 +287,9 @@ void Coordinator::Impl::received(ClientId client, const protocol::Message& messa
   const bool from_clients = sender == protocol::Sender::kClient || sender == protocol::Sender::kEither;
   if (const auto run = protocol::run_of(message); run && from_clients) return pass_on(client, *run, message);
   if (const auto* kept = std::get_if<protocol::ContactKept>(&message)) {
-    if (kept->next_key == contact_.contact().next_key) live()->fleet.keeps_key(client, kept->next_key);
+    const auto link = peers_.find(client);
+    if (link && kept->next_key == contact_.contact().next_key)
+      live()->fleet.keeps_key(client, link->peer(), kept->next_key);
     return;
   }
   if (swarm::Peer::understands(message)) return seeder_.received(client, message);
@@ -330,6 +339,7 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
   auto& [key, made_good] = taken;
   FEDGE_TRY(identity, protocol::make_tls_identity(key));
   const auto impl = std::make_shared<Impl>(io, options, callbacks, std::move(lock));
+  impl->open_contact(key.public_key());
   if (!made_good.empty())
     callbacks.on_event(
         Event{Severity::kError, "enrolment.repaired", {}}
@@ -340,7 +350,6 @@ Result<std::unique_ptr<Coordinator>> Coordinator::create(boost::asio::io_context
                 "the audit log contains changes that the enrolment book lacks, as after an older copy of the "
                 "book was restored; the recorded enrolments and revocations were added to the book again"));
   impl->open_traces(key.public_key());
-  FEDGE_TRY_VOID(impl->open_contact(key.public_key()));
   FEDGE_TRY_VOID(impl->open_queue());
   FEDGE_TRY_VOID(impl->listen(std::move(identity)));
   FEDGE_TRY_VOID(impl->enter_directory(std::move(key)));

@@ -29,6 +29,10 @@ Error pending(ClientId client) {
           number};
 }
 
+// Of a connection whose handshake was under way when the key was replaced.
+const Error kKeyReplaced{ErrorCode::kUnavailable,
+                         "the coordinator's key was replaced meanwhile; connect again"};
+
 // Hides local errors from the peer; the details are in the log.
 Error hidden(const Error& error) {
   if (error.code != ErrorCode::kUnavailable) return error;
@@ -40,6 +44,10 @@ Event about(const char* name, const protocol::Link& link, const std::string& rea
 }
 
 }  // namespace
+
+bool understands_contact(const protocol::Hello& hello) {
+  return std::ranges::find(hello.features, protocol::kContactFeature) != hello.features.end();
+}
 
 // A client whose token is to be redeemed.
 struct Gatekeeper::Joining {
@@ -108,6 +116,7 @@ void Gatekeeper::greet(const std::shared_ptr<protocol::Link>& link, const protoc
                "this coordinator supports protocol version " + std::to_string(protocol::kProtocolVersion) +
                    ", but the client supports versions " + std::to_string(hello.min_version) + " to " +
                    std::to_string(hello.max_version)});
+  if (!options_.is_current(*link)) return dismiss(link, kKeyReplaced);
   if (const auto window = arrivals_.arrive(options_.now())) return send_away(link, *window);
   return hello.token.empty() ? let_in(link, hello) : join(link, hello);
 }
@@ -184,15 +193,20 @@ void Gatekeeper::begin_next_join() {
 void Gatekeeper::joined(const Joining& joining, const Result<Standing>& standing) {
   if (standing) enrolment_.learn(joining.key, *standing);
   if (standing && standing->fresh) limits_.enrolled(joining.attempt, options_.now());
-  const auto link = joining.link.lock();
+  auto link = joining.link.lock();
   if (!standing) {
     if (link) refuse(link, standing.error());
     return;
   }
+  // The device would pin a key that is in force no more. It is enrolled all the same, and may join again.
+  if (link && !options_.is_current(*link)) {
+    dismiss(link, kKeyReplaced);
+    link.reset();
+  }
   if (link) {
     entering_.erase(link);
     link->authorise();  // frees its place among links before Hello
-    welcome(*link, *standing, {});
+    welcome(*link, *standing, {}, {});
   }
   placed_(standing->client, standing->project);
   report_(Event{Severity::kInfo, standing->pending ? "client.pending" : "client.enrolled", {}}
@@ -225,7 +239,9 @@ void Gatekeeper::let_in(const std::shared_ptr<protocol::Link>& link, const proto
     return refuse(link, {ErrorCode::kResource, "this client connects too often; wait a few seconds"});
   waiting_.erase(link);
   link->authorise();
-  welcome(*link, *standing, options_.runs());
+  std::vector<std::string> features;
+  if (understands_contact(hello)) features.emplace_back(protocol::kContactFeature);
+  welcome(*link, *standing, std::move(features), options_.runs());
   report_(Event{Severity::kInfo, "client.connected", {}}
               .with("client", std::int64_t{standing->client.value()})
               .with("address", link->peer_address())
@@ -234,10 +250,11 @@ void Gatekeeper::let_in(const std::shared_ptr<protocol::Link>& link, const proto
   admitted_(standing->client, link, hello);
 }
 
-void Gatekeeper::welcome(protocol::Link& link, const Standing& standing, std::vector<RunId> runs) {
+void Gatekeeper::welcome(protocol::Link& link, const Standing& standing, std::vector<std::string> features,
+                         std::vector<RunId> runs) {
   const auto enrolled = enrolment_.count();
   link.send(protocol::Welcome{.version = protocol::kProtocolVersion,
-                              .features = {},
+                              .features = std::move(features),
                               .software = options_.software,
                               .client = standing.client,
                               .pending = standing.pending,

@@ -41,7 +41,12 @@ struct GatekeeperOptions {
   std::function<std::vector<RunId>()> runs = [] {
     return std::vector<RunId>();
   };  // runs named in an admitted client's Welcome
+  // Whether the coordinator still has the key that it has proved to this link.
+  std::function<bool(const protocol::Link&)> is_current = [](const protocol::Link&) { return true; };
 };
+
+// Whether the client's Hello states protocol::kContactFeature.
+bool understands_contact(const protocol::Hello& hello);
 
 class Gatekeeper {
  public:
@@ -99,7 +104,8 @@ class Gatekeeper {
   // Counts the joins of earlier processes within the limits' window.
   void recall_joins();
   void let_in(const std::shared_ptr<protocol::Link>& link, const protocol::Hello& hello);
-  void welcome(protocol::Link& link, const Standing& standing, std::vector<RunId> runs);
+  void welcome(protocol::Link& link, const Standing& standing, std::vector<std::string> features,
+               std::vector<RunId> runs);
   // Sends Goodbye and closes the link, without logging.
   void dismiss(const std::shared_ptr<protocol::Link>& link, const Error& error);
   void look_again();

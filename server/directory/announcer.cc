@@ -74,14 +74,18 @@ void Announcer::say(const dht::Content& content, RunId run) {
   publish(said);
 }
 
-void Announcer::publish(Said& said) {
+void Announcer::withdraw() {
+  for (auto& [key, said] : said_) publish(said, seconds(1));
+}
+
+void Announcer::publish(Said& said, Duration lifetime) {
   const Time now = options_.now();
   said.next = now + kEvery;
   const auto trouble = [this](const std::string& reason) {
     if (std::exchange(trouble_, reason) == reason || reason.empty()) return;
     options_.on_event(Event{Severity::kWarning, "directory.announce_failed", {}}.with("reason", reason));
   };
-  const auto record = dht::make_record(options_.key, {sequences_.next(now), now + kLifetime}, said.content);
+  const auto record = dht::make_record(options_.key, {sequences_.next(now), now + lifetime}, said.content);
   if (!record) return trouble(record.error().message);
   options_.directory.publish(
       *record, [trouble](const Result<void>& kept) { trouble(kept ? std::string() : kept.error().message); });

@@ -43,6 +43,9 @@ class Announcer {
 
   explicit Announcer(Options options);
 
+  // Lets all records expire within a second: the coordinator has another key from now on. Call nothing else
+  // afterwards.
+  void withdraw();
   // Publishes records that are due. Call it every few seconds.
   void refresh();
   // Announces the runs that clients may join; runs not listed are no longer announced.
@@ -67,7 +70,7 @@ class Announcer {
   void say(const dht::Content& content, RunId run);
   void say_latest(Model& model);
   void forget_former_models();
-  void publish(Said& said);
+  void publish(Said& said, Duration lifetime = kLifetime);
 
   Options options_;
   dht::SequenceNumbers sequences_;

@@ -49,7 +49,10 @@ std::string encode_activity(const ClientActivity& activity) {
   json["failures"] = activity.failures;
   json["received"] = activity.received;
   json["sent"] = activity.sent;
-  if (!activity.kept_key.empty()) json["kept_key"] = activity.kept_key;
+  if (!activity.kept_key.empty()) {
+    json["kept_key"] = activity.kept_key;
+    json["kept_by"] = activity.kept_by;
+  }
   if (activity.last_task) json["last_task"] = task_json(*activity.last_task);
   if (activity.last_failure) json["last_failure"] = failure_json(*activity.last_failure);
   return json_text(json);
@@ -69,6 +72,7 @@ Result<ClientActivity> parse_activity(ClientId client, const std::string& text) 
     json.at("received").get_to(activity.received);
     json.at("sent").get_to(activity.sent);
     activity.kept_key = json.value("kept_key", "");
+    activity.kept_by = json.value("kept_by", "");
     if (json.contains("last_task")) {
       const ActivityJson& task = json["last_task"];
       activity.last_task = {run_of(task),

@@ -46,6 +46,7 @@ struct ClientActivity {
   std::uint64_t received = 0;  // bytes from the client, over all connections
   std::uint64_t sent = 0;
   std::string kept_key = {};  // the coordinator's next key that it has stored, as hex digits; empty: none
+  std::string kept_by = {};   // the key of the device that has: another may have taken its place since
   std::optional<Task> last_task = {};
   std::optional<Failure> last_failure = {};
 };

@@ -60,9 +60,20 @@ void Fleet::moved(ClientId client, std::uint64_t received, std::uint64_t sent) {
   activity.sent += sent;
 }
 
-void Fleet::keeps_key(ClientId client, const PublicKey& key) {
+void Fleet::tells_key(ClientId client, const std::optional<PublicKey>& next) {
   const std::lock_guard lock(mutex_);
-  change(client).kept_key = to_hex(key);
+  const auto known = clients_.find(client);
+  if (known == clients_.end() || known->second.kept_key == (next ? to_hex(*next) : "")) return;
+  ClientActivity& activity = change(client);
+  activity.kept_key.clear();
+  activity.kept_by.clear();
+}
+
+void Fleet::keeps_key(ClientId client, const PublicKey& device, const PublicKey& next) {
+  const std::lock_guard lock(mutex_);
+  ClientActivity& activity = change(client);
+  activity.kept_key = to_hex(next);
+  activity.kept_by = to_hex(device);
 }
 
 void Fleet::ended(RunNumber run, const WatchedTask& task, UnixSeconds now) {

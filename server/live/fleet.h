@@ -29,8 +29,10 @@ class Fleet {
   void disconnected(ClientId client, UnixSeconds now);
   // Adds bytes of the client's connection.
   void moved(ClientId client, std::uint64_t received, std::uint64_t sent);
-  // The client has stored this next key of the coordinator.
-  void keeps_key(ClientId client, const PublicKey& key);
+  // The client is told of this next key of the coordinator, or that there is none: it forgets any other.
+  void tells_key(ClientId client, const std::optional<PublicKey>& next);
+  // The device with this key has stored the coordinator's next key.
+  void keeps_key(ClientId client, const PublicKey& device, const PublicKey& next);
   void ended(RunNumber run, const WatchedTask& task, UnixSeconds now);
 
   // Nothing if the client has never connected. `now` is the last_seen of a client that is online.

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -41,7 +42,22 @@ class Live {
   // Publishes a round's metrics, a line of metrics.jsonl.
   void publish_round(RunNumber run, const std::string& metrics);
 
+  // The next key that clients are told from now on.
+  void set_told_key(const std::optional<PublicKey>& key) {
+    const std::lock_guard lock(mutex_);
+    told_key_ = key;
+  }
+
   // ---- on any thread ----
+  std::optional<PublicKey> told_key() const {
+    const std::lock_guard lock(mutex_);
+    return told_key_;
+  }
+  // Asks the coordinator's thread to look at its key files at once. `look` is called on any thread.
+  void on_keys_changed(std::function<void()> look) { look_at_keys_ = std::move(look); }
+  void keys_changed() const {
+    if (look_at_keys_) look_at_keys_();
+  }
   struct Membership {
     RunNumber run;
     std::string state;  // as RunWatch::standing() returns it
@@ -70,6 +86,8 @@ class Live {
     std::shared_ptr<const RunWatch> watch;
     std::uint64_t told = UINT64_MAX;  // version of the last published progress
   };
+  std::optional<PublicKey> told_key_;
+  std::function<void()> look_at_keys_;  // set before other threads have this
   std::atomic<double> lag_ = 0;
   mutable std::mutex mutex_;
   std::map<RunNumber, Led> runs_;

@@ -28,6 +28,15 @@ std::vector<std::int64_t> numbers_in(const std::string& subject) {
   return numbers;
 }
 
+// The numbers of entries whose change failed.
+std::set<std::int64_t> failed_in(const std::vector<AuditEntry>& entries) {
+  std::set<std::int64_t> failed;
+  for (const AuditEntry& entry : entries)
+    if (entry.event.action == kChangeFailed)
+      for (const std::int64_t number : numbers_in(entry.event.subject)) failed.insert(number);
+  return failed;
+}
+
 std::string detail(const AuditEvent& event, const std::string& key) {
   for (const auto& [name, value] : event.details)
     if (name == key) return value;
@@ -169,10 +178,10 @@ Result<void> restore_again(BookRows& rows, const AuditEvent& event) {
   return {};
 }
 
-// Binds the book to the key that replaced the one that it is bound to.
-void rotate_again(BookRows& rows, const AuditEvent& event) {
+// The key that replaced `bound`, or `bound`.
+std::string after_entry(const std::string& bound, const AuditEvent& event) {
   const auto next = parse_public_key(event.subject.starts_with("key ") ? event.subject.substr(4) : "");
-  if (next && rows.marks.coordinator == detail(event, "former")) rows.marks.coordinator = to_hex(*next);
+  return next && bound == detail(event, "former") ? to_hex(*next) : bound;
 }
 
 bool changes_access(const std::string& action) {
@@ -184,7 +193,7 @@ Result<void> make_entry_good(BookRows& rows, const AuditEntry& entry) {
   if (event.action == kBackupRestored) return restore_again(rows, event);
   if (changes_access(event.action)) return restore_access(rows, entry);
   if (event.action == kKeyRotated) {
-    rotate_again(rows, event);
+    rows.marks.coordinator = after_entry(rows.marks.coordinator, event);
     return {};
   }
   const auto numbers = numbers_in(event.subject);
@@ -229,11 +238,16 @@ Result<std::pair<std::size_t, std::size_t>> revoke_all_open(BookRows& rows) {
   return revoked;
 }
 
-Result<std::vector<AuditEntry>> make_good(BookRows& rows, const std::vector<AuditEntry>& entries) {
-  std::set<std::int64_t> failed;
+std::string rotated_coordinator(std::string bound, const std::vector<AuditEntry>& entries) {
+  const std::set<std::int64_t> failed = failed_in(entries);
   for (const AuditEntry& entry : entries)
-    if (entry.event.action == kChangeFailed)
-      for (const std::int64_t number : numbers_in(entry.event.subject)) failed.insert(number);
+    if (entry.event.action == kKeyRotated && !failed.contains(static_cast<std::int64_t>(entry.sequence)))
+      bound = after_entry(bound, entry.event);
+  return bound;
+}
+
+Result<std::vector<AuditEntry>> make_good(BookRows& rows, const std::vector<AuditEntry>& entries) {
+  const std::set<std::int64_t> failed = failed_in(entries);
   std::vector<AuditEntry> good;
   for (const AuditEntry& entry : entries) {
     if (!changes_book(entry.event.action) || failed.contains(static_cast<std::int64_t>(entry.sequence)))

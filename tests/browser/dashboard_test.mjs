@@ -482,7 +482,7 @@ learning_rate = 0.001
     await card(page).getByText(next).waitFor();
     await go(page, "Clients", "#/clients");
     await go(page, "Overview", "#/");
-    await card(page).getByText("1 of 2 enrolled clients has not stored the next key: 1 · bed 7 (never connected)").waitFor();
+    await card(page).getByText("Stored by 1 of 2 clients; not by 1 · bed 7 (never connected)").waitFor();
     await shot(page, "keys");
     // The clients that would be locked out are named before it is done.
     await card(page).getByRole("button", { name: "Replace the key" }).click();

@@ -8,6 +8,7 @@
 
 #include "core/platform/files.h"
 #include "protocol/chunks/chunk_messages.h"
+#include "server/contact/key_rotation.h"
 #include "tests/integration/hostile_peer.h"
 #include "tests/unit/protocol/example_messages.h"
 #include "tests/unit/protocol/raw_peer.h"
@@ -227,6 +228,46 @@ TEST_CASE("A1 row 35: an enrolled client may say what is a client's to say, and 
     CHECK_MESSAGE(peer.goodbye()->reason.find(row.after_hello) != std::string::npos, peer.goodbye()->reason);
   }
   CHECK(door.state() == before);
+}
+
+TEST_CASE("contact: a connection whose handshake was under way when the key was replaced is sent away") {
+  Door door;
+  const auto directory = door.f.directory.path() / "coordinator";
+  server::Enrolment book(directory);
+  REQUIRE(server::announce_next_key(directory, book, server::Actor{}));
+  door.f.run_until([&] { return door.f.reported("key.announced"); });
+  const auto tokens = book.create_tokens({.now = 0, .lifetime = std::chrono::hours(1)});
+  REQUIRE(tokens);
+  std::vector<std::pair<protocol::RawPeer, std::string>> peers;
+  peers.emplace_back(door.connect(Identity::kEnrolled), hello());
+  // A device that joins would pin the former key.
+  peers.emplace_back(door.connect(Identity::kUnknown),
+                     protocol::encode_frame(protocol::Hello{.token = tokens->front().secret}));
+  for (auto& [peer, word] : peers) drive(door.f, peer, [&] { return peer.ready(); });
+  REQUIRE(server::rotate_key(directory, book, {}));
+  door.f.run_until([&] { return door.f.reported("key.rotated"); });
+  for (auto& [peer, word] : peers) {
+    peer.write(word);
+    drive(door.f, peer, [&] { return peer.ended(); });
+    REQUIRE(peer.goodbye());
+    CHECK(peer.goodbye()->code == ErrorCode::kUnavailable);
+    CHECK(peer.goodbye()->reason.find("key was replaced") != std::string::npos);
+    CHECK(peer.count(kTypeOf<protocol::Welcome>) == 0);
+    CHECK(peer.count(kTypeOf<protocol::Contact>) == 0);
+  }
+  CHECK_FALSE(door.f.reported("client.connected"));
+}
+
+TEST_CASE("contact: only a client that understands it is told where the coordinator is") {
+  Door door;
+  for (const bool understands : {false, true}) {
+    auto peer = door.connect(Identity::kEnrolled);
+    protocol::Hello word{.software = "test"};
+    if (understands) word.features = {"something", protocol::kContactFeature};
+    peer.write(protocol::encode_frame(word));
+    drive(door.f, peer, [&] { return peer.count(kTypeOf<protocol::RunDescription>) == 1; });
+    CHECK(peer.count(kTypeOf<protocol::Contact>) == (understands ? 1 : 0));
+  }
 }
 
 TEST_CASE("A2 row 37: no message of a client's has a field that says who it is") {

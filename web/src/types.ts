@@ -57,7 +57,7 @@ export interface Client {
 }
 export interface Key {
   key: string; next_key: string | null; announced: string | null; clients: number; unaware_clients: number;
-  unaware: { client: number; name: string; last_seen: string | null }[]; open_tokens: number;
+  unaware: { client: number; name: string; state: string; last_seen: string | null }[]; open_tokens: number;
 }
 export interface JoinToken {
   token: number; state: string; used: number; uses: number; approve: boolean; client: number | null;

@@ -72,7 +72,8 @@ std::vector<CommandDoc> key_docs() {
        {"The former key is destroyed, and all clients connect again. A client that has connected with the "
         "new "
         "key does not accept the former one any more. Clients that have not stored the announced key cannot "
-        "connect: without --force the command therefore does nothing while there are any."}},
+        "connect: without --force the command therefore does nothing while there are any. See "
+        "docs/operate/keys.md."}},
   };
 }
 

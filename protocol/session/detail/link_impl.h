@@ -30,6 +30,7 @@ class LinkImpl final : public Link, public std::enable_shared_from_this<LinkImpl
   void drop(const Error& error) { finish(error); }
 
   const PublicKey& peer() const override { return stream_.peer(); }
+  const PublicKey& own_key() const override { return stream_.own_key(); }
   std::string peer_address() const override { return peer_address_; }
   void set_callbacks(LinkCallbacks callbacks) override;
   void authorise() override;

@@ -66,6 +66,7 @@ class TlsStream {
   boost::asio::ip::tcp::socket& socket() { return socket_; }
   // The peer's key, after the handshake.
   const PublicKey& peer() const { return state_->peer; }
+  const PublicKey& own_key() const { return identity_->public_key(); }
   const Error& failure() const { return failure_; }
 
  private:

@@ -55,20 +55,22 @@ std::vector<Schema> access_schemas() {
        {{"key", "string", "Public key in force, as hex digits"},
         {"next_key", "string?", "Public key that will replace it; null: none is announced"},
         {"announced", "string?", "Time when that was announced"},
-        {"clients", "integer", "Enrolled clients"},
-        {"unaware_clients", "integer", "How many of these have not stored the next key"},
+        {"clients", "integer", "Clients that are enrolled or pending"},
+        {"unaware_clients", "integer", "How many of these did not report that they have stored the next key"},
         {"unaware", "UnawareClient[]", "The first 100 of them"},
         {"open_tokens", "integer",
          "Join tokens that can be used. A token works only with the key in force "
          "when it was created"}}},
       {"UnawareClient",
-       "An enrolled client that has not stored the announced key",
+       "A client that did not report that it has stored the announced key",
        {{"client", "integer", "Number"},
         {"name", "string", "Its name; may be empty"},
+        {"state", "string", "enrolled, or pending: it was told nothing yet"},
         {"last_seen", "string?", "Time when it was last connected"}}},
       {"KeyRotation",
        "The rotation of the coordinator's key",
-       {{"force", "boolean", "Rotate although enrolled clients have not stored the next key", false}}},
+       {{"force", "boolean", "Rotate although clients have not stored the next key", false},
+        {"next_key", "string", "The announced key that is meant; default: whichever is announced", false}}},
   };
 }
 

@@ -5,6 +5,7 @@
 
 #include "protocol/join_token.h"
 #include "server/api/detail/call.h"
+#include "server/contact/key_rotation.h"
 #include "server/data_directory.h"
 
 namespace fedge::server {
@@ -115,7 +116,7 @@ Result<Reply> create_tokens(Call& call) {
   if (call.has("replaces")) FEDGE_TRY_VOID(add_replaced(call, order));
   FEDGE_TRY_VOID(call.require_project(Role::kOperator, order.description.project));
   FEDGE_TRY(addresses, token_addresses(call));  // first: an error leaves no new directory behind
-  FEDGE_TRY(key, open_coordinator_key(call.stores.parts().data_directory));
+  FEDGE_TRY(key, key_in_force(call.stores.parts().data_directory, call.stores.enrolment(call.actor())));
   FEDGE_TRY(created, call.stores.enrolment(call.actor()).create_tokens(order));
   Json items = Json::array();
   for (const NewToken& token : created) {

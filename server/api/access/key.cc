@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/text.h"
 #include "server/api/detail/call.h"
 #include "server/contact/key_rotation.h"
 #include "server/data_directory.h"
+#include "server/live/live.h"
 
 namespace fedge::server {
 namespace {
@@ -17,26 +19,35 @@ constexpr std::size_t kMostNamed = 10;     // in an error
 struct KeyNews {
   PublicKey key{};
   std::optional<PublicKey> next;
-  std::size_t clients = 0;  // enrolled
+  std::size_t clients = 0;  // enrolled or pending
   std::vector<const ClientRecord*> unaware;
   std::size_t open_tokens = 0;
   std::shared_ptr<const EnrolmentBook> book;  // keeps `unaware` alive
 };
 
+// A device that took another's place has not stored what that one had.
+bool knows_key(const ClientRecord& client, const std::optional<ClientActivity>& activity,
+               const PublicKey& next) {
+  return activity && activity->kept_key == to_hex(next) && activity->kept_by == to_hex(client.key);
+}
+
 Result<KeyNews> key_news(Call& call) {
   const auto& directory = call.stores.parts().data_directory;
   KeyNews news;
-  FEDGE_TRY(key, open_coordinator_key(directory));
+  // While a coordinator runs, only the file is read: this may be another thread than that of changes.
+  Enrolment& enrolment = call.stores.enrolment(call.actor());
+  FEDGE_TRY(key,
+            call.stores.parts().live ? open_coordinator_key(directory) : key_in_force(directory, enrolment));
   FEDGE_TRY(next, announced_key(directory));
-  FEDGE_TRY(book, call.stores.enrolment(call.actor()).snapshot());
+  FEDGE_TRY(book, enrolment.snapshot());
   news.key = key.public_key();
   if (next) news.next = next->public_key();
   news.book = book;
   for (const ClientRecord& client : book->clients) {
-    if (client.state != ClientState::kEnrolled) continue;
+    if (client.state == ClientState::kRevoked) continue;
     ++news.clients;
     FEDGE_TRY(activity, call.stores.activity(client.client));
-    if (news.next && (!activity || activity->kept_key != to_hex(*news.next))) news.unaware.push_back(&client);
+    if (news.next && !knows_key(client, activity, *news.next)) news.unaware.push_back(&client);
   }
   for (const TokenRecord& token : book->tokens)
     if (state_of(token, calendar_now()) == std::string("open")) ++news.open_tokens;
@@ -60,10 +71,16 @@ Result<Json> key_json(Call& call) {
     FEDGE_TRY(activity, call.stores.activity(client.client));
     json["unaware"].push_back({{"client", client.client.value()},
                                {"name", client.description.name},
+                               {"state", to_string(client.state)},
                                {"last_seen", time_or_null(activity ? activity->last_seen : 0)}});
   }
   json["open_tokens"] = news.open_tokens;
   return json;
+}
+
+// The running coordinator looks at its files at once.
+void tell_coordinator(const Call& call) {
+  if (const auto& live = call.stores.parts().live) live->keys_changed();
 }
 
 Result<Reply> show_key(Call& call) {
@@ -72,14 +89,17 @@ Result<Reply> show_key(Call& call) {
 }
 
 Result<Reply> announce_key(Call& call) {
-  FEDGE_TRY(key, announce_next_key(call.stores.parts().data_directory, call.actor()));
+  FEDGE_TRY(key, announce_next_key(call.stores.parts().data_directory, call.stores.enrolment(call.actor()),
+                                   call.actor()));
   (void)key;
+  tell_coordinator(call);
   return show_key(call);
 }
 
 Result<Reply> withdraw_key(Call& call) {
   FEDGE_TRY_VOID(withdraw_next_key(call.stores.parts().data_directory, call.stores.enrolment(call.actor()),
                                    call.actor()));
+  tell_coordinator(call);
   return show_key(call);
 }
 
@@ -88,23 +108,41 @@ Error still_unaware(const KeyNews& news) {
   for (std::size_t i = 0; i < std::min(news.unaware.size(), kMostNamed); ++i)
     numbers += (i == 0 ? "" : ", ") + std::to_string(news.unaware[i]->client.value());
   if (news.unaware.size() > kMostNamed) numbers += ", ...";
-  return {ErrorCode::kRefused,
-          std::to_string(news.unaware.size()) + " of " + std::to_string(news.clients) +
-              " enrolled clients have not stored the announced key: " + numbers +
-              "; after the rotation such a client can connect only once its owner has run 'fedge-client move "
-              "--key " +
-              to_hex(*news.next) +
-              "'; wait until they have connected, revoke them, or repeat the request with force"};
+  return {
+      ErrorCode::kRefused,
+      std::to_string(news.unaware.size()) + " of " + std::to_string(news.clients) +
+          (news.clients == 1 ? " client" : " clients") +
+          " did not report that they have stored the announced key: " + numbers +
+          "; after the rotation, a device that has joined and does not have the key can connect only once "
+          "its owner has run 'fedge-client move --key " +
+          to_hex(*news.next) +
+          "'; wait until they have connected, revoke them, or repeat the request with force"};
+}
+
+// Nothing may become the key of a coordinator whose clients were not told of it.
+Result<void> check_told(const Call& call, const PublicKey& next) {
+  const auto& live = call.stores.parts().live;
+  if (!live || live->told_key() == next) return {};
+  live->keys_changed();
+  return Error{ErrorCode::kUnavailable,
+               "the coordinator has not told its clients of the announced key yet; repeat the request in a "
+               "second"};
 }
 
 Result<Reply> rotate_coordinator_key(Call& call) {
   FEDGE_TRY(news, key_news(call));
+  if (const std::string wanted = call.text("next_key");
+      news.next && !wanted.empty() && wanted != to_hex(*news.next))
+    return Error{ErrorCode::kStale, "the announced key is " + to_hex(*news.next) + " by now, and not " +
+                                        clean_text(wanted, 80) + "; look at it again"};
   const bool forced = call.has("force") && call.body["force"].get<bool>();
   if (!news.unaware.empty() && !forced) return still_unaware(news);
+  if (news.next) FEDGE_TRY_VOID(check_told(call, *news.next));
   FEDGE_TRY(key, rotate_key(call.stores.parts().data_directory, call.stores.enrolment(call.actor()),
                             {{"clients", std::to_string(news.clients)},
                              {"unaware", std::to_string(news.unaware.size())}}));
   (void)key;
+  tell_coordinator(call);
   return show_key(call);
 }
 

@@ -38,12 +38,14 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
         io_(io),
         options_(std::move(options)),
         callbacks_(std::move(callbacks)),
-        gate_(io, options_.data_directory,
-              {.software = options_.software,
-               .rates = options_.joining,
-               .arrivals = options_.arrivals,
-               .now = [this] { return Time(std::chrono::steady_clock::now() - started_); },
-               .runs = [this] { return open_runs(); }}),
+        gate_(
+            io, options_.data_directory,
+            {.software = options_.software,
+             .rates = options_.joining,
+             .arrivals = options_.arrivals,
+             .now = [this] { return Time(std::chrono::steady_clock::now() - started_); },
+             .runs = [this] { return open_runs(); },
+             .is_current = [this](const protocol::Link& link) { return link.own_key() == contact_.key(); }}),
         seeder_(std::make_unique<SteadyClock>(io), options_.upload_limit,
                 {.peers = peers_,
                  .seed = random_u64(),
@@ -53,15 +55,22 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
         announce_timer_(io),
         contact_(options_.data_directory, options_.addresses,
                  {.on_changed =
-                      [this](const protocol::Contact& contact) {
-                        for (const auto& [client, link] : peers_.links()) link->send(contact);
+                      [this] {
+                        for (const ClientId client : informed_) tell(client);
                       },
                   .on_rotated = [this](SecretKey key) { return take_key(std::move(key)); },
-                  .report = [this](const Event& event) { report(event); }}),
+                  .report = [this](const Event& event) { report(event); },
+                  .on_told = [this](const std::optional<PublicKey>& next) { live()->set_told_key(next); }}),
         keeper_(std::make_shared<LiveKeeper>(io, options_.data_directory, peers_,
                                              [this](const Event& event) { report(event); })) {}
 
-  Result<void> open_contact(const PublicKey& key) { return contact_.open(key); }
+  void open_contact(const PublicKey& key) {
+    contact_.open(key);
+    const auto look = protocol::weakly(this, [this] {
+      if (!finished_) contact_.look();
+    });
+    live()->on_keys_changed([&io = io_, look] { protocol::post(io, look); });
+  }
   Result<void> open_queue();
   Result<void> listen(std::shared_ptr<protocol::TlsIdentity> identity);
   // Announces the coordinator with this key in the directory, if there is one.
@@ -93,6 +102,11 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   // Counts that a new link replaced the client's old one. Two devices with one key replace each other again
   // and again.
   void replaced(ClientId client, const std::string& from, const std::string& to);
+  // Sends the contact to a client that understands it.
+  void tell(ClientId client) {
+    live()->fleet.tells_key(client, contact_.contact().next_key);
+    if (const auto link = peers_.find(client)) link->send(contact_.contact());
+  }
   // Serves clients with this key from now on, and lets all connect again.
   Result<void> take_key(SecretKey key);
   // Appends to the audit log, on another thread.
@@ -164,6 +178,7 @@ class Coordinator::Impl : public std::enable_shared_from_this<Coordinator::Impl>
   std::optional<Announcer> announcer_;
   protocol::Timer announce_timer_;
   ContactKeeper contact_;
+  std::set<ClientId> informed_;  // connected clients that understand Contact
   std::shared_ptr<LiveKeeper> keeper_;
   std::shared_ptr<TraceExporter> exporter_;  // null without traces
   protocol::Worker opener_;                  // replays journals

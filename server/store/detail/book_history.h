@@ -25,6 +25,9 @@ Result<std::pair<std::size_t, std::size_t>> revoke_all_open(BookRows& rows);
 // Returns whether entries with this action describe a change of the book.
 bool changes_book(const std::string& action);
 
+// Returns the key that a book bound to `bound` is bound to after these entries.
+std::string rotated_coordinator(std::string bound, const std::vector<AuditEntry>& entries);
+
 // Applies entries that the book lacks: assigned or promised numbers stay taken, and enrolments, approvals
 // and revocations are restored. Skips entries whose change failed. Returns the applied entries.
 Result<std::vector<AuditEntry>> make_good(BookRows& rows, const std::vector<AuditEntry>& entries);

@@ -36,6 +36,7 @@ class ScriptedLink final : public protocol::Link {
   explicit ScriptedLink(PublicKey key) : key_(key) {}
 
   const PublicKey& peer() const override { return key_; }
+  const PublicKey& own_key() const override { return key_; }
   std::string peer_address() const override { return "192.0.2.1:7"; }
   void set_callbacks(protocol::LinkCallbacks set) override { callbacks = std::move(set); }
   void authorise() override { authorised = true; }

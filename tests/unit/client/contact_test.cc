@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "client/discovery/move.h"
@@ -89,6 +91,42 @@ TEST_CASE(
   site.begin();
   REQUIRE(site.has_said_part("expected " + to_hex(next.public_key())));
   CHECK_FALSE(site.greeted);
+}
+
+TEST_CASE("contact: a coordinator that knows nothing of contacts hears nothing of them") {
+  Site site;
+  connect(site);
+  CHECK(site.features == std::vector<std::string>{protocol::kContactFeature});
+  announce(site, contact_key(50));
+  // An older version, as after an upgrade that was taken back.
+  site.heard.clear();
+  site.greeted = false;
+  site.link->close("older");
+  REQUIRE(site.run_until([&] { return site.greeted; }));
+  site.leave();
+  site.begin();
+  REQUIRE(site.run_until([&] { return site.greeted; }));
+  CHECK(kept(site) == 0);
+  CHECK(stored(site).next_key == contact_key(50).public_key());
+}
+
+TEST_CASE("contact: what a full disk did not keep is stored later, and reported only then") {
+  Site site;
+  connect(site);
+  const auto file = site.state.path() / "membership.json";
+  const auto away = site.state.path() / "away.json";
+  // Nothing can be renamed to a path at which there is a directory.
+  std::filesystem::rename(file, away);
+  std::filesystem::create_directory(file);
+  site.link->send(protocol::Contact{.next_key = contact_key(50).public_key()});
+  REQUIRE(site.has_said_part("membership.save_failed"));
+  CHECK(said_parts(site, "coordinator.next_key") == 0);
+  CHECK(kept(site) == 0);
+  std::filesystem::remove(file);
+  std::filesystem::rename(away, file);
+  REQUIRE(site.has_said_part("coordinator.next_key"));
+  CHECK(stored(site).next_key == contact_key(50).public_key());
+  CHECK(site.run_until([&] { return kept(site) == 1; }));
 }
 
 TEST_CASE("contact: a key that was not announced, or is announced no longer, is refused") {
@@ -192,6 +230,55 @@ TEST_CASE("move: the owner names another address or key, and the client keeps it
   }
   CHECK(stored(site).coordinators == std::vector{elsewhere});
   CHECK(stored(site).client == ClientId(0));
+}
+
+TEST_CASE("move: the key that the owner names counts, and none that somebody else has announced") {
+  Site site;
+  connect(site);
+  announce(site, contact_key(50));  // a thief's
+  site.leave();
+  site.listener->set_identity(*protocol::make_tls_identity(contact_key(50)));
+  MoveOrder order{.state_directory = site.state.path(),
+                  .program = "fedge-client",
+                  .software = "test",
+                  .addresses = {},
+                  .key = coordinator_key().public_key()};
+  SUBCASE("checked") {
+    std::atomic<bool> done = false;
+    Result<Membership> moved = invalid("not done");
+    std::thread owner([&] {
+      boost::asio::io_context io;
+      moved = move(io, order);
+      done = true;
+    });
+    site.run_until([&] { return done.load(); });
+    owner.join();
+    REQUIRE_FALSE(moved);
+    CHECK(moved.error().message.find("the public key of the peer is") != std::string::npos);
+    CHECK(stored(site).next_key);  // nothing was changed
+  }
+  SUBCASE("unchecked") {
+    order.check = false;
+    REQUIRE(move(site.io, order));
+    CHECK_FALSE(stored(site).next_key);
+    CHECK(stored(site).coordinator_key == coordinator_key().public_key());
+  }
+}
+
+TEST_CASE("membership: who joins the same coordinator again knows it as the same, whatever its key is now") {
+  Site site;
+  Membership membership = stored(site);
+  for (const std::uint8_t number : {std::uint8_t{50}, std::uint8_t{51}}) {
+    membership.take_key(contact_key(number).public_key());
+    REQUIRE(write_membership(site.state.path(), membership));
+  }
+  std::filesystem::remove(site.state.path() / "membership.json");
+  const auto first = first_key_of(site.state.path(), contact_key(51).public_key());
+  REQUIRE(first);
+  CHECK(*first == coordinator_key().public_key());
+  CHECK_FALSE(*first_key_of(site.state.path(), contact_key(52).public_key()));
+  REQUIRE(write_file_atomic(site.state.path() / "coordinator-keys.json", "{}{"));
+  CHECK(first_key_of(site.state.path(), contact_key(51).public_key()).error().code == ErrorCode::kCorrupt);
 }
 
 TEST_CASE("membership: a damaged key of either kind is refused, and not dropped") {

@@ -108,6 +108,7 @@ struct Site {
              [this](const protocol::Message& message) {
                if (hears_too) hears_too(message);
                if (!std::holds_alternative<protocol::Hello>(message)) return heard.push_back(message);
+               features = std::get<protocol::Hello>(message).features;
                greeted = true;
                link->authorise();
                link->send(protocol::Welcome{.software = "test", .client = ClientId(0), .runs = going});
@@ -199,6 +200,7 @@ struct Site {
   std::function<void(const protocol::Message&)> hears_too;  // receives each message of the client; may be
                                                             // empty
   bool greeted = false;                                     // the client has said hello
+  std::vector<std::string> features;                        // that its last hello stated
   std::unique_ptr<protocol::Listener> listener;
   std::shared_ptr<protocol::Link> link;  // the latest link
   std::vector<protocol::Message> heard;

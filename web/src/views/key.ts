@@ -14,7 +14,13 @@ export class KeyCard {
   constructor(private readonly session: Session) {}
 
   async refresh(): Promise<void> {
-    const key = await get<Key>("/key");
+    let key: Key;
+    try {
+      key = await get<Key>("/key");
+    } catch (error) {
+      replace(this.element, h("p", { class: "note bad" }, error instanceof Error ? error.message : String(error)));
+      return;
+    }
     const change = this.session.may("admin");
     replace(this.element,
       facts([
@@ -28,14 +34,12 @@ export class KeyCard {
 
   private stored(key: Key): HTMLElement {
     const missing = key.unaware_clients;
-    if (missing === 0)
-      return h("p", { class: "note good" }, `All ${plural(key.clients, "enrolled client")} have stored the next key.`);
-    return h("p", { class: "note wait" },
-      `${missing} of ${plural(key.clients, "enrolled client")} ${missing === 1 ? "has" : "have"} not stored the next key: `,
+    if (missing === 0) return h("p", { class: "note good" }, `Stored by all clients: ${key.clients}.`);
+    return h("p", { class: "note wait" }, `Stored by ${key.clients - missing} of ${plural(key.clients, "client")}; not by `,
       ...key.unaware.slice(0, kShown).flatMap((one, index) => [
         index > 0 && ", ",
         link(`clients/${one.client}`, `${one.client}${one.name ? ` · ${one.name}` : ""}`),
-        one.last_seen ? ` (seen ${ago(one.last_seen)})` : " (never connected)",
+        one.state === "pending" ? " (waits for approval)" : one.last_seen ? ` (seen ${ago(one.last_seen)})` : " (never connected)",
       ]),
       missing > Math.min(kShown, key.unaware.length) && " and others");
   }
@@ -54,7 +58,7 @@ export class KeyCard {
         onClick: () => void this.confirmed("Replace the key",
           (force ? `${plural(key.unaware_clients, "client")} cannot connect afterwards until the owner runs fedge-client move. ` : "") +
           "The present key is destroyed, and all clients connect again.", "Replace",
-          () => post("/key/rotation", { force }), "The key was replaced: make a backup now"),
+          () => post("/key/rotation", { force, next_key: key.next_key }), "The key was replaced: make a backup now"),
       }, "Replace the key"),
       h("button", {
         class: "danger",

@@ -43,29 +43,59 @@ caught_by unit_client 'contact: a client follows its coordinator'
 
 mutant start-with-a-former-key 'a coordinator starts with a key that was replaced'
 file server/enrolment.cc
-old '  if (!is_bound(now.marks.coordinator))'
-new '  if (before.marks.coordinator.empty() && !is_bound(now.marks.coordinator))'
+old '  if (!is_bound(bound))'
+new '  if (before.marks.coordinator.empty() && !is_bound(bound))'
 caught_by unit_server 'key: an older copy of the book or of the key'
 
-mutant leave-a-rotation-halfway 'a rotation that a crash interrupted stays interrupted'
+mutant repair-a-foreign-book "another coordinator's enrolment book gets this one's clients"
+file server/enrolment.cc
+old '  const std::string bound =
+      before.marks.coordinator.empty()'
+new '  FEDGE_TRY_VOID(catch_up());
+  const std::string bound =
+      before.marks.coordinator.empty()'
+caught_by unit_server "key: another coordinator's enrolment book"
+
+mutant leave-a-rotation-halfway 'the key in force is lost when a command follows an interrupted rotation'
 file server/contact/key_rotation.cc
-old '  if (in_force == key.public_key()) return TakenKey{std::move(key), std::move(made_good)};'
-new '  if (!in_force.bytes.empty()) return TakenKey{std::move(key), std::move(made_good)};'
+old '  FEDGE_TRY_VOID(enrolment.catch_up());
+'
+new ''
 caught_by unit_server 'key: a rotation that a crash interrupts'
 
-mutant withdraw-the-key-in-force 'an interrupted rotation loses the key'
+mutant announce-a-known-key 'an operator who announces a key because of a leak gets one that has leaked'
 file server/contact/key_rotation.cc
-old '  if (in_force == announced->public_key())
+old '  if (announced)
     return Error'
-new '  if (in_force == announced->public_key() && actor.name.empty())
+new '  if (announced) return announced->public_key();
+  if (announced)
     return Error'
-caught_by unit_server 'key: a rotation that a crash interrupts'
+caught_by unit_server "key: the announced key is the owner's file"
 
 mutant serve-any-key 'a key that was put there by hand is served to clients that refuse it'
 file server/contact/contact_keeper.cc
-old '    if (key.public_key() != contact_.next_key)'
-new '    if (key.public_key() == contact_.next_key)'
+old '  if (key.public_key() != in_force)'
+new '  if (key.public_key() == in_force)'
 caught_by unit_server 'contact keeper: a key that somebody puts there'
+
+mutant greet-with-a-former-key 'a client is told over the former key that no next key is announced'
+file server/coordinator/gatekeeper.cc
+old '  if (!options_.is_current(*link)) return dismiss(link, kKeyReplaced);
+'
+new ''
+caught_by integration_federation 'contact: a connection whose handshake'
+
+mutant tell-older-clients 'older clients are disconnected by a message that they do not know'
+file server/coordinator/coordinator.cc
+old '  if (understands_contact(hello)) {'
+new '  if (understands_contact(hello) || peers_.find(client)) {'
+caught_by integration_federation 'contact: only a client that understands it'
+
+mutant keep-a-thiefs-key 'a device that its owner moves still accepts a key that a thief has announced'
+file client/discovery/move.cc
+old '    *order.key == membership.coordinator_key ? membership.next_key.reset()'
+new '    *order.key == membership.coordinator_key ? void()'
+caught_by unit_client 'move: the key that the owner names'
 
 mutant rotate-unseen 'a backup of the book before a rotation is not repaired from the log'
 file server/store/book_history.cc

@@ -59,6 +59,7 @@ class MemoryLink final : public protocol::Link {
   const std::multiset<protocol::ObjectId>& served() const { return served_; }
 
   const PublicKey& peer() const override { return peer_; }
+  const PublicKey& own_key() const override { return peer_; }  // nobody replaces a key here
   std::string peer_address() const override { return "127.0.0.1:40000"; }
   void set_callbacks(protocol::LinkCallbacks) override {}
   void authorise() override {}

@@ -26,9 +26,14 @@ struct KeyPlace {
   }
   std::filesystem::path path(const char* name) const { return directory.path() / name; }
   PublicKey announce() const {
-    const auto key = announce_next_key(directory.path(), Actor{});
+    Enrolment enrolment(directory.path());
+    const auto key = announce_next_key(directory.path(), enrolment, Actor{});
     REQUIRE_MESSAGE(key, key.error().message);
     return *key;
+  }
+  Result<void> withdraw() const {
+    Enrolment enrolment(directory.path());
+    return withdraw_next_key(directory.path(), enrolment, Actor{});
   }
   Result<PublicKey> rotate() const {
     Enrolment enrolment(directory.path());
@@ -59,18 +64,20 @@ struct KeyPlace {
 struct Watching {
   explicit Watching(const KeyPlace& place)
       : keeper(place.directory.path(), {{"fedge.example.org", 7433}},
-               {.on_changed = [this](const protocol::Contact& contact) { told.push_back(contact); },
+               {.on_changed = [this] { told.push_back(keeper.contact()); },
                 .on_rotated = [this](SecretKey key) -> Result<void> {
                   keys.push_back(key.public_key());
                   return {};
                 },
-                .report = [this](const Event& event) { said.push_back(to_string(event)); }}) {
-    REQUIRE(keeper.open(place.first));
+                .report = [this](const Event& event) { said.push_back(to_string(event)); },
+                .on_told = [this](const std::optional<PublicKey>& next) { told_key = next; }}) {
+    keeper.open(place.first);
   }
   ContactKeeper keeper;
   std::vector<protocol::Contact> told;
   std::vector<PublicKey> keys;
   std::vector<std::string> said;
+  std::optional<PublicKey> told_key;
 };
 
 }  // namespace
@@ -79,7 +86,9 @@ TEST_CASE("key: the announced key is the owner's file, replaces the former one, 
   const KeyPlace place;
   CHECK(place.rotate().error().code == ErrorCode::kNotFound);
   const PublicKey next = place.announce();
-  CHECK(place.announce() == next);  // another announcement would confuse the clients that know the first
+  // Who announces one because the present key was stolen must not get one that was stolen with it.
+  Enrolment again(place.directory.path());
+  CHECK(announce_next_key(place.directory.path(), again, Actor{}).error().code == ErrorCode::kRefused);
   struct stat file {};
   REQUIRE(::stat(place.path("next.key").c_str(), &file) == 0);
   CHECK((file.st_mode & 0777) == 0600);
@@ -93,33 +102,71 @@ TEST_CASE("key: the announced key is the owner's file, replaces the former one, 
 
 TEST_CASE("key: a withdrawn announcement leaves no key behind, and the next announcement is of another one") {
   const KeyPlace place;
-  Enrolment enrolment(place.directory.path());
-  CHECK(withdraw_next_key(place.directory.path(), enrolment, Actor{}).error().code == ErrorCode::kNotFound);
+  CHECK(place.withdraw().error().code == ErrorCode::kNotFound);
   const PublicKey next = place.announce();
-  REQUIRE(withdraw_next_key(place.directory.path(), enrolment, Actor{}));
+  REQUIRE(place.withdraw());
   CHECK_FALSE(std::filesystem::exists(place.path("next.key")));
   CHECK(place.announce() != next);
   CHECK(place.started() == place.first);
 }
 
+TEST_CASE("key: looking for an announced key never makes one") {
+  const KeyPlace place;
+  CHECK_FALSE(*announced_key(place.directory.path()));
+  CHECK_FALSE(std::filesystem::exists(place.path("next.key")));
+}
+
 TEST_CASE("key: a rotation that a crash interrupts is done or not begun, wherever it was") {
   const KeyPlace place;
+  place.copy("enrolment.db", "older.db");
   const PublicKey next = place.announce();
-  Enrolment enrolment(place.directory.path());
-  SUBCASE("after the book was bound to the next key") {
+  {
+    Enrolment enrolment(place.directory.path());
     REQUIRE(enrolment.change_coordinator(place.first, next, {}));
-    // What was begun cannot be withdrawn: the next key would be lost.
-    CHECK(withdraw_next_key(place.directory.path(), enrolment, Actor{}).error().code == ErrorCode::kRefused);
   }
-  SUBCASE("after the audit log said so") {
-    place.copy("enrolment.db", "older.db");
-    REQUIRE(enrolment.change_coordinator(place.first, next, {}));
-    enrolment = Enrolment(place.path("elsewhere"));  // closes the book
+  SUBCASE("after the book was bound to the next key") {}
+  SUBCASE("after the audit log said so") { place.copy("older.db", "enrolment.db"); }
+  SUBCASE("and somebody withdraws the next key, which is in force") {
+    CHECK(place.withdraw().error().code == ErrorCode::kNotFound);
+  }
+  SUBCASE("likewise, after the audit log said so") {
     place.copy("older.db", "enrolment.db");
+    CHECK(place.withdraw().error().code == ErrorCode::kNotFound);
+  }
+  SUBCASE("and somebody announces another one") {
+    place.copy("older.db", "enrolment.db");
+    CHECK(place.announce() != next);
+    CHECK(place.started() == next);
+    return;
+  }
+  SUBCASE("and a token is made, which names the key in force") {
+    place.copy("older.db", "enrolment.db");
+    Enrolment enrolment(place.directory.path());
+    CHECK(key_in_force(place.directory.path(), enrolment)->public_key() == next);
   }
   CHECK(place.started() == next);
   CHECK_FALSE(std::filesystem::exists(place.path("next.key")));
   CHECK(place.started() == next);
+}
+
+TEST_CASE("key: another coordinator's enrolment book is refused, and gets nothing of this one's log") {
+  const KeyPlace place, other;
+  {
+    Enrolment enrolment(place.directory.path());
+    REQUIRE(enrolment.add(other.first, 1000));
+  }
+  std::filesystem::copy_file(other.path("enrolment.db"), place.path("enrolment.db"),
+                             std::filesystem::copy_options::overwrite_existing);
+  CHECK(take_up_key(place.directory.path()).error().code == ErrorCode::kRefused);
+  CHECK(*read_file(place.path("enrolment.db"), 1 << 24) == *read_file(other.path("enrolment.db"), 1 << 24));
+}
+
+TEST_CASE("key: a copy in which the next key is also the present one is put right") {
+  const KeyPlace place;
+  place.announce();
+  place.copy("node.key", "next.key");
+  CHECK(place.started() == place.first);
+  CHECK_FALSE(std::filesystem::exists(place.path("next.key")));
 }
 
 TEST_CASE("key: an older copy of the book or of the key does not bring a former key back") {
@@ -152,16 +199,23 @@ TEST_CASE("key: an older copy of the book or of the key does not bring a former 
   }
 }
 
-TEST_CASE("key: a damaged or foreign announced key is an error, and never replaced by a new one") {
+TEST_CASE(
+    "key: a damaged announced key is an error that names it, and can be removed; the coordinator starts") {
   const KeyPlace place;
   place.announce();
   SUBCASE("cut") { REQUIRE(write_file_atomic(place.path("next.key"), "cut", 0600)); }
   SUBCASE("readable for others") { REQUIRE(::chmod(place.path("next.key").c_str(), 0644) == 0); }
-  CHECK_FALSE(announced_key(place.directory.path()));
-  CHECK_FALSE(announce_next_key(place.directory.path(), Actor{}));
+  CHECK(announced_key(place.directory.path()).error().message.find("the announced key cannot be used") == 0);
+  Enrolment enrolment(place.directory.path());
+  CHECK_FALSE(announce_next_key(place.directory.path(), enrolment, Actor{}));
   CHECK_FALSE(place.rotate());
-  CHECK_FALSE(take_up_key(place.directory.path()));
-  CHECK(place.actions() == std::vector<std::string>{"key.announced"});
+  CHECK(place.started() == place.first);
+  Watching watching(place);
+  CHECK(watching.said.size() == 1);
+  REQUIRE(place.withdraw());
+  watching.keeper.look();
+  CHECK(place.actions() == std::vector<std::string>{"key.announced", "key.withdrawn"});
+  CHECK(place.announce() != place.first);
 }
 
 TEST_CASE("contact keeper: announcements, withdrawals and rotations reach the clients, each once") {
@@ -170,16 +224,15 @@ TEST_CASE("contact keeper: announcements, withdrawals and rotations reach the cl
   CHECK(watching.keeper.contact().addresses == std::vector<std::string>{"fedge.example.org:7433"});
   watching.keeper.look();
   CHECK(watching.told.empty());
-  Enrolment enrolment(place.directory.path());
   place.announce();
   watching.keeper.look();
-  REQUIRE(withdraw_next_key(place.directory.path(), enrolment, Actor{}));
+  REQUIRE(place.withdraw());
   watching.keeper.look();
   place.announce();
   watching.keeper.look();
   watching.keeper.look();
   // Another key between two looks, perhaps in the same place on the disk.
-  REQUIRE(withdraw_next_key(place.directory.path(), enrolment, Actor{}));
+  REQUIRE(place.withdraw());
   const PublicKey next = place.announce();
   watching.keeper.look();
   REQUIRE(watching.told.size() == 4);
@@ -188,11 +241,18 @@ TEST_CASE("contact keeper: announcements, withdrawals and rotations reach the cl
   CHECK(watching.told[2].next_key);
   CHECK(watching.told[3].next_key == next);
   CHECK(watching.told[3].addresses.size() == 1);
+  CHECK(watching.told_key == next);
   REQUIRE(place.rotate());
   watching.keeper.look();
   watching.keeper.look();
   CHECK(watching.keys == std::vector{next});
   CHECK_FALSE(watching.keeper.contact().next_key);
+  // Two steps between two looks: the enrolment book knows which key is in force.
+  const PublicKey later = place.announce();
+  REQUIRE(place.rotate());
+  watching.keeper.look();
+  CHECK(watching.keys == std::vector{next, later});
+  CHECK(watching.keeper.key() == later);
 }
 
 TEST_CASE(
@@ -209,6 +269,7 @@ TEST_CASE(
   CHECK(watching.said[0].find("key.unreadable") != std::string::npos);
   std::filesystem::rename(place.path("away"), place.path("node.key"));
   watching.keeper.look();
+  CHECK(watching.keeper.key() == place.first);
   place.announce();
   watching.keeper.look();
   CHECK(watching.told.size() == 1);

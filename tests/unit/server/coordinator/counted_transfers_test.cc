@@ -94,6 +94,7 @@ class DeliveringLink final : public protocol::Link {
   bool fetches_it(const StoredPayload& payload) const { return fetches.contains(payload.manifest().id()); }
 
   const PublicKey& peer() const override { return key_; }
+  const PublicKey& own_key() const override { return key_; }
   std::string peer_address() const override { return "127.0.0.1:40000"; }
   void set_callbacks(protocol::LinkCallbacks) override {}
   void authorise() override {}

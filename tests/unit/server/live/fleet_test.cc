@@ -107,6 +107,33 @@ TEST_CASE("fleet: only what has changed is written, and another process reads it
   CHECK(second->last_failure->kind == "refused.invalid");
 }
 
+TEST_CASE("fleet: a client knows a next key from its own word on, until it is told of another or of none") {
+  const test::TemporaryDirectory directory;
+  PublicKey device{}, next{}, other{};
+  device.bytes.fill(1);
+  next.bytes.fill(2);
+  other.bytes.fill(3);
+  Fleet fleet;
+  fleet.connected(ClientId(3), "192.0.2.7:5000", "", "", 100);
+  const auto kept = [&] { return fleet.find(ClientId(3), 100)->kept_key; };
+  fleet.tells_key(ClientId(3), next);
+  CHECK(kept().empty());
+  fleet.keeps_key(ClientId(3), device, next);
+  fleet.tells_key(ClientId(3), next);
+  CHECK(kept() == to_hex(next));
+  auto file = FleetFile::open(directory.path());
+  REQUIRE(file);
+  REQUIRE((*file)->put(fleet.take_changed(100, true)));
+  const auto read = (*file)->all();
+  REQUIRE(read);
+  CHECK(read->at(0).kept_key == to_hex(next));
+  CHECK(read->at(0).kept_by == to_hex(device));
+  SUBCASE("another") { fleet.tells_key(ClientId(3), other); }
+  SUBCASE("none") { fleet.tells_key(ClientId(3), std::nullopt); }
+  CHECK(kept().empty());
+  CHECK(fleet.find(ClientId(3), 100)->kept_by.empty());
+}
+
 TEST_CASE("fleet: what a client did for one project is not shown to another") {
   Fleet fleet;
   fleet.connected(ClientId(1), "192.0.2.7:5000", "", "", 100);
