@@ -221,8 +221,16 @@ def moved(coordinator):
     wait_for(lambda: online(coordinator) == [0, 1], coordinator)
     wait_for(lambda: all(membership(coordinator, f"device{number}")["coordinators"] == [after]
                          for number in range(2)), coordinator)
+    # A file that somebody has changed is an error that names it, and ends nothing.
+    for text, reason in (("a.example:1\n" * 5, "line 5: there are more than 4 addresses"), ("x\n", "line 1: ")):
+        (coordinator.data / "addresses").write_text(text)
+        said = coordinator.here("token", "create", code=1)
+        assert str(coordinator.data / "addresses") in said and reason in said, said
+    assert coordinator.process.poll() is None
     wrong = coordinator.data.parent / "wrong.toml"
     for value, reason in ((["fedge.example.org:0"], "the port must not be 0"), (["x"], "addresses"),
+                          (["0.0.0.0:7433"], "at which nobody can be reached"), (["[::]:7433"], "at which nobody can be"),
+                          (["a.example:1", "b.example:1", "a.example:1"], "a.example:1 twice"),
                           ([f"fedge.example.org:{port}" for port in range(1, 6)], "has more than 4 addresses")):
         wrong.write_text(f"addresses = {json.dumps(value)}\n")
         done = subprocess.run([BIN / "fedge-coordinator", "--config", wrong, "--check-config"], capture_output=True,

@@ -200,7 +200,7 @@ TEST_CASE("key: an older copy of the book or of the key does not bring a former 
 }
 
 TEST_CASE(
-    "key: a damaged announced key is an error that names it, and can be removed; the coordinator starts") {
+    "key: a damaged announced key is an error that names it, can be removed, and the coordinator starts") {
   const KeyPlace place;
   place.announce();
   SUBCASE("cut") { REQUIRE(write_file_atomic(place.path("next.key"), "cut", 0600)); }
