@@ -68,7 +68,12 @@ Result<void> write_addresses(const std::filesystem::path& data_directory, const 
                              const std::vector<protocol::Address>& configured) {
   std::string text;
   for (const protocol::Address& address : configured) text += protocol::to_string(address) + "\n";
-  FEDGE_TRY_VOID(write_file_atomic(data_directory / kAddressesFile, text));
+  std::error_code error;
+  if (configured.empty())
+    std::filesystem::remove(data_directory / kAddressesFile, error);
+  else
+    FEDGE_TRY_VOID(write_file_atomic(data_directory / kAddressesFile, text));
+  if (error) return system_error("cannot remove", data_directory / kAddressesFile, error.value());
   return write_file_atomic(data_directory / "address", protocol::to_string(listening) + "\n");
 }
 
