@@ -25,7 +25,7 @@
 namespace fedge::fuzz {
 
 inline constexpr std::size_t kMostApiRequests = 8;  // of an input; the rest is left out
-// Operations that have succeeded, in this process.
+// Operations that have succeeded, in this process; lists only if they had items.
 inline std::set<std::string>& succeeded_operations() {
   static std::set<std::string> operations;
   return operations;
@@ -95,11 +95,14 @@ class ApiInput {
 
   void check_success(const Operation& operation, const server::ApiResponse& answer) {
     FEDGE_CHECK(answer.status == operation.success, operation.id + " has another status than documented");
-    succeeded_operations().insert(operation.id);
     if (operation.answer != nullptr) {
       FEDGE_CHECK(answer.content_type == "application/json" && answer.file.empty(), "another type");
-      return document_.check(*operation.answer, parsed_answer(answer.body), operation.id);
+      const ApiJson json = parsed_answer(answer.body);
+      document_.check(*operation.answer, json, operation.id);
+      if (!json.contains("items") || !json["items"].empty()) succeeded_operations().insert(operation.id);
+      return;
     }
+    succeeded_operations().insert(operation.id);
     const std::string runs = (coordinator_.directory() / "runs").string() + "/";
     FEDGE_CHECK(answer.file.string().starts_with(runs) && std::filesystem::is_regular_file(answer.file),
                 operation.id + " answers with another file than that of a run");

@@ -302,9 +302,8 @@ caught_by unit_server 'fuzz corpus: every recorded request to the admin API'
 
 mutant api-revokes-clients-of-others 'an operator revokes a client of another project'
 file server/api/clients.cc
-old '  FEDGE_TRY_VOID(call.require(Role::kOperator, description.project, no_such_client(id)));
-'
-new ''
+old '  FEDGE_TRY_VOID(call.require(Role::kOperator, description.project, no_such_client(id)));'
+new '  if (description.project.empty()) return no_such_client(id);'
 caught_by unit_server 'fuzz corpus: every recorded request to the admin API'
 
 mutant api-undocumented-field 'an answer has a field that the document lacks'
@@ -312,4 +311,11 @@ file server/api/live.cc
 old '  json["since"] = calendar_text(transfer.since);'
 new '  json["since"] = calendar_text(transfer.since);
   json["address"] = "";'
+caught_by unit_server 'fuzz corpus: every recorded request to the admin API'
+
+mutant api-runs-of-former-project 'a client that was moved shows the runs of its former project'
+file server/live/live.cc
+old 'led.project == project ? led.watch->standing(client) : std::nullopt'
+new '!project.empty() ? led.watch->standing(client) : std::nullopt'
+caught_by unit_server 'a client that has moved to another project shows no run'
 caught_by unit_server 'fuzz corpus: every recorded request to the admin API'
