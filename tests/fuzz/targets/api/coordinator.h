@@ -1,6 +1,6 @@
 // A coordinator's data directory and live state for the fuzz target of the admin API. Two projects have the
-// same objects: users, access tokens, join tokens, clients in every state, runs in every state. Each string
-// of a project's objects contains the project's marks, by which an answer to the other project is recognised.
+// same objects: users, access tokens, join tokens, clients and runs in several states. Each string of a
+// project's objects contains the project's marks, by which an answer to the other project is recognised.
 // The directory is filled once in a process; restore() brings it back. One thread.
 #pragma once
 
