@@ -88,7 +88,7 @@ Result<void> check_project_name(const std::string& name) {
 
 Result<std::vector<std::string>> checked_labels(std::vector<std::string> labels) {
   std::ranges::sort(labels);
-  labels.erase(std::ranges::unique(labels).begin(), labels.end());
+  labels.erase(std::unique(labels.begin(), labels.end()), labels.end());
   if (labels.size() > kMaxLabels)
     return invalid("a client has at most " + std::to_string(kMaxLabels) + " labels, not " +
                    std::to_string(labels.size()));

@@ -202,7 +202,7 @@ Result<void> add_activity(Call& call, ClientId client, const std::string& projec
   json["runs"] = Json::array();
   const auto& live = call.stores.parts().live;
   if (live)
-    for (const Live::Membership& one : live->memberships(client))
+    for (const Live::Membership& one : live->memberships(client, project))
       json["runs"].push_back(
           {{"run", one.run.value()}, {"state", one.state}, {"reason", text_or_null(one.reason)}});
   return {};

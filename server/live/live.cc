@@ -104,11 +104,11 @@ void Live::publish_progress() {
                   .data = progress_text(one.run, *one.led.watch)});
 }
 
-std::vector<Live::Membership> Live::memberships(ClientId client) const {
+std::vector<Live::Membership> Live::memberships(ClientId client, const std::string& project) const {
   const std::lock_guard lock(mutex_);
   std::vector<Membership> list;
   for (const auto& [run, led] : runs_)
-    if (const auto standing = led.watch->standing(client))
+    if (const auto standing = led.project == project ? led.watch->standing(client) : std::nullopt)
       list.push_back({run, standing->first, standing->second});
   return list;
 }

@@ -63,8 +63,9 @@ class Live {
     std::string state;  // as RunWatch::standing() returns it
     std::string reason;
   };
-  // Returns the runs that the connected client takes part in, or has declined.
-  std::vector<Membership> memberships(ClientId client) const;
+  // Returns the runs of this project that the connected client takes part in, or has declined. A client that
+  // has just moved to another project may still take part in runs of the former one.
+  std::vector<Membership> memberships(ClientId client, const std::string& project) const;
   // The runs that have waited for clients for at least this long, and for how many of how many.
   struct LongWait {
     RunNumber run;

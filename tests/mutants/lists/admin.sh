@@ -287,3 +287,35 @@ old '  if (found == users_.end() || found->second.removed)
 new '  if (found == users_.end())
     return Error{ErrorCode::kRefused, "this coordinator has no user'
 caught_by unit_server 'makes its bearer the user of the book'
+
+mutant api-page-of-nothing 'a page without items is asked for, and ends the coordinator'
+file server/api/detail/call.h
+old 'query_number("limit", kPageDefault, kPageMost, 1)'
+new 'query_number("limit", kPageDefault, kPageMost, 0)'
+caught_by unit_server 'fuzz corpus: every recorded request to the admin API'
+
+mutant api-join-tokens-of-others 'join tokens of other projects are listed'
+file server/api/access/join_tokens.cc
+old '    if (token.id <= after || !call.request.principal.may(Role::kOperator, token.description.project))'
+new '    if (token.id <= after)'
+caught_by unit_server 'fuzz corpus: every recorded request to the admin API'
+
+mutant api-revokes-clients-of-others 'an operator revokes a client of another project'
+file server/api/clients.cc
+old '  FEDGE_TRY_VOID(call.require(Role::kOperator, description.project, no_such_client(id)));'
+new '  if (description.project.empty()) return no_such_client(id);'
+caught_by unit_server 'fuzz corpus: every recorded request to the admin API'
+
+mutant api-undocumented-field 'an answer has a field that the document lacks'
+file server/api/live.cc
+old '  json["since"] = calendar_text(transfer.since);'
+new '  json["since"] = calendar_text(transfer.since);
+  json["address"] = "";'
+caught_by unit_server 'fuzz corpus: every recorded request to the admin API'
+
+mutant api-runs-of-former-project 'a client that was moved shows the runs of its former project'
+file server/live/live.cc
+old 'led.project == project ? led.watch->standing(client) : std::nullopt'
+new '!project.empty() ? led.watch->standing(client) : std::nullopt'
+caught_by unit_server 'a client that has moved to another project shows no run'
+caught_by unit_server 'fuzz corpus: every recorded request to the admin API'

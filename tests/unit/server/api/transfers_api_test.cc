@@ -54,7 +54,7 @@ struct TwoTeams {
   }
 };
 
-using Clients = std::vector<int>;
+using ClientList = std::vector<int>;
 
 }  // namespace
 
@@ -66,12 +66,12 @@ TEST_CASE("transfers api: a team sees its own runs' transfers alone, whatever it
         teams.runs[client % 2]->open(ClientId(client), {RoundNumber(1), {}}, TransferObject::kUpdate, 100));
     open.back()->move();
   }
-  CHECK(teams.clients("cardiology=viewer") == Clients{0, 2, 4});
-  CHECK(teams.clients("oncology=admin") == Clients{1, 3, 5});
-  CHECK(teams.clients("*=viewer") == Clients{0, 1, 2, 3, 4, 5});
+  CHECK(teams.clients("cardiology=viewer") == ClientList{0, 2, 4});
+  CHECK(teams.clients("oncology=admin") == ClientList{1, 3, 5});
+  CHECK(teams.clients("*=viewer") == ClientList{0, 1, 2, 3, 4, 5});
   for (const char* query : {"run=2", "client=1", "project=oncology", "run=2&client=3&limit=1"})
     CHECK_MESSAGE(teams.clients("cardiology=admin", query).empty(), query);
-  CHECK(teams.clients("*=viewer", "run=2&client=3") == Clients{3});
+  CHECK(teams.clients("*=viewer", "run=2&client=3") == ClientList{3});
   CHECK(teams.clients("*=viewer", "run=0").empty());
   // Pages count what the sender sees: neither their size nor `next` tells of the other team.
   const TransferJson page = teams.get("oncology=viewer", "/transfers", "limit=2");
