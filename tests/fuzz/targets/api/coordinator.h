@@ -85,7 +85,8 @@ class ApiCoordinator {
       add_clients(team);
       add_runs(team);
     }
-    (void)fulfilled(server::announce_next_key(template_, root));
+    server::Enrolment enrolment(template_);
+    (void)fulfilled(server::announce_next_key(template_, enrolment, root));
     secrets_.push_back(to_hex(sha256(secrets_.front())));
     for (const char* file : {"node.key", "next.key"})
       secrets_.push_back(fulfilled(read_file(template_ / file, 4096)).substr(0, 32));
