@@ -35,12 +35,15 @@ std::vector<std::string> split_at_commas(const std::string& text) {
 
 }  // namespace
 
-EventStreams::EventStreams(boost::asio::io_context& io, std::shared_ptr<Live> live, Authenticate authenticate)
+EventStreams::EventStreams(boost::asio::io_context& io, std::shared_ptr<Live> live, Authenticate authenticate,
+                           Duration pause)
     : io_(io),
       live_(std::move(live)),
       authenticate_(std::move(authenticate)),
       epoch_(random_hex(kEpochBytes)),
-      timer_(io) {}
+      timer_(io),
+      pause_(pause),
+      batch_(io) {}
 
 void EventStreams::start() {
   live_->feed.listen([weak = weak_from_this()] {
@@ -51,6 +54,8 @@ void EventStreams::start() {
 void EventStreams::stop() {
   live_->feed.listen({});
   timer_.cancel();
+  batch_.cancel();
+  waiting_ = true;  // for nothing: nothing is sent any more
   for (const auto& watcher : std::exchange(watchers_, {}))
     if (watcher->stream) watcher->stream->end();
 }
@@ -114,11 +119,23 @@ void EventStreams::wake() {
     const auto self = weak.lock();
     if (!self) return;
     self->woken_ = false;
-    self->send();
+    self->send_soon();
   });
 }
 
+void EventStreams::send_soon() {
+  if (waiting_) return;
+  const auto pause = std::chrono::ceil<std::chrono::steady_clock::duration>(pause_);
+  if (!sent_ || std::chrono::steady_clock::now() - *sent_ >= pause) return send();
+  waiting_ = true;
+  batch_.at(*sent_ + pause, protocol::weakly(this, [this] {
+    waiting_ = false;
+    send();
+  }));
+}
+
 void EventStreams::send() {
+  sent_ = std::chrono::steady_clock::now();
   std::erase_if(watchers_, [this](const auto& watcher) { return !serve(*watcher); });
 }
 

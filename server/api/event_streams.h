@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "core/time.h"
 #include "protocol/session/loop.h"
 #include "server/access/users.h"
 #include "server/http/http.h"
@@ -28,7 +30,11 @@ class EventStreams : public std::enable_shared_from_this<EventStreams> {
  public:
   // Returns who sends this request now, or the answer that refuses it.
   using Authenticate = std::function<std::variant<Principal, HttpResponse>(const HttpRequest&)>;
-  EventStreams(boost::asio::io_context& io, std::shared_ptr<Live> live, Authenticate authenticate);
+  // Events that come less than `pause` after the last ones are sent together: a run with fast rounds would
+  // otherwise spend its time on those who watch it.
+  EventStreams(boost::asio::io_context& io, std::shared_ptr<Live> live, Authenticate authenticate,
+               Duration pause = kPause);
+  static constexpr Duration kPause = seconds(0.2);
 
   // Begins to follow the events. Call once.
   void start();
@@ -52,6 +58,8 @@ class EventStreams : public std::enable_shared_from_this<EventStreams> {
     std::shared_ptr<EventStream> stream = {};
   };
   void wake();
+  // Sends now, or once the pause has passed.
+  void send_soon();
   void send();
   // Runs every second while there are watchers.
   void check_again();
@@ -69,6 +77,10 @@ class EventStreams : public std::enable_shared_from_this<EventStreams> {
   std::vector<std::shared_ptr<Watcher>> watchers_;
   protocol::Timer timer_;
   bool checking_ = false;  // timer_ runs
+  Duration pause_;
+  protocol::Timer batch_;
+  bool waiting_ = false;  // batch_ runs
+  std::optional<std::chrono::steady_clock::time_point> sent_ = {};  // last
 };
 
 }  // namespace fedge::server

@@ -16,29 +16,35 @@ namespace {
 struct WrittenStream final : EventStream {
   bool send(std::string events) override {
     text += events;
+    ++writes;
     return open;
   }
   bool is_open() const override { return open; }
   void end() override { open = false; }
   std::string text;
+  int writes = 0;
   bool open = true;
 };
 
 struct Station {
-  boost::asio::io_context io;
-  std::shared_ptr<Live> live = std::make_shared<Live>();
-  bool revoked = false;
-  std::shared_ptr<EventStreams> streams = std::make_shared<EventStreams>(
-      io, live, [this](const HttpRequest& request) -> std::variant<Principal, HttpResponse> {
-        if (revoked) return HttpResponse{.status = 401};
-        return watcher(*request.field("authorization"));
-      });
-
-  Station() {
+  explicit Station(Duration between = {}) : pause(between) {
     streams->start();
     live->open(RunNumber(1), "card", std::make_shared<RunWatch>());
     live->open(RunNumber(2), "onco", std::make_shared<RunWatch>());
   }
+
+  Duration pause;
+  boost::asio::io_context io;
+  std::shared_ptr<Live> live = std::make_shared<Live>();
+  bool revoked = false;
+  std::shared_ptr<EventStreams> streams = std::make_shared<EventStreams>(
+      io, live,
+      [this](const HttpRequest& request) -> std::variant<Principal, HttpResponse> {
+        if (revoked) return HttpResponse{.status = 401};
+        return watcher(*request.field("authorization"));
+      },
+      pause);
+
   ~Station() { streams->stop(); }
   static Principal watcher(const std::string& grants) {
     return {{"user ann", "192.0.2.1"}, *parse_grants(grants)};
@@ -68,6 +74,18 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 }
 
 }  // namespace
+
+TEST_CASE("event streams: events that follow each other quickly are sent together") {
+  Station station(std::chrono::seconds(2));
+  const auto stream = station.watch("*=viewer");
+  for (int i = 0; i < 50; ++i) station.happen("round.closed", 1);
+  CHECK(count_of(stream->text, "event: round.closed") >= 1);  // the first one need not wait
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (count_of(stream->text, "event: round.closed") < 50 && std::chrono::steady_clock::now() < until)
+    station.io.run_one_for(std::chrono::milliseconds(10));
+  CHECK(count_of(stream->text, "event: round.closed") == 50);
+  CHECK(stream->writes < 10);
+}
 
 TEST_CASE("event streams: a watcher gets the events of its projects, and of all only with a role in all") {
   Station station;
