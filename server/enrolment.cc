@@ -38,9 +38,12 @@ Result<std::vector<AuditEntry>> Enrolment::take_up(const PublicKey& coordinator,
     }));
   // An older copy of the book may be bound to a former key: the log knows which key replaced it. Another
   // coordinator's book must not get the entries of this log.
-  FEDGE_TRY(entries, AuditLog(book_->directory()).entries_after(before.marks.recorded));
-  const std::string bound =
-      before.marks.coordinator.empty() ? key : rotated_coordinator(before.marks.coordinator, entries);
+  std::string bound = before.marks.coordinator.empty() ? key : before.marks.coordinator;
+  if (!is_bound(bound)) {
+    const auto entries = AuditLog(book_->directory()).entries_after(before.marks.recorded);
+    if (!entries) return entries.error().with_prefix((book_->directory() / "audit.log").string() + ": ");
+    bound = rotated_coordinator(bound, *entries);
+  }
   if (!is_bound(bound))
     return Error{ErrorCode::kRefused, enrolment_path(book_->directory()).string() +
                                           " belongs to the coordinator with key " + bound +

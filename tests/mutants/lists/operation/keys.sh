@@ -49,11 +49,9 @@ caught_by unit_server 'key: an older copy of the book or of the key'
 
 mutant repair-a-foreign-book "another coordinator's enrolment book gets this one's clients"
 file server/enrolment.cc
-old '  const std::string bound =
-      before.marks.coordinator.empty()'
+old '  std::string bound = before.marks.coordinator.empty()'
 new '  FEDGE_TRY_VOID(catch_up());
-  const std::string bound =
-      before.marks.coordinator.empty()'
+  std::string bound = before.marks.coordinator.empty()'
 caught_by unit_server "key: another coordinator's enrolment book"
 
 mutant leave-a-rotation-halfway 'the key in force is lost when a command follows an interrupted rotation'
