@@ -79,7 +79,7 @@ class EventStreams : public std::enable_shared_from_this<EventStreams> {
   bool checking_ = false;  // timer_ runs
   Duration pause_;
   protocol::Timer batch_;
-  bool waiting_ = false;  // batch_ runs
+  bool waiting_ = false;                                            // batch_ runs
   std::optional<std::chrono::steady_clock::time_point> sent_ = {};  // last
 };
 

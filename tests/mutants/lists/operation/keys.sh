@@ -43,8 +43,10 @@ caught_by unit_client 'contact: a client follows its coordinator'
 
 mutant start-with-a-former-key 'a coordinator starts with a key that was replaced'
 file server/enrolment.cc
-old '  if (!is_bound(bound))'
-new '  if (before.marks.coordinator.empty() && !is_bound(bound))'
+old '  if (!is_bound(bound))
+    return Error'
+new '  if (before.marks.coordinator.empty() && !is_bound(bound))
+    return Error'
 caught_by unit_server 'key: an older copy of the book or of the key'
 
 mutant repair-a-foreign-book "another coordinator's enrolment book gets this one's clients"
