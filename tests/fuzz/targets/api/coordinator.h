@@ -86,7 +86,7 @@ class ApiCoordinator {
       add_runs(team);
     }
     server::Enrolment enrolment(template_);
-    (void)fulfilled(server::announce_next_key(template_, enrolment, root));
+    live_->set_told_key(fulfilled(server::announce_next_key(template_, enrolment, root)));
     secrets_.push_back(to_hex(sha256(secrets_.front())));
     for (const char* file : {"node.key", "next.key"})
       secrets_.push_back(fulfilled(read_file(template_ / file, 4096)).substr(0, 32));
