@@ -337,7 +337,7 @@ LiveRun RunWatch::progress() const {
   }
   for (const auto& [client, one] : quarantined_)
     if (lasts(one)) progress.quarantined.push_back(one);
-  progress.secure = secure_;
+  progress.secure = secure_now();
   progress.waiting = waiting_;
   return progress;
 }
@@ -375,8 +375,9 @@ RunWatch::Counts RunWatch::counts() const {
   const std::lock_guard lock(mutex_);
   Counts counts{.round = round_};
   for (const auto& [client, one] : quarantined_) counts.quarantined += lasts(one) ? 1U : 0U;
-  if (secure_) counts.secure = secure_->stage.stage;
-  if (secure_) counts.secure_awaited = secure_->stage.awaited.size();
+  const auto secure = secure_now();
+  if (secure) counts.secure = secure->stage.stage;
+  if (secure) counts.secure_awaited = secure->stage.awaited.size();
   for (const auto& [key, task] : tasks_) ++counts.tasks[task.stage];
   for (const auto& [client, member] : members_) {
     if (member.state == Member::State::kReady) ++counts.ready;

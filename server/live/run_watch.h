@@ -176,6 +176,7 @@ class RunWatch final : public Watch {
   void record(TaskId phase, std::vector<WatchedTask> tasks);
   Time present() const;
   // The calendar's time; 0 while an earlier process' inputs are repeated.
+  std::optional<LiveRun::Secure> secure_now() const;
   std::int64_t date() const;
   void forget_old(ClientId client);
   void set(ClientId client, Member member);
@@ -201,5 +202,14 @@ class RunWatch final : public Watch {
   std::optional<LiveRun::Secure> secure_;
   std::optional<LiveRun::Waiting> waiting_;
 };
+
+// The session does not see updates: these are awaited from the clients whose tasks have not ended.
+inline std::optional<LiveRun::Secure> RunWatch::secure_now() const {
+  auto now = secure_;
+  if (now && now->stage.stage == "updates")
+    for (const auto& [key, task] : tasks_)
+      if (task.task == now->stage.task && !has_ended(task.stage)) now->stage.awaited.push_back(task.client);
+  return now;
+}
 
 }  // namespace fedge::server

@@ -94,6 +94,22 @@ TEST_CASE("run watch: a secure sum that begins anew forgets what the former atte
   CHECK(stages(timeline.progress().last) == "3 accepted");
 }
 
+TEST_CASE("run watch: while masked updates come in, those are awaited whose tasks have not ended") {
+  RunWatch timeline;
+  timeline.begin([](const WatchedTask&) {});
+  const TaskId task{RoundNumber(1), {}};
+  timeline.decided(
+      Expired{},
+      {RunEngine::BeginSecure{.task = task}, RunEngine::Assign{.client = ClientId(3), .task = task},
+       RunEngine::Assign{.client = ClientId(4), .task = task}},
+      Time());
+  timeline.secure({task, 1, "updates", {}}, Time());
+  CHECK(timeline.progress().secure->stage.awaited == std::vector{ClientId(3), ClientId(4)});
+  timeline.decided(Expired{}, {RunEngine::Fold{.client = ClientId(3), .task = task}}, Time());
+  CHECK(timeline.progress().secure->stage.awaited == std::vector{ClientId(4)});
+  CHECK(timeline.counts().secure_awaited == 1);
+}
+
 TEST_CASE("run watch: a task that is not needed any more is nobody's failure") {
   RunWatch timeline;
   std::vector<WatchedTask> ended;
