@@ -37,7 +37,7 @@ void CoordinatorLink::connect() {
     self->connect_to(self->addresses_[self->next_address_++ % self->addresses_.size()]);
   };
   if (!context_.directory) return next();
-  // In turn: for some minutes after a rotation, the directory has records of both keys.
+  // Looks for both keys in turn: for some minutes after a rotation, the directory has records of both.
   const Membership& known = context_.membership;
   const bool in_turn = known.next_key && searches_++ % 2 == 1;
   search_ = find_coordinator({context_.io, context_.directory->directory(), kSearchPatience},
@@ -117,7 +117,7 @@ void CoordinatorLink::take_contact(const protocol::Contact& contact) {
     }
   }
   changed.next_key = contact.next_key == changed.coordinator_key ? std::nullopt : contact.next_key;
-  // In whatever order: the address that answered last comes first.
+  // The order does not count: the address that answered last comes first.
   const bool addresses = !std::ranges::is_permutation(changed.coordinators, context_.membership.coordinators);
   if (!addresses) changed.coordinators = context_.membership.coordinators;
   const bool key = changed.next_key != context_.membership.next_key;

@@ -1,4 +1,4 @@
-// How the owner of a device points it to another address of its coordinator, or to a key that the coordinator
+// The owner of a device points it to another address of its coordinator, or to a key that the coordinator
 // has without having announced it to this device: `fedge-client move`.
 #pragma once
 

@@ -29,7 +29,7 @@ Error pending(ClientId client) {
           number};
 }
 
-// Of a connection whose handshake was under way when the key was replaced.
+// Refuses a connection whose handshake was under way when the key was replaced.
 const Error kKeyReplaced{ErrorCode::kUnavailable,
                          "the coordinator's key was replaced meanwhile; connect again"};
 

@@ -118,6 +118,15 @@ def rotation(coordinator):
     coordinator.start()
     wait_for(lambda: online(coordinator) == [0, 1], coordinator)
     assert all(device.poll() is None for device in devices)
+    # A device that joins again as another client still knows the coordinator as the one that it joined at first.
+    end(devices[1])
+    place = coordinator.data.parent / "device1"
+    for name in ("membership.json", "node.key"):
+        (place / name).unlink()
+    subprocess.run([BIN / "fedge-client", "--state-dir", place, "join", coordinator.here("token", "create").strip()],
+                   timeout=100, check=True, capture_output=True)
+    again = membership(coordinator, "device1")
+    assert again["client"] == 2 and again["coordinator_key"] == following and again["first_key"] == former, again
 
 
 def unaware(coordinator):

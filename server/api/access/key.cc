@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMostUnaware = 100;  // that an answer names
 constexpr std::size_t kMostNamed = 10;     // in an error
 
-// What clients know of the announced key.
+// The clients' knowledge of the announced key.
 struct KeyNews {
   PublicKey key{};
   std::optional<PublicKey> next;

@@ -52,7 +52,7 @@ inline void remove_passing(ApiJson& json) {
     for (ApiJson& part : json) remove_passing(part);
 }
 
-// What an administrator sees of a project.
+// Returns an administrator's view of a project.
 inline std::string view_of_project(server::Api& api, const std::string& project) {
   const auto get = [&](const std::string& path, const std::string& query) {
     const server::ApiResponse answer = api.answer(

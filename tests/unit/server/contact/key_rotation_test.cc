@@ -60,7 +60,7 @@ struct KeyPlace {
   PublicKey first;
 };
 
-// What a running coordinator learns of changes in the data directory.
+// A running coordinator's knowledge of changes in the data directory.
 struct Watching {
   explicit Watching(const KeyPlace& place)
       : keeper(place.directory.path(), {{"fedge.example.org", 7433}},
@@ -86,7 +86,7 @@ TEST_CASE("key: the announced key is the owner's file, replaces the former one, 
   const KeyPlace place;
   CHECK(place.rotate().error().code == ErrorCode::kNotFound);
   const PublicKey next = place.announce();
-  // Who announces one because the present key was stolen must not get one that was stolen with it.
+  // An operator who announces a key because of a theft must not get one that was stolen as well.
   Enrolment again(place.directory.path());
   CHECK(announce_next_key(place.directory.path(), again, Actor{}).error().code == ErrorCode::kRefused);
   struct stat file {};
