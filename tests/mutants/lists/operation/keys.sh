@@ -72,6 +72,12 @@ new '  if (announced) return announced->public_key();
     return Error'
 caught_by unit_server "key: the announced key is the owner's file"
 
+mutant rotate-untold 'a key becomes that of a coordinator that has told nobody of it'
+file server/api/access/key.cc
+old '  if (!live || live->told_key() == next) return {};'
+new '  if (!live || live->told_key()) return {};'
+caught_by unit_server 'key api: nothing becomes the key'
+
 mutant serve-any-key 'a key that was put there by hand is served to clients that refuse it'
 file server/contact/contact_keeper.cc
 old '  if (key.public_key() != in_force)'
