@@ -1,6 +1,6 @@
 // FleetFile keeps the activity of clients in fleet.db. It is written every few seconds, and a crash loses
-// what came since: it informs operators. Only a rotation of the key depends on it, and is refused for what was
-// lost. One thread at a time.
+// what came since: it informs operators. Only a rotation of the key depends on it, and is refused for what
+// was lost. One thread at a time.
 #pragma once
 
 #include <filesystem>

@@ -98,9 +98,10 @@ class Coordinator:
         connection.request(method, "/api/v1" + path, data, fields)
         answer = connection.getresponse()
         kind = answer.getheader("Content-Type") or ""
-        text = "" if kind == "text/event-stream" else answer.read().decode()  # a stream has no end
+        # A stream of events has no end, and a model is no text.
+        text = answer.read().decode() if "json" in kind else ""
         connection.close()
-        return answer, json.loads(text) if text and "json" in kind else None
+        return answer, json.loads(text) if text else None
 
 
 def wait_for(until_true, coordinator):

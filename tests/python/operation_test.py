@@ -6,6 +6,7 @@ rotation  the audit log is closed again and again, also by a coordinator that is
 live    what clients and runs do at present: events as they happen, the timeline of rounds, after restarts too
 """
 
+import fcntl
 import json
 import os
 import re
@@ -163,6 +164,9 @@ def rotation(coordinator):
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+            # The coordinator may outlive its tracer for a moment.
+            with open(coordinator.data / "lock", "rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
             assert (len(closed()) > number) == (fault != "signal=KILL")
             if fault == "signal=KILL":
                 assert (coordinator.data / "audit.log").read_bytes().startswith(before)
